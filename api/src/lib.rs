@@ -1,0 +1,1 @@
+//! The custom resources of OLM v1: types, conditions, names, CRDs.

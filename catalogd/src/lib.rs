@@ -1,0 +1,1 @@
+//! Serves the content of cluster catalogs.

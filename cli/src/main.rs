@@ -1,0 +1,2 @@
+//! The command line for catalogs, bundles and clusters.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Writes the generated part of config/.
+fn main() {}

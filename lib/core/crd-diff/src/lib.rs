@@ -1,0 +1,1 @@
+//! Whether a change of a CustomResourceDefinition is safe.

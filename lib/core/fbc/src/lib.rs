@@ -1,0 +1,1 @@
+//! File-based catalogs: model, streaming reader, index.

@@ -1,0 +1,1 @@
+//! Phases, ownership, probes and the plan of a roll-out.

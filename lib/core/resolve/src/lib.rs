@@ -1,0 +1,1 @@
+//! Which bundle to install.

@@ -1,0 +1,1 @@
+//! Versions, releases, version constraints and skip ranges.

@@ -1,0 +1,1 @@
+//! Kubernetes' reading of YAML.

@@ -1,0 +1,1 @@
+//! OCI images: references, pulling, unpacking, packing.
