@@ -1,0 +1,158 @@
+//! The blobs of a file-based catalog that resolution reads: packages, channels, bundles, deprecations.
+//!
+//! Unknown fields are ignored, absent ones take their zero value, as the original's decoder does.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Schema name of [`Package`].
+pub const SCHEMA_PACKAGE: &str = "olm.package";
+/// Schema name of [`Channel`].
+pub const SCHEMA_CHANNEL: &str = "olm.channel";
+/// Schema name of [`Bundle`].
+pub const SCHEMA_BUNDLE: &str = "olm.bundle";
+/// Schema name of [`Deprecation`].
+pub const SCHEMA_DEPRECATIONS: &str = "olm.deprecations";
+
+/// An `olm.package` blob.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Package {
+    /// Package name.
+    pub name: String,
+    /// Default channel; plays no part in resolution.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub default_channel: String,
+}
+
+/// An `olm.channel` blob.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Channel {
+    /// Channel name.
+    pub name: String,
+    /// Package the channel belongs to.
+    pub package: String,
+    /// Upgrade edges, one entry for each bundle in the channel.
+    pub entries: Vec<ChannelEntry>,
+}
+
+/// One entry of a channel: a bundle and the edges that lead to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ChannelEntry {
+    /// Name of the bundle.
+    pub name: String,
+    /// Name of the bundle that this one replaces.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub replaces: String,
+    /// Names of bundles that may be skipped on the way to this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skips: Vec<String>,
+    /// Range of versions from which this bundle may be reached directly (blang dialect).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub skip_range: String,
+}
+
+/// An `olm.bundle` blob, without its large parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bundle {
+    /// Bundle name, unique within the package.
+    pub name: String,
+    /// Package the bundle belongs to.
+    pub package: String,
+    /// Image reference of the bundle.
+    pub image: String,
+    /// Typed properties.
+    pub properties: Vec<Property>,
+}
+
+/// A typed property of a bundle.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Property {
+    /// Type, for example `olm.package`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Value, whose form depends on the type.
+    pub value: Value,
+}
+
+/// An `olm.deprecations` blob.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Deprecation {
+    /// Package the entries are about.
+    pub package: String,
+    /// What is deprecated, and why.
+    pub entries: Vec<DeprecationEntry>,
+}
+
+/// One deprecated thing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeprecationEntry {
+    /// The package, channel or bundle.
+    pub reference: PackageReference,
+    /// What users are told.
+    pub message: String,
+}
+
+/// Names a blob of the same package.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PackageReference {
+    /// `olm.package`, `olm.channel` or `olm.bundle`.
+    pub schema: String,
+    /// Name of the channel or bundle; empty for the package.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+}
+
+/// What one catalog says about one package, in the order of the catalog's lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PackageContent {
+    /// `olm.package` blobs with the package's name.
+    pub packages: Vec<Package>,
+    /// `olm.channel` blobs.
+    pub channels: Vec<Channel>,
+    /// `olm.bundle` blobs.
+    pub bundles: Vec<Bundle>,
+    /// `olm.deprecations` blobs.
+    pub deprecations: Vec<Deprecation>,
+}
+
+impl PackageContent {
+    /// Whether the catalog says nothing about the package.
+    pub fn is_empty(&self) -> bool {
+        self.packages.is_empty()
+            && self.channels.is_empty()
+            && self.bundles.is_empty()
+            && self.deprecations.is_empty()
+    }
+
+    /// Adds one blob, given as its JSON text; blobs of other schemas are ignored.
+    ///
+    /// # Errors
+    /// The text is not JSON, or a known field has the wrong type.
+    pub fn push_json(&mut self, line: &[u8]) -> Result<(), serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Schema<'a> {
+            #[serde(borrow, default)]
+            schema: Cow<'a, str>,
+        }
+        let Schema { schema } = serde_json::from_slice(line)?;
+        match schema.as_ref() {
+            SCHEMA_PACKAGE => self.packages.push(serde_json::from_slice(line)?),
+            SCHEMA_CHANNEL => self.channels.push(serde_json::from_slice(line)?),
+            SCHEMA_BUNDLE => self.bundles.push(serde_json::from_slice(line)?),
+            SCHEMA_DEPRECATIONS => self.deprecations.push(serde_json::from_slice(line)?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
