@@ -94,7 +94,7 @@ impl Index {
     /// Byte ranges of the lines that a query finds, ascending; neighbours are joined.
     pub fn find(&self, query: &Query<'_>) -> Vec<Range<u64>> {
         if query.is_empty() {
-            return if self.bytes() == 0 { Vec::new() } else { vec![0..self.bytes()] };
+            return Some(0..self.bytes()).filter(|all| !all.is_empty()).into_iter().collect();
         }
         let mut lists = Vec::with_capacity(3);
         for (table, value) in

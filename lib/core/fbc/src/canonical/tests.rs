@@ -18,7 +18,7 @@ fn bytes(input: &[u8]) -> String {
 #[test]
 fn lines_are_what_the_original_encodes() {
     for (input, line) in [
-        (r#"{}"#, r#"{}"#),
+        ("{}", "{}"),
         (r#" { "b" : [ 1 , { } , [ ] ] , "a" : null } "#, r#"{"a":null,"b":[1,{},[]]}"#),
         (r#"{"b":{"d":1,"c":2},"a":true}"#, r#"{"a":true,"b":{"c":2,"d":1}}"#),
         (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),

@@ -30,7 +30,7 @@ fn plain(bytes: &[u8]) -> usize {
     let rest = &bytes[at..];
     at + rest
         .iter()
-        .position(|&byte| byte < 0x20 || byte >= 0x80 || byte == b'"' || byte == b'\\')
+        .position(|&byte| !(0x20..0x80).contains(&byte) || byte == b'"' || byte == b'\\')
         .unwrap_or(rest.len())
 }
 
