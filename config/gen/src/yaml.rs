@@ -3,6 +3,8 @@
 //! Only what generated manifests need: no comments, no anchors. Texts that are more than plain words are in
 //! double quotes with JSON's escapes, which YAML shares, so that every YAML reader reads them as texts.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 /// The document, ending in a line break.
@@ -15,11 +17,9 @@ pub(crate) fn write(value: &Value) -> String {
 fn block(out: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Object(map) if !map.is_empty() => {
-            for (index, (key, value)) in map.iter().enumerate() {
-                // The first key of a list item stands behind its dash.
-                if index > 0 || out.is_empty() || out.ends_with('\n') {
-                    out.extend(std::iter::repeat_n(' ', indent));
-                }
+            // Sorted here: serde_json's own order depends on features that other crates turn on.
+            for (key, value) in map.iter().collect::<BTreeMap<_, _>>() {
+                margin(out, indent);
                 out.push_str(&text(key));
                 out.push(':');
                 if nested(value) {
@@ -34,12 +34,19 @@ fn block(out: &mut String, value: &Value, indent: usize) {
         }
         Value::Array(items) if !items.is_empty() => {
             for item in items {
-                out.extend(std::iter::repeat_n(' ', indent));
+                margin(out, indent);
                 out.push_str("- ");
                 block(out, item, indent + 2);
             }
         }
         _ => scalar(out, value),
+    }
+}
+
+/// Indents a line that begins here; what is first in a list item stands behind its dash.
+fn margin(out: &mut String, indent: usize) {
+    if out.is_empty() || out.ends_with('\n') {
+        out.extend(std::iter::repeat_n(' ', indent));
     }
 }
 
