@@ -207,7 +207,11 @@ impl Conditions {
 
     /// Sets every condition of `newer`; those it does not name stay. Returns whether anything changed.
     pub fn merge(&mut self, newer: &Conditions, now: Timestamp) -> bool {
-        newer.0.iter().fold(false, |changed, condition| self.put(condition.clone(), now) || changed)
+        let mut changed = false;
+        for condition in newer {
+            changed |= self.put(condition.clone(), now);
+        }
+        changed
     }
 
     /// Removes the condition of a type. Returns whether there was one.

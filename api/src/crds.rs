@@ -1,7 +1,7 @@
 //! The CustomResourceDefinitions, as they are applied to a cluster.
 //!
 //! The schema comes from the types. What the types cannot say is put right here: null is no value for any
-//! field (upstream's schema does not know it), and which fields an object must have at its root.
+//! field (upstream's schema does not know it), descriptions are folded, and which fields an object must have at its root.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -22,11 +22,12 @@ pub fn all() -> Vec<CustomResourceDefinition> {
 }
 
 fn definition(mut crd: CustomResourceDefinition, required: &[&str]) -> CustomResourceDefinition {
+    crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
     for version in &mut crd.spec.versions {
         let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
             continue;
         };
-        forbid_null(root);
+        put_right(root);
         root.title = None;
         root.required =
             (!required.is_empty()).then(|| required.iter().map(|&field| field.to_owned()).collect());
@@ -35,20 +36,24 @@ fn definition(mut crd: CustomResourceDefinition, required: &[&str]) -> CustomRes
     crd
 }
 
-fn forbid_null(schema: &mut JSONSchemaProps) {
+fn put_right(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
+    // Source lines are folded as in any documentation; a blank line stays a paragraph's end.
+    schema.description = schema.description.as_deref().map(|text| {
+        text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect::<Vec<_>>().join("\n\n")
+    });
     if schema.enum_.is_some() {
         schema.enum_ =
             schema.enum_.take().map(|values| values.into_iter().filter(|value| !value.0.is_null()).collect());
     }
     for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
-        forbid_null(property);
+        put_right(property);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
-        forbid_null(items);
+        put_right(items);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        forbid_null(values);
+        put_right(values);
     }
 }
 

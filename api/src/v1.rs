@@ -4,6 +4,8 @@
 
 // KubeSchema copies each struct, visibility included, into a function.
 #![allow(unreachable_pub)]
+// Printer columns share keys.
+#![allow(clippy::duplicated_attributes)]
 
 mod cluster_catalog;
 mod cluster_extension;

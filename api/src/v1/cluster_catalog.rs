@@ -133,7 +133,7 @@ pub struct ClusterCatalogStatus {
     pub urls: Option<ClusterCatalogUrls>,
 
     /// When the served content was unpacked.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "date_time")]
     pub last_unpacked: Option<Time>,
 }

@@ -130,7 +130,7 @@ pub struct CatalogFilter {
     pub channels: Vec<String>,
 
     /// Which catalogs are asked, by label. Unset: all.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "label_selector")]
     pub selector: Option<LabelSelector>,
 
@@ -206,7 +206,7 @@ pub struct ClusterExtensionConfig {
     pub config_type: ClusterExtensionConfigType,
 
     /// The configuration, a JSON object that the bundle's configuration schema describes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "inline_config")]
     pub inline: Option<serde_json::Value>,
 }

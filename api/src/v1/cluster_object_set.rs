@@ -129,7 +129,7 @@ pub struct Phase {
 ))]
 pub struct PhaseObject {
     /// The object itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "embedded_object")]
     pub object: Option<serde_json::Value>,
 
@@ -191,7 +191,7 @@ pub struct ObjectSelector {
     pub group_kind: Option<GroupKind>,
 
     /// The objects' labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "label_selector")]
     #[x_kube(validation = rule(
         "(has(self.matchExpressions) && !has(self.matchLabels)) || (!has(self.matchExpressions) && has(self.matchLabels))",
