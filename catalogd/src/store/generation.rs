@@ -144,7 +144,7 @@ pub(super) fn complete(
         packages: ingested.records,
     };
     let bytes = serde_json::to_vec(&description).map_err(|error| io_error("encoding", target)(error.into()))?;
-    files::write_synced(&staging.join(GENERATION_FILE), &bytes)?;
+    files::write_synced(&staging.join(GENERATION_FILE), &files::sealed(bytes))?;
     let open = |name: &str| {
         let path = staging.join(name);
         File::open(&path).map_err(io_error("opening", &path))
@@ -192,7 +192,8 @@ pub(super) fn newest(catalog: &str, folder: &Path) -> Result<Option<Generation>,
 
 fn load(catalog: &str, name: &str, folder: &Path) -> Result<Generation, String> {
     let bytes = files::read_small(&folder.join(GENERATION_FILE)).map_err(|error| error.to_string())?;
-    let description: Description = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+    let bytes = files::unsealed(&bytes).ok_or("generation: checksum differs")?;
+    let description: Description = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if description.version != VERSION || folder_name(&description.reference) != name {
         return Err("written by another version".into());
     }
