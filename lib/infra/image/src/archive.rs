@@ -17,6 +17,9 @@ use crate::{
     whiteout::{Whiteout, whiteout},
 };
 
+#[cfg(test)]
+mod tests;
+
 const COPY_BUFFER_BYTES: usize = 64 << 10;
 
 /// What is wrong with a layer's archive.

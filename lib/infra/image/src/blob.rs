@@ -22,14 +22,8 @@ use crate::{
 #[derive(Debug, Error)]
 pub enum BlobError {
     /// The registry failed while the blob was read.
-    #[error("reading blob {digest}: {cause}")]
-    Transport {
-        /// The blob.
-        digest: Digest,
-        /// What the registry or network said.
-        #[source]
-        cause: RegistryError,
-    },
+    #[error(transparent)]
+    Transport(#[from] RegistryError),
     /// Not the bytes that were asked for.
     #[error("digest mismatch: expected {expected}, got {actual}")]
     Digest {
@@ -64,14 +58,14 @@ impl BlobError {
     pub(crate) fn is_content(&self) -> bool {
         match self {
             Self::Compression(_) | Self::Uncompressed(_) | Self::Ratio(_) => true,
-            Self::Transport { .. } | Self::Digest { .. } | Self::Size { .. } => false,
+            Self::Transport(_) | Self::Digest { .. } | Self::Size { .. } => false,
         }
     }
 
     /// Whether reading the blob again may help.
     pub(crate) fn is_retryable(&self) -> bool {
         match self {
-            Self::Transport { cause, .. } => cause.is_retryable(),
+            Self::Transport(cause) => cause.is_retryable(),
             // Fewer bytes than announced are a broken connection somewhere on the way.
             Self::Size { expected, actual, .. } => actual < expected,
             Self::Digest { .. } | Self::Compression(_) | Self::Uncompressed(_) | Self::Ratio(_) => false,
@@ -147,10 +141,7 @@ impl BlobReader {
                     }
                     self.current = bytes;
                 }
-                Some(Err(cause)) => {
-                    let digest = self.expected.clone();
-                    return Err(self.state.fail(BlobError::Transport { digest, cause }));
-                }
+                Some(Err(cause)) => return Err(self.state.fail(cause.into())),
                 None => self.verify()?,
             }
         }

@@ -25,10 +25,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RegistryError {
     /// No connection, or it broke.
-    #[error("pinging container registry {host}: {cause}")]
+    #[error("{action}: {cause}")]
     Connection {
-        /// The host that was dialled.
-        host: String,
+        /// What was being done: `pinging container registry quay.io` while there was no connection yet.
+        action: String,
         /// What the network said.
         cause: String,
     },

@@ -15,9 +15,6 @@ use crate::{
     spool::Extent,
 };
 
-#[cfg(test)]
-mod tests;
-
 /// Why an entry cannot be placed, or a link not be followed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TreeError {
@@ -195,6 +192,9 @@ impl Tree {
         directories: &BTreeSet<String>,
     ) -> Result<Option<Extent>, TreeError> {
         let refused = || TreeError::SymbolicLink { link: link.to_owned() };
+        if target.is_empty() {
+            return Err(refused());
+        }
         let mut resolved = parent(link).to_owned();
         let mut rest: Vec<String> = Vec::new();
         push_components(&mut rest, &mut resolved, target);

@@ -188,7 +188,10 @@ impl OciRegistry {
             if let Some(authorization) = authorization.filter(|_| same_origin(&url, &exchange.url)) {
                 request = authorize(request, authorization);
             }
-            let response = request.send().await.map_err(|error| connection(&exchange.at.host, error))?;
+            let response = request
+                .send()
+                .await
+                .map_err(|error| connection(&exchange.at.host, &exchange.action, error))?;
             if !follows || !response.status().is_redirection() {
                 return Ok(response);
             }
@@ -262,7 +265,7 @@ impl OciRegistry {
             }
         };
         let host = url.host_str().unwrap_or_default().to_owned();
-        let response = request.send().await.map_err(|error| connection(&host, error))?;
+        let response = request.send().await.map_err(|error| connection(&host, &action, error))?;
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let message = message(response, credential.as_ref()).await;
@@ -349,8 +352,11 @@ impl OciRegistry {
             actions: PULL,
         };
         let response = self.accepted(&exchange).await?;
-        let host = at.host.clone();
-        Ok(response.bytes_stream().map(move |chunk| chunk.map_err(|error| connection(&host, error))).boxed())
+        let (host, action) = (at.host.clone(), exchange.action);
+        Ok(response
+            .bytes_stream()
+            .map(move |chunk| chunk.map_err(|error| connection(&host, &action, error)))
+            .boxed())
     }
 
     async fn upload_blob(&self, at: &Endpoint, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError> {

@@ -28,8 +28,10 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 /// A failed exchange. The URL is left out: redirect targets carry signatures.
-pub(super) fn connection(host: &str, error: reqwest::Error) -> RegistryError {
-    RegistryError::Connection { host: host.to_owned(), cause: chain(&error.without_url()) }
+pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> RegistryError {
+    let action =
+        if error.is_connect() { format!("pinging container registry {host}") } else { action.to_owned() };
+    RegistryError::Connection { action, cause: chain(&error.without_url()) }
 }
 
 /// A whole body of at most `limit` bytes.
@@ -44,7 +46,7 @@ pub(super) async fn body(
         return Err(too_large());
     }
     let mut bytes = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| connection(host, error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| connection(host, action, error))? {
         if (bytes.len() + chunk.len()) as u64 > limit {
             return Err(too_large());
         }
