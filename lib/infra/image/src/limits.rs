@@ -103,7 +103,7 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(10),
             read: Duration::from_secs(30),
-            total: Duration::from_secs(30 * 60),
+            total: Duration::from_mins(30),
             retries: 3,
             backoff: Duration::from_millis(250),
             backoff_max: Duration::from_secs(10),
