@@ -9,6 +9,8 @@
 mod hyphen;
 mod parse;
 mod scan;
+#[cfg(test)]
+mod tests;
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 

@@ -7,6 +7,8 @@
 //! is not: an empty group between two `||`, on which the original panics, never holds.
 
 mod parse;
+#[cfg(test)]
+mod tests;
 
 use std::{fmt, str::FromStr};
 

@@ -1,6 +1,6 @@
 //! What the Masterminds semver library v3 answers, row by row.
 
-use olm_semver::{Constraint, Version};
+use crate::{Constraint, Version};
 
 /// Range, candidate, whether it matches.
 const MATCHES: &[(&str, &str, bool)] = &[
@@ -319,7 +319,7 @@ fn errors_say_where() {
 }
 
 mod properties {
-    use olm_semver::{Constraint, Version};
+    use crate::{Constraint, Version};
     use proptest::prelude::*;
 
     fn operand() -> impl Strategy<Value = String> {
@@ -334,8 +334,8 @@ mod properties {
             .prop_map(|(v, major, minor, patch, pre, build)| {
                 let mut text = format!("{v}{major}");
                 if let Some(minor) = minor {
-                    text += &format!(".{minor}");
-                    text += &patch.map_or_else(String::new, |patch| format!(".{patch}"));
+                    text = [text, minor.to_owned()].join(".");
+                    text = patch.map_or(text.clone(), |patch| [text, patch.to_owned()].join("."));
                 }
                 text + &pre.unwrap_or_default() + &build.unwrap_or_default()
             })
