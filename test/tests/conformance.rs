@@ -4,6 +4,9 @@
 //! decision is a predicate on the input, and the changed answer is checked too. Any other difference fails.
 
 #[cfg(test)]
+#[path = "conformance/catalogs.rs"]
+mod catalogs;
+#[cfg(test)]
 #[path = "conformance/data.rs"]
 mod data;
 #[cfg(test)]
