@@ -65,9 +65,11 @@ const COMPLEX: &str = "<complex value>";
 /// Strings that are both at least this long (bytes) are shown as a difference of texts, of which
 /// nothing is left in the condensed text.
 const LONG_STRING_BYTES: usize = 32;
-/// Strings longer than this (bytes) are cut, on a member of a schema and deeper down.
+/// Strings longer than this (bytes) are cut: that of a member, one in a validation rule that is new
+/// or gone, and one in a list of rules that is.
 const STRING_BYTES_MAX: usize = 256;
-const NESTED_STRING_BYTES_MAX: usize = 64;
+const RULE_STRING_BYTES_MAX: usize = 128;
+const RULES_STRING_BYTES_MAX: usize = 64;
 /// A literal longer than this (bytes) is spread over lines, of which each is a change of its own.
 const LINE_BYTES_MAX: usize = 80;
 
@@ -214,8 +216,8 @@ impl Changes {
                         }
                     }
                 }
-                (Some(rule), _) => self.rule(Side::Old, rule),
-                (_, Some(rule)) => self.rule(Side::New, rule),
+                (Some(rule), _) => self.rule(Side::Old, rule, RULE_STRING_BYTES_MAX),
+                (_, Some(rule)) => self.rule(Side::New, rule, RULE_STRING_BYTES_MAX),
                 (None, None) => {}
             }
         }
@@ -223,13 +225,13 @@ impl Changes {
 
     /// The list of rules as a whole, where there is none on the other side.
     fn all_rules(&mut self, side: Side, rules: &[Value]) {
-        let bodies: Vec<String> = rules.iter().map(rule_body).collect();
+        let bodies: Vec<String> = rules.iter().map(|rule| rule_body(rule, RULES_STRING_BYTES_MAX)).collect();
         let is_long = |text: &String| text.len() > LINE_BYTES_MAX;
         let line = bodies.iter().map(|body| format!("{{{body}}}")).collect::<Vec<_>>().join(", ");
         if is_long(&line) || bodies.iter().any(is_long) {
             self.line(side, "XValidations", "ValidationRules{");
             for rule in rules {
-                self.rule(side, rule);
+                self.rule(side, rule, RULES_STRING_BYTES_MAX);
             }
         } else {
             self.line(side, "XValidations", &format!("ValidationRules{{{line}}}"));
@@ -237,10 +239,10 @@ impl Changes {
     }
 
     /// A rule on lines of its own.
-    fn rule(&mut self, side: Side, rule: &Value) {
-        let body = rule_body(rule);
+    fn rule(&mut self, side: Side, rule: &Value, string_bytes_max: usize) {
+        let body = rule_body(rule, string_bytes_max);
         if body.len() > LINE_BYTES_MAX {
-            for (field, value) in rule_fields(rule) {
+            for (field, value) in rule_fields(rule, string_bytes_max) {
                 self.line(side, field, &value);
             }
         } else if let Some((field, rest)) = body.split_once(": ") {
@@ -250,19 +252,19 @@ impl Changes {
     }
 }
 
-fn rule_body(rule: &Value) -> String {
-    let fields = rule_fields(rule);
+fn rule_body(rule: &Value, string_bytes_max: usize) -> String {
+    let fields = rule_fields(rule, string_bytes_max);
     let fields: Vec<_> = fields.iter().map(|(field, value)| format!("{field}: {value}")).collect();
     fields.join(", ")
 }
 
-fn rule_fields(rule: &Value) -> Vec<(&'static str, String)> {
+fn rule_fields(rule: &Value, string_bytes_max: usize) -> Vec<(&'static str, String)> {
     let Value::Object(rule) = rule else {
         return Vec::new();
     };
     let fields = RULE_MEMBERS.iter().filter_map(|(name, field, kind)| {
         let value = schema::value(rule, name, *kind)?;
-        Some((*field, leaf(value, *kind, NESTED_STRING_BYTES_MAX)))
+        Some((*field, leaf(value, *kind, string_bytes_max)))
     });
     fields.collect()
 }
