@@ -1,0 +1,16 @@
+//! Our answers beside those of the reference implementation, on data that lies outside the project.
+//!
+//! Where a decision of ours changes an answer on purpose, the case is counted under that decision's name: the
+//! decision is a predicate on the input, and the changed answer is checked too. Any other difference fails.
+
+#[cfg(test)]
+#[path = "conformance/crd_upgrades.rs"]
+mod crd_upgrades;
+#[cfg(test)]
+#[path = "conformance/data.rs"]
+mod data;
+
+#[test]
+fn crd_upgrades() {
+    crd_upgrades::check();
+}
