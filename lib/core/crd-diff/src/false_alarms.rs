@@ -87,9 +87,8 @@ fn nowhere_tighter_schema(old: &Schema, new: &Schema) -> Result<bool, Misfit> {
             (None, Some(old), Some(new)) => match member.kind {
                 Kind::SchemaList if member.name != "oneOf" => nowhere_tighter_list(old, new)?,
                 Kind::SchemaMap => nowhere_tighter_map(old, new)?,
-                Kind::SchemaOrFlag => nowhere_tighter(old, new)?,
                 Kind::SchemaOrList if old.is_array() => nowhere_tighter_list(old, new)?,
-                Kind::SchemaOrList => nowhere_tighter(old, new)?,
+                Kind::SchemaOrFlag | Kind::SchemaOrList => nowhere_tighter(old, new)?,
                 Kind::Schema => same_but_for_annotations(old, new),
                 _ => false,
             },

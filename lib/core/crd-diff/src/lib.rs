@@ -19,6 +19,8 @@ mod rules;
 mod schema;
 mod served;
 mod stored;
+#[cfg(test)]
+mod tests;
 mod unhandled;
 mod versions;
 

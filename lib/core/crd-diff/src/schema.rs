@@ -215,9 +215,8 @@ fn same_value(old: &Value, new: &Value, kind: Kind) -> bool {
         Kind::Json | Kind::JsonList => literal::json(old) == literal::json(new),
         Kind::Schema | Kind::SchemaOrFlag => same_schema(old, new),
         Kind::SchemaList => same_list(old, new, same_schema),
-        Kind::SchemaMap => same_map(old, new, same_schema),
+        Kind::SchemaMap | Kind::Dependencies => same_map(old, new, same_schema),
         Kind::SchemaOrList => same_list(old, new, same_schema) || same_schema(old, new),
-        Kind::Dependencies => same_map(old, new, same_schema),
         Kind::ExternalDocs => same_members(old, new, DOCS_MEMBERS.iter().copied()),
         Kind::ValidationRules => same_list(old, new, |old, new| {
             same_members(old, new, RULE_MEMBERS.iter().map(|(name, _, kind)| (*name, *kind)))

@@ -3,9 +3,10 @@
 //!
 //! Schemas, edits and objects are derived from a seed, so that a failing case is one number.
 
-use olm_crd_diff::{Policy, compare};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+
+use crate::{Policy, compare};
 
 /// A small generator of numbers; good enough to choose with.
 struct Dice(u64);
