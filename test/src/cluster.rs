@@ -47,7 +47,7 @@ pub struct Cluster {
 }
 
 enum Kind {
-    Own(Own),
+    Own(Box<Own>),
     Given { kubeconfig: PathBuf },
 }
 
@@ -80,7 +80,7 @@ impl Cluster {
             return Ok(Self { kind: Kind::Given { kubeconfig: PathBuf::from(path) } });
         }
         let tools = tokio::task::spawn_blocking(Tools::locate).await??;
-        Ok(Self { kind: Kind::Own(start::start(&tools, &options).await?) })
+        Ok(Self { kind: Kind::Own(Box::new(start::start(&tools, &options).await?)) })
     }
 
     /// The kubeconfig of somebody who may do everything.

@@ -218,7 +218,7 @@ struct Children {
 impl Children {
     fn answer(&mut self, request: Request) -> Result<Reply> {
         Ok(match request {
-            Request::Start(program) => self.start(program)?,
+            Request::Start(program) => self.start(&program)?,
             Request::State(id) => Reply::State(state(self.child(id)?)?),
             Request::Kill(id) => {
                 let child = self.child(id)?;
@@ -245,7 +245,7 @@ impl Children {
         self.children.get_mut(&id).with_context(|| format!("there is no program {id}"))
     }
 
-    fn start(&mut self, program: Program) -> Result<Reply> {
+    fn start(&mut self, program: &Program) -> Result<Reply> {
         let log = OpenOptions::new()
             .create(true)
             .append(true)

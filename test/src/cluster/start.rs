@@ -20,7 +20,7 @@ use crate::wait;
 const ATTEMPTS: usize = 3;
 /// Generous: two cores may be building something beside.
 const API_SERVER_DEADLINE: Duration = Duration::from_secs(90);
-const NODES_DEADLINE: Duration = Duration::from_secs(60);
+const NODES_DEADLINE: Duration = Duration::from_mins(1);
 
 /// Writes are recorded, with who made them but without their content.
 const AUDIT_POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],"rules":[

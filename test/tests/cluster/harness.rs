@@ -39,7 +39,7 @@ async fn a_cluster_starts_within_its_budget() -> Result<()> {
     let cluster = Cluster::start(Options { nodes: 1 }).await?;
     let took = start.elapsed();
     eprintln!("control plane started in {:.1} s", took.as_secs_f64());
-    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert!(took < Duration::from_mins(1), "{took:?}");
     let version = cluster.client().await?.apiserver_version().await?;
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
     Ok(())
@@ -247,14 +247,18 @@ impl Victim {
             .env_remove("KUBECONFIG")
             .stdout(Stdio::null())
             .spawn()?;
-        let seen = wait::until("the victim's cluster", Duration::from_secs(120), async || {
+        let seen = wait::until("the victim's cluster", Duration::from_mins(2), async || {
             wait::check(process.try_wait()?.is_none(), || "the victim ended".to_owned())?;
             std::fs::read(&report).context("no report")
         })
-        .await?;
-        let seen: serde_json::Value = serde_json::from_slice(&seen)?;
+        .await;
+        if seen.is_err() {
+            process.kill()?;
+            process.wait()?;
+        }
+        let seen: serde_json::Value = serde_json::from_slice(&seen?)?;
         let programs: Vec<_> =
-            seen["pids"].as_array().into_iter().flatten().filter_map(|pid| pid.as_u64()).collect();
+            seen["pids"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_u64).collect();
         assert_eq!(programs.len(), 5);
         let state = seen["directory"].as_str().context("directory")?.into();
         Ok(Self { process, programs, state })
