@@ -77,3 +77,7 @@ pub const DELETION_POLICY_ANNOTATION: &str = "extensions.olm.operatorframework.i
 pub const UNKNOWN_KINDS_ANNOTATION: &str = "extensions.olm.operatorframework.io/unknown-kinds";
 /// Asks for a new revision although name, version and release of the bundle stayed the same.
 pub const REINSTALL_ANNOTATION: &str = "extensions.olm.operatorframework.io/reinstall";
+/// Annotation of a ClusterObjectSet: digest of everything it was made from.
+pub const INPUTS_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/inputs-digest";
+/// Annotation of a ClusterObjectSet: digest of its objects.
+pub const CONTENT_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/content-digest";

@@ -1,22 +1,14 @@
 //! From rendered objects to what a revision stores, and from there to what is written to the cluster.
 
+use olm_api::names::{
+    BUNDLE_VERSION, MANAGED_BY, MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME,
+    REVISION_ANNOTATION,
+};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use crate::{
-    object::ObjectKey,
-    ownership::{Owner, REVISION_ANNOTATION},
-};
+use crate::{object::ObjectKey, ownership::Owner};
 
-/// Label put on every object a revision manages.
-pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
-/// Value of [`MANAGED_BY_LABEL`], and the field manager of revisions' objects.
-pub const MANAGER: &str = "olm.operatorframework.io";
-/// Label that names the extension.
-pub(crate) const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
-const OWNER_KIND_LABEL: &str = "olm.operatorframework.io/owner-kind";
-const BUNDLE_VERSION_ANNOTATION: &str = "olm.operatorframework.io/bundle-version";
-const PACKAGE_NAME_ANNOTATION: &str = "olm.operatorframework.io/package-name";
 const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Which extension and bundle rendered objects belong to.
@@ -66,9 +58,7 @@ pub fn prepare(mut object: Value, origin: &Origin<'_>) -> Result<Value, ObjectEr
     metadata.insert("labels".into(), Value::Object(labels));
     let mut annotations = string_map(&object, "/metadata/annotations");
     annotations.remove(LAST_APPLIED_ANNOTATION);
-    for (annotation, value) in
-        [(BUNDLE_VERSION_ANNOTATION, origin.version), (PACKAGE_NAME_ANNOTATION, origin.package)]
-    {
+    for (annotation, value) in [(BUNDLE_VERSION, origin.version), (PACKAGE_NAME, origin.package)] {
         if !value.is_empty() {
             annotations.insert(annotation.into(), value.into());
         }
@@ -85,7 +75,7 @@ pub fn prepare(mut object: Value, origin: &Origin<'_>) -> Result<Value, ObjectEr
 pub fn for_revision(stored: &Value, owner: &Owner, extension: Option<&str>) -> Value {
     let mut object = stored.clone();
     let mut labels = string_map(&object, "/metadata/labels");
-    labels.insert(MANAGED_BY_LABEL.into(), MANAGER.into());
+    labels.insert(MANAGED_BY_LABEL.into(), MANAGED_BY.into());
     if let Some(extension) = extension {
         labels.insert(OWNER_NAME_LABEL.into(), extension.into());
     }
@@ -166,6 +156,9 @@ mod tests {
             Some(&json!("3"))
         );
         assert_eq!(object.pointer("/metadata/ownerReferences/0/controller"), Some(&json!(true)));
-        assert_eq!(object.pointer("/metadata/labels/app.kubernetes.io~1managed-by"), Some(&json!(MANAGER)));
+        assert_eq!(
+            object.pointer("/metadata/labels/app.kubernetes.io~1managed-by"),
+            Some(&json!(MANAGED_BY))
+        );
     }
 }

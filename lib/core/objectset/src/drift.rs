@@ -5,9 +5,8 @@
 //! with the desired text is not enough: [`projection`] is the live object cut down to the desired fields, and
 //! its digest right after an apply is what later observations are compared with.
 
+use olm_api::names::OBJECT_FIELD_MANAGER;
 use serde_json::{Map, Value};
-
-use crate::desired::MANAGER;
 
 /// The part of `live` that `desired` speaks about.
 ///
@@ -80,7 +79,7 @@ fn is_empty(value: &Value) -> bool {
 pub(crate) fn adopt_created_fields(live: &Value) -> Option<Vec<Value>> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     let is_ours = |entry: &Value, operation: &str| {
-        entry.get("manager").and_then(Value::as_str) == Some(MANAGER)
+        entry.get("manager").and_then(Value::as_str) == Some(OBJECT_FIELD_MANAGER)
             && entry.get("operation").and_then(Value::as_str) == Some(operation)
             && entry.get("subresource").and_then(Value::as_str).unwrap_or_default().is_empty()
     };
@@ -172,7 +171,7 @@ mod tests {
 
     #[test]
     fn fields_written_by_create_become_applied_fields() {
-        let entry = |operation: &str, fields: Value| json!({"manager": MANAGER, "operation": operation, "apiVersion": "v1", "fieldsV1": fields});
+        let entry = |operation: &str, fields: Value| json!({"manager": OBJECT_FIELD_MANAGER, "operation": operation, "apiVersion": "v1", "fieldsV1": fields});
         let other = json!({"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:x": {}}});
         let live = |entries: Value| json!({"metadata": {"managedFields": entries}});
 

@@ -15,16 +15,11 @@ mod phase;
 mod plan;
 mod probe;
 
-pub use desired::{MANAGED_BY_LABEL, MANAGER, ObjectError, Origin, for_revision, prepare};
+pub use desired::{ObjectError, Origin, for_revision, prepare};
 pub use digest::{phase_digest, sha256};
 pub use object::ObjectKey;
-pub use ownership::{
-    CollisionProtection, Owner, Sibling, Teardown, controller_of, owner_references, teardown,
-};
+pub use ownership::{Owner, Sibling, Teardown, controller_of, owner_references, teardown};
 pub use pack::{PackError, Packed, PackedReference, PackedSecret, pack, unpack};
 pub use phase::{Phase, assign, phase_of};
 pub use plan::{Action, Context, action, observation_digest};
-pub use probe::{
-    Assertion, LabelRequirement, LabelSelector, Probe, Selector, defaults as default_probes, evaluate,
-    failure as probe_failure, to_json as probe_to_json,
-};
+pub use probe::{defaults as default_probes, evaluate, failure as probe_failure, invalid_selector};

@@ -1,11 +1,9 @@
 //! Whose object is it, and may this revision write it? The collision table.
 
+use olm_api::{names::REVISION_ANNOTATION, v1::CollisionProtection};
 use serde_json::{Value, json};
 
 use crate::object::{ObjectKey, text};
-
-/// Annotation that carries the number of the revision that last wrote an object.
-pub(crate) const REVISION_ANNOTATION: &str = "olm.operatorframework.io/revision";
 
 /// The revision on whose behalf objects are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,17 +41,6 @@ pub struct Sibling {
     pub uid: String,
     /// Its revision number.
     pub revision: i64,
-}
-
-/// What a revision may do about objects that it does not control yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CollisionProtection {
-    /// Only create; never adopt.
-    Prevent,
-    /// Adopt objects that nobody controls.
-    IfNoController,
-    /// Adopt whatever is there.
-    None,
 }
 
 /// Who controls an object that exists in the cluster.

@@ -1,12 +1,13 @@
 //! What to do about one object of a revision, given what is there.
 
+use olm_api::{names::OBJECT_FIELD_MANAGER, v1::CollisionProtection};
 use serde_json::{Value, json};
 
 use crate::{
     digest::sha256,
     drift::{adopt_created_fields, projection, satisfied},
     object::{ObjectKey, text},
-    ownership::{CollisionProtection, Owner, Sibling, Verdict, collision_report, ownership, verdict},
+    ownership::{Owner, Sibling, Verdict, collision_report, ownership, verdict},
 };
 
 /// The next step for one object.
@@ -114,7 +115,7 @@ fn metadata_patch(live: &Value, taken_from: Option<&str>) -> Vec<Value> {
 fn manages_owner(live: &Value, uid: &str) -> bool {
     let key = format!("k:{{\"uid\":{uid:?}}}");
     live.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten().any(|entry| {
-        text(entry, "/manager") == crate::desired::MANAGER
+        text(entry, "/manager") == OBJECT_FIELD_MANAGER
             && text(entry, "/operation") == "Apply"
             && entry
                 .pointer("/fieldsV1/f:metadata/f:ownerReferences")

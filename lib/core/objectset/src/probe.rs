@@ -3,111 +3,60 @@
 //! An object that no probe selects passes. A probe fails as long as the object's status is older than its
 //! specification. Messages are the original's.
 
-use serde_json::{Value, json};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use olm_api::v1::{
+    AssertedStatus, Assertion, AssertionType, ConditionEqual, FieldValue, FieldsEqual, GroupKind,
+    ObjectSelector, ProgressionProbe, SelectorType,
+};
+use serde_json::Value;
 
 use crate::object::{ObjectKey, text};
 
-/// Which objects an assertion is made about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selector {
-    /// Objects of a group and kind.
-    GroupKind {
-        /// API group; empty for the core group.
-        group: String,
-        /// Kind.
-        kind: String,
-    },
-    /// Objects whose labels match.
-    Label(LabelSelector),
-}
-
-/// A selector over labels.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LabelSelector {
-    /// Labels that must have exactly these values.
-    pub match_labels: Vec<(String, String)>,
-    /// Further requirements.
-    pub match_expressions: Vec<LabelRequirement>,
-}
-
-/// One requirement of a [`LabelSelector`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LabelRequirement {
-    /// The label has one of the values.
-    In(String, Vec<String>),
-    /// The label is absent or has none of the values.
-    NotIn(String, Vec<String>),
-    /// The label is present.
-    Exists(String),
-    /// The label is absent.
-    DoesNotExist(String),
-}
-
-/// What must hold for an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Assertion {
-    /// A condition has a status.
-    ConditionEqual {
-        /// Condition type.
-        kind: String,
-        /// `True` or `False`.
-        status: String,
-    },
-    /// Two fields have the same value.
-    FieldsEqual {
-        /// Dotted path.
-        field_a: String,
-        /// Dotted path.
-        field_b: String,
-    },
-    /// A field has a value.
-    FieldValue {
-        /// Dotted path.
-        field_path: String,
-        /// The value, as text.
-        value: String,
-    },
-}
-
-/// A probe: assertions about the objects it selects.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
-    /// Which objects.
-    pub selector: Selector,
-    /// What must hold for them.
-    pub assertions: Vec<Assertion>,
-}
-
-impl LabelSelector {
-    fn matches(&self, labels: Option<&Value>) -> bool {
-        let label = |key: &str| labels.and_then(|l| l.get(key)).and_then(Value::as_str);
-        let holds = |requirement: &LabelRequirement| match requirement {
-            LabelRequirement::In(key, values) => label(key).is_some_and(|v| values.iter().any(|w| w == v)),
-            LabelRequirement::NotIn(key, values) => label(key).is_none_or(|v| values.iter().all(|w| w != v)),
-            LabelRequirement::Exists(key) => label(key).is_some(),
-            LabelRequirement::DoesNotExist(key) => label(key).is_none(),
-        };
-        self.match_labels.iter().all(|(key, value)| label(key) == Some(value))
-            && self.match_expressions.iter().all(holds)
+fn selects(selector: &ObjectSelector, object: &Value) -> bool {
+    match selector.type_ {
+        SelectorType::GroupKind => selector.group_kind.as_ref().is_some_and(|wanted| {
+            let key = ObjectKey::of(object);
+            key.group == wanted.group && key.kind == wanted.kind
+        }),
+        SelectorType::Label => selector.label.as_ref().is_some_and(|label| labels_match(label, object)),
     }
 }
 
-impl Selector {
-    fn selects(&self, object: &Value) -> bool {
-        match self {
-            Self::GroupKind { group, kind } => {
-                let key = ObjectKey::of(object);
-                key.group == *group && key.kind == *kind
-            }
-            Self::Label(selector) => selector.matches(object.pointer("/metadata/labels")),
+fn labels_match(selector: &LabelSelector, object: &Value) -> bool {
+    let label = |key: &str| {
+        let labels = object.pointer("/metadata/labels").and_then(Value::as_object)?;
+        labels.get(key).and_then(Value::as_str)
+    };
+    let holds = |requirement: &LabelSelectorRequirement| {
+        let found = label(&requirement.key);
+        let listed = found.is_some_and(|v| requirement.values.iter().flatten().any(|w| w == v));
+        match requirement.operator.as_str() {
+            "In" => listed,
+            "NotIn" => !listed,
+            "Exists" => found.is_some(),
+            "DoesNotExist" => found.is_none(),
+            _ => false,
         }
-    }
+    };
+    selector.match_labels.iter().flatten().all(|(key, value)| label(key) == Some(value))
+        && selector.match_expressions.iter().flatten().all(holds)
+}
+
+/// The requirement that no label selector may have, if there is one: an operator the API does not know.
+///
+/// The API server does not validate selectors inside custom resources.
+pub fn invalid_selector(probes: &[ProgressionProbe]) -> Option<String> {
+    let selectors = probes.iter().filter_map(|probe| probe.selector.label.as_ref());
+    selectors.flat_map(|s| s.match_expressions.iter().flatten()).find_map(|requirement| {
+        let known = ["In", "NotIn", "Exists", "DoesNotExist"].contains(&requirement.operator.as_str());
+        (!known).then(|| format!("{:?} is not a valid label selector operator", requirement.operator))
+    })
 }
 
 /// Everything that keeps `object` from being healthy; empty when it is.
-pub fn evaluate(probes: &[Probe], object: &Value) -> Vec<String> {
+pub fn evaluate(probes: &[ProgressionProbe], object: &Value) -> Vec<String> {
     let assertions: Vec<&Assertion> =
-        probes.iter().filter(|p| p.selector.selects(object)).flat_map(|p| &p.assertions).collect();
+        probes.iter().filter(|p| selects(&p.selector, object)).flat_map(|p| &p.assertions).collect();
     if assertions.is_empty() {
         return Vec::new();
     }
@@ -122,25 +71,30 @@ pub fn evaluate(probes: &[Probe], object: &Value) -> Vec<String> {
 }
 
 fn check(assertion: &Assertion, object: &Value, generation: Option<i64>) -> Result<(), String> {
-    match assertion {
-        Assertion::ConditionEqual { kind, status } => condition(object, kind, status, generation),
-        Assertion::FieldsEqual { field_a, field_b } => {
-            let a = field(object, field_a).ok_or_else(|| format!("{field_a:?} missing"))?;
-            let b = field(object, field_b).ok_or_else(|| format!("{field_b:?} missing"))?;
-            if a == b {
-                return Ok(());
-            }
-            Err(format!("{field_a:?} != {field_b:?} expected: {a} got: {b}"))
-        }
-        Assertion::FieldValue { field_path, value } => {
-            let found = field(object, field_path).ok_or_else(|| format!("missing key: {field_path:?}"))?;
-            let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
-            if found == *value {
-                return Ok(());
-            }
-            Err(format!("value at key {field_path:?} != {value:?}; expected: {value:?} got: {found:?}"))
+    if let Some(ConditionEqual { type_, status }) = &assertion.condition_equal {
+        let status = match status {
+            AssertedStatus::True => "True",
+            AssertedStatus::False => "False",
+        };
+        condition(object, type_, status, generation)?;
+    }
+    if let Some(FieldsEqual { field_a, field_b }) = &assertion.fields_equal {
+        let a = field(object, field_a).ok_or_else(|| format!("{field_a:?} missing"))?;
+        let b = field(object, field_b).ok_or_else(|| format!("{field_b:?} missing"))?;
+        if a != b {
+            return Err(format!("{field_a:?} != {field_b:?} expected: {a} got: {b}"));
         }
     }
+    if let Some(FieldValue { field_path, value }) = &assertion.field_value {
+        let found = field(object, field_path).ok_or_else(|| format!("missing key: {field_path:?}"))?;
+        let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+        if found != *value {
+            return Err(format!(
+                "value at key {field_path:?} != {value:?}; expected: {value:?} got: {found:?}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn condition(object: &Value, kind: &str, status: &str, generation: Option<i64>) -> Result<(), String> {
@@ -168,17 +122,32 @@ fn field<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 /// The probes of every revision that is made for a ClusterExtension.
-pub fn defaults() -> Vec<Probe> {
-    let on = |group: &str, kind: &str, assertions: Vec<Assertion>| Probe {
-        selector: Selector::GroupKind { group: group.into(), kind: kind.into() },
+pub fn defaults() -> Vec<ProgressionProbe> {
+    let on = |group: &str, kind: &str, assertions: Vec<Assertion>| ProgressionProbe {
+        selector: ObjectSelector {
+            type_: SelectorType::GroupKind,
+            group_kind: Some(GroupKind { group: group.into(), kind: kind.into() }),
+            label: None,
+        },
         assertions,
     };
-    let is_true = |kind: &str| Assertion::ConditionEqual { kind: kind.into(), status: "True".into() };
-    let phase =
-        |value: &str| Assertion::FieldValue { field_path: "status.phase".into(), value: value.into() };
-    let replicas = || Assertion::FieldsEqual {
-        field_a: "status.updatedReplicas".into(),
-        field_b: "status.replicas".into(),
+    let is_true = |type_: &str| Assertion {
+        type_: AssertionType::ConditionEqual,
+        condition_equal: Some(ConditionEqual { type_: type_.into(), status: AssertedStatus::True }),
+        ..Assertion::default()
+    };
+    let phase = |value: &str| Assertion {
+        type_: AssertionType::FieldValue,
+        field_value: Some(FieldValue { field_path: "status.phase".into(), value: value.into() }),
+        ..Assertion::default()
+    };
+    let replicas = || Assertion {
+        type_: AssertionType::FieldsEqual,
+        fields_equal: Some(FieldsEqual {
+            field_a: "status.updatedReplicas".into(),
+            field_b: "status.replicas".into(),
+        }),
+        ..Assertion::default()
     };
     vec![
         on("apiextensions.k8s.io", "CustomResourceDefinition", vec![is_true("Established")]),
@@ -196,38 +165,10 @@ pub fn failure(key: &ObjectKey, messages: &[String]) -> String {
     format!("Object {key}: {}", messages.join(" and "))
 }
 
-/// A probe in the form of the ClusterObjectSet API.
-pub fn to_json(probe: &Probe) -> Value {
-    let selector = match &probe.selector {
-        Selector::GroupKind { group, kind } => {
-            json!({"type": "GroupKind", "groupKind": {"group": group, "kind": kind}})
-        }
-        Selector::Label(selector) => {
-            let labels: serde_json::Map<String, Value> =
-                selector.match_labels.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
-            json!({"type": "Label", "label": {"matchLabels": labels}})
-        }
-    };
-    let assertions: Vec<Value> = probe
-        .assertions
-        .iter()
-        .map(|assertion| match assertion {
-            Assertion::ConditionEqual { kind, status } => {
-                json!({"type": "ConditionEqual", "conditionEqual": {"type": kind, "status": status}})
-            }
-            Assertion::FieldsEqual { field_a, field_b } => {
-                json!({"type": "FieldsEqual", "fieldsEqual": {"fieldA": field_a, "fieldB": field_b}})
-            }
-            Assertion::FieldValue { field_path, value } => {
-                json!({"type": "FieldValue", "fieldValue": {"fieldPath": field_path, "value": value}})
-            }
-        })
-        .collect();
-    json!({"selector": selector, "assertions": assertions})
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn deployment(generation: i64, observed: i64, updated: i64, available: &str) -> Value {
@@ -277,17 +218,12 @@ mod tests {
 
     #[test]
     fn fields_are_compared_as_text() {
-        let probe = |field_path: &str, value: &str| {
-            vec![Probe {
-                selector: Selector::Label(LabelSelector {
-                    match_labels: vec![("app".into(), "x".into())],
-                    match_expressions: vec![LabelRequirement::Exists("app".into())],
-                }),
-                assertions: vec![Assertion::FieldValue {
-                    field_path: field_path.into(),
-                    value: value.into(),
-                }],
-            }]
+        let probe = |field_path: &str, value: &str| -> Vec<ProgressionProbe> {
+            serde_json::from_value(json!([{
+                "selector": {"type": "Label", "label": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["x"]}]}},
+                "assertions": [{"type": "FieldValue", "fieldValue": {"fieldPath": field_path, "value": value}}],
+            }]))
+            .unwrap()
         };
         let object = json!({"metadata": {"labels": {"app": "x"}}, "status": {"phase": "Bound", "n": 3}});
         assert!(evaluate(&probe("status.n", "3"), &object).is_empty());
@@ -303,5 +239,16 @@ mod tests {
     #[test]
     fn objects_without_probes_pass() {
         assert!(evaluate(&defaults(), &json!({"apiVersion": "v1", "kind": "ConfigMap"})).is_empty());
+    }
+
+    #[test]
+    fn an_unknown_operator_is_reported() {
+        let probes: Vec<ProgressionProbe> = serde_json::from_value(json!([{
+            "selector": {"type": "Label", "label": {"matchExpressions": [{"key": "app", "operator": "Like"}]}},
+            "assertions": [],
+        }]))
+        .unwrap();
+        assert_eq!(invalid_selector(&probes).unwrap(), "\"Like\" is not a valid label selector operator");
+        assert_eq!(invalid_selector(&defaults()), None);
     }
 }

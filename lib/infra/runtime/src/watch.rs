@@ -47,6 +47,8 @@ pub enum Seen {
     },
 }
 
+type GroupVersionKind = (String, String, String);
+
 /// Namespace and name.
 type Place = (String, String);
 
@@ -81,7 +83,7 @@ pub struct WatchManager {
     client: Client,
     label_selector: String,
     changed: mpsc::Sender<OwnerChanged>,
-    kinds: Arc<Mutex<BTreeMap<(String, String, String), KindWatch>>>,
+    kinds: Arc<Mutex<BTreeMap<GroupVersionKind, KindWatch>>>,
 }
 
 impl WatchManager {
@@ -145,7 +147,7 @@ impl WatchManager {
     }
 }
 
-fn key(resource: &ApiResource) -> (String, String, String) {
+fn key(resource: &ApiResource) -> GroupVersionKind {
     (resource.group.clone(), resource.version.clone(), resource.kind.clone())
 }
 
