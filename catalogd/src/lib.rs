@@ -6,6 +6,7 @@
 //! validation of catalogs is not its business.
 
 mod clock;
+mod command;
 mod config;
 mod controller;
 mod error;
@@ -27,17 +28,20 @@ use futures::{StreamExt, stream};
 use kube::{Api, Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::CatalogReader;
-use olm_runtime::{BackoffLimits, ControllerMetrics, ControllerSettings, Metrics, Source, Wake, run_controller};
+use olm_runtime::{
+    BackoffLimits, ControllerMetrics, ControllerSettings, Metrics, Source, Wake, run_controller,
+};
 use prometheus_client::registry::Registry;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use clock::{Clock, SystemClock};
+pub use command::{Command, CommandError};
 pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
 pub use ingest::{CatalogFiles, IngestError};
 pub use reader::LocalReader;
-pub use source::{CatalogSource, SourceError};
+pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
 
 use controller::Reconciler;
@@ -104,6 +108,21 @@ impl Catalogd {
         &self.store
     }
 
+    /// What is missing until this replica may be sent requests: it is ready when every catalog whose status
+    /// names content has that content here, was tried once, or has kept it waiting for a minute.
+    ///
+    /// # Errors
+    /// The text says what is missing.
+    pub fn ready(&self) -> Result<(), String> {
+        if !self.store.is_synced() {
+            return Err("catalogs have not been listed yet".to_owned());
+        }
+        match self.store.awaited() {
+            Some(catalog) => Err(format!("catalog {catalog} is not served yet")),
+            None => Ok(()),
+        }
+    }
+
     /// Runs the controller and the garbage collection until `shutdown`. While `leader` is false this replica
     /// follows: it serves what the statuses say and writes nothing.
     pub async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
@@ -151,7 +170,8 @@ fn on_leadership(
     stream::unfold(leader, changed)
         .chain(stream::pending())
         .flat_map(move |()| {
-            let wakes: Vec<_> = catalogs.state().iter().map(|catalog| ObjectRef::from_obj(&**catalog)).collect();
+            let wakes: Vec<_> =
+                catalogs.state().iter().map(|catalog| ObjectRef::from_obj(&**catalog)).collect();
             stream::iter(wakes)
         })
         .boxed()
