@@ -308,13 +308,13 @@ async fn metas_can_be_switched_off_and_requests_are_counted() {
     let router = router(Serving { store: test.store.clone(), metas: false, metrics });
     assert_eq!(get(&router, "/catalogs/c/api/v1/metas").await.body, "404 page not found\n");
     assert_eq!(get(&router, "/catalogs/c/api/v1/all").await.status, StatusCode::OK);
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    let mut exposed = String::new();
+    prometheus_client::encoding::text::encode(&mut exposed, &registry).unwrap();
     for line in [
         "catalogd_http_request_duration_seconds_count{code=\"404\"} 1",
         "catalogd_http_request_duration_seconds_count{code=\"200\"} 1",
         "catalogd_http_request_duration_seconds_bucket{le=\"0.1\",code=\"200\"} 1",
     ] {
-        assert!(text.contains(line), "{line} in {text}");
+        assert!(exposed.contains(line), "{line} in {exposed}");
     }
 }
