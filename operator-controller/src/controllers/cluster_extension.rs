@@ -9,4 +9,5 @@ mod steps;
 mod validate;
 
 pub(crate) use reconcile::{Extensions, Ports};
+pub(crate) use progress::Progress;
 pub(crate) use steps::Features;

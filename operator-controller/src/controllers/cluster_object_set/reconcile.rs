@@ -25,6 +25,7 @@ use super::{
     memory::Memory,
     status::{Deadline, Outcome, deadline, set_conditions},
 };
+use crate::access::Waiting;
 
 /// How soon a collision is looked at again; nothing announces that the other owner is gone.
 const COLLISION_RETRY: Duration = Duration::from_secs(10);
@@ -38,6 +39,7 @@ pub(crate) struct Ports {
     pub(crate) discovery: Discovery,
     pub(crate) watches: WatchManager,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
+    pub(crate) waiting: Arc<Waiting>,
     pub(crate) system_namespace: String,
 }
 
@@ -69,11 +71,13 @@ impl ObjectSets {
         if set.metadata.deletion_timestamp.is_some() {
             self.ports.watches.release(&uid);
             self.memory.forget(&uid);
+            self.ports.waiting.set(&set.name_any(), false);
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await);
         }
         let now = Timestamp::now();
         let deadline = deadline(&set, now);
         let report = self.pass(&set).await;
+        self.ports.waiting.set(&set.name_any(), matches!(report.outcome, Outcome::Retrying(_)));
         if let Err(error) = self.write_status(&set, &report, deadline, now).await {
             return Next::Retry(format!("error updating status: {error}"));
         }
