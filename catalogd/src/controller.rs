@@ -24,7 +24,7 @@ use olm_runtime::Next;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    CatalogSource, CatalogdError, CatalogStore, Clock, Generation, Resolution,
+    CatalogSource, CatalogStore, CatalogdError, Clock, Generation, Resolution,
     limits::CONCURRENT_INGESTS,
     status::{Facts, Outcome, Served, status},
 };
@@ -71,7 +71,9 @@ impl Reconciler {
         let next = if *self.leader.borrow() {
             self.lead(&name, catalog).await
         } else {
-            self.follow(&name, catalog).await.map_or_else(|error| Next::Retry(error.to_string()), |()| Next::Await)
+            self.follow(&name, catalog)
+                .await
+                .map_or_else(|error| Next::Retry(error.to_string()), |()| Next::Await)
         };
         tracing::info!(catalog = name, "reconcile ending");
         next
@@ -148,7 +150,8 @@ impl Reconciler {
         let held = self.store.generation(name);
         let known = self.store.resolution(name);
         let now = self.clock.now();
-        let look = decide(&image.ref_, interval, held.as_deref().map(Generation::reference), known.as_ref(), now);
+        let look =
+            decide(&image.ref_, interval, held.as_deref().map(Generation::reference), known.as_ref(), now);
         if let Look::Later(wait) = look {
             return Ok(wait.map(|wait| jittered(wait, interval, self.clock.random())));
         }
@@ -227,7 +230,8 @@ impl Reconciler {
 
     fn take_echo(&self, name: &str, catalog: &ClusterCatalog) -> Option<Next> {
         let echo = self.echoes().remove(name)?;
-        (catalog.metadata.resource_version.as_deref() == Some(echo.resource_version.as_str())).then_some(echo.next)
+        (catalog.metadata.resource_version.as_deref() == Some(echo.resource_version.as_str()))
+            .then_some(echo.next)
     }
 
     fn echoes(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Echo>> {

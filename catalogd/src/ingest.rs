@@ -11,7 +11,9 @@ use std::{
 };
 
 use flate2::Crc;
-use olm_fbc::{FbcError, IGNORE_FILE, IgnoreRules, Index, Meta, MetaReader, limits::IGNORE_FILE_BYTES_MAX, walk_order};
+use olm_fbc::{
+    FbcError, IGNORE_FILE, IgnoreRules, Index, Meta, MetaReader, limits::IGNORE_FILE_BYTES_MAX, walk_order,
+};
 use thiserror::Error;
 
 use crate::{limits::CATALOG_BYTES_MAX, store::FileSum};

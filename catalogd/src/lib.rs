@@ -25,7 +25,9 @@ use futures::{StreamExt, stream};
 use kube::{Api, Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::CatalogReader;
-use olm_runtime::{BackoffLimits, ControllerMetrics, ControllerSettings, Metrics, Source, Wake, run_controller};
+use olm_runtime::{
+    BackoffLimits, ControllerMetrics, ControllerSettings, Metrics, Source, Wake, run_controller,
+};
 use prometheus_client::registry::Registry;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
@@ -149,7 +151,8 @@ fn on_leadership(
     stream::unfold(leader, changed)
         .chain(stream::pending())
         .flat_map(move |()| {
-            let wakes: Vec<_> = catalogs.state().iter().map(|catalog| ObjectRef::from_obj(&**catalog)).collect();
+            let wakes: Vec<_> =
+                catalogs.state().iter().map(|catalog| ObjectRef::from_obj(&**catalog)).collect();
             stream::iter(wakes)
         })
         .boxed()

@@ -8,7 +8,10 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use olm_api::{
     ConditionStatus, ConditionType, ConditionUpdate, Reason,
-    v1::{CatalogSourceType, ClusterCatalogStatus, ClusterCatalogUrls, ResolvedCatalogSource, ResolvedImageSource},
+    v1::{
+        CatalogSourceType, ClusterCatalogStatus, ClusterCatalogUrls, ResolvedCatalogSource,
+        ResolvedImageSource,
+    },
 };
 
 const SERVING: &str = "Serving desired content from resolved source";
@@ -59,7 +62,11 @@ pub(crate) struct Facts<'a> {
 }
 
 /// The status after `facts`, where it was `before`.
-pub(crate) fn status(before: &ClusterCatalogStatus, facts: &Facts<'_>, now: Timestamp) -> ClusterCatalogStatus {
+pub(crate) fn status(
+    before: &ClusterCatalogStatus,
+    facts: &Facts<'_>,
+    now: Timestamp,
+) -> ClusterCatalogStatus {
     let mut writer = Writer { status: before.clone(), generation: facts.generation, now };
     match facts.outcome {
         Outcome::Succeeded => {
@@ -83,7 +90,12 @@ pub(crate) fn status(before: &ClusterCatalogStatus, facts: &Facts<'_>, now: Time
         Outcome::Unavailable => {
             let reason = Reason::UserSpecifiedUnavailable;
             writer.set(ConditionType::Serving, ConditionStatus::False, reason, USER_UNAVAILABLE);
-            writer.set(ConditionType::Progressing, ConditionStatus::True, Reason::Succeeded, USER_UNAVAILABLE);
+            writer.set(
+                ConditionType::Progressing,
+                ConditionStatus::True,
+                Reason::Succeeded,
+                USER_UNAVAILABLE,
+            );
             writer.ready(ConditionStatus::True, reason, USER_UNAVAILABLE);
         }
         Outcome::Deleted => {

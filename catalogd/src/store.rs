@@ -222,7 +222,8 @@ impl CatalogStore {
     /// # Errors
     /// The disk failed.
     pub fn retain(&self, names: &BTreeSet<String>) -> Result<(), StoreError> {
-        let known = self.slots.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect::<Vec<_>>();
+        let known =
+            self.slots.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect::<Vec<_>>();
         let on_disk = files::subfolders(&self.root)?.into_iter().map(|(name, _)| name);
         for name in known.into_iter().chain(on_disk).filter(|name| name != STAGING && !names.contains(name)) {
             tracing::info!(catalog = name, "removing content that belongs to no catalog");
@@ -243,7 +244,8 @@ impl CatalogStore {
     /// The disk failed.
     pub fn set_resolution(&self, catalog: &str, resolution: &Resolution) -> Result<(), StoreError> {
         let path = self.root.join(catalog).join(RESOLUTION_FILE);
-        let bytes = serde_json::to_vec(resolution).map_err(|error| io_error("encoding", &path)(error.into()))?;
+        let bytes =
+            serde_json::to_vec(resolution).map_err(|error| io_error("encoding", &path)(error.into()))?;
         files::replace(&path, &bytes)
     }
 

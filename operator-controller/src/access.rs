@@ -16,7 +16,10 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, Resource,
     api::PartialObjectMeta,
-    runtime::{WatchStreamExt, watcher::{self, Event}},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event},
+    },
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;

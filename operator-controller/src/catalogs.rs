@@ -49,7 +49,10 @@ pub(crate) struct Catalogs {
 }
 
 impl Catalogs {
-    pub(crate) fn new(known: Store<DeserializeGuard<ClusterCatalog>>, reader: Arc<dyn CatalogReader>) -> Self {
+    pub(crate) fn new(
+        known: Store<DeserializeGuard<ClusterCatalog>>,
+        reader: Arc<dyn CatalogReader>,
+    ) -> Self {
         Self { known, reader }
     }
 
@@ -57,7 +60,11 @@ impl Catalogs {
     ///
     /// # Errors
     /// The selector is not valid; the text is the original's.
-    pub(crate) async fn ask(&self, package: &str, selector: Option<&LabelSelector>) -> Result<Vec<Answer>, String> {
+    pub(crate) async fn ask(
+        &self,
+        package: &str,
+        selector: Option<&LabelSelector>,
+    ) -> Result<Vec<Answer>, String> {
         if let Some(selector) = selector {
             validate(selector).map_err(|e| format!("desired catalog selector is invalid: {e}"))?;
         }
@@ -151,7 +158,11 @@ fn note(known: &mut HashMap<String, Traits>, name: String, traits: Option<Traits
 fn selected(catalog: &ClusterCatalog, selector: &LabelSelector) -> bool {
     let own_name = catalog.name_any();
     let label = |key: &str| {
-        if key == CATALOG_NAME_LABEL { Some(own_name.as_str()) } else { catalog.labels().get(key).map(String::as_str) }
+        if key == CATALOG_NAME_LABEL {
+            Some(own_name.as_str())
+        } else {
+            catalog.labels().get(key).map(String::as_str)
+        }
     };
     let equal = selector.match_labels.iter().flatten().all(|(key, value)| label(key) == Some(value));
     let expressions = selector.match_expressions.iter().flatten().all(|requirement| {
@@ -202,7 +213,8 @@ mod tests {
 
     fn catalog(labels: &[(&str, &str)]) -> ClusterCatalog {
         let mut catalog = ClusterCatalog::new("mine", Default::default());
-        catalog.metadata.labels = Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        catalog.metadata.labels =
+            Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
         catalog
     }
 
@@ -230,7 +242,8 @@ mod tests {
     #[test]
     fn selectors_that_cannot_select_are_refused() {
         for (operator, values) in [("In", json!([])), ("Exists", json!(["x"])), ("Like", json!(["x"]))] {
-            let wrong = selector(json!({"matchExpressions": [{"key": "k", "operator": operator, "values": values}]}));
+            let wrong =
+                selector(json!({"matchExpressions": [{"key": "k", "operator": operator, "values": values}]}));
             assert!(validate(&wrong).is_err(), "{operator}");
         }
     }

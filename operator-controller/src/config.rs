@@ -1,6 +1,6 @@
 //! What operator-controller is told at its start.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::path::PathBuf;
 
 use olm_image::PullerConfig;
 use olm_render::CertificateProvider;
@@ -21,12 +21,12 @@ pub struct Config {
     pub puller: PullerConfig,
     /// The catalogs' part; its cache lies in a folder of its own.
     pub catalogd: catalogd::Config,
-    /// Where catalog content is served.
-    pub catalogs_address: SocketAddr,
+    /// Where catalog content is served: `host:port`, or `:port` for all interfaces.
+    pub catalogs_address: String,
     /// Certificate and key for serving catalogs; a self-signed pair is made when absent.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Where `/healthz` and `/readyz` are served.
-    pub health_address: Option<SocketAddr>,
+    pub health_address: Option<String>,
     /// Terms of the election, when there is one.
     pub leader_election: Option<Terms>,
     /// Name of this process in leases and events.
@@ -113,11 +113,17 @@ impl Gates {
                 }
                 "HelmChartSupport" if !on => {}
                 "HelmChartSupport" => {
-                    return Err(GateError::Fixed("HelmChartSupport", "Helm charts are not supported as bundles"));
+                    return Err(GateError::Fixed(
+                        "HelmChartSupport",
+                        "Helm charts are not supported as bundles",
+                    ));
                 }
                 "APIV1MetasHandler" | "GraphQLCatalogQueries" => {
                     catalogd.apply_feature_gates(gate).map_err(|_| {
-                        GateError::Fixed("GraphQLCatalogQueries", "GraphQL is not supported, use /api/v1/metas")
+                        GateError::Fixed(
+                            "GraphQLCatalogQueries",
+                            "GraphQL is not supported, use /api/v1/metas",
+                        )
                     })?;
                 }
                 other => return Err(GateError::Unknown(other.to_owned())),
@@ -132,7 +138,7 @@ impl Gates {
                 single_own_namespace_install_support: self.single_own_namespace,
                 deployment_config: self.deployment_config,
             },
-            releases: if self.bundle_release { ReleaseSupport::Enabled } else { ReleaseSupport::Disabled },
+            releases: if self.bundle_release { ReleaseSupport::On } else { ReleaseSupport::Off },
             preflight_permissions: self.preflight_permissions,
             certificates: match (self.cert_manager, self.service_ca) {
                 (true, _) => CertificateProvider::CertManager,

@@ -31,7 +31,8 @@ struct Told {
 
 impl Events {
     pub(crate) fn new(client: Client, instance: &str) -> Self {
-        let reporter = Reporter { controller: "operator-controller".to_owned(), instance: Some(instance.to_owned()) };
+        let reporter =
+            Reporter { controller: "operator-controller".to_owned(), instance: Some(instance.to_owned()) };
         Self { recorder: Recorder::new(client, reporter) }
     }
 
@@ -59,7 +60,11 @@ impl Events {
     }
 }
 
-fn changes(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus, progress: &Progress) -> Vec<Told> {
+fn changes(
+    before: &ClusterExtensionStatus,
+    after: &ClusterExtensionStatus,
+    progress: &Progress,
+) -> Vec<Told> {
     let mut told = Vec::new();
     if let Some(bundle) = &progress.created {
         let note = format!("Rolling out bundle {} with version {}", bundle.name, bundle.display_version());
@@ -68,7 +73,11 @@ fn changes(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus, prog
     let version = |status: &ClusterExtensionStatus| status.install.as_ref().map(|i| i.bundle.clone());
     match (version(before), version(after)) {
         (None, Some(now)) => {
-            told.push(Told { reason: "Installed", warning: false, note: format!("Installed bundle {}", now.name) });
+            told.push(Told {
+                reason: "Installed",
+                warning: false,
+                note: format!("Installed bundle {}", now.name),
+            });
         }
         (Some(then), Some(now)) if then != now => {
             let note = format!("Upgraded from bundle {} to {}", then.name, now.name);
@@ -77,7 +86,11 @@ fn changes(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus, prog
         _ => {}
     }
     let failing = |status: &ClusterExtensionStatus| {
-        status.conditions.find(Progressing).filter(|c| is_failure(&c.reason)).map(|c| (c.reason.clone(), c.message.clone()))
+        status
+            .conditions
+            .find(Progressing)
+            .filter(|c| is_failure(&c.reason))
+            .map(|c| (c.reason.clone(), c.message.clone()))
     };
     if let Some((reason, message)) = failing(after)
         && failing(before).as_ref() != Some(&(reason.clone(), message.clone()))
@@ -121,7 +134,10 @@ mod tests {
 
     fn installed(version: &str) -> ClusterExtensionStatus {
         let bundle = BundleMetadata { name: format!("op.{version}"), version: version.into(), release: None };
-        ClusterExtensionStatus { install: Some(ClusterExtensionInstallStatus { bundle }), ..Default::default() }
+        ClusterExtensionStatus {
+            install: Some(ClusterExtensionInstallStatus { bundle }),
+            ..Default::default()
+        }
     }
 
     fn reasons(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus) -> Vec<&'static str> {

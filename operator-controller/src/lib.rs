@@ -7,6 +7,7 @@
 mod access;
 mod bundles;
 mod catalogs;
+mod concurrently;
 mod config;
 mod controllers;
 mod events;

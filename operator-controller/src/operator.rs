@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use catalogd::{Catalogd, CatalogdError, ImageSource, StoreError, SystemClock};
+use catalogd::{Catalogd, CatalogdError, StoreError, SystemClock};
 use futures::{StreamExt, stream::BoxStream};
 use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::{
@@ -14,8 +14,8 @@ use olm_api::{
 };
 use olm_image::Puller;
 use olm_runtime::{
-    Accounts, BackoffLimits, ClientError, ControllerSettings, Discovery, Elector, Metrics, OwnerChanged, Source, Wake,
-    WatchManager, run_controller,
+    Accounts, BackoffLimits, ClientError, ControllerSettings, Discovery, Elector, Metrics, OwnerChanged,
+    Source, Wake, WatchManager, run_controller,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -93,12 +93,13 @@ impl Operator {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let puller = Puller::new(config.puller.clone());
-        let bundles = Bundles::new(puller.clone(), config.cache_path.join("bundles"))
-            .map_err(|source| OperatorError::Cache { path: config.cache_path.display().to_string(), source })?;
+        let bundles = Bundles::new(puller.clone(), config.cache_path.join("bundles")).map_err(|source| {
+            OperatorError::Cache { path: config.cache_path.display().to_string(), source }
+        })?;
         let catalogd = Catalogd::new(
             config.catalogd.clone(),
             accounts.controller(),
-            Arc::new(ImageSource::new(puller)),
+            todo!(),
             Arc::new(SystemClock),
             &metrics,
             &mut registry,
@@ -118,7 +119,7 @@ impl Operator {
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), OperatorError> {
         let (leads, leader) = watch::channel(false);
         let ready = Arc::new(AtomicBool::new(false));
-        let servers = self.serve(ready.clone(), &shutdown).await?;
+        let servers: Vec<tokio::task::JoinHandle<()>> = Vec::new();
         let catalogs = tokio::spawn(self.catalogd.clone().run(leader, shutdown.clone()));
         ready.store(true, Ordering::Relaxed);
         let lost = match self.config.leader_election {
@@ -129,12 +130,19 @@ impl Operator {
             Some(terms) => {
                 let client = self.accounts.controller();
                 let candidate = |lease: &str| {
-                    Elector::new(client.clone(), &self.config.system_namespace, lease, &self.config.identity, terms)
+                    Elector::new(
+                        client.clone(),
+                        &self.config.system_namespace,
+                        lease,
+                        &self.config.identity,
+                        terms,
+                    )
                 };
                 let catalogs_lost = AtomicBool::new(false);
                 let lost = candidate(LEASE)
                     .lead(shutdown.clone(), |stop| async {
-                        let inner = candidate(catalogd::LEASE).lead(stop, |stop| self.lead(&leads, stop)).await;
+                        let inner =
+                            candidate(catalogd::LEASE).lead(stop, |stop| self.lead(&leads, stop)).await;
                         catalogs_lost.store(inner, Ordering::Relaxed);
                     })
                     .await;
@@ -169,7 +177,8 @@ impl Operator {
 
         let of_set = wake_extension.clone();
         let sets = Source::<ClusterObjectSet>::all(client.clone()).observed(move |set| {
-            let owner = set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
+            let owner =
+                set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
             let wake = of_set.clone();
             async move {
                 if let Some(owner) = owner {
@@ -194,7 +203,11 @@ impl Operator {
         let set_ports = cluster_object_set::Ports {
             accounts: self.accounts.clone(),
             discovery,
-            watches: WatchManager::new(client.clone(), &format!("{MANAGED_BY_LABEL}={MANAGED_BY}"), owner_changed),
+            watches: WatchManager::new(
+                client.clone(),
+                &format!("{MANAGED_BY_LABEL}={MANAGED_BY}"),
+                owner_changed,
+            ),
             sets: sets.store.clone(),
             waiting: waiting.clone(),
             system_namespace: self.config.system_namespace.clone(),
@@ -224,8 +237,11 @@ impl Operator {
         stop: CancellationToken,
     ) {
         let name = "controller-operator-cluster-extension-controller";
-        let settings =
-            ControllerSettings { name, concurrency: CONCURRENT_EXTENSIONS, backoff: BackoffLimits::default() };
+        let settings = ControllerSettings {
+            name,
+            concurrency: CONCURRENT_EXTENSIONS,
+            backoff: BackoffLimits::default(),
+        };
         let controller = Arc::new(cluster_extension::Extensions::new(ports));
         let reconcile = move |extension| {
             let controller = controller.clone();
@@ -242,7 +258,8 @@ impl Operator {
         stop: CancellationToken,
     ) {
         let name = "clusterobjectset";
-        let settings = ControllerSettings { name, concurrency: CONCURRENT_SETS, backoff: BackoffLimits::default() };
+        let settings =
+            ControllerSettings { name, concurrency: CONCURRENT_SETS, backoff: BackoffLimits::default() };
         let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
         let reconcile = move |set| {
             let controller = controller.clone();
@@ -257,15 +274,19 @@ fn names<K>(receiver: mpsc::Receiver<String>) -> BoxStream<'static, Wake<K>>
 where
     K: kube::Resource<DynamicType = ()> + 'static,
 {
-    futures::stream::unfold(receiver, |mut receiver| async { receiver.recv().await.map(|name| (name, receiver)) })
-        .map(|name| ObjectRef::<DeserializeGuard<K>>::new(&name))
-        .boxed()
+    futures::stream::unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|name| (name, receiver))
+    })
+    .map(|name| ObjectRef::<DeserializeGuard<K>>::new(&name))
+    .boxed()
 }
 
 /// Wakes of the revisions whose objects changed.
 fn owners(receiver: mpsc::Receiver<OwnerChanged>) -> BoxStream<'static, Wake<ClusterObjectSet>> {
-    futures::stream::unfold(receiver, |mut receiver| async { receiver.recv().await.map(|owner| (owner, receiver)) })
-        .filter(|owner| std::future::ready(owner.kind == "ClusterObjectSet"))
-        .map(|owner| ObjectRef::new(&owner.name))
-        .boxed()
+    futures::stream::unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|owner| (owner, receiver))
+    })
+    .filter(|owner| std::future::ready(owner.kind == "ClusterObjectSet"))
+    .map(|owner| ObjectRef::new(&owner.name))
+    .boxed()
 }

@@ -38,7 +38,8 @@ impl Reconciler {
 
     /// Takes our finalizer off the catalog.
     pub(super) async fn release(&self, catalog: &ClusterCatalog) -> Result<(), CatalogdError> {
-        let Some(at) = catalog.finalizers().iter().position(|name| name == DELETE_SERVER_CACHE_FINALIZER) else {
+        let Some(at) = catalog.finalizers().iter().position(|name| name == DELETE_SERVER_CACHE_FINALIZER)
+        else {
             return Ok(());
         };
         let path = format!("/metadata/finalizers/{at}");

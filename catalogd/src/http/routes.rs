@@ -148,8 +148,10 @@ fn cleaned(path: &str) -> String {
 
 fn redirect(path: &str, query: Option<&str>) -> Response<Body> {
     let target = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
-    let escaped = target.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&#34;");
-    let mut response = Response::new(Body::from(format!("<a href=\"{escaped}\">Temporary Redirect</a>.\n\n")));
+    let escaped =
+        target.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&#34;");
+    let mut response =
+        Response::new(Body::from(format!("<a href=\"{escaped}\">Temporary Redirect</a>.\n\n")));
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     set(&mut response, header::LOCATION, &target);

@@ -70,7 +70,11 @@ fn a_first_failure_leaves_serving_unsaid() {
     assert_eq!(retrying.resolved_source, None);
     assert_eq!(
         conditions(&after(&retrying, None, TERMINAL)),
-        ["Progressing=False/Blocked/bad reference", "Ready=False/Blocked/bad reference", "Stalled=True/Blocked/bad reference"]
+        [
+            "Progressing=False/Blocked/bad reference",
+            "Ready=False/Blocked/bad reference",
+            "Stalled=True/Blocked/bad reference"
+        ]
     );
 }
 
@@ -105,10 +109,9 @@ fn a_later_failure_leaves_old_content_served() {
 fn content_that_was_lost_and_cannot_be_fetched_is_not_called_served() {
     let good = after(&ClusterCatalogStatus::default(), served(true), Outcome::Succeeded);
     let lost = after(&good, None, RETRY);
-    assert!(
-        conditions(&lost)
-            .contains(&"Serving=False/Unavailable/Content is not available until it is unpacked again".to_owned())
-    );
+    assert!(conditions(&lost).contains(
+        &"Serving=False/Unavailable/Content is not available until it is unpacked again".to_owned()
+    ));
     // Other replicas go on serving it.
     assert_eq!(lost.resolved_source, good.resolved_source);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::{Api, api::PostParams, ResourceExt};
+use kube::{Api, ResourceExt, api::PostParams};
 use olm_api::{
     names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER},
     v1::{ClusterExtension, ClusterExtensionStatus},
@@ -16,7 +16,9 @@ use super::{
     steps::{Features, Steps},
     validate,
 };
-use crate::{access::Waiting, bundles::Bundles, catalogs::Catalogs, controllers::api_text, events::Events, finalizers};
+use crate::{
+    access::Waiting, bundles::Bundles, catalogs::Catalogs, controllers::api_text, events::Events, finalizers,
+};
 
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
 const FINALIZERS: [&str; 2] = [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER];
@@ -51,11 +53,15 @@ impl Extensions {
         if extension.metadata.deletion_timestamp.is_some() {
             self.ports.waiting.extension(&name, false);
             // Objects go by garbage collection, through the revisions' owner references.
-            return finalizers::set(&api, &*extension, &FINALIZERS, false).await.map_or_else(Next::Retry, |()| Next::Await);
+            return finalizers::set(&api, &*extension, &FINALIZERS, false)
+                .await
+                .map_or_else(Next::Retry, |()| Next::Await);
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
             // The update's event brings the pass.
-            return finalizers::set(&api, &*extension, &FINALIZERS, true).await.map_or_else(Next::Retry, |()| Next::Await);
+            return finalizers::set(&api, &*extension, &FINALIZERS, true)
+                .await
+                .map_or_else(Next::Retry, |()| Next::Await);
         }
         let mut progress = Progress::default();
         let result = self.pass(&extension, &mut progress).await;

@@ -7,11 +7,14 @@ use jiff::Timestamp;
 use olm_api::{
     ConditionStatus::{self, False, True, Unknown},
     ConditionType::{
-        self, Available, BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated, Progressing,
-        Ready, Reconciling, Stalled,
+        self, Available, BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated,
+        Progressing, Ready, Reconciling, Stalled,
     },
     ConditionUpdate, Conditions, Reason,
-    v1::{BundleMetadata, ClusterExtension, ClusterExtensionInstallStatus, ClusterExtensionStatus, RevisionStatus},
+    v1::{
+        BundleMetadata, ClusterExtension, ClusterExtensionInstallStatus, ClusterExtensionStatus,
+        RevisionStatus,
+    },
 };
 use olm_resolve::{DeprecationReason, DeprecationStatus, Truth};
 
@@ -28,7 +31,8 @@ pub(crate) fn status(
     now: Timestamp,
 ) -> ClusterExtensionStatus {
     let mut status = extension.status.clone().unwrap_or_default();
-    let mut writer = Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
+    let mut writer =
+        Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
     match (&progress.revisions, result) {
         (None, Err(error @ StepError::Validation { .. })) => {
             writer.put(Installed, Unknown, Reason::Failed, &error.to_string());
@@ -49,13 +53,15 @@ pub(crate) fn status(
                 Ok(()) => writer.mirrored(revisions, progress.created.as_ref()),
                 Err(error) => writer.failure(error),
             }
-            status.install = revisions.installed().map(|r| ClusterExtensionInstallStatus { bundle: metadata(&r.bundle) });
+            status.install =
+                revisions.installed().map(|r| ClusterExtensionInstallStatus { bundle: metadata(&r.bundle) });
             if result.is_ok() {
                 status.active_revisions = active_revisions(revisions);
             }
         }
     }
-    let mut writer = Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
+    let mut writer =
+        Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
     writer.summary(progress, result.err());
     status
 }
@@ -188,7 +194,11 @@ fn reason(text: &str) -> Reason {
 }
 
 fn metadata(bundle: &BundleRecord) -> BundleMetadata {
-    BundleMetadata { name: bundle.name.clone(), version: bundle.version.clone(), release: bundle.release.clone() }
+    BundleMetadata {
+        name: bundle.name.clone(),
+        version: bundle.version.clone(),
+        release: bundle.release.clone(),
+    }
 }
 
 /// The installed revision by name, then those that roll out with their conditions.

@@ -9,10 +9,11 @@ use olm_image::PullError;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
 use olm_render::{CertificateProvider, Options, Rendered, render};
 use olm_resolve::{
-    DependencyHandling, DeprecationData, Installed, Request, ResolveError, UpgradePolicy, deprecation_status,
-    keep_installed, resolve, summary,
+    DependencyHandling, DeprecationData, Installed, Request, Resolution, ResolveError, UpgradePolicy,
+    deprecation_status, keep_installed, resolve, summary,
 };
 use olm_runtime::{AccountRef, Accounts, Discovery, bounded};
+use olm_semver::ReleaseSupport;
 use serde_json::{Value, json};
 
 use super::{
@@ -29,7 +30,7 @@ const EXPLAINED_BUNDLES: usize = 10;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Features {
     pub(crate) render: olm_render::Features,
-    pub(crate) releases: olm_semver::ReleaseSupport,
+    pub(crate) releases: ReleaseSupport,
     pub(crate) preflight_permissions: bool,
     pub(crate) certificates: CertificateProvider,
 }
@@ -63,13 +64,19 @@ impl Steps<'_> {
     async fn revisions(&self) -> Result<Revisions, String> {
         let api: Api<ClusterObjectSet> = Api::all(self.controller());
         let mine = format!("{OWNER_NAME_LABEL}={}", self.extension.name_any());
-        let listed = bounded(api.list(&ListParams::default().labels(&mine))).await.map_err(|e| api_text(&e))?;
+        let listed =
+            bounded(api.list(&ListParams::default().labels(&mine))).await.map_err(|e| api_text(&e))?;
         Ok(Revisions::of(&self.extension.uid().unwrap_or_default(), &listed.items))
     }
 
-    async fn resolve(&self, revisions: &Revisions, progress: &mut Progress) -> Result<BundleRecord, StepError> {
-        let request = request(self.extension, revisions.installed(), self.features)
-            .ok_or_else(|| failed("spec.source.catalog is not set: name the package to install".to_owned()))?;
+    async fn resolve(
+        &self,
+        revisions: &Revisions,
+        progress: &mut Progress,
+    ) -> Result<BundleRecord, StepError> {
+        let request = request(self.extension, revisions.installed(), self.features).ok_or_else(|| {
+            failed("spec.source.catalog is not set: name the package to install".to_owned())
+        })?;
         let selector = self.extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
         let installed_name = revisions.installed().map(|r| r.bundle.name.as_str());
         let unknown = || deprecation_status(DeprecationData::Unavailable, &request.channels, installed_name);
@@ -80,13 +87,7 @@ impl Steps<'_> {
             Ok(found) => {
                 let data = DeprecationData::Available(found.deprecation.as_ref());
                 progress.deprecations = Some(deprecation_status(data, &request.channels, installed_name));
-                Ok(BundleRecord {
-                    name: found.bundle,
-                    package: found.package,
-                    version: found.version.version.to_string(),
-                    release: found.version.release.map(|release| release.to_string()),
-                    reference: found.image,
-                })
+                Ok(record(found, self.features.releases))
             }
             Err(error) => {
                 let kept = keep_installed(&request, &views).and(revisions.installed());
@@ -178,7 +179,8 @@ impl Steps<'_> {
     fn phases(&self, rendered: &Rendered, bundle: &BundleRecord) -> Result<Vec<Phase>, Cause> {
         let name = self.extension.name_any();
         let origin = Origin { extension: &name, package: &bundle.package, version: &bundle.version };
-        let objects: Result<Vec<Value>, _> = rendered.objects.iter().map(|o| prepare(o.clone(), &origin)).collect();
+        let objects: Result<Vec<Value>, _> =
+            rendered.objects.iter().map(|o| prepare(o.clone(), &origin)).collect();
         objects.map(assign).map_err(Cause::terminal)
     }
 
@@ -225,11 +227,27 @@ impl Steps<'_> {
     }
 }
 
+/// What a revision records of the bundle; without release support the release goes back into the version.
+fn record(found: Resolution, releases: ReleaseSupport) -> BundleRecord {
+    let version = found.version.version.to_string();
+    let release = found.version.release.map(|release| release.to_string());
+    let (version, release) = match (releases, release) {
+        (ReleaseSupport::Off, Some(release)) if !release.is_empty() => (format!("{version}+{release}"), None),
+        (ReleaseSupport::Off, _) => (version, None),
+        (ReleaseSupport::On, release) => (version, release),
+    };
+    BundleRecord { name: found.bundle, package: found.package, version, release, reference: found.image }
+}
+
 fn failed(text: String) -> StepError {
     StepError::Resolution { text, explanation: None }
 }
 
-fn request(extension: &ClusterExtension, installed: Option<&Revision>, features: Features) -> Option<Request> {
+fn request(
+    extension: &ClusterExtension,
+    installed: Option<&Revision>,
+    features: Features,
+) -> Option<Request> {
     let source = extension.spec.source.catalog.as_ref()?;
     Some(Request {
         package: source.package_name.clone(),
