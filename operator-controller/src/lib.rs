@@ -13,7 +13,9 @@ mod controllers;
 mod events;
 mod finalizers;
 mod operator;
+mod permissions;
 mod preflight;
 
 pub use config::{Config, GateError, Gates};
 pub use operator::{Operator, OperatorError};
+pub use permissions::{PERMISSIONS, Permission, Scope};
