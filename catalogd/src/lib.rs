@@ -17,6 +17,8 @@ mod reader;
 mod source;
 mod status;
 mod store;
+#[cfg(test)]
+mod testing;
 
 use std::sync::Arc;
 

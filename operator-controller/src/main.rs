@@ -31,7 +31,7 @@ fn run(args: args::Args) -> anyhow::Result<()> {
     // The only failure is that a provider is installed already, which is what is wanted.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let shutdown = olm_runtime::shutdown_on_signal()?;
+        let shutdown = olm_runtime::on_signal()?;
         Ok(Operator::new(args.into_config().await?)?.run(shutdown).await?)
     })
 }

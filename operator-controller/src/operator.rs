@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use catalogd::{Catalogd, CatalogdError, StoreError, SystemClock};
+use catalogd::{Catalogd, StoreError, SystemClock};
 use futures::{StreamExt, stream::BoxStream};
 use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::{
@@ -14,8 +14,9 @@ use olm_api::{
 };
 use olm_image::Puller;
 use olm_runtime::{
-    Accounts, BackoffLimits, ClientError, ControllerSettings, Discovery, Elector, Metrics, OwnerChanged,
-    Source, Wake, WatchManager, run_controller,
+    Accounts, BackoffLimits, CertWatcher, ClientError, ControllerSettings, Discovery, Elector, HttpError, Metrics,
+    OwnerChanged, ServerLimits, Source, TlsError, TlsProfile, Wake, WatchManager, health_router, listen,
+    run_controller, self_signed, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -57,17 +58,12 @@ pub enum OperatorError {
     /// The catalogs' store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Serving failed.
-    #[error(transparent)]
-    Serving(#[from] CatalogdError),
     /// An address cannot be listened on.
-    #[error("listening on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: String,
-        /// What went wrong.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The certificate for serving cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Another process leads now.
     #[error("leadership lost: another process may lead now, this one ends to start afresh")]
     LeadershipLost,
@@ -119,7 +115,7 @@ impl Operator {
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), OperatorError> {
         let (leads, leader) = watch::channel(false);
         let ready = Arc::new(AtomicBool::new(false));
-        let servers: Vec<tokio::task::JoinHandle<()>> = Vec::new();
+        let servers = self.serve(ready.clone(), &shutdown)?;
         let catalogs = tokio::spawn(self.catalogd.clone().run(leader, shutdown.clone()));
         ready.store(true, Ordering::Relaxed);
         let lost = match self.config.leader_election {
@@ -156,6 +152,37 @@ impl Operator {
             let _ = server.await;
         }
         if lost { Err(OperatorError::LeadershipLost) } else { Ok(()) }
+    }
+
+    /// Starts the servers of catalogs and health, which run on every replica.
+    fn serve(
+        &self,
+        ready: Arc<AtomicBool>,
+        shutdown: &CancellationToken,
+    ) -> Result<Vec<tokio::task::JoinHandle<()>>, OperatorError> {
+        let mut tasks = Vec::new();
+        let certificate = match &self.config.tls {
+            Some((cert, key)) => {
+                let watcher = CertWatcher::new(cert, key)?;
+                let serving = watcher.serving();
+                tasks.push(tokio::spawn(watcher.run(shutdown.clone())));
+                serving
+            }
+            None => {
+                let host = self.config.catalogd.external_address.split(':').next().unwrap_or_default();
+                self_signed(&[host.to_owned(), "localhost".to_owned()])?.serving
+            }
+        };
+        let tls = server_config(certificate, &TlsProfile::default())?;
+        let catalogs = listen(&self.config.catalogs_address)?;
+        tasks.push(spawn_server("catalogs", catalogs, self.catalogd.router(), Some(tls), shutdown));
+        if let Some(address) = &self.config.health_address {
+            let is_ready = move || {
+                if ready.load(Ordering::Relaxed) { Ok(()) } else { Err("controllers are starting".to_owned()) }
+            };
+            tasks.push(spawn_server("health", listen(address)?, health_router(is_ready), None, shutdown));
+        }
+        Ok(tasks)
     }
 
     /// Runs everything that only the leader may do.
@@ -267,6 +294,23 @@ impl Operator {
         };
         run_controller(settings, source, wakes, self.metrics.controller(name), stop, reconcile).await;
     }
+}
+
+/// Serves in a task of its own; a server that fails ends the process, so that it is started afresh.
+fn spawn_server(
+    name: &'static str,
+    listener: std::net::TcpListener,
+    router: axum::Router,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    shutdown: &CancellationToken,
+) -> tokio::task::JoinHandle<()> {
+    let shutdown = shutdown.clone();
+    tokio::spawn(async move {
+        if let Err(error) = serve(listener, router, tls, ServerLimits::default(), shutdown.clone()).await {
+            tracing::error!(server = name, %error, "server ended");
+            shutdown.cancel();
+        }
+    })
 }
 
 /// Wakes by name.

@@ -87,3 +87,23 @@ pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), StoreError> 
     let mut file = File::create_new(path).map_err(io_error("creating", path))?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io_error("writing", path))
 }
+
+/// Appends a line with the checksum of `bytes`.
+pub(super) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let seal = seal(&bytes);
+    bytes.extend_from_slice(seal.as_bytes());
+    bytes
+}
+
+/// Undoes [`sealed`]; `None` when the checksum is another.
+pub(super) fn unsealed(bytes: &[u8]) -> Option<&[u8]> {
+    let end = bytes.iter().rposition(|&byte| byte == b'\n')?;
+    let (content, found) = bytes.split_at(end);
+    (found == seal(content).as_bytes()).then_some(content)
+}
+
+fn seal(bytes: &[u8]) -> String {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    format!("\n{:08x}", crc.sum())
+}

@@ -143,9 +143,8 @@ pub(super) fn complete(
         index: ingested.index_file,
         packages: ingested.records,
     };
-    let bytes =
-        serde_json::to_vec(&description).map_err(|error| io_error("encoding", target)(error.into()))?;
-    files::write_synced(&staging.join(GENERATION_FILE), &bytes)?;
+    let bytes = serde_json::to_vec(&description).map_err(|error| io_error("encoding", target)(error.into()))?;
+    files::write_synced(&staging.join(GENERATION_FILE), &files::sealed(bytes))?;
     let open = |name: &str| {
         let path = staging.join(name);
         File::open(&path).map_err(io_error("opening", &path))
@@ -193,7 +192,8 @@ pub(super) fn newest(catalog: &str, folder: &Path) -> Result<Option<Generation>,
 
 fn load(catalog: &str, name: &str, folder: &Path) -> Result<Generation, String> {
     let bytes = files::read_small(&folder.join(GENERATION_FILE)).map_err(|error| error.to_string())?;
-    let description: Description = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+    let bytes = files::unsealed(&bytes).ok_or("generation: checksum differs")?;
+    let description: Description = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if description.version != VERSION || folder_name(&description.reference) != name {
         return Err("written by another version".into());
     }
@@ -212,10 +212,7 @@ fn load(catalog: &str, name: &str, folder: &Path) -> Result<Generation, String> 
         return Err("index is too large".into());
     }
     let mut bytes = Vec::new();
-    index
-        .rewind()
-        .and_then(|()| io::Read::read_to_end(&mut index, &mut bytes))
-        .map_err(|error| error.to_string())?;
+    index.rewind().and_then(|()| io::Read::read_to_end(&mut index, &mut bytes)).map_err(|error| error.to_string())?;
     let index = Index::from_bytes(&bytes).map_err(|error| error.to_string())?;
     if index.bytes() != description.lines.bytes || index.record_bytes() != description.packages.bytes {
         return Err("index does not belong to the lines".into());

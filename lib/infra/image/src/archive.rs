@@ -153,7 +153,6 @@ impl Unpacker {
         match whiteout(&path) {
             Some(Whiteout::Hide(path)) => self.tree.hide(&path, layer),
             Some(Whiteout::HideBelow(path)) => self.tree.hide_below(&path, layer),
-            Some(Whiteout::Ignored) => {}
             None if self.select.wants(&path) && !path.is_empty() => {
                 let node = self.node(kind, &name, &path, entry, extensions)?;
                 self.tree.insert(&path, node, layer, &self.limits)?;
@@ -162,7 +161,7 @@ impl Unpacker {
             None if self.select.passes(&path) && kind != EntryType::Directory && !name.ends_with(b"/") => {
                 self.tree.hide(&path, layer);
             }
-            None => {}
+            Some(Whiteout::Ignored) | None => {}
         }
         Ok(())
     }

@@ -17,6 +17,8 @@ pub const ERROR_BODY_BYTES_MAX: u64 = 16 << 10;
 pub const REMOTE_MESSAGE_CHARS_MAX: usize = 256;
 /// Largest registries configuration file in bytes.
 pub const REGISTRIES_CONF_BYTES_MAX: u64 = 4 << 20;
+/// Largest signature policy file in bytes.
+pub const POLICY_BYTES_MAX: u64 = 4 << 20;
 /// Largest docker configuration (pull secret) in bytes; a Secret holds 1 MiB.
 pub const DOCKER_CONFIG_BYTES_MAX: usize = 4 << 20;
 /// Largest CA or client certificate file in bytes; a system's whole bundle has about 250 KB.
@@ -103,7 +105,7 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(10),
             read: Duration::from_secs(30),
-            total: Duration::from_secs(30 * 60),
+            total: Duration::from_mins(30),
             retries: 3,
             backoff: Duration::from_millis(250),
             backoff_max: Duration::from_secs(10),

@@ -43,9 +43,9 @@ fn token_rules(address: String, user_password: String) -> impl Fn(&Seen) -> Opti
 
 async fn pull(puller: &Puller, registry: &FakeRegistry) -> Result<usize, String> {
     let resolved = puller.resolve(&registry.reference("ns/a:v1")).await.map_err(|error| error.to_string())?;
-    let pulled =
+    let unpacked =
         puller.pull(&resolved, |_| Ok(Select::everything())).await.map_err(|error| error.to_string())?;
-    Ok(pulled.files.paths().count())
+    Ok(unpacked.files.paths().count())
 }
 
 #[tokio::test]
