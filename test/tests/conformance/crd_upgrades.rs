@@ -65,7 +65,9 @@ struct Tally {
 impl Tally {
     fn print(&self) {
         let Self { refused, lines_equal, lines_different, let_through, findings_let_through } = self;
-        println!("crd_upgrades: {refused} refused; lines of findings: {lines_equal} equal, {lines_different} not");
+        println!(
+            "crd_upgrades: {refused} refused; lines of findings: {lines_equal} equal, {lines_different} not"
+        );
         println!("crd_upgrades: policy Ours: verdicts changed from refused to allowed {let_through:?}");
         println!("crd_upgrades: policy Ours: findings let through {findings_let_through:?}");
     }
@@ -96,7 +98,8 @@ fn judge(case: &Case, old: &Definitions, new: &Definitions, counts: &mut Counts,
     } else {
         // The first lines are enough to see which definition it is.
         let own: String = upstream.iter().filter_map(|(name, report)| report.message(name)).collect();
-        let [expected, own] = [refusal, &own].map(|text| text.chars().take(SHOWN_CHARS_MAX).collect::<String>());
+        let [expected, own] =
+            [refusal, &own].map(|text| text.chars().take(SHOWN_CHARS_MAX).collect::<String>());
         counts.different(format_args!("{from} to {to}: expected {expected:?}, got {own:?}"));
         return;
     }
@@ -155,7 +158,9 @@ fn depends_on_chance(reports: &BTreeMap<String, Report>, refusal: &str) -> bool 
     };
     let by_chance = reports
         .iter()
-        .flat_map(|(name, report)| report.findings.iter().filter(|finding| chance(finding)).map(move |f| (name, f)))
+        .flat_map(|(name, report)| {
+            report.findings.iter().filter(|finding| chance(finding)).map(move |f| (name, f))
+        })
         .map(|(name, finding)| (name.clone(), normal(&finding.to_string())))
         .collect();
     let refused = lines_of_message(refusal);
@@ -180,7 +185,8 @@ fn lines_of_message(message: &str) -> BTreeSet<(String, String)> {
 }
 
 fn lines_of_reports(reports: &BTreeMap<String, Report>) -> BTreeSet<(String, String)> {
-    let lines = reports.iter().flat_map(|(name, report)| report.refused().map(move |finding| (name, finding)));
+    let lines =
+        reports.iter().flat_map(|(name, report)| report.refused().map(move |finding| (name, finding)));
     lines.map(|(name, finding)| (name.clone(), normal(&finding.to_string()))).collect()
 }
 

@@ -13,7 +13,7 @@ use crate::{
     flatten::{self, Stop, StopReason},
     limits::SCHEMA_DEPTH_MAX,
     rules,
-    schema::{self, Judge, Schema},
+    schema::{self, Schema},
     unhandled,
 };
 
@@ -86,7 +86,6 @@ impl Place<'_> {
                 None => rest.push(difference),
             }
         }
-        debug_assert!(rest.iter().all(|(member, ..)| member.judge == Judge::Nobody));
         for (reason, differences) in unhandled::sort_out(&rest, self.policy)? {
             let text = unhandled::text(&differences);
             let (old, new) = unhandled::values(&differences);
