@@ -4,6 +4,8 @@
 //! list or map equals none, numbers are compared as numbers, and members that the API does not have
 //! do not count. This is the original's `Semantic.DeepEqual` on its decoded types.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use crate::{error::Misfit, literal};
@@ -140,10 +142,21 @@ fn is_unset(value: &Value, kind: Kind) -> bool {
     }
 }
 
+/// A schema without members.
+pub(crate) static EMPTY: LazyLock<Schema> = LazyLock::new(Map::new);
+
+/// A schema in a list or map of schemas, where null is one without members.
+pub(crate) fn element(value: &Value) -> Option<&Schema> {
+    match value {
+        Value::Null => Some(&EMPTY),
+        _ => value.as_object(),
+    }
+}
+
 /// Whether two schemas are the same in all members.
 pub(crate) fn same_schema(old: &Value, new: &Value) -> bool {
-    match (old, new) {
-        (Value::Object(old), Value::Object(new)) => old == new || differing(old, new).next().is_none(),
+    match (element(old), element(new)) {
+        (Some(old), Some(new)) => old == new || differing(old, new).next().is_none(),
         _ => old == new,
     }
 }
@@ -255,7 +268,7 @@ pub(crate) fn list<'a>(value: Option<&'a Value>, member: &str) -> Result<&'a [Va
 /// A schema as the API's types hold it: without members that they do not have and without those
 /// that are as good as absent.
 pub(crate) fn canonical(schema: &Value) -> Value {
-    let Value::Object(members) = schema else {
+    let Some(members) = element(schema) else {
         return schema.clone();
     };
     let kept = MEMBERS.iter().filter_map(|member| {

@@ -4,7 +4,7 @@
 //! empty schema where that has none. Places that only the newer one has are not looked at: adding an
 //! optional property is free.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
     Check, CrdError, Finding, Policy, Reason, Scope,
@@ -28,14 +28,13 @@ pub(crate) fn compare(
     let Some(root) = old.schema else {
         return Ok(Vec::new());
     };
-    let empty = Map::new();
     let mut findings = Vec::new();
     let mut visit = |path: &str, old_schema: &_, new_schema: Option<&_>| {
         if new_schema.is_none() && matches!(scope, Scope::Version(_)) {
             findings.push(removed_property(old.name, path));
         }
         let place = Place { scope, path, policy };
-        place.compare(old_schema, new_schema.unwrap_or(&empty), &mut findings)
+        place.compare(old_schema, new_schema.unwrap_or(&schema::EMPTY), &mut findings)
     };
     let walked = flatten::walk(root, new.schema, &mut visit);
     walked.map_err(|stop| located(old, new, stop))?;

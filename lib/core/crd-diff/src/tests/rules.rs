@@ -189,6 +189,10 @@ fn each_rule_lets_safe_changes_through() {
         (json!({"x-not-in-the-api": 1}), json!({"x-not-in-the-api": 2})),
         (json!({"properties": {"a": {}}}), json!({"properties": {"a": {}, "b": {"type": "string"}}})),
         (
+            json!({"properties": {"a": null}, "allOf": [null]}),
+            json!({"properties": {"a": {}}, "allOf": [{}]}),
+        ),
+        (
             json!({"additionalProperties": {"minLength": 1}}),
             json!({"additionalProperties": {"minLength": 1, "type": ""}}),
         ),
