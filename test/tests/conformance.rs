@@ -4,11 +4,30 @@
 //! decision is a predicate on the input, and the changed answer is checked too. Any other difference fails.
 
 #[cfg(test)]
+#[path = "conformance/catalogs.rs"]
+mod catalogs;
+#[cfg(test)]
 #[path = "conformance/crd_upgrades.rs"]
 mod crd_upgrades;
 #[cfg(test)]
 #[path = "conformance/data.rs"]
 mod data;
+#[cfg(test)]
+#[path = "conformance/ranges.rs"]
+mod ranges;
+#[cfg(test)]
+#[path = "conformance/resolutions.rs"]
+mod resolutions;
+
+#[test]
+fn ranges() {
+    ranges::check();
+}
+
+#[test]
+fn resolutions() {
+    resolutions::check();
+}
 
 #[test]
 fn crd_upgrades() {

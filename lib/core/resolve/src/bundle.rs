@@ -1,0 +1,130 @@
+//! What resolution reads in a bundle of a catalog.
+
+use olm_fbc::{Bundle, Property};
+use olm_semver::{BundleVersion, ParseError, Quoted, ReleaseSupport};
+use serde::Deserialize;
+use thiserror::Error;
+
+/// Type of the property with package name, version and release.
+const PROPERTY_PACKAGE: &str = "olm.package";
+
+/// Types of the properties that declare dependencies.
+const PROPERTIES_DEPENDENCY: [&str; 3] = ["olm.package.required", "olm.gvk.required", "olm.constraint"];
+
+/// Types of properties that nothing is decided by, and that are large.
+const PROPERTIES_CONTENT: [&str; 2] = ["olm.csv.metadata", "olm.bundle.object"];
+
+/// Why a bundle's version cannot be told. The texts are upstream's.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BundleVersionError {
+    /// The bundle has no `olm.package` property.
+    #[error("no package property found in bundle {}", Quoted(.bundle))]
+    NoProperty {
+        /// Name of the bundle.
+        bundle: String,
+    },
+    /// The property's value has the wrong form.
+    #[error("error unmarshalling package property: {cause}")]
+    Property {
+        /// What is wrong.
+        cause: String,
+    },
+    /// Version or release is invalid.
+    #[error(transparent)]
+    Version(#[from] ParseError),
+}
+
+/// The value of an `olm.package` property. As in the original's decoder, null is the same as absent.
+#[derive(Default, Deserialize)]
+struct PackageProperty<'a> {
+    version: Option<&'a str>,
+    release: Option<&'a str>,
+}
+
+/// Version and release of a bundle, from the first of its `olm.package` properties.
+///
+/// # Errors
+/// It has none, or an invalid one.
+pub fn bundle_version(
+    bundle: &Bundle,
+    releases: ReleaseSupport,
+) -> Result<BundleVersion, BundleVersionError> {
+    let property = bundle
+        .properties
+        .iter()
+        .find(|property| property.kind == PROPERTY_PACKAGE)
+        .ok_or_else(|| BundleVersionError::NoProperty { bundle: bundle.name.clone() })?;
+    let PackageProperty { version, release } = Option::deserialize(&property.value)
+        .map_err(|error: serde_json::Error| BundleVersionError::Property { cause: error.to_string() })?
+        .unwrap_or_default();
+    Ok(BundleVersion::from_fields(version.unwrap_or_default(), release, releases)?)
+}
+
+/// The properties by which the bundle declares dependencies.
+pub(crate) fn dependencies(bundle: &Bundle) -> impl Iterator<Item = &Property> {
+    bundle.properties.iter().filter(|property| PROPERTIES_DEPENDENCY.contains(&property.kind.as_str()))
+}
+
+/// The properties that others may depend on, and all others of which we know nothing.
+pub(crate) fn properties(bundle: &Bundle) -> impl Iterator<Item = &Property> {
+    bundle.properties.iter().filter(|property| !PROPERTIES_CONTENT.contains(&property.kind.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn version_of(properties: serde_json::Value) -> Result<String, String> {
+        let bundle = Bundle {
+            name: "b".to_owned(),
+            properties: serde_json::from_value(properties).unwrap(),
+            ..Bundle::default()
+        };
+        bundle_version(&bundle, ReleaseSupport::On)
+            .map(|version| version.to_string())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_version_is_that_of_the_first_package_property() {
+        for (properties, want) in [
+            (json!([]), Err(r#"no package property found in bundle "b""#)),
+            (
+                json!([{"type": "olm.gvk", "value": {"version": "v1"}}]),
+                Err(r#"no package property found in bundle "b""#),
+            ),
+            (json!([{"type": "olm.package", "value": null}]), Err("Version string empty")),
+            (json!([{"type": "olm.package", "value": {"version": null}}]), Err("Version string empty")),
+            (
+                json!([{"type": "olm.package", "value": {"version": "1.2"}}]),
+                Err("No Major.Minor.Patch elements found"),
+            ),
+            (
+                json!([{"type": "olm.package", "value": {"packageName": "p", "version": "1.2.3"}}]),
+                Ok("1.2.3"),
+            ),
+            (json!([{"type": "olm.package", "value": {"version": "1.2.3", "release": "4"}}]), Ok("1.2.3+4")),
+            (
+                json!([
+                    {"type": "olm.package", "value": {"version": "1.2.3"}},
+                    {"type": "olm.package", "value": {"version": "2.0.0"}},
+                ]),
+                Ok("1.2.3"),
+            ),
+        ] {
+            let shown = properties.to_string();
+            let want = want.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(version_of(properties), want, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_form_is_an_error() {
+        for value in [json!("1.2.3"), json!({"version": 1}), json!({"version": "1.2.3", "release": 4})] {
+            let error = version_of(json!([{"type": "olm.package", "value": value}])).unwrap_err();
+            assert!(error.starts_with("error unmarshalling package property: "), "{error}");
+        }
+    }
+}

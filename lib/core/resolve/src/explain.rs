@@ -1,0 +1,328 @@
+//! Why each bundle that is not the answer is not.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write},
+};
+
+use olm_fbc::PackageContent;
+use olm_semver::{BundleVersion, Quoted};
+use serde::Serialize;
+
+use crate::{
+    CatalogNote, CatalogView, Request, Resolution, ResolveError,
+    candidates::{self, Filter},
+    order::{self, Candidate},
+    request::Query,
+};
+
+/// A bundle that is not the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PassedOver {
+    /// Name of the catalog.
+    pub catalog: String,
+    /// Name of the bundle.
+    pub bundle: String,
+    /// Its version and release, when valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<BundleVersion>,
+    /// Why; never empty.
+    pub reasons: Vec<Reason>,
+}
+
+/// Why a bundle is not the answer. Displays as a clause about the bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Reason {
+    /// It declares dependencies, which are refused.
+    Dependency {
+        /// Type of the property.
+        property: String,
+    },
+    /// Catalogs of equal priority have different answers.
+    Ambiguous {
+        /// The catalogs.
+        catalogs: Vec<String>,
+    },
+    /// A catalog that could have a better bundle cannot be read.
+    AwaitsCatalog {
+        /// The catalogs.
+        catalogs: Vec<String>,
+    },
+    /// A catalog of higher priority has an answer.
+    LowerPriority {
+        /// That catalog.
+        catalog: Option<String>,
+    },
+    /// Another catalog offers the same bundle by the same digest.
+    SameContent {
+        /// That catalog.
+        catalog: String,
+    },
+    /// The installed bundle is from another catalog.
+    NotOrigin {
+        /// That catalog.
+        catalog: String,
+    },
+    /// It is in none of the channels asked for.
+    NotInChannels {
+        /// The channels it is in.
+        channels: Vec<String>,
+    },
+    /// Its version is not in the range asked for.
+    OutOfRange {
+        /// The range.
+        range: String,
+    },
+    /// It has no valid version.
+    InvalidVersion {
+        /// Why.
+        cause: String,
+    },
+    /// No upgrade edge leads to it from the installed bundle.
+    NoEdge {
+        /// The installed bundle.
+        installed: String,
+    },
+    /// It is deprecated, and another that fits is not.
+    Deprecated {
+        /// The other, when it is in the same catalog.
+        better: Option<String>,
+    },
+    /// Another that fits has a higher version or release, or the same and stands first in the catalog.
+    Lower {
+        /// The other.
+        better: String,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dependency { property } => write!(f, "declares a dependency by property {property}"),
+            Self::Ambiguous { catalogs } => {
+                write!(f, "catalogs of the same priority disagree: {}", catalogs.join(", "))
+            }
+            Self::AwaitsCatalog { catalogs } => {
+                write!(f, "a better one may be in a catalog that cannot be read: {}", catalogs.join(", "))
+            }
+            Self::LowerPriority { catalog: Some(catalog) } => {
+                write!(f, "catalog {catalog} has a higher priority")
+            }
+            Self::LowerPriority { catalog: None } => f.write_str("another catalog has a higher priority"),
+            Self::SameContent { catalog } => write!(f, "catalog {catalog} has the same by the same digest"),
+            Self::NotOrigin { catalog } => write!(f, "the installed bundle is from catalog {catalog}"),
+            Self::NotInChannels { channels } if channels.is_empty() => f.write_str("is in no channel"),
+            Self::NotInChannels { channels } => write!(f, "is only in channels {}", channels.join(", ")),
+            Self::OutOfRange { range } => write!(f, "is outside the range {}", Quoted(range)),
+            Self::InvalidVersion { cause } => write!(f, "has no valid version: {cause}"),
+            Self::NoEdge { installed } => write!(f, "no upgrade edge leads to it from {installed}"),
+            Self::Deprecated { better: Some(better) } => write!(f, "is deprecated, {better} is not"),
+            Self::Deprecated { better: None } => f.write_str("is deprecated, another catalog's is not"),
+            Self::Lower { better } => write!(f, "{better} comes before it"),
+        }
+    }
+}
+
+impl Reason {
+    /// How far from being the answer a bundle with this reason is.
+    fn distance(&self) -> u8 {
+        match self {
+            Self::Dependency { .. }
+            | Self::Ambiguous { .. }
+            | Self::AwaitsCatalog { .. }
+            | Self::LowerPriority { .. }
+            | Self::SameContent { .. }
+            | Self::NotOrigin { .. } => 0,
+            Self::NotInChannels { .. }
+            | Self::OutOfRange { .. }
+            | Self::InvalidVersion { .. }
+            | Self::NoEdge { .. } => 1,
+            Self::Deprecated { .. } | Self::Lower { .. } => 2,
+        }
+    }
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (catalog {}): ", self.bundle, self.catalog)?;
+        for (i, reason) in self.reasons.iter().enumerate() {
+            write!(f, "{}{reason}", if i > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// The first `max` bundles passed over and how many more there are, in one line; empty when there are none.
+pub fn summary(passed_over: &[PassedOver], max: usize) -> String {
+    let mut text = String::new();
+    for (i, one) in passed_over.iter().take(max).enumerate() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{}{one}", if i > 0 { "; " } else { "" });
+    }
+    if passed_over.len() > max {
+        let _ = write!(text, "; and {} more", passed_over.len() - max);
+    }
+    text
+}
+
+/// Each bundle of the readable catalogs that [`resolve`](crate::resolve) does not answer with, and why; those
+/// that come closest first.
+///
+/// # Errors
+/// The request itself is wrong: [`ResolveError::InvalidRange`], [`ResolveError::InvalidInstalledVersion`].
+pub fn explain(request: &Request, catalogs: &[CatalogView<'_>]) -> Result<Vec<PassedOver>, ResolveError> {
+    match crate::resolve(request, catalogs) {
+        Ok(answer) => Ok(passed_over(&Query::new(request)?, catalogs, &Ok(answer))),
+        Err(error @ (ResolveError::InvalidRange { .. } | ResolveError::InvalidInstalledVersion { .. })) => {
+            Err(error)
+        }
+        Err(error) => Ok(error.passed_over().to_vec()),
+    }
+}
+
+type Answer = Result<Resolution, ResolveError>;
+
+/// As [`explain`], for an answer that is known. Empty when the request itself is wrong.
+pub(crate) fn passed_over(
+    query: &Query<'_>,
+    catalogs: &[CatalogView<'_>],
+    answer: &Answer,
+) -> Vec<PassedOver> {
+    let mut all = Vec::new();
+    for catalog in catalogs {
+        let Ok(content) = catalog.content.as_ref() else { continue };
+        let Ok(filter) = Filter::new(query, content) else { return Vec::new() };
+        let best = candidates::best(query, catalog, content).ok().flatten();
+        let channels = channels_of_bundles(query, content);
+        for bundle in &content.bundles {
+            let candidate = filter.candidate(bundle);
+            let mut reasons = not_allowed(query, &filter, &candidate, &channels);
+            if let (true, Some(best)) = (reasons.is_empty(), &best) {
+                let best = &best.candidate;
+                reasons.extend(if std::ptr::eq(best.bundle, bundle) {
+                    not_chosen(query, catalog, &candidate, answer)
+                } else if candidate.deprecated && !best.deprecated {
+                    Some(Reason::Deprecated { better: Some(best.bundle.name.clone()) })
+                } else {
+                    Some(Reason::Lower { better: best.bundle.name.clone() })
+                });
+            }
+            if !reasons.is_empty() {
+                all.push((candidate, catalog.name, reasons));
+            }
+        }
+    }
+    all.sort_by(|(a, a_catalog, a_reasons), (b, b_catalog, b_reasons)| {
+        closeness(a_reasons)
+            .cmp(&closeness(b_reasons))
+            .then_with(|| order::candidates(a, b))
+            .then_with(|| a_catalog.cmp(b_catalog))
+            .then_with(|| a.bundle.name.cmp(&b.bundle.name))
+    });
+    let passed_over = |(candidate, catalog, reasons): (Candidate<'_>, &str, Vec<Reason>)| PassedOver {
+        catalog: catalog.to_owned(),
+        bundle: candidate.bundle.name.clone(),
+        version: candidate.version.ok(),
+        reasons,
+    };
+    all.into_iter().map(passed_over).collect()
+}
+
+fn closeness(reasons: &[Reason]) -> (u8, usize) {
+    (reasons.iter().map(Reason::distance).max().unwrap_or_default(), reasons.len())
+}
+
+/// The channels that list each bundle; nothing when no channels are asked for.
+fn channels_of_bundles<'a>(query: &Query<'_>, content: &'a PackageContent) -> BTreeMap<&'a str, Vec<String>> {
+    let mut channels: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    if !query.request.channels.is_empty() {
+        for channel in &content.channels {
+            for entry in &channel.entries {
+                channels.entry(&entry.name).or_default().push(channel.name.clone());
+            }
+        }
+    }
+    for names in channels.values_mut() {
+        names.sort();
+        names.dedup();
+    }
+    channels
+}
+
+/// Which conditions of the request the bundle does not meet.
+fn not_allowed(
+    query: &Query<'_>,
+    filter: &Filter<'_>,
+    candidate: &Candidate<'_>,
+    channels: &BTreeMap<&str, Vec<String>>,
+) -> Vec<Reason> {
+    let (bundle, version) = (candidate.bundle, &candidate.version);
+    let mut reasons = Vec::new();
+    if !filter.in_channels(bundle) {
+        let channels = channels.get(bundle.name.as_str()).cloned().unwrap_or_default();
+        reasons.push(Reason::NotInChannels { channels });
+    }
+    if !filter.in_range(version) {
+        reasons.push(match version {
+            Ok(_) => Reason::OutOfRange { range: query.request.version.clone().unwrap_or_default() },
+            Err(error) => Reason::InvalidVersion { cause: error.to_string() },
+        });
+    }
+    if !filter.is_reachable(bundle, version) {
+        let installed = query.request.installed.as_ref().map(|installed| installed.name.clone());
+        reasons.push(Reason::NoEdge { installed: installed.unwrap_or_default() });
+    }
+    reasons
+}
+
+/// Why the best bundle of a catalog is not the answer; `None` when it is.
+fn not_chosen(
+    query: &Query<'_>,
+    catalog: &CatalogView<'_>,
+    candidate: &Candidate<'_>,
+    answer: &Answer,
+) -> Option<Reason> {
+    let bundle = &candidate.bundle.name;
+    Some(match answer {
+        Ok(answer) if answer.catalog == catalog.name => return None,
+        Ok(answer) => {
+            let chosen = || answer.catalog.clone();
+            let note = answer.other_catalogs.iter().find(|other| other.name == catalog.name);
+            match note.map(|other| &other.note) {
+                Some(CatalogNote::Deprecated) => Reason::Deprecated { better: None },
+                Some(CatalogNote::SameContent) => Reason::SameContent { catalog: chosen() },
+                Some(CatalogNote::LowerPriority) => Reason::LowerPriority { catalog: Some(chosen()) },
+                // A catalog without a note was not asked.
+                Some(CatalogNote::NotOrigin | CatalogNote::Unreadable(_)) | None => {
+                    Reason::NotOrigin { catalog: chosen() }
+                }
+            }
+        }
+        Err(ResolveError::Ambiguous { catalogs, .. }) if catalogs.iter().any(|name| name == catalog.name) => {
+            Reason::Ambiguous { catalogs: catalogs.clone() }
+        }
+        Err(ResolveError::Ambiguous { .. }) => Reason::Deprecated { better: None },
+        Err(ResolveError::UnsupportedDependency { bundle: chosen, property, .. }) if chosen == bundle => {
+            Reason::Dependency { property: property.clone() }
+        }
+        Err(ResolveError::InvalidBundleVersion { bundle: chosen, source, .. }) if chosen == bundle => {
+            Reason::InvalidVersion { cause: source.to_string() }
+        }
+        Err(ResolveError::UnsupportedDependency { .. } | ResolveError::InvalidBundleVersion { .. }) => {
+            Reason::LowerPriority { catalog: None }
+        }
+        Err(ResolveError::CatalogUnavailable { waiting_for, .. }) => {
+            Reason::AwaitsCatalog { catalogs: waiting_for.clone() }
+        }
+        Err(
+            ResolveError::NotFound { .. }
+            | ResolveError::InvalidRange { .. }
+            | ResolveError::InvalidInstalledVersion { .. },
+        ) => {
+            let origin = query.request.installed.as_ref().and_then(|installed| installed.catalog.clone());
+            Reason::NotOrigin { catalog: origin.unwrap_or_default() }
+        }
+    })
+}

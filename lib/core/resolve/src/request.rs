@@ -1,0 +1,133 @@
+//! What is asked for, and of whom.
+
+use olm_fbc::{CatalogError, PackageContent};
+use olm_semver::{BundleVersion, Constraint, ParseError, ReleaseSupport};
+
+use crate::ResolveError;
+
+/// What an extension asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Package name.
+    pub package: String,
+    /// Version range as written; `None` and the empty text ask for any version.
+    pub version: Option<String>,
+    /// Channels to take bundles and upgrade edges from; all when empty.
+    pub channels: Vec<String>,
+    /// Which upgrades are allowed.
+    pub upgrade_policy: UpgradePolicy,
+    /// The installed bundle.
+    pub installed: Option<Installed>,
+    /// How to resolve, beyond what the API says.
+    pub options: Options,
+}
+
+/// `upgradeConstraintPolicy`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UpgradePolicy {
+    /// Only along the catalog's upgrade edges.
+    #[default]
+    CatalogProvided,
+    /// To any version, downgrades included.
+    SelfCertified,
+}
+
+/// The installed bundle, as recorded in the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// Bundle name.
+    pub name: String,
+    /// Version text.
+    pub version: String,
+    /// Release text, when one was recorded apart from the version.
+    pub release: Option<String>,
+    /// The catalog it came from, when recorded. It is preferred while it lists the installed bundle.
+    pub catalog: Option<String>,
+}
+
+/// How to resolve, beyond what the API says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// What happens when the chosen bundle declares dependencies.
+    pub dependencies: DependencyHandling,
+    /// Whether explicit releases are honoured.
+    pub releases: ReleaseSupport,
+    /// Whether upgrades may cross catalogs.
+    pub same_catalog: SameCatalog,
+}
+
+/// What happens when the chosen bundle declares dependencies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DependencyHandling {
+    /// They are handed back in the resolution, for the caller to check.
+    #[default]
+    Accept,
+    /// The resolution fails, as upstream's does.
+    Refuse,
+}
+
+/// Whether the installed bundle's catalog of origin binds upgrades. Without a recorded origin it does not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SameCatalog {
+    /// The origin's answer stands, whatever other catalogs offer; they are asked when it has none.
+    #[default]
+    Preferred,
+    /// No other catalog is asked.
+    Required,
+}
+
+/// A catalog, as one resolution sees it.
+#[derive(Debug, Clone)]
+pub struct CatalogView<'a> {
+    /// Name of the ClusterCatalog.
+    pub name: &'a str,
+    /// `spec.priority`; the highest wins.
+    pub priority: i32,
+    /// What it says about the package, or why it cannot be read.
+    pub content: Result<&'a PackageContent, CatalogError>,
+}
+
+/// A request whose texts are parsed.
+#[derive(Debug)]
+pub(crate) struct Query<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) range: Option<Constraint>,
+    /// The version from which edges lead; its error counts only where edges are asked for.
+    installed: Option<(&'a Installed, Result<BundleVersion, ParseError>)>,
+}
+
+impl<'a> Query<'a> {
+    pub(crate) fn new(request: &'a Request) -> Result<Self, ResolveError> {
+        let range = match request.version.as_deref().filter(|version| !version.is_empty()) {
+            Some(text) => Some(text.parse::<Constraint>().map_err(|source| ResolveError::InvalidRange {
+                range: text.to_owned(),
+                source: Box::new(source),
+            })?),
+            None => None,
+        };
+        let installed = request
+            .installed
+            .as_ref()
+            .map(|installed| (installed, installed.bundle_version(request.options.releases)));
+        Ok(Self { request, range, installed })
+    }
+
+    /// The bundle whose successors are asked for; `None` when any bundle is allowed.
+    pub(crate) fn upgrade_from(&self) -> Result<Option<(&'a Installed, &BundleVersion)>, ResolveError> {
+        match (self.request.upgrade_policy, &self.installed) {
+            (UpgradePolicy::SelfCertified, _) | (UpgradePolicy::CatalogProvided, None) => Ok(None),
+            (UpgradePolicy::CatalogProvided, Some((installed, Ok(version)))) => {
+                Ok(Some((installed, version)))
+            }
+            (UpgradePolicy::CatalogProvided, Some((_, Err(error)))) => {
+                Err(ResolveError::InvalidInstalledVersion { source: Box::new(error.clone()) })
+            }
+        }
+    }
+}
+
+impl Installed {
+    pub(crate) fn bundle_version(&self, releases: ReleaseSupport) -> Result<BundleVersion, ParseError> {
+        BundleVersion::from_fields(&self.version, self.release.as_deref(), releases)
+    }
+}

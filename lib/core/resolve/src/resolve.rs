@@ -1,0 +1,180 @@
+//! From request and catalogs to the answer.
+
+use olm_fbc::{CatalogError, PackageContent};
+
+use crate::{
+    CatalogNote, CatalogView, OtherCatalog, Request, Resolution, ResolveError, SameCatalog, Wanted,
+    candidates::{self, Found},
+    explain,
+    order::{self, Choice},
+    request::Query,
+};
+
+/// A catalog that cannot be read.
+#[derive(Debug, Clone, Copy)]
+struct Unreadable<'a> {
+    catalog: &'a CatalogView<'a>,
+    error: &'a CatalogError,
+}
+
+/// The bundle to install.
+///
+/// # Errors
+/// See [`ResolveError`]. Every error but those about the request itself tells of each bundle of the package why
+/// it is no answer. [`ResolveError::CatalogUnavailable`] is told only when the catalog that cannot be read could
+/// change the answer: it has the answer's priority or a higher one, it is the installed bundle's origin, or
+/// there is no answer without it.
+pub fn resolve(request: &Request, catalogs: &[CatalogView<'_>]) -> Result<Resolution, ResolveError> {
+    let query = Query::new(request)?;
+    let answer = decide(&query, catalogs);
+    if answer.is_ok() {
+        return answer;
+    }
+    let passed_over = explain::passed_over(&query, catalogs, &answer);
+    answer.map_err(|error| error.with_passed_over(passed_over))
+}
+
+fn decide<'a>(query: &'a Query<'a>, catalogs: &'a [CatalogView<'a>]) -> Result<Resolution, ResolveError> {
+    let Some(origin) = query.request.installed.as_ref().and_then(|installed| installed.catalog.as_deref())
+    else {
+        return among(query, catalogs, None);
+    };
+    let origin = catalogs.iter().position(|catalog| catalog.name == origin);
+    match (query.request.options.same_catalog, origin.and_then(|index| catalogs.get(index..=index))) {
+        (SameCatalog::Required, origin) => among(query, origin.unwrap_or_default(), None),
+        (SameCatalog::Preferred, Some(origin @ [view])) => {
+            match &view.content {
+                Ok(content) if lists_installed(query, content) => {
+                    if let Ok(answer) = among(query, origin, None) {
+                        return Ok(with_others_than_origin(query, answer, catalogs));
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => return among(query, catalogs, Some(view.name)),
+            }
+            among(query, catalogs, None)
+        }
+        (SameCatalog::Preferred, _) => among(query, catalogs, None),
+    }
+}
+
+fn lists_installed(query: &Query<'_>, content: &PackageContent) -> bool {
+    let installed = query.request.installed.as_ref();
+    installed.is_some_and(|installed| content.bundles.iter().any(|bundle| bundle.name == installed.name))
+}
+
+/// Notes the catalogs that had a candidate too.
+fn with_others_than_origin<'a>(
+    query: &'a Query<'a>,
+    mut answer: Resolution,
+    catalogs: &'a [CatalogView<'a>],
+) -> Resolution {
+    let others = catalogs.iter().filter(|catalog| catalog.name != answer.catalog);
+    answer.other_catalogs = others
+        .filter_map(|catalog| match &catalog.content {
+            Ok(content) => {
+                let found = candidates::best(query, catalog, content).ok().flatten()?;
+                Some(other(&found, CatalogNote::NotOrigin))
+            }
+            Err(error) => Some(unreadable_note(Unreadable { catalog, error })),
+        })
+        .collect();
+    answer.other_catalogs.sort_by(|a, b| a.name.cmp(&b.name));
+    answer
+}
+
+/// Decides among all the catalogs given; `needed` names one that must be readable.
+fn among<'a>(
+    query: &'a Query<'a>,
+    catalogs: &'a [CatalogView<'a>],
+    needed: Option<&str>,
+) -> Result<Resolution, ResolveError> {
+    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+    for catalog in catalogs {
+        match &catalog.content {
+            Ok(content) if content.is_empty() => {}
+            Ok(content) => found.extend(candidates::best(query, catalog, content)?),
+            Err(error) => unreadable.push(Unreadable { catalog, error }),
+        }
+    }
+    let choice = order::choose(found);
+    let could_change = |catalog: &CatalogView<'_>| match &choice {
+        Choice::Nothing => true,
+        Choice::One(first, _) => catalog.priority >= first.catalog.priority || needed == Some(catalog.name),
+        Choice::Ambiguous(all) => all.first().is_none_or(|first| catalog.priority > first.catalog.priority),
+    };
+    let mut awaited: Vec<_> = unreadable.iter().copied().filter(|u| could_change(u.catalog)).collect();
+    awaited
+        .sort_by(|a, b| b.catalog.priority.cmp(&a.catalog.priority).then(a.catalog.name.cmp(b.catalog.name)));
+
+    let answer = match choice {
+        Choice::Nothing => {
+            Err(ResolveError::NotFound { wanted: Box::new(Wanted::of(query)), passed_over: Vec::new() })
+        }
+        Choice::One(first, rest) => {
+            let others = others(&first, &rest, &unreadable);
+            Resolution::new(query, &first, others)
+        }
+        Choice::Ambiguous(all) => {
+            let mut names: Vec<_> = all.iter().map(|found| found.catalog.name.to_owned()).collect();
+            names.sort();
+            Err(ResolveError::Ambiguous {
+                wanted: Box::new(Wanted::of(query)),
+                catalogs: names,
+                passed_over: Vec::new(),
+            })
+        }
+    };
+    match awaited.first() {
+        None => answer,
+        Some(first) => Err(ResolveError::CatalogUnavailable {
+            package: query.request.package.clone(),
+            catalog: first.catalog.name.to_owned(),
+            source: Box::new(first.error.clone()),
+            waiting_for: names(&awaited),
+            answer: answer.ok().map(Box::new),
+            passed_over: Vec::new(),
+        }),
+    }
+}
+
+fn names(unreadable: &[Unreadable<'_>]) -> Vec<String> {
+    let mut names: Vec<_> = unreadable.iter().map(|u| u.catalog.name.to_owned()).collect();
+    names.sort();
+    names
+}
+
+fn other(found: &Found<'_>, note: CatalogNote) -> OtherCatalog {
+    OtherCatalog {
+        name: found.catalog.name.to_owned(),
+        bundle: Some(found.candidate.bundle.name.clone()),
+        note,
+    }
+}
+
+fn unreadable_note(unreadable: Unreadable<'_>) -> OtherCatalog {
+    OtherCatalog {
+        name: unreadable.catalog.name.to_owned(),
+        bundle: None,
+        note: CatalogNote::Unreadable(unreadable.error.to_string()),
+    }
+}
+
+fn others(first: &Found<'_>, rest: &[Found<'_>], unreadable: &[Unreadable<'_>]) -> Vec<OtherCatalog> {
+    let note = |found: &Found<'_>| {
+        if found.candidate.deprecated != first.candidate.deprecated {
+            CatalogNote::Deprecated
+        } else if found.catalog.priority == first.catalog.priority {
+            CatalogNote::SameContent
+        } else {
+            CatalogNote::LowerPriority
+        }
+    };
+    let mut others: Vec<_> = rest
+        .iter()
+        .map(|found| other(found, note(found)))
+        .chain(unreadable.iter().copied().map(unreadable_note))
+        .collect();
+    others.sort_by(|a, b| a.name.cmp(&b.name));
+    others
+}
