@@ -21,6 +21,7 @@ fn assert_refused(rows: &[(Value, Value, &str)]) {
     }
 }
 
+// Shows S001-237.
 #[test]
 fn values_are_refused_in_the_originals_words() {
     assert_refused(&[
