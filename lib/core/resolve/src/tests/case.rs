@@ -99,7 +99,7 @@ impl Case {
         self
     }
 
-    pub(super) fn from_catalog(mut self, name: &str) -> Self {
+    pub(super) fn installed_from(mut self, name: &str) -> Self {
         self.request.installed.as_mut().unwrap().catalog = Some(name.to_owned());
         self
     }

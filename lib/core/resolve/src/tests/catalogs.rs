@@ -197,23 +197,23 @@ fn two_catalogs() -> Case {
 #[test]
 fn the_catalog_of_origin_is_stayed_with_while_it_lists_the_installed_bundle() {
     two_catalogs().resolves_in("better", "1.2.0");
-    let answer = two_catalogs().from_catalog("origin").resolves_in("origin", "1.1.0");
+    let answer = two_catalogs().installed_from("origin").resolves_in("origin", "1.1.0");
     assert_eq!(notes(&answer), [("better", &CatalogNote::NotOrigin)]);
-    two_catalogs().from_catalog("removed").resolves_in("better", "1.2.0");
-    two_catalogs().from_catalog("origin").wants(">=1.2.0").resolves_in("better", "1.2.0");
+    two_catalogs().installed_from("removed").resolves_in("better", "1.2.0");
+    two_catalogs().installed_from("origin").wants(">=1.2.0").resolves_in("better", "1.2.0");
     Case::new("no longer listed")
         .catalog("origin", 0)
         .package("p", ["1.1.0 replaces 1.0.0"])
         .catalog("better", 9)
         .package("p", ["1.2.0 replaces 1.0.0"])
         .installed("1.0.0")
-        .from_catalog("origin")
+        .installed_from("origin")
         .resolves_in("better", "1.2.0");
 }
 
 #[test]
 fn an_unreadable_origin_is_waited_for_whatever_its_priority() {
-    let case = two_catalogs().catalog("away", -5).unreadable().from_catalog("away");
+    let case = two_catalogs().catalog("away", -5).unreadable().installed_from("away");
     let ResolveError::CatalogUnavailable { answer, waiting_for, .. } = case.resolve().unwrap_err() else {
         panic!()
     };
@@ -225,10 +225,10 @@ fn an_unreadable_origin_is_waited_for_whatever_its_priority() {
 fn others_than_the_origin_may_be_forbidden() {
     let text =
         "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"p\"";
-    two_catalogs().from_catalog("origin").staying_in_catalog().resolves_in("origin", "1.1.0");
+    two_catalogs().installed_from("origin").staying_in_catalog().resolves_in("origin", "1.1.0");
     two_catalogs().staying_in_catalog().resolves_in("better", "1.2.0");
     let error = two_catalogs()
-        .from_catalog("origin")
+        .installed_from("origin")
         .wants(">=1.2.0")
         .staying_in_catalog()
         .fails(&format!("{text} matching version \">=1.2.0\""));
@@ -236,12 +236,12 @@ fn others_than_the_origin_may_be_forbidden() {
         error.passed_over()[0].to_string(),
         "p.v1.2.0 (catalog better): the installed bundle is from catalog origin"
     );
-    two_catalogs().from_catalog("removed").staying_in_catalog().fails(text);
+    two_catalogs().installed_from("removed").staying_in_catalog().fails(text);
 }
 
 #[test]
 fn an_unreadable_catalog_does_not_matter_to_an_answer_of_the_origin() {
-    let case = two_catalogs().from_catalog("origin").catalog("away", 99).unreadable();
+    let case = two_catalogs().installed_from("origin").catalog("away", 99).unreadable();
     assert_eq!(case.request.upgrade_policy, UpgradePolicy::CatalogProvided);
     case.resolves_in("origin", "1.1.0");
 }
