@@ -1,1 +1,11 @@
 //! The custom resources of OLM v1: types, conditions, names, CRDs.
+//!
+//! The types are the source: `config/crd/*.yaml` is generated from them, rules and limits included, and
+//! every component reads and writes the cluster through them. This crate has no client and does no I/O.
+
+pub mod conditions;
+pub mod crds;
+pub mod names;
+pub mod v1;
+
+pub use conditions::{ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason};

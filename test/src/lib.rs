@@ -1,1 +1,12 @@
-//! Control plane, registry, scenarios and benches.
+//! What the tests run against: a real Kubernetes control plane, a real registry, and programs of ours.
+//!
+//! Everything listens on loopback and nothing outlives the test process: programs are started by a
+//! supervisor of their own ([`process`]), which ends them when the test process is gone, however it went.
+
+pub mod cluster;
+pub mod controlplane;
+pub mod pki;
+pub mod process;
+pub mod registry;
+pub mod supervisor;
+pub mod wait;

@@ -7,6 +7,9 @@
 #[path = "conformance/catalogs.rs"]
 mod catalogs;
 #[cfg(test)]
+#[path = "conformance/crd_upgrades.rs"]
+mod crd_upgrades;
+#[cfg(test)]
 #[path = "conformance/data.rs"]
 mod data;
 #[cfg(test)]
@@ -24,4 +27,9 @@ fn ranges() {
 #[test]
 fn resolutions() {
     resolutions::check();
+}
+
+#[test]
+fn crd_upgrades() {
+    crd_upgrades::check();
 }

@@ -1,1 +1,25 @@
-//! Phases, ownership, probes and the plan of a roll-out.
+//! The brain of the roll-out engine, without IO.
+//!
+//! A *revision* (ClusterObjectSet) is a list of [`Phase`]s. For each object the engine observes the cluster,
+//! asks [`action`] what to do, does it, and asks [`evaluate`] whether the answer is healthy. Everything that
+//! decides is here; what talks to the API server is in operator-controller.
+
+mod desired;
+mod digest;
+mod drift;
+pub mod limits;
+mod object;
+mod ownership;
+mod pack;
+mod phase;
+mod plan;
+mod probe;
+
+pub use desired::{ObjectError, Origin, for_revision, prepare};
+pub use digest::{phase_digest, sha256};
+pub use object::ObjectKey;
+pub use ownership::{Owner, Sibling, Teardown, controller_of, owner_references, teardown};
+pub use pack::{PackError, Packed, PackedReference, PackedSecret, pack, unpack};
+pub use phase::{Phase, assign, phase_of};
+pub use plan::{Action, Context, action, observation_digest};
+pub use probe::{defaults as default_probes, evaluate, failure as probe_failure, invalid_selector};

@@ -1,1 +1,21 @@
-//! Kubernetes' reading of YAML.
+//! Kubernetes' reading of YAML: what `sigs.k8s.io/yaml` (go-yaml v2) makes of a text, as JSON values.
+//!
+//! Scalars follow YAML 1.1 as go-yaml v2 has it (`yes` is true, `0644` is 420, also as mapping keys), the
+//! last of duplicate keys wins, `<<` merges, aliases are expanded. Streams are cut into documents the way
+//! Kubernetes' `YAMLReader` cuts them, and [`mixed`] reads concatenated JSON as its `YAMLOrJSONDecoder` does.
+//!
+//! Whole numbers that fit 64 bits are integers in the result however they were written (`1.0`, `1e3`).
+//! Everything has a [`Limits`], counted after aliases are expanded. Messages name line and column and
+//! never quote values. Nothing here reads files.
+
+mod emit;
+mod error;
+mod limits;
+mod loader;
+mod scalar;
+mod stream;
+
+pub use emit::to_yaml;
+pub use error::YamlError;
+pub use limits::Limits;
+pub use stream::{Documents, Mixed, documents, documents_within, mixed, mixed_within, one, one_within, text};

@@ -1,1 +1,47 @@
 //! OCI images: references, pulling, unpacking, packing.
+//!
+//! [`Puller`] turns a [`Reference`] into a digest and the wanted files of an image into a [`PulledImage`]: layers
+//! stream through digest check and decompression into one spool file and a map, and are never unpacked onto the
+//! file system. [`ImageBuilder`] goes the other way, from folders or hand-made layers to images.
+//!
+//! The crate knows nothing of operators, catalogs or Kubernetes: which labels count and which folders are wanted
+//! is told by the caller. Everything that comes from outside has a limit ([`limits`]).
+
+mod archive;
+mod blob;
+mod digest;
+mod error;
+mod files;
+mod keyring;
+mod layers;
+pub mod limits;
+mod manifest;
+mod pack;
+mod puller;
+mod reference;
+mod registries;
+mod registry;
+mod select;
+mod spool;
+mod tree;
+mod whiteout;
+
+pub use archive::ArchiveError;
+pub use blob::BlobError;
+pub use digest::{Algorithm, Digest, DigestError};
+pub use error::{PullError, SourceError};
+pub use files::{FileError, Files};
+pub use keyring::{Credential, Keyring, KeyringError, Secret};
+pub use layers::{BlobStream, LayerError};
+pub use limits::{Limits, Timeouts};
+pub use manifest::ManifestError;
+pub use pack::{
+    Compression, ImageBuilder, LayerBuilder, PackError, PackedImage, PackedLayer, folder_layer, folders_layer,
+};
+pub use puller::{OnProgress, Progress, PulledImage, Puller, PullerConfig, SharedKeyring};
+pub use reference::{CanonicalReference, Reference, ReferenceCause, ReferenceError, Repository};
+pub use registries::{Config, Endpoint, RegistriesError, candidates};
+pub use registry::{BoxFuture, OciRegistry, Registry, RegistryError};
+pub use select::{Refusal, Select};
+pub use spool::FileReader;
+pub use tree::TreeError;

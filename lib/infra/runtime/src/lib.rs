@@ -1,1 +1,20 @@
-//! What a controller process is made of: client, watches, lease, TLS, metrics, logs.
+//! What a controller process is made of: clients and accounts, discovery, watches, controllers with backoff,
+//! leader election, metrics and logs. Nothing here knows what is being installed.
+
+mod backoff;
+mod client;
+mod controller;
+mod discovery;
+mod lease;
+mod metrics;
+mod telemetry;
+mod watch;
+
+pub use backoff::{Backoff, Limits as BackoffLimits};
+pub use client::{AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config};
+pub use controller::{Next, Settings as ControllerSettings, Source, Wake, run as run_controller};
+pub use discovery::{Discovery, DiscoveryError, Kind};
+pub use lease::{DEFAULT_TERMS, Elector, Terms};
+pub use metrics::{ControllerMetrics, Metrics};
+pub use telemetry::init as init_logs;
+pub use watch::{OwnerChanged, Seen, WatchManager};

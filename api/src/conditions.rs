@@ -1,0 +1,363 @@
+//! Conditions: the types and reasons this API knows, and the list a status carries.
+//!
+//! Transition times come from the caller, so that the same input gives the same status. A condition keeps
+//! its transition time while its status stays the same. Messages are cut to what the API server takes.
+
+use std::ops::Deref;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde::{Deserialize, Serialize};
+
+/// The longest message a condition may carry, in bytes, the note that it was cut included. The schema
+/// allows as many characters.
+pub const MAX_MESSAGE_BYTES: usize = 32_768;
+
+/// What a message that was cut ends with.
+pub const TRUNCATION_SUFFIX: &str = "\n\n... [message truncated]";
+
+macro_rules! names {
+    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$variant_meta])* $variant,)+ }
+
+        impl $name {
+            /// Every value, in the order of declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The text the API carries.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($variant)),+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+names! {
+    /// The condition types of the three kinds.
+    ConditionType {
+        /// ClusterExtension: a bundle is installed.
+        Installed,
+        /// All kinds: work towards the desired state goes on, or has reached it.
+        Progressing,
+        /// ClusterObjectSet, mirrored on ClusterExtension: the objects exist and pass their probes.
+        Available,
+        /// ClusterObjectSet: the revision has rolled out once; never taken back.
+        Succeeded,
+        /// ClusterCatalog: the content is served.
+        Serving,
+        /// ClusterExtension: any of the three that follow.
+        Deprecated,
+        /// ClusterExtension: the package is deprecated.
+        PackageDeprecated,
+        /// ClusterExtension: a channel it uses is deprecated.
+        ChannelDeprecated,
+        /// ClusterExtension: the installed bundle is deprecated.
+        BundleDeprecated,
+        /// All kinds, for GitOps tools: the object is as its spec says.
+        Ready,
+        /// All kinds, for GitOps tools: work goes on. Present only while it does.
+        Reconciling,
+        /// All kinds, for GitOps tools: nothing goes on until somebody acts. Present only while it is so.
+        Stalled,
+    }
+}
+
+names! {
+    /// The reasons conditions give.
+    Reason {
+        /// It worked.
+        Succeeded,
+        /// It did not work, or there is nothing.
+        Failed,
+        /// There is nothing, and nothing failed.
+        Absent,
+        /// Objects are being rolled out.
+        RollingOut,
+        /// An error that is tried again.
+        Retrying,
+        /// An error that somebody must act on.
+        Blocked,
+        /// The bundle's configuration is not valid.
+        InvalidConfiguration,
+        /// The roll-out took longer than its deadline allows.
+        ProgressDeadlineExceeded,
+        /// Something in use is deprecated.
+        Deprecated,
+        /// Nothing in use is deprecated.
+        NotDeprecated,
+        /// Whether something is deprecated cannot be known now.
+        DeprecationStatusUnknown,
+        /// The revision is archived.
+        Archived,
+        /// All objects exist and pass their probes.
+        ProbesSucceeded,
+        /// Some object does not pass its probes.
+        ProbeFailure,
+        /// An error keeps the state from being known.
+        Reconciling,
+        /// The catalog's content is served.
+        Available,
+        /// The catalog's content is not served.
+        Unavailable,
+        /// The catalog's content is not served because its spec says so.
+        UserSpecifiedUnavailable,
+    }
+}
+
+names! {
+    /// Whether a condition holds.
+    ConditionStatus {
+        /// It holds.
+        True,
+        /// It does not hold.
+        False,
+        /// It cannot be known.
+        Unknown,
+    }
+}
+
+/// What a condition is to say from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionUpdate {
+    /// What the condition is about.
+    pub type_: ConditionType,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// Why, for programs.
+    pub reason: Reason,
+    /// Why, for people. Cut when longer than [`MAX_MESSAGE_BYTES`].
+    pub message: String,
+    /// The `metadata.generation` the statement is about.
+    pub observed_generation: Option<i64>,
+}
+
+impl ConditionUpdate {
+    /// A statement about the generation `observed_generation`.
+    pub fn new(
+        type_: ConditionType,
+        status: ConditionStatus,
+        reason: Reason,
+        message: impl Into<String>,
+        observed_generation: Option<i64>,
+    ) -> Self {
+        Self { type_, status, reason, message: message.into(), observed_generation }
+    }
+}
+
+/// The conditions of a status, one of each type, in the order they were first set.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(transparent)]
+pub struct Conditions(Vec<Condition>);
+
+impl Conditions {
+    /// Whether there is no condition.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The condition of a type.
+    pub fn find(&self, type_: ConditionType) -> Option<&Condition> {
+        self.0.iter().find(|condition| condition.type_ == type_.as_str())
+    }
+
+    /// Whether the condition of a type is there and has this status.
+    pub fn has_status(&self, type_: ConditionType, status: ConditionStatus) -> bool {
+        self.find(type_).is_some_and(|condition| condition.status == status.as_str())
+    }
+
+    /// Whether the condition of a type is there and holds.
+    pub fn is_true(&self, type_: ConditionType) -> bool {
+        self.has_status(type_, ConditionStatus::True)
+    }
+
+    /// Sets the condition of a type. `now` becomes its transition time if the status is another than before.
+    /// Returns whether anything changed.
+    pub fn set(&mut self, update: ConditionUpdate, now: Timestamp) -> bool {
+        self.put(
+            Condition {
+                type_: update.type_.as_str().to_owned(),
+                status: update.status.as_str().to_owned(),
+                reason: update.reason.as_str().to_owned(),
+                message: update.message,
+                observed_generation: update.observed_generation,
+                last_transition_time: Time(now),
+            },
+            now,
+        )
+    }
+
+    /// Sets a condition copied from another object, with the generation of this one. As with
+    /// [`Conditions::set`], the transition time is this object's, not the other's.
+    pub fn mirror(
+        &mut self,
+        condition: &Condition,
+        observed_generation: Option<i64>,
+        now: Timestamp,
+    ) -> bool {
+        self.put(Condition { observed_generation, ..condition.clone() }, now)
+    }
+
+    /// Sets every condition of `newer`; those it does not name stay. Returns whether anything changed.
+    pub fn merge(&mut self, newer: &Conditions, now: Timestamp) -> bool {
+        let mut changed = false;
+        for condition in newer {
+            changed |= self.put(condition.clone(), now);
+        }
+        changed
+    }
+
+    /// Removes the condition of a type. Returns whether there was one.
+    pub fn remove(&mut self, type_: ConditionType) -> bool {
+        let before = self.0.len();
+        self.0.retain(|condition| condition.type_ != type_.as_str());
+        self.0.len() != before
+    }
+
+    fn put(&mut self, mut new: Condition, now: Timestamp) -> bool {
+        new.message = truncate(new.message);
+        // The API carries whole seconds; a finer time here would never equal what is read back.
+        new.last_transition_time = Time(whole_seconds(now));
+        let Some(old) = self.0.iter_mut().find(|old| old.type_ == new.type_) else {
+            self.0.push(new);
+            return true;
+        };
+        if old.status == new.status {
+            new.last_transition_time = old.last_transition_time.clone();
+        }
+        let changed = *old != new;
+        *old = new;
+        changed
+    }
+}
+
+impl Deref for Conditions {
+    type Target = [Condition];
+
+    fn deref(&self) -> &[Condition] {
+        &self.0
+    }
+}
+
+impl From<Vec<Condition>> for Conditions {
+    fn from(conditions: Vec<Condition>) -> Self {
+        Self(conditions)
+    }
+}
+
+impl<'a> IntoIterator for &'a Conditions {
+    type Item = &'a Condition;
+    type IntoIter = std::slice::Iter<'a, Condition>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+/// Cuts a message to [`MAX_MESSAGE_BYTES`], at a character's end, and says so.
+pub fn truncate(mut message: String) -> String {
+    if message.len() > MAX_MESSAGE_BYTES {
+        let end = message.floor_char_boundary(MAX_MESSAGE_BYTES - TRUNCATION_SUFFIX.len());
+        message.truncate(end);
+        message.push_str(TRUNCATION_SUFFIX);
+    }
+    message
+}
+
+fn whole_seconds(now: Timestamp) -> Timestamp {
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::new(second, 123_456_789).unwrap()
+    }
+
+    fn ready(status: ConditionStatus, message: &str, generation: i64) -> ConditionUpdate {
+        ConditionUpdate::new(ConditionType::Ready, status, Reason::Succeeded, message, Some(generation))
+    }
+
+    #[test]
+    fn transition_time_moves_only_with_the_status() {
+        let mut conditions = Conditions::default();
+        assert!(conditions.set(ready(ConditionStatus::True, "a", 1), at(10)));
+        assert_eq!(conditions[0].last_transition_time, Time(Timestamp::from_second(10).unwrap()));
+
+        assert!(!conditions.set(ready(ConditionStatus::True, "a", 1), at(20)), "nothing changed");
+        assert!(conditions.set(ready(ConditionStatus::True, "b", 2), at(30)));
+        assert_eq!(conditions[0].last_transition_time, Time(Timestamp::from_second(10).unwrap()));
+        assert_eq!((conditions[0].message.as_str(), conditions[0].observed_generation), ("b", Some(2)));
+
+        assert!(conditions.set(ready(ConditionStatus::False, "b", 2), at(40)));
+        assert_eq!(conditions[0].last_transition_time, Time(Timestamp::from_second(40).unwrap()));
+        assert_eq!(conditions.len(), 1);
+    }
+
+    #[test]
+    fn merge_keeps_what_the_newer_list_does_not_name() {
+        let mut conditions = Conditions::default();
+        conditions.set(ready(ConditionStatus::True, "a", 1), at(10));
+        let mut newer = Conditions::default();
+        newer.set(
+            ConditionUpdate::new(
+                ConditionType::Stalled,
+                ConditionStatus::True,
+                Reason::Blocked,
+                "s",
+                Some(2),
+            ),
+            at(20),
+        );
+        assert!(conditions.merge(&newer, at(30)));
+        assert!(!conditions.merge(&newer, at(40)));
+        let types: Vec<_> = conditions.iter().map(|condition| condition.type_.as_str()).collect();
+        assert_eq!(types, ["Ready", "Stalled"]);
+        assert_eq!(conditions[1].last_transition_time, Time(Timestamp::from_second(30).unwrap()));
+        assert!(conditions.is_true(ConditionType::Stalled));
+        assert!(conditions.remove(ConditionType::Stalled));
+        assert!(!conditions.remove(ConditionType::Stalled));
+        assert_eq!(conditions.find(ConditionType::Stalled), None);
+    }
+
+    #[test]
+    fn a_mirrored_condition_speaks_of_this_objects_generation_and_times() {
+        let mut set = Conditions::default();
+        set.set(ready(ConditionStatus::True, "set", 7), at(10));
+        let mut extension = Conditions::default();
+        assert!(extension.mirror(&set[0], Some(3), at(50)));
+        assert_eq!(extension[0].observed_generation, Some(3));
+        assert_eq!(extension[0].last_transition_time, Time(Timestamp::from_second(50).unwrap()));
+        assert!(!extension.mirror(&set[0], Some(3), at(60)));
+    }
+
+    #[test]
+    fn messages_are_cut_at_the_limit_and_never_inside_a_character() {
+        let fits = "x".repeat(MAX_MESSAGE_BYTES);
+        assert_eq!(truncate(fits.clone()), fits);
+
+        let cut = truncate("x".repeat(MAX_MESSAGE_BYTES + 1));
+        assert_eq!(cut.len(), MAX_MESSAGE_BYTES);
+        assert!(cut.ends_with(TRUNCATION_SUFFIX));
+
+        let cut = truncate("ä".repeat(MAX_MESSAGE_BYTES));
+        assert!(cut.len() <= MAX_MESSAGE_BYTES && cut.len() > MAX_MESSAGE_BYTES - 2);
+        assert!(cut.ends_with(TRUNCATION_SUFFIX));
+    }
+
+    #[test]
+    fn names_are_what_the_api_carries() {
+        assert_eq!(ConditionType::PackageDeprecated.as_str(), "PackageDeprecated");
+        assert_eq!(Reason::ProgressDeadlineExceeded.to_string(), "ProgressDeadlineExceeded");
+        assert_eq!(ConditionStatus::ALL.len(), 3);
+    }
+}

@@ -1,0 +1,83 @@
+//! The labels, annotations, finalizers, field managers and other names this project writes into a cluster.
+//!
+//! They are part of the contract: users select by them, and what an earlier program wrote is found by them.
+
+/// The API group of the three kinds, and the prefix of what upstream writes.
+pub const GROUP: &str = "olm.operatorframework.io";
+
+/// Label on every applied object and on object sets: the kind of the owner, always `ClusterExtension`.
+pub const OWNER_KIND_LABEL: &str = "olm.operatorframework.io/owner-kind";
+/// Label on every applied object, on object sets and their Secrets: the extension's name.
+pub const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
+/// Label on Secrets that hold objects: the object set's name.
+pub const REVISION_NAME_LABEL: &str = "olm.operatorframework.io/revision-name";
+/// Label on object sets made from a Helm release: `"true"`.
+pub const MIGRATED_FROM_HELM_LABEL: &str = "olm.operatorframework.io/migrated-from-helm";
+/// Label on every ClusterCatalog: its own name, so that a selector can name one catalog.
+pub const CATALOG_NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
+/// Kubernetes' label for the program that manages an object.
+pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+/// The value of [`MANAGED_BY_LABEL`] on every applied object.
+pub const MANAGED_BY: &str = "olm.operatorframework.io";
+
+/// Annotation on object sets and the objects in them, label of Helm releases: the package.
+pub const PACKAGE_NAME: &str = "olm.operatorframework.io/package-name";
+/// Annotation on object sets, label of Helm releases: the bundle's name.
+pub const BUNDLE_NAME: &str = "olm.operatorframework.io/bundle-name";
+/// Annotation on object sets and the objects in them, label of Helm releases: the bundle's version.
+pub const BUNDLE_VERSION: &str = "olm.operatorframework.io/bundle-version";
+/// Annotation on object sets and the objects in them, label of Helm releases: the bundle's release, where
+/// it is known (it may be empty).
+pub const BUNDLE_RELEASE: &str = "olm.operatorframework.io/bundle-release";
+/// Annotation on object sets, label of Helm releases: the bundle image's reference.
+pub const BUNDLE_REFERENCE: &str = "olm.operatorframework.io/bundle-reference";
+/// Annotation on applied objects: the number of the revision that applied them.
+pub const REVISION_ANNOTATION: &str = "olm.operatorframework.io/revision";
+/// Annotation on object sets: the name of the account the objects are written with.
+pub const SERVICE_ACCOUNT_NAME_ANNOTATION: &str = "olm.operatorframework.io/service-account-name";
+/// Annotation on object sets: the namespace of the account the objects are written with.
+pub const SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: &str = "olm.operatorframework.io/service-account-namespace";
+/// Annotation on bundles' CSVs and on object sets: properties as a JSON list.
+pub const PROPERTIES_ANNOTATION: &str = "olm.properties";
+/// Annotation on the deployment manifests: `standard` or `experimental`, each optionally with `-e2e`.
+pub const FEATURE_SET_ANNOTATION: &str = "olm.operatorframework.io/feature-set";
+/// Annotation on the CRDs: which set they belong to.
+pub const GENERATOR_ANNOTATION: &str = "olm.operatorframework.io/generator";
+/// The value of [`GENERATOR_ANNOTATION`]; there is one set.
+pub const GENERATOR_STANDARD: &str = "standard";
+
+/// Finalizer on extensions: the bundle cache is cleaned.
+pub const CLEANUP_UNPACK_CACHE_FINALIZER: &str = "olm.operatorframework.io/cleanup-unpack-cache";
+/// Finalizer on extensions: watches are released.
+pub const CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER: &str =
+    "olm.operatorframework.io/cleanup-contentmanager-cache";
+/// Finalizer on object sets: objects are torn down.
+pub const TEARDOWN_FINALIZER: &str = "olm.operatorframework.io/teardown";
+/// Finalizer on catalogs: the served content is removed.
+pub const DELETE_SERVER_CACHE_FINALIZER: &str = "olm.operatorframework.io/delete-server-cache";
+
+/// The type of Secrets that hold the objects of an object set.
+pub const OBJECT_DATA_SECRET_TYPE: &str = "olm.operatorframework.io/object-data";
+
+/// Field manager of the objects of object sets.
+pub const OBJECT_FIELD_MANAGER: &str = "olm.operatorframework.io";
+/// Field manager of object sets and their Secrets.
+pub const EXTENSION_FIELD_MANAGER: &str = "olm.operatorframework.io/clusterextension-controller";
+
+/// The prefix of the annotations that ask for what goes beyond upstream's API. Unknown names under it are
+/// refused at admission.
+pub const EXTENSIONS_PREFIX: &str = "extensions.olm.operatorframework.io/";
+/// `Block`: an update to the next major version needs a hand.
+pub const MAJOR_UPDATES_ANNOTATION: &str = "extensions.olm.operatorframework.io/major-updates";
+/// `Required`: an update never crosses from one catalog to another.
+pub const SAME_CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/same-catalog";
+/// `RetainCRDs` or `Orphan`: what is kept when the extension is deleted.
+pub const DELETION_POLICY_ANNOTATION: &str = "extensions.olm.operatorframework.io/deletion-policy";
+/// `Block`: objects of kinds the cluster does not serve stop the installation instead of being left out.
+pub const UNKNOWN_KINDS_ANNOTATION: &str = "extensions.olm.operatorframework.io/unknown-kinds";
+/// Asks for a new revision although name, version and release of the bundle stayed the same.
+pub const REINSTALL_ANNOTATION: &str = "extensions.olm.operatorframework.io/reinstall";
+/// Annotation of a ClusterObjectSet: digest of everything it was made from.
+pub const INPUTS_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/inputs-digest";
+/// Annotation of a ClusterObjectSet: digest of its objects.
+pub const CONTENT_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/content-digest";

@@ -1,0 +1,164 @@
+//! Rules and schema pieces that more than one kind uses.
+//!
+//! A rule is a CEL expression the API server evaluates; its message is what the user reads. Only functions
+//! of Kubernetes 1.32 are used (`format.*` is newer on some servers, so names are checked by pattern).
+
+use kube::core::Rule;
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// A DNS-1123 label: what a namespace or a phase may be called (the length is limited separately).
+pub const DNS1123_LABEL_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+
+/// A DNS-1123 subdomain: what most cluster objects may be called.
+pub const DNS1123_SUBDOMAIN_PATTERN: &str =
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+
+/// A version range as `spec.source.catalog.version` may hold it: terms of an operator and a version of one
+/// to three components or wildcards, joined by blanks or commas (and) and `||` (or).
+///
+/// This is a filter on form; the resolver parses the text again. It accepts what upstream's expression
+/// accepts and a range parser can read, and also `*` as a wildcard at each place where upstream's misplaced
+/// brackets refuse it (`1 || *`, `1.*`). The lone `|` those brackets let through is refused, and the empty
+/// text means "no range", as when the field is absent.
+pub const VERSION_RANGE_PATTERN: &str = concat!(
+    r"^$|^\s*(=||!=|>|<|>=|=>|<=|=<|~|~>|\^)\s*",
+    r"v?(0|[1-9]\d*|x|X|\*)(\.(0|[1-9]\d*|x|X|\*)){0,2}",
+    r"(-[0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*)?(\+[0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*)?\s*",
+    r"((\s+|,\s*|\s*\|\|\s*)(=||!=|>|<|>=|=>|<=|=<|~|~>|\^)\s*",
+    r"v?(0|[1-9]\d*|x|X|\*)(\.(0|[1-9]\d*|x|X|\*)){0,2}",
+    r"(-[0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*)?(\+[0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*)?\s*)*$",
+);
+
+/// A bundle's version in a status. Not anchored at the end, as upstream's.
+pub const SEMVER_PATTERN: &str = concat!(
+    r"^([0-9]+)(\.[0-9]+)?(\.[0-9]+)?(-([-0-9A-Za-z]+(\.[-0-9A-Za-z]+)*))?",
+    r"(\+([-0-9A-Za-z]+(-\.[-0-9A-Za-z]+)*))?",
+);
+
+/// A bundle's release: empty, or identifiers joined by dots (numeric without leading zeros, or alphanumeric).
+pub const RELEASE_PATTERN: &str = concat!(
+    r"^$|^(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)",
+    r"(\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*$",
+);
+
+/// A path of fields joined by dots, as the probes of an object set name it.
+pub const FIELD_PATH_PATTERN: &str = r"^[a-zA-Z0-9]+(?:\.[a-zA-Z0-9]+)*$";
+
+/// The rule "the text matches `pattern`". CEL's raw strings keep the pattern readable; no pattern of this
+/// API holds a quotation mark.
+pub(crate) fn matches(pattern: &str, message: impl Into<String>) -> Rule {
+    rule(format!("self.matches(r\"{pattern}\")"), message)
+}
+
+/// The rule "the name is a DNS-1123 subdomain", with the text upstream gives for the field called `field`.
+pub(crate) fn subdomain(field: &str) -> Rule {
+    matches(
+        DNS1123_SUBDOMAIN_PATTERN,
+        format!(
+            "{field} must be a valid DNS1123 subdomain. It must contain only lowercase alphanumeric characters, \
+             hyphens (-) or periods (.), start and end with an alphanumeric character, and be no longer than 253 \
+             characters"
+        ),
+    )
+}
+
+/// The rule "once set, the value stays".
+pub(crate) fn immutable(message: &str) -> Rule {
+    rule("self == oldSelf", message)
+}
+
+/// The rule of a union: the member called `member` is there exactly if the discriminator has its value.
+pub(crate) fn union_member(discriminator: &str, value: &str, member: &str, message: &str) -> Rule {
+    rule(
+        format!(
+            "has(self.{discriminator}) && self.{discriminator} == '{value}' ? has(self.{member}) : !has(self.{member})"
+        ),
+        message,
+    )
+}
+
+pub(crate) fn rule(expression: impl Into<String>, message: impl Into<String>) -> Rule {
+    Rule::new(expression.into()).message(message.into().as_str())
+}
+
+/// The schema of a `metav1.LabelSelector`, replaced as a whole when merged.
+pub(crate) fn label_selector(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "matchExpressions": {
+                "description": "Requirements on labels; all of them hold.",
+                "type": "array",
+                "x-kubernetes-list-type": "atomic",
+                "items": {
+                    "type": "object",
+                    "required": ["key", "operator"],
+                    "properties": {
+                        "key": { "description": "The label's key.", "type": "string" },
+                        "operator": {
+                            "description": "How the label relates to the values: In, NotIn, Exists or DoesNotExist.",
+                            "type": "string",
+                        },
+                        "values": {
+                            "description": "The values, for In and NotIn only.",
+                            "type": "array",
+                            "x-kubernetes-list-type": "atomic",
+                            "items": { "type": "string" },
+                        },
+                    },
+                },
+            },
+            "matchLabels": {
+                "description": "Labels and the values they have; all of them hold.",
+                "type": "object",
+                "additionalProperties": { "type": "string" },
+            },
+        },
+    })
+}
+
+/// The schema of a list of `metav1.Condition`, a map by `type`.
+pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {
+                    "description": "When the status last changed.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "message": { "description": "What is so, for people.", "type": "string", "maxLength": 32768 },
+                "observedGeneration": {
+                    "description": "The metadata.generation this condition speaks of.",
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                },
+                "reason": {
+                    "description": "Why the status is so, for programs.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "status": {
+                    "description": "Whether the condition holds.",
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "type": {
+                    "description": "What the condition is about.",
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                },
+            },
+        },
+    })
+}

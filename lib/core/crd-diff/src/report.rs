@@ -1,0 +1,238 @@
+//! What a comparison found.
+//!
+//! A finding's [`Display`](std::fmt::Display) is the line the original prints for it. Findings that
+//! the original prints and [`Policy::Ours`] does not object to stay in the report as allowed ones,
+//! so that a reader can see what was let through and why.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::literal::quote;
+
+/// Which changes are objected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// Exactly those that the original refuses.
+    Upstream,
+    /// Those that the original refuses, without its false alarms.
+    Ours,
+}
+
+/// What was compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The definition as a whole.
+    Crd,
+    /// A version of the live definition with the same version of the new one.
+    Version(String),
+    /// Two served versions of the new definition; objects written at one are read at the other.
+    ServedPair {
+        /// The version that sorts first in Kubernetes' order.
+        older: String,
+        /// The version that sorts last.
+        newer: String,
+    },
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Crd => Ok(()),
+            Self::Version(version) => f.write_str(version),
+            Self::ServedPair { older, newer } => write!(f, "{older} -> {newer}"),
+        }
+    }
+}
+
+/// A check, by its name in the original.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the variants are the names of the checks, spelled as in Check::as_str")]
+pub enum Check {
+    Default,
+    Description,
+    Enum,
+    ExistingFieldRemoval,
+    MaxItems,
+    MaxLength,
+    MaxProperties,
+    Maximum,
+    MinItems,
+    MinLength,
+    MinProperties,
+    Minimum,
+    Nullable,
+    OneOf,
+    Pattern,
+    Required,
+    Scope,
+    StoredVersionRemoval,
+    Type,
+    Unhandled,
+}
+
+impl Check {
+    /// The name as it stands in findings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Description => "description",
+            Self::Enum => "enum",
+            Self::ExistingFieldRemoval => "existingFieldRemoval",
+            Self::MaxItems => "maxItems",
+            Self::MaxLength => "maxLength",
+            Self::MaxProperties => "maxProperties",
+            Self::Maximum => "maximum",
+            Self::MinItems => "minItems",
+            Self::MinLength => "minLength",
+            Self::MinProperties => "minProperties",
+            Self::Minimum => "minimum",
+            Self::Nullable => "nullable",
+            Self::OneOf => "oneOf",
+            Self::Pattern => "pattern",
+            Self::Required => "required",
+            Self::Scope => "scope",
+            Self::StoredVersionRemoval => "storedVersionRemoval",
+            Self::Type => "type",
+            Self::Unhandled => "unhandled",
+        }
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whether a finding stands in the way of the upgrade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It does.
+    Refused,
+    /// It does not; [`Finding::reason`] says why.
+    Allowed,
+}
+
+/// Why a finding has its verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// A rule says that stored objects or clients can break.
+    Incompatible,
+    /// No rule understands the change, so none can say that it is safe.
+    NotUnderstood,
+    /// The live definition's served versions already differ in this way.
+    AlreadyServed,
+    /// A default of the API is written out, or no longer written out.
+    ExplicitDefault,
+    /// The schemas below the member changed; each change is judged at its own path.
+    ComparedBelow,
+}
+
+impl Reason {
+    /// Whether the change is let through.
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Self::Incompatible | Self::NotUnderstood => Verdict::Refused,
+            Self::AlreadyServed | Self::ExplicitDefault | Self::ComparedBelow => Verdict::Allowed,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Incompatible => "stored objects or clients may break",
+            Self::NotUnderstood => "no rule says that the change is safe",
+            Self::AlreadyServed => "the served versions on the cluster already differ in this way",
+            Self::ExplicitDefault => "the value is the API's default",
+            Self::ComparedBelow => "the schemas below are compared at their own paths",
+        })
+    }
+}
+
+/// One change that the original objects to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// What was compared.
+    pub scope: Scope,
+    /// The property, `^` being the root of the version's schema. For the whole definition: the
+    /// member that changed, or `<version>.<property>` of a removed property.
+    pub path: String,
+    /// The check that found it.
+    pub check: Check,
+    /// What the live side has, null if nothing. For [`Check::Unhandled`] an object of the members
+    /// that differ.
+    pub old: Value,
+    /// What the new side has, in the same form.
+    pub new: Value,
+    /// Whether it stands in the way of the upgrade; follows from `reason`.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: Reason,
+    /// What happened, in the original's words, without scope, path and check.
+    pub text: String,
+}
+
+impl Finding {
+    /// Findings on the whole definition have no property to be sorted by.
+    fn sort_key(&self) -> (&Scope, &str, &str, &str, Reason) {
+        let path = match self.scope {
+            Scope::Crd => "",
+            Scope::Version(_) | Scope::ServedPair { .. } => &self.path,
+        };
+        (&self.scope, path, self.check.as_str(), &self.text, self.reason)
+    }
+
+    /// The same finding with another reason, and the verdict that follows from it.
+    pub(crate) fn because(mut self, reason: Reason) -> Self {
+        self.verdict = reason.verdict();
+        self.reason = reason;
+        self
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scope {
+            Scope::Crd => write!(f, "{}: {}", self.check, self.text),
+            scope => write!(f, "{scope}: {}: {}: {}", self.path, self.check, self.text),
+        }
+    }
+}
+
+/// Everything a comparison found, sorted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// The findings, allowed ones included.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    pub(crate) fn new(mut findings: Vec<Finding>) -> Self {
+        findings.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        Self { findings }
+    }
+
+    /// The findings that stand in the way of the upgrade.
+    pub fn refused(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.verdict == Verdict::Refused)
+    }
+
+    /// Whether anything stands in the way of the upgrade.
+    pub fn is_refused(&self) -> bool {
+        self.refused().next().is_some()
+    }
+
+    /// The original's message for the definition `name`: all refused findings, one a line, or
+    /// nothing if there are none. Messages of several definitions are joined with a newline.
+    pub fn message(&self, name: &str) -> Option<String> {
+        let lines: Vec<String> = self.refused().map(ToString::to_string).collect();
+        (!lines.is_empty()).then(|| refusal(name, &lines.join("\n")))
+    }
+}
+
+/// The original's sentence about the definition `name`.
+fn refusal(name: &str, findings: &str) -> String {
+    format!("validating upgrade for CRD {}: {findings}", quote(name))
+}

@@ -1,0 +1,45 @@
+//! Digests of a revision's content.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::phase::Phase;
+
+/// Lower-case hexadecimal text.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Digest of one phase as recorded in `status.observedPhases`: SHA-256 over the JSON of its name and objects.
+pub fn phase_digest(phase: &Phase) -> String {
+    sha256(&json!({"name": phase.name, "objects": phase.objects}))
+}
+
+/// Digest of any JSON value; keys are sorted, so equal values have equal digests.
+pub fn sha256(value: &Value) -> String {
+    format!("sha256:{}", hex(&Sha256::digest(value.to_string().as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_hashed_in_sorted_order() {
+        // Guards against serde_json's `preserve_order`, which any dependency could turn on.
+        let a: Value = serde_json::from_str(r#"{"b":1,"a":2}"#).unwrap();
+        assert_eq!(a.to_string(), r#"{"a":2,"b":1}"#);
+    }
+
+    #[test]
+    fn a_change_in_an_object_changes_the_phase() {
+        let phase = |n: i32| Phase { name: "p".into(), objects: vec![json!({"n": n})] };
+        assert_ne!(phase_digest(&phase(1)), phase_digest(&phase(2)));
+        assert!(phase_digest(&phase(1)).starts_with("sha256:"));
+    }
+}

@@ -1,0 +1,133 @@
+//! Phases: the order in which the objects of a revision are rolled out.
+//!
+//! Group and kind decide; whatever is not listed goes to `deploy`. Names and order are the original's.
+
+use serde_json::Value;
+
+use crate::object::ObjectKey;
+
+/// Objects that are rolled out together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Phase {
+    /// Name, unique within the revision.
+    pub name: String,
+    /// The objects, in the order they are written.
+    pub objects: Vec<Value>,
+}
+
+/// The phase of every kind that is not listed in [`PHASES`].
+const DEFAULT_PHASE: &str = "deploy";
+
+/// Phases in their order, each with its group-kinds.
+const PHASES: &[(&str, &[(&str, &str)])] = &[
+    ("namespaces", &[("", "Namespace")]),
+    (
+        "policies",
+        &[
+            ("networking.k8s.io", "NetworkPolicy"),
+            ("policy", "PodDisruptionBudget"),
+            ("scheduling.k8s.io", "PriorityClass"),
+        ],
+    ),
+    ("identity", &[("", "ServiceAccount")]),
+    ("configuration", &[("", "Secret"), ("", "ConfigMap")]),
+    (
+        "storage",
+        &[("", "PersistentVolume"), ("", "PersistentVolumeClaim"), ("storage.k8s.io", "StorageClass")],
+    ),
+    ("crds", &[("apiextensions.k8s.io", "CustomResourceDefinition")]),
+    ("roles", &[("rbac.authorization.k8s.io", "ClusterRole"), ("rbac.authorization.k8s.io", "Role")]),
+    (
+        "bindings",
+        &[("rbac.authorization.k8s.io", "ClusterRoleBinding"), ("rbac.authorization.k8s.io", "RoleBinding")],
+    ),
+    ("infrastructure", &[("", "Service"), ("cert-manager.io", "Issuer"), ("cert-manager.io", "Certificate")]),
+    (DEFAULT_PHASE, &[("apps", "Deployment")]),
+    ("scaling", &[("autoscaling.k8s.io", "VerticalPodAutoscaler")]),
+    (
+        "publish",
+        &[
+            ("monitoring.coreos.com", "PrometheusRule"),
+            ("monitoring.coreos.com", "ServiceMonitor"),
+            ("monitoring.coreos.com", "PodMonitor"),
+            ("networking.k8s.io", "Ingress"),
+            ("route.openshift.io", "Route"),
+            ("console.openshift.io", "ConsoleYAMLSample"),
+            ("console.openshift.io", "ConsoleQuickStart"),
+            ("console.openshift.io", "ConsoleCLIDownload"),
+            ("console.openshift.io", "ConsoleLink"),
+            ("console.openshift.io", "ConsolePlugin"),
+        ],
+    ),
+    (
+        "admission",
+        &[
+            ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+            ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+        ],
+    ),
+];
+
+/// Name of the phase that objects of this group and kind belong to.
+pub fn phase_of(group: &str, kind: &str) -> &'static str {
+    PHASES
+        .iter()
+        .find(|(_, kinds)| kinds.iter().any(|(g, k)| *g == group && *k == kind))
+        .map_or(DEFAULT_PHASE, |(name, _)| *name)
+}
+
+/// Sorts objects into phases; empty phases are left out. The input's order does not matter.
+pub fn assign(objects: Vec<Value>) -> Vec<Phase> {
+    let mut keyed: Vec<(ObjectKey, Value)> = objects.into_iter().map(|o| (ObjectKey::of(&o), o)).collect();
+    keyed.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut phases: Vec<Phase> =
+        PHASES.iter().map(|(name, _)| Phase { name: (*name).to_owned(), objects: Vec::new() }).collect();
+    for (key, object) in keyed {
+        let name = phase_of(&key.group, &key.kind);
+        if let Some(phase) = phases.iter_mut().find(|p| p.name == name) {
+            phase.objects.push(object);
+        }
+    }
+    phases.retain(|p| !p.objects.is_empty());
+    phases
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(api_version: &str, kind: &str, name: &str) -> Value {
+        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})
+    }
+
+    #[test]
+    fn phases_come_in_order_and_empty_ones_are_left_out() {
+        let phases = assign(vec![
+            object("apps/v1", "Deployment", "d"),
+            object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "w"),
+            object("v1", "ServiceAccount", "b"),
+            object("v1", "ServiceAccount", "a"),
+            object("example.com/v1", "Widget", "x"),
+        ]);
+        let names: Vec<_> = phases.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["identity", "deploy", "admission"]);
+        assert_eq!(ObjectKey::of(&phases[0].objects[0]).name, "a");
+        assert_eq!(phases[1].objects.len(), 2);
+    }
+
+    #[test]
+    fn a_role_of_a_foreign_group_is_deployed_like_any_other_kind() {
+        assert_eq!(phase_of("example.com", "Role"), "deploy");
+        assert_eq!(phase_of("rbac.authorization.k8s.io", "Role"), "roles");
+    }
+
+    #[test]
+    fn the_order_of_the_input_does_not_matter() {
+        let mut objects: Vec<Value> = (0..20).map(|i| object("v1", "ConfigMap", &format!("c{i}"))).collect();
+        let forward = assign(objects.clone());
+        objects.reverse();
+        assert_eq!(assign(objects), forward);
+    }
+}

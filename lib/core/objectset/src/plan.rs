@@ -1,0 +1,217 @@
+//! What to do about one object of a revision, given what is there.
+
+use olm_api::{names::OBJECT_FIELD_MANAGER, v1::CollisionProtection};
+use serde_json::{Value, json};
+
+use crate::{
+    digest::sha256,
+    drift::{adopt_created_fields, projection, satisfied},
+    object::{ObjectKey, text},
+    ownership::{Owner, Sibling, Verdict, collision_report, ownership, verdict},
+};
+
+/// The next step for one object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// It does not exist: create it.
+    Create,
+    /// Bring it to the desired state with server-side apply, after the given JSON patch of its metadata.
+    Apply {
+        /// Operations that must succeed first; empty when apply alone is enough.
+        metadata_patch: Vec<Value>,
+    },
+    /// It is as it should be.
+    Nothing,
+    /// A newer revision has it.
+    Leave,
+    /// It is being deleted; it is created anew once it has gone.
+    AwaitDeletion,
+    /// It may not be touched.
+    Collision {
+        /// The report for the condition.
+        report: String,
+    },
+}
+
+/// On whose behalf, and against whom, actions are planned.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The revision.
+    pub owner: &'a Owner,
+    /// The other revisions of the extension.
+    pub siblings: &'a [Sibling],
+}
+
+/// Plans the action for one object.
+///
+/// `desired` is the object as the revision writes it; `live` what is in the cluster; `last_applied` the digest
+/// that [`observation_digest`] gave for the answer to the last apply of the same `desired`, if it is known.
+pub fn action(
+    context: Context<'_>,
+    protection: CollisionProtection,
+    desired: &Value,
+    live: Option<&Value>,
+    last_applied: Option<&str>,
+) -> Action {
+    let Some(live) = live else {
+        return Action::Create;
+    };
+    let owned = ownership(live, context.owner, context.siblings);
+    let taken_from = match verdict(&owned, protection) {
+        Verdict::Leave => return Action::Leave,
+        Verdict::Collision { conflicting_owner } => {
+            return Action::Collision {
+                report: collision_report(&ObjectKey::of(desired), conflicting_owner.as_ref()),
+            };
+        }
+        Verdict::Update => None,
+        Verdict::TakeOver { from_uid } => Some(from_uid),
+    };
+    if live.pointer("/metadata/deletionTimestamp").is_some() {
+        return Action::AwaitDeletion;
+    }
+    if taken_from.is_none()
+        && (satisfied(live, desired) || last_applied == Some(observation_digest(live, desired).as_str()))
+    {
+        return Action::Nothing;
+    }
+    Action::Apply { metadata_patch: metadata_patch(live, taken_from.flatten().as_deref()) }
+}
+
+/// Digest of what `live` says about the fields of `desired`.
+pub fn observation_digest(live: &Value, desired: &Value) -> String {
+    sha256(&projection(live, desired))
+}
+
+/// The changes of metadata that server-side apply cannot make by itself.
+fn metadata_patch(live: &Value, taken_from: Option<&str>) -> Vec<Value> {
+    let mut patch = Vec::new();
+    if let Some(entries) = adopt_created_fields(live) {
+        patch.push(json!({"op": "replace", "path": "/metadata/managedFields", "value": entries}));
+    }
+    if let Some(uid) = taken_from {
+        let references: Vec<Value> = live
+            .pointer("/metadata/ownerReferences")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter(|reference| text(reference, "/uid") != uid)
+            .cloned()
+            .collect();
+        // Apply itself drops the reference if this field manager set it; this is for all other cases,
+        // since two controllers on one object are refused.
+        if !patch.is_empty() || !manages_owner(live, uid) {
+            patch.push(json!({"op": "replace", "path": "/metadata/ownerReferences", "value": references}));
+        }
+    }
+    if !patch.is_empty() {
+        let version = live.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
+        patch.insert(0, json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
+    }
+    patch
+}
+
+/// Whether our field manager, by apply, owns the owner reference with this UID.
+fn manages_owner(live: &Value, uid: &str) -> bool {
+    let key = format!("k:{{\"uid\":{uid:?}}}");
+    live.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten().any(|entry| {
+        text(entry, "/manager") == OBJECT_FIELD_MANAGER
+            && text(entry, "/operation") == "Apply"
+            && entry
+                .pointer("/fieldsV1/f:metadata/f:ownerReferences")
+                .is_some_and(|set| set.get(&key).is_some())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desired::for_revision;
+
+    fn owner(uid: &str, revision: i64) -> Owner {
+        Owner {
+            api_version: "olm.operatorframework.io/v1".into(),
+            kind: "ClusterObjectSet".into(),
+            name: format!("ext-{revision}"),
+            uid: uid.into(),
+            revision,
+        }
+    }
+
+    fn stored(value: i64) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}, "data": {"v": value}})
+    }
+
+    fn plan(desired: &Value, live: Option<&Value>, last_applied: Option<&str>) -> Action {
+        let owner = owner("two", 2);
+        let siblings = [Sibling { uid: "one".into(), revision: 1 }];
+        action(
+            Context { owner: &owner, siblings: &siblings },
+            CollisionProtection::Prevent,
+            desired,
+            live,
+            last_applied,
+        )
+    }
+
+    #[test]
+    fn absent_objects_are_created_and_equal_ones_left_alone() {
+        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        assert_eq!(plan(&desired, None, None), Action::Create);
+        assert_eq!(plan(&desired, Some(&desired), None), Action::Nothing);
+    }
+
+    #[test]
+    fn drift_is_applied_unless_the_server_writes_the_value_in_its_own_form() {
+        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        let live = for_revision(&stored(2), &owner("two", 2), Some("ext"));
+        assert_eq!(plan(&desired, Some(&live), None), Action::Apply { metadata_patch: vec![] });
+        let digest = observation_digest(&live, &desired);
+        assert_eq!(plan(&desired, Some(&live), Some(&digest)), Action::Nothing);
+    }
+
+    #[test]
+    fn an_older_revisions_object_is_taken_over_in_one_apply_when_we_applied_it() {
+        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        let mut live = for_revision(&stored(1), &owner("one", 1), Some("ext"));
+        live["metadata"]["managedFields"] = json!([{
+            "manager": "olm.operatorframework.io", "operation": "Apply",
+            "fieldsV1": {"f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"one\"}": {}}}},
+        }]);
+        assert_eq!(plan(&desired, Some(&live), None), Action::Apply { metadata_patch: vec![] });
+    }
+
+    #[test]
+    fn taking_over_a_created_object_moves_its_fields_first() {
+        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        let mut live = for_revision(&stored(1), &owner("one", 1), Some("ext"));
+        live["metadata"]["resourceVersion"] = json!("7");
+        live["metadata"]["managedFields"] = json!([{"manager": "olm.operatorframework.io", "operation": "Update", "fieldsV1": {"f:data": {}}}]);
+        let Action::Apply { metadata_patch } = plan(&desired, Some(&live), None) else { panic!("no apply") };
+        let paths: Vec<_> = metadata_patch.iter().map(|op| op["path"].as_str().unwrap()).collect();
+        assert_eq!(
+            paths,
+            ["/metadata/resourceVersion", "/metadata/managedFields", "/metadata/ownerReferences"]
+        );
+        assert_eq!(metadata_patch[2]["value"], json!([]));
+    }
+
+    #[test]
+    fn an_object_on_its_way_out_is_waited_for() {
+        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        let mut live = desired.clone();
+        live["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(plan(&desired, Some(&live), None), Action::AwaitDeletion);
+    }
+
+    #[test]
+    fn foreign_objects_collide() {
+        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        let live = for_revision(&stored(1), &owner("alien", 1), Some("other"));
+        let Action::Collision { report } = plan(&desired, Some(&live), None) else { panic!("no collision") };
+        assert!(
+            report.starts_with("Object ConfigMap.v1 n/c\nAction: \"Collision\"\nConflicting Owner: {"),
+            "{report}"
+        );
+    }
+}

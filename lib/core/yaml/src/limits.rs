@@ -1,0 +1,39 @@
+//! The limits of a YAML or JSON text, and their defaults.
+
+/// Largest text accepted: the largest known single-file catalog has 132 MB.
+pub(crate) const TEXT_BYTES_MAX: usize = 256 << 20;
+/// Most documents in one text: the largest known catalog has 8,000 blobs.
+pub(crate) const DOCUMENTS_MAX: usize = 1 << 20;
+/// Deepest nesting of one document: CRD schemas reach 60, and values are dropped recursively.
+pub(crate) const DEPTH_MAX: usize = 240;
+/// Most nodes of one document after alias expansion: a dense 40 MB document has about 3,000,000.
+pub(crate) const NODES_MAX: usize = 8 << 20;
+/// Most bytes of scalars and keys of one document after alias expansion.
+pub(crate) const EXPANDED_BYTES_MAX: usize = 256 << 20;
+
+/// What a text may cost. [`Limits::default`] is made for catalogs; callers with smaller inputs pass less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the whole text.
+    pub bytes: usize,
+    /// Documents in the text.
+    pub documents: usize,
+    /// Nested lists and mappings in one document, after alias expansion.
+    pub depth: usize,
+    /// Scalars, lists and mappings of one document, after alias expansion.
+    pub nodes: usize,
+    /// Bytes of scalars and keys of one document, after alias expansion.
+    pub expanded_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: TEXT_BYTES_MAX,
+            documents: DOCUMENTS_MAX,
+            depth: DEPTH_MAX,
+            nodes: NODES_MAX,
+            expanded_bytes: EXPANDED_BYTES_MAX,
+        }
+    }
+}

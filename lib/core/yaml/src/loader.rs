@@ -1,0 +1,326 @@
+//! From parser events to one JSON value. No recursion: the depth of the input costs heap, not stack.
+//!
+//! Reproduces go-yaml v2's decoder into `interface{}` followed by sigs.k8s.io/yaml's conversion: merges
+//! happen where `<<` stands (so they overwrite what precedes them), the last of duplicate keys wins.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use granit_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+use serde_json::{Map, Value};
+
+use crate::{
+    YamlError,
+    limits::Limits,
+    scalar::{Asked, Scalar, plain, tagged},
+};
+
+const CORE: &str = "tag:yaml.org,2002:";
+
+/// The first document of `text`; `Null` when there is none.
+pub(crate) fn first_document(text: &str, limits: &Limits) -> Result<Value, YamlError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut options = granit_parser::options! {
+        flow_nesting_limit: limits.depth,
+        block_nesting_limit: limits.depth,
+    };
+    options.set_emit_comments(false);
+    let mut loader = Loader::new(limits);
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(|error| YamlError::Syntax {
+            line: error.marker().line(),
+            column: error.marker().col() + 1,
+            message: error.info(),
+        })?;
+        if loader.take(event, span.start)? == Progress::Done {
+            break;
+        }
+    }
+    Ok(loader.root.unwrap_or(Value::Null))
+}
+
+#[derive(PartialEq, Eq)]
+enum Progress {
+    More,
+    Done,
+}
+
+enum Key {
+    Text(String),
+    Merge,
+}
+
+enum Container {
+    List(Vec<Value>),
+    Mapping(Map<String, Value>, Option<Key>),
+}
+
+/// An open list or mapping; `nodes`, `bytes` are the counts at its start, `height` that of its content.
+struct Frame {
+    container: Container,
+    anchor: usize,
+    nodes: usize,
+    bytes: usize,
+    height: usize,
+}
+
+/// A finished anchored node and what one more copy of it costs.
+struct Anchored {
+    value: Value,
+    nodes: usize,
+    bytes: usize,
+    height: usize,
+}
+
+struct Loader<'l> {
+    limits: &'l Limits,
+    stack: Vec<Frame>,
+    anchors: BTreeMap<usize, Anchored>,
+    nodes: usize,
+    bytes: usize,
+    root: Option<Value>,
+}
+
+impl<'l> Loader<'l> {
+    fn new(limits: &'l Limits) -> Self {
+        Self { limits, stack: Vec::new(), anchors: BTreeMap::new(), nodes: 0, bytes: 0, root: None }
+    }
+
+    fn take(&mut self, event: Event<'_>, at: Marker) -> Result<Progress, YamlError> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.scalar(text, style, anchor, tag.as_deref(), at)?;
+            }
+            Event::Alias(id) => self.alias(id, at)?,
+            Event::SequenceStart(_, anchor, _) => self.open(Container::List(Vec::new()), anchor, at)?,
+            Event::MappingStart(_, anchor, _) => {
+                self.open(Container::Mapping(Map::new(), None), anchor, at)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(at)?,
+            Event::DocumentEnd => return Ok(Progress::Done),
+            _ => {}
+        }
+        Ok(Progress::More)
+    }
+
+    fn scalar(
+        &mut self,
+        text: Cow<'_, str>,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        at: Marker,
+    ) -> Result<(), YamlError> {
+        self.count(1, text.len(), at)?;
+        let unquoted = style == ScalarStyle::Plain;
+        if unquoted && self.wants_key() && text == "<<" && tag.is_none_or(|tag| is_core(tag, "merge")) {
+            return self.key(Key::Merge, at);
+        }
+        let bytes = text.len();
+        let scalar = resolve(text, unquoted, tag, at)?;
+        if self.wants_key() {
+            if anchor != 0 {
+                let value = scalar.clone().into_value().ok_or_else(|| infinite(at))?;
+                self.anchors.insert(anchor, Anchored { value, nodes: 1, bytes, height: 0 });
+            }
+            let key =
+                scalar.into_key().ok_or_else(|| refused(at, "null and very large numbers can't be keys"))?;
+            return self.key(Key::Text(key), at);
+        }
+        let value = scalar.into_value().ok_or_else(|| infinite(at))?;
+        if anchor != 0 {
+            self.anchors.insert(anchor, Anchored { value: value.clone(), nodes: 1, bytes, height: 0 });
+        }
+        self.put(value, 0, at)
+    }
+
+    fn alias(&mut self, id: usize, at: Marker) -> Result<(), YamlError> {
+        let Some(anchored) = self.anchors.get(&id) else {
+            return Err(refused(at, "an anchor's value contains itself"));
+        };
+        let (nodes, bytes, height) = (anchored.nodes, anchored.bytes, anchored.height);
+        if self.stack.len() + height > self.limits.depth {
+            return Err(limit(at, "levels of nesting", self.limits.depth));
+        }
+        self.count(nodes, bytes, at)?;
+        // Counted first: a copy is made only of what the limits allow.
+        let Some(value) = self.anchors.get(&id).map(|anchored| anchored.value.clone()) else { return Ok(()) };
+        if self.wants_key() {
+            let key = match value {
+                Value::String(text) => text,
+                Value::Bool(value) => value.to_string(),
+                Value::Number(number) if !number.is_u64() || number.is_i64() => number.to_string(),
+                _ => return Err(refused(at, "only text, whole numbers and booleans can be keys")),
+            };
+            return self.key(Key::Text(key), at);
+        }
+        self.put(value, height, at)
+    }
+
+    fn open(&mut self, container: Container, anchor: usize, at: Marker) -> Result<(), YamlError> {
+        if self.wants_key() {
+            return Err(refused(at, "lists and mappings can't be keys"));
+        }
+        if self.stack.len() >= self.limits.depth {
+            return Err(limit(at, "levels of nesting", self.limits.depth));
+        }
+        let (nodes, bytes) = (self.nodes, self.bytes);
+        self.count(1, 0, at)?;
+        self.stack.push(Frame { container, anchor, nodes, bytes, height: 0 });
+        Ok(())
+    }
+
+    fn close(&mut self, at: Marker) -> Result<(), YamlError> {
+        let Some(frame) = self.stack.pop() else { return Ok(()) };
+        let value = match frame.container {
+            Container::List(items) => Value::Array(items),
+            Container::Mapping(map, _) => Value::Object(map),
+        };
+        let height = frame.height + 1;
+        if frame.anchor != 0 {
+            let (nodes, bytes) = (self.nodes - frame.nodes, self.bytes - frame.bytes);
+            self.anchors.insert(frame.anchor, Anchored { value: value.clone(), nodes, bytes, height });
+        }
+        self.put(value, height, at)
+    }
+
+    /// Adds a finished value, `height` levels high, to what is open.
+    fn put(&mut self, value: Value, height: usize, at: Marker) -> Result<(), YamlError> {
+        let Some(frame) = self.stack.last_mut() else {
+            self.root = Some(value);
+            return Ok(());
+        };
+        frame.height = frame.height.max(height);
+        match &mut frame.container {
+            Container::List(items) => items.push(value),
+            Container::Mapping(map, key) => match key.take() {
+                Some(Key::Text(key)) => {
+                    map.insert(key, value);
+                }
+                Some(Key::Merge) => merge(map, value, at)?,
+                None => return Err(refused(at, "lists and mappings can't be keys")),
+            },
+        }
+        Ok(())
+    }
+
+    fn wants_key(&self) -> bool {
+        matches!(self.stack.last(), Some(Frame { container: Container::Mapping(_, None), .. }))
+    }
+
+    fn key(&mut self, new: Key, at: Marker) -> Result<(), YamlError> {
+        match self.stack.last_mut() {
+            Some(Frame { container: Container::Mapping(_, key), .. }) => {
+                *key = Some(new);
+                Ok(())
+            }
+            _ => Err(refused(at, "a key outside a mapping")),
+        }
+    }
+
+    fn count(&mut self, nodes: usize, bytes: usize, at: Marker) -> Result<(), YamlError> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.nodes > self.limits.nodes {
+            return Err(limit(at, "nodes", self.limits.nodes));
+        }
+        if self.bytes > self.limits.expanded_bytes {
+            return Err(limit(at, "bytes of scalars", self.limits.expanded_bytes));
+        }
+        Ok(())
+    }
+}
+
+fn merge(map: &mut Map<String, Value>, value: Value, at: Marker) -> Result<(), YamlError> {
+    const WANTED: &str = "map merge requires map or sequence of maps as the value";
+    match value {
+        Value::Object(other) => map.extend(other),
+        // Backwards: of several merged mappings the first one wins.
+        Value::Array(items) => {
+            for item in items.into_iter().rev() {
+                match item {
+                    Value::Object(other) => map.extend(other),
+                    _ => return Err(refused(at, WANTED)),
+                }
+            }
+        }
+        _ => return Err(refused(at, WANTED)),
+    }
+    Ok(())
+}
+
+fn resolve<'a>(
+    text: Cow<'a, str>,
+    unquoted: bool,
+    tag: Option<&Tag>,
+    at: Marker,
+) -> Result<Scalar<'a>, YamlError> {
+    let Some(tag) = tag else {
+        return Ok(if unquoted { plain(text) } else { Scalar::Text(text) });
+    };
+    let asked = match tag.suffix_in_namespace(CORE).as_deref() {
+        Some("bool") => Asked::Bool,
+        Some("int") => Asked::Int,
+        Some("float") => Asked::Float,
+        Some("null") => Asked::Null,
+        Some("timestamp") => Asked::Timestamp,
+        Some("binary") => {
+            return binary(&text)
+                .map(|text| Scalar::Text(text.into()))
+                .ok_or_else(|| refused(at, "!!binary value contains invalid base64 data"));
+        }
+        _ => return Ok(Scalar::Text(text)),
+    };
+    tagged(text, asked).ok_or_else(|| refused(at, "the value is not of the type its tag names"))
+}
+
+fn is_core(tag: &Tag, name: &str) -> bool {
+    tag.suffix_in_namespace(CORE).is_some_and(|suffix| suffix == name)
+}
+
+/// Standard base64 with padding; line ends are skipped. Bytes that are not UTF-8 become U+FFFD, as Go's
+/// JSON encoder writes them.
+fn binary(text: &str) -> Option<String> {
+    let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    if !symbols.len().is_multiple_of(4) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(symbols.len() / 4 * 3);
+    let last = symbols.len() / 4;
+    for (index, quad) in symbols.chunks_exact(4).enumerate() {
+        let padding = quad.iter().rev().take_while(|byte| **byte == b'=').count();
+        if padding > 2 || padding > 0 && index + 1 != last {
+            return None;
+        }
+        let mut word = 0_u32;
+        for &symbol in quad.iter().take(4 - padding) {
+            word = word << 6 | sextet(symbol)?;
+        }
+        word <<= 6 * u32::try_from(padding).ok()?;
+        bytes.extend_from_slice(word.to_be_bytes().get(1..4 - padding)?);
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn sextet(symbol: u8) -> Option<u32> {
+    let value = match symbol {
+        b'A'..=b'Z' => symbol - b'A',
+        b'a'..=b'z' => symbol - b'a' + 26,
+        b'0'..=b'9' => symbol - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    };
+    Some(value.into())
+}
+
+fn refused(at: Marker, message: &'static str) -> YamlError {
+    YamlError::Value { line: at.line(), column: at.col() + 1, message }
+}
+
+fn infinite(at: Marker) -> YamlError {
+    refused(at, "infinities and NaN have no JSON form")
+}
+
+fn limit(at: Marker, what: &'static str, limit: usize) -> YamlError {
+    YamlError::Limit { line: at.line(), what, limit }
+}

@@ -1,0 +1,254 @@
+//! Texts of several documents: cutting YAML at `---`, and telling JSON from YAML.
+//!
+//! Source: k8s.io/apimachinery `pkg/util/yaml` (`YAMLReader`, `YAMLOrJSONDecoder`). The cut is made before
+//! anything is parsed, so it also falls inside what YAML would take for one document.
+
+use serde_json::{Deserializer, Value, de::StrRead};
+
+use crate::{YamlError, limits::Limits, loader::first_document, scalar::json_number};
+
+/// The documents of a YAML text in order, within the default [`Limits`].
+///
+/// A document of comments only is `Null`; separators at the beginning and the end make no documents. The
+/// first error ends the iteration.
+pub fn documents(text: &str) -> Documents<'_> {
+    documents_within(text, Limits::default())
+}
+
+/// The documents of a YAML text in order, within `limits`.
+pub fn documents_within(text: &str, limits: Limits) -> Documents<'_> {
+    Documents { text, next: 0, line: 0, count: 0, limits, ended: false }
+}
+
+/// The first document of a YAML text within the default [`Limits`]; `Null` when the text is empty.
+///
+/// Documents that follow are not looked at, like in sigs.k8s.io/yaml `Unmarshal`.
+pub fn one(text: &str) -> Result<Value, YamlError> {
+    one_within(text, Limits::default())
+}
+
+/// The first document of a YAML text within `limits`; `Null` when the text is empty.
+pub fn one_within(text: &str, limits: Limits) -> Result<Value, YamlError> {
+    check_bytes(text, &limits)?;
+    first_document(text, &limits)
+}
+
+/// The values of a text that is either YAML documents or concatenated JSON values.
+///
+/// It is taken for JSON when its first character is `{`; when that fails at the first or second value, the
+/// rest is read as YAML.
+pub fn mixed(text: &str) -> Mixed<'_> {
+    mixed_within(text, Limits::default())
+}
+
+/// As [`mixed`], within `limits`.
+pub fn mixed_within(text: &str, limits: Limits) -> Mixed<'_> {
+    let json = text.trim_start().starts_with('{');
+    Mixed {
+        documents: documents_within(text, limits),
+        json: json.then(|| Deserializer::from_str(text).into_iter()),
+        consumed: 0,
+        json_error: None,
+    }
+}
+
+/// The bytes of a file as text.
+///
+/// # Errors
+/// [`YamlError::NotUtf8`] with the place of the first byte that is not UTF-8.
+pub fn text(bytes: &[u8]) -> Result<&str, YamlError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line_start = good.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        YamlError::NotUtf8 { line: newlines(good) + 1, column: good.len() - line_start + 1 }
+    })
+}
+
+/// Iterator over the documents of a YAML text; see [`documents`].
+#[derive(Debug)]
+pub struct Documents<'t> {
+    text: &'t str,
+    next: usize,
+    line: usize,
+    count: usize,
+    limits: Limits,
+    ended: bool,
+}
+
+impl<'t> Documents<'t> {
+    /// The text of the next document and the number of lines before it.
+    fn cut(&mut self) -> Option<Result<(&'t str, usize), YamlError>> {
+        let (start, first_line) = (self.next, self.line);
+        if start >= self.text.len() {
+            return None;
+        }
+        let mut at = start;
+        loop {
+            let rest = self.text.get(at..).unwrap_or_default();
+            if rest.is_empty() {
+                self.next = at;
+                return Some(Ok((self.text.get(start..).unwrap_or_default(), first_line)));
+            }
+            let line_end = rest.find('\n').map_or(rest.len(), |end| end + 1);
+            if let Some(after) = rest.get(..line_end).and_then(|line| line.strip_prefix("---")) {
+                let after = after.trim();
+                if !after.is_empty() && !after.starts_with('#') {
+                    let line =
+                        first_line + newlines(self.text.get(start..at).unwrap_or_default().as_bytes()) + 1;
+                    return Some(Err(YamlError::Separator { line }));
+                }
+                if at > start {
+                    let document = self.text.get(start..at).unwrap_or_default();
+                    self.next = at + line_end;
+                    self.line = first_line + newlines(document.as_bytes()) + 1;
+                    return Some(Ok((document, first_line)));
+                }
+                at += line_end;
+                continue;
+            }
+            // Only the beginnings of lines matter: jump to the next one that could be a separator.
+            at += match rest.find("\n---") {
+                Some(newline) => newline + 1,
+                None => rest.len(),
+            };
+        }
+    }
+
+    fn read(&mut self) -> Option<Result<Value, YamlError>> {
+        if let Err(error) = check_bytes(self.text, &self.limits) {
+            return Some(Err(error));
+        }
+        let (document, lines_before) = match self.cut()? {
+            Ok(cut) => cut,
+            Err(error) => return Some(Err(error)),
+        };
+        self.count += 1;
+        if self.count > self.limits.documents {
+            return Some(Err(too_many(lines_before + 1, &self.limits)));
+        }
+        Some(first_document(document, &self.limits).map_err(|error| error.moved_down(lines_before)))
+    }
+}
+
+impl Iterator for Documents<'_> {
+    type Item = Result<Value, YamlError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let item = self.read();
+        self.ended = !matches!(item, Some(Ok(_)));
+        item
+    }
+}
+
+/// Iterator over the values of a YAML or JSON text; see [`mixed`].
+pub struct Mixed<'t> {
+    documents: Documents<'t>,
+    json: Option<serde_json::StreamDeserializer<'t, StrRead<'t>, Value>>,
+    consumed: usize,
+    json_error: Option<YamlError>,
+}
+
+impl std::fmt::Debug for Mixed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mixed").field("json", &self.json.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Mixed<'_> {
+    /// Goes on as YAML behind the last good JSON value and the rest of its line.
+    fn switch_to_yaml(&mut self) {
+        let text = self.documents.text;
+        let rest = text.get(self.consumed..).unwrap_or_default();
+        let blank = rest.find(|c: char| !c.is_whitespace() || c == '\n').unwrap_or(rest.len());
+        let newline = usize::from(rest.get(blank..).is_some_and(|rest| rest.starts_with('\n')));
+        self.documents.next = self.consumed + blank + newline;
+        self.documents.line = newlines(text.get(..self.documents.next).unwrap_or_default().as_bytes());
+        self.json = None;
+    }
+}
+
+impl Iterator for Mixed<'_> {
+    type Item = Result<Value, YamlError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.documents.ended {
+            return None;
+        }
+        if let Some(json) = &mut self.json {
+            if let Err(error) = check_bytes(self.documents.text, &self.documents.limits) {
+                self.documents.ended = true;
+                return Some(Err(error));
+            }
+            match json.next()? {
+                Ok(value) => {
+                    self.consumed = json.byte_offset();
+                    self.documents.count += 1;
+                    let value = plain_numbers(value);
+                    if self.documents.count <= self.documents.limits.documents {
+                        return Some(Ok(value));
+                    }
+                    self.documents.ended = true;
+                    return Some(Err(too_many(1, &self.documents.limits)));
+                }
+                Err(error) => {
+                    let error = json_error(&error);
+                    // Two values make a JSON stream; fewer may be YAML's flow style.
+                    if self.documents.count > 1 {
+                        self.documents.ended = true;
+                        return Some(Err(error));
+                    }
+                    self.json_error = Some(error);
+                    self.switch_to_yaml();
+                }
+            }
+        }
+        match self.documents.next()? {
+            Ok(value) => {
+                self.json_error = None;
+                Some(Ok(value))
+            }
+            Err(error @ YamlError::Limit { .. }) => Some(Err(error)),
+            Err(error) => Some(Err(self.json_error.take().unwrap_or(error))),
+        }
+    }
+}
+
+/// Floats of JSON that are whole become integers, as they do when they come from YAML.
+fn plain_numbers(mut value: Value) -> Value {
+    match &mut value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(plain) = number.as_f64().and_then(json_number) {
+                *number = plain;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = plain_numbers(item.take())),
+        Value::Object(map) => map.values_mut().for_each(|item| *item = plain_numbers(item.take())),
+        _ => {}
+    }
+    value
+}
+
+fn json_error(error: &serde_json::Error) -> YamlError {
+    let text = error.to_string();
+    // serde_json appends the place, which is kept apart here.
+    let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message).to_owned();
+    YamlError::Json { line: error.line(), column: error.column(), message }
+}
+
+fn check_bytes(text: &str, limits: &Limits) -> Result<(), YamlError> {
+    if text.len() > limits.bytes {
+        return Err(YamlError::Limit { line: 1, what: "bytes", limit: limits.bytes });
+    }
+    Ok(())
+}
+
+fn too_many(line: usize, limits: &Limits) -> YamlError {
+    YamlError::Limit { line, what: "documents", limit: limits.documents }
+}
+
+fn newlines(bytes: &[u8]) -> usize {
+    bytes.split(|byte| *byte == b'\n').count() - 1
+}

@@ -1,0 +1,148 @@
+//! Limits, places of errors, and that writing and reading are inverse.
+
+use olm_yaml::{
+    Limits, YamlError, documents, documents_within, mixed_within, one, one_within, text, to_yaml,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+#[test]
+fn errors_name_line_and_column_of_the_whole_text() {
+    let found: Vec<_> = documents("a: 1\n---\nb: 2\nc: [1\n").collect();
+    assert!(found[0].is_ok());
+    let error = found[1].as_ref().unwrap_err();
+    assert!(error.line() >= 4, "{error}");
+    assert!(error.to_string().starts_with("yaml: line "), "{error}");
+    assert_eq!(found.len(), 2, "an error ends the iteration");
+}
+
+#[test]
+fn errors_about_values_do_not_quote_them() {
+    let error = one("password: !!int hunter2\n").unwrap_err();
+    assert_eq!(error.to_string(), "yaml: line 1, column 17: the value is not of the type its tag names");
+    assert!(!one("a: *hunter2\n").unwrap_err().to_string().is_empty());
+}
+
+#[test]
+fn each_limit_is_a_typed_error() {
+    let small = Limits { bytes: 1000, documents: 2, depth: 4, nodes: 20, expanded_bytes: 60 };
+    for (name, text) in [
+        ("bytes", "x".repeat(1001)),
+        ("nodes", "[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,0,0]".to_owned()),
+        ("nodes", "a: &a [1,2,3,4]\nb: &b [*a,*a]\nc: [*b,*b]\n".to_owned()),
+        ("bytes of scalars", "a: &a xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\nb: *a\nc: *a\n".to_owned()),
+        ("levels of nesting", "a: &a [[x]]\nb: [[*a]]\n".to_owned()),
+    ] {
+        match one_within(&text, small) {
+            Err(YamlError::Limit { what, .. }) => assert_eq!(what, name),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    assert!(one_within("[[[[[1]]]]]", small).is_err());
+    for found in [
+        documents_within("a\n---\nb\n---\nc\n", small).last().unwrap(),
+        mixed_within("{} {} {}", small).last().unwrap(),
+    ] {
+        assert!(matches!(found, Err(YamlError::Limit { what: "documents", limit: 2, .. })), "{found:?}");
+    }
+}
+
+#[test]
+fn deep_input_is_refused_without_exhausting_the_stack() {
+    assert!(one(&"[".repeat(1_000_000)).is_err());
+    assert!(one(&"- ".repeat(1_000_000)).is_err());
+    let chain =
+        (1..20_000).fold("- &a0 [x]\n".to_owned(), |text, n| text + &format!("- &a{n} [*a{}]\n", n - 1));
+    assert!(matches!(one(&chain), Err(YamlError::Limit { what: "levels of nesting", .. })));
+}
+
+#[test]
+fn bytes_that_are_no_text_are_located() {
+    assert_eq!(text(b"ab\ncd\xff").unwrap_err(), YamlError::NotUtf8 { line: 2, column: 3 });
+    assert_eq!(text("é".as_bytes()), Ok("é"));
+}
+
+#[test]
+fn yaml_is_written_in_block_style() {
+    let value = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {}},
+        "data": {"yes": "no", "script": "#!/bin/sh\necho hi\n", "port": "80", "note": "a: b", "none": ""},
+        "list": [1, {"a": [true, null], "b": "x"}, [], [["y"]]],
+    });
+    let expected = r##"apiVersion: v1
+data:
+  none: ""
+  note: "a: b"
+  port: "80"
+  script: "#!/bin/sh\necho hi\n"
+  "yes": "no"
+kind: ConfigMap
+list:
+- 1
+- a:
+  - true
+  - null
+  b: x
+- []
+- - - "y"
+metadata:
+  labels: {}
+  name: a
+"##
+    .replace("\"#!/bin/sh\\necho hi\\n\"", "|\n    #!/bin/sh\n    echo hi");
+    assert_eq!(to_yaml(&value), expected);
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-z]{0,6}",
+        "[ -~\n\t]{0,20}",
+        "[\\PC\n\r\u{85}\u{2028}\u{feff}]{0,12}",
+        Just("yes".to_owned()),
+        Just("0644".to_owned()),
+        Just("1e3".to_owned()),
+        Just("2001-12-14".to_owned()),
+        Just("<<".to_owned()),
+        Just("x\n\n\n".to_owned()),
+        Just("x\n  y\n\tz".to_owned()),
+        Just("k".repeat(1500)),
+    ]
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::from),
+        (-1.0e9_f64..1.0e9).prop_map(|x| Value::from(x + 0.5)),
+        any_text().prop_map(Value::String),
+    ];
+    leaf.prop_recursive(4, 40, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
+            prop::collection::btree_map(any_text(), inner, 0..5).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+/// Whole floats come back as integers, so the comparison is between the texts of a second round.
+fn same(left: &Value, right: &Value) -> bool {
+    left == right || to_yaml(left) == to_yaml(right)
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back_the_same(value in any_value()) {
+        let yaml = to_yaml(&value);
+        let again = one(&yaml);
+        prop_assert!(again.as_ref().is_ok_and(|again| same(again, &value)), "{yaml}\n{again:?}");
+        prop_assert!(!matches!(value, Value::Object(ref map) if !map.is_empty()) || documents(&yaml).count() == 1);
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in "[\\[\\]{}:,&*!|>'\"%@#?\\- \na-c0-9.~<]{0,60}") {
+        let _ = one(&text);
+        let _ = documents(&text).count();
+        let _ = olm_yaml::mixed(&text).count();
+    }
+}

@@ -1,0 +1,301 @@
+//! The tar loop: one layer's archive, entry by entry, into the tree and the spool.
+//!
+//! Headers are read raw and interpreted here, because long names and PAX records come from outside and need
+//! limits, and because two readings of one archive must not be possible: sizes that disagree, data behind
+//! links and sparse files are refused. Nothing is ever extracted.
+
+use std::io::{self, Read};
+
+use tar::{EntryType, PaxExtensions};
+use thiserror::Error;
+
+use crate::{
+    limits::{EXTENSION_HEADER_BYTES_MAX, Limits},
+    select::Select,
+    spool::{Extent, Spool},
+    tree::{Node, Tree, TreeError, clean},
+    whiteout::{Whiteout, whiteout},
+};
+
+#[cfg(test)]
+mod tests;
+
+const COPY_BUFFER_BYTES: usize = 64 << 10;
+
+/// What is wrong with a layer's archive.
+#[derive(Debug, Error)]
+pub enum ArchiveError {
+    /// Not a tar archive, or cut short.
+    #[error("{0}")]
+    Format(io::Error),
+    /// The entry's size is said twice, differently.
+    #[error("entry {0:?} has two different sizes")]
+    SizeDisagreement(String),
+    /// A directory or link with data.
+    #[error("entry {0:?} has data, though its type has none")]
+    UnexpectedData(String),
+    /// Fewer bytes than the header says.
+    #[error("unexpected EOF in entry {0:?}")]
+    Truncated(String),
+    /// A device, FIFO or socket among the wanted files.
+    #[error("refusing entry {0:?} with type {1:?}: only files, directories and links are allowed")]
+    Kind(String, char),
+    /// A sparse file.
+    #[error("refusing entry {0:?}: sparse files are not supported")]
+    Sparse(String),
+    /// Long names or PAX records over their limit.
+    #[error("the extension headers of an entry have more than {EXTENSION_HEADER_BYTES_MAX} bytes")]
+    ExtensionSize,
+    /// Malformed or contradicting extension headers.
+    #[error("malformed extension header")]
+    Extension,
+    /// More entries than allowed.
+    #[error("more than {0} entries")]
+    Entries(u64),
+    /// A wanted file over its limit.
+    #[error("file {0:?} is larger than {1} bytes")]
+    FileSize(String, u64),
+    /// All wanted files together.
+    #[error("the wanted files have more than {0} bytes")]
+    TotalSize(u64),
+    /// A name or link that cannot be placed.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The spool cannot be written: a matter of this machine, not of the image.
+    #[error("writing the spool file: {0}")]
+    Spool(#[source] io::Error),
+}
+
+/// What the extension headers before an entry say about it.
+#[derive(Default)]
+struct Extensions {
+    bytes: u64,
+    path: Option<Vec<u8>>,
+    link: Option<Vec<u8>>,
+    size: Option<u64>,
+}
+
+/// Reads layers from the lowest up.
+pub(crate) struct Unpacker {
+    limits: Limits,
+    select: Select,
+    tree: Tree,
+    spool: Spool,
+    entries: u64,
+}
+
+/// A state to return to, when a layer has to be read again.
+pub(crate) struct Checkpoint {
+    tree: Tree,
+    spooled: u64,
+    entries: u64,
+}
+
+impl Unpacker {
+    pub(crate) fn new(select: Select, limits: Limits, spool: Spool) -> Self {
+        Self { limits, select, tree: Tree::default(), spool, entries: 0 }
+    }
+
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
+        Checkpoint { tree: self.tree.clone(), spooled: self.spool.len(), entries: self.entries }
+    }
+
+    pub(crate) fn roll_back(&mut self, checkpoint: Checkpoint) -> Result<(), ArchiveError> {
+        self.tree = checkpoint.tree;
+        self.entries = checkpoint.entries;
+        self.spool.truncate(checkpoint.spooled).map_err(ArchiveError::Spool)
+    }
+
+    pub(crate) fn into_parts(self) -> (Tree, Spool) {
+        (self.tree, self.spool)
+    }
+
+    /// Reads one archive up to its end marker. `layer` counts from the lowest.
+    pub(crate) fn apply<R: Read>(
+        &mut self,
+        layer: usize,
+        archive: &mut tar::Archive<R>,
+    ) -> Result<(), ArchiveError> {
+        let mut extensions = Extensions::default();
+        for entry in archive.entries().map_err(ArchiveError::Format)?.raw(true) {
+            let mut entry = entry.map_err(ArchiveError::Format)?;
+            self.entries += 1;
+            if self.entries > self.limits.entries_max {
+                return Err(ArchiveError::Entries(self.limits.entries_max));
+            }
+            if !extensions.absorb(&mut entry)? {
+                self.entry(layer, &mut entry, &std::mem::take(&mut extensions))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn entry<R: Read>(
+        &mut self,
+        layer: usize,
+        entry: &mut tar::Entry<'_, R>,
+        extensions: &Extensions,
+    ) -> Result<(), ArchiveError> {
+        let name = extensions.path.clone().unwrap_or_else(|| entry.header().path_bytes().into_owned());
+        let shown = || String::from_utf8_lossy(&name).into_owned();
+        let kind = entry.header().entry_type();
+        if kind.is_gnu_sparse() {
+            return Err(ArchiveError::Sparse(shown()));
+        }
+        if extensions.size.is_some_and(|size| size != entry.size()) {
+            return Err(ArchiveError::SizeDisagreement(shown()));
+        }
+        let is_file = matches!(kind, EntryType::Regular | EntryType::Continuous);
+        if !is_file && entry.size() != 0 {
+            return Err(ArchiveError::UnexpectedData(shown()));
+        }
+        let path = clean(&name, &self.limits)?;
+        match whiteout(&path) {
+            Some(Whiteout::Hide(path)) => self.tree.hide(&path, layer),
+            Some(Whiteout::HideBelow(path)) => self.tree.hide_below(&path, layer),
+            Some(Whiteout::Ignored) => {}
+            None if self.select.wants(&path) && !path.is_empty() => {
+                let node = self.node(kind, &name, &path, entry, extensions)?;
+                self.tree.insert(&path, node, layer, &self.limits)?;
+            }
+            // A file or link in the place of a folder that led to wanted files hides them.
+            None if self.select.passes(&path) && kind != EntryType::Directory && !name.ends_with(b"/") => {
+                self.tree.hide(&path, layer);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn node<R: Read>(
+        &mut self,
+        kind: EntryType,
+        name: &[u8],
+        path: &str,
+        entry: &mut tar::Entry<'_, R>,
+        extensions: &Extensions,
+    ) -> Result<Node, ArchiveError> {
+        let link = || {
+            let raw = extensions.link.clone();
+            raw.unwrap_or_else(|| entry.header().link_name_bytes().unwrap_or_default().into_owned())
+        };
+        match kind {
+            EntryType::Directory => Ok(Node::Directory),
+            // Archives older than the directory type mark one by its name.
+            EntryType::Regular if name.ends_with(b"/") && entry.size() == 0 => Ok(Node::Directory),
+            EntryType::Regular | EntryType::Continuous => self.file(path, entry),
+            EntryType::Link => {
+                let target = clean(&link(), &self.limits)?;
+                Ok(self.tree.link_target(path, &target)?)
+            }
+            EntryType::Symlink => {
+                let target = link();
+                if target.len() > self.limits.path_bytes_max {
+                    return Err(TreeError::TooLong(self.limits.path_bytes_max).into());
+                }
+                let refused = |_| TreeError::SymbolicLink { link: path.to_owned() };
+                Ok(Node::Symlink(String::from_utf8(target).map_err(refused)?))
+            }
+            other => Err(ArchiveError::Kind(path.to_owned(), char::from(other.as_byte()))),
+        }
+    }
+
+    fn file<R: Read>(&mut self, path: &str, entry: &mut tar::Entry<'_, R>) -> Result<Node, ArchiveError> {
+        let length = entry.size();
+        if length > self.limits.file_bytes_max {
+            return Err(ArchiveError::FileSize(path.to_owned(), self.limits.file_bytes_max));
+        }
+        let offset = self.spool.len();
+        if offset.saturating_add(length) > self.limits.total_bytes_max {
+            return Err(ArchiveError::TotalSize(self.limits.total_bytes_max));
+        }
+        let mut buffer = vec![0; COPY_BUFFER_BYTES.min(usize::try_from(length).unwrap_or(COPY_BUFFER_BYTES))];
+        let mut left = length;
+        while left > 0 {
+            let read = entry.read(&mut buffer).map_err(ArchiveError::Format)?;
+            if read == 0 {
+                return Err(ArchiveError::Truncated(path.to_owned()));
+            }
+            self.spool.append(&buffer[..read]).map_err(ArchiveError::Spool)?;
+            left = left.saturating_sub(read as u64);
+        }
+        Ok(Node::File(Extent { offset, length }))
+    }
+}
+
+impl Extensions {
+    /// Takes in an extension header; whether the entry was one.
+    fn absorb<R: Read>(&mut self, entry: &mut tar::Entry<'_, R>) -> Result<bool, ArchiveError> {
+        let kind = entry.header().entry_type();
+        if !matches!(
+            kind,
+            EntryType::GNULongName | EntryType::GNULongLink | EntryType::XHeader | EntryType::XGlobalHeader
+        ) {
+            return Ok(false);
+        }
+        self.bytes = self.bytes.saturating_add(entry.size());
+        if self.bytes > EXTENSION_HEADER_BYTES_MAX {
+            return Err(ArchiveError::ExtensionSize);
+        }
+        let mut data = Vec::new();
+        entry.read_to_end(&mut data).map_err(ArchiveError::Format)?;
+        if data.len() as u64 != entry.size() {
+            return Err(ArchiveError::Truncated("extension header".to_owned()));
+        }
+        match kind {
+            EntryType::GNULongName => self.set_path(without_nul(data))?,
+            EntryType::GNULongLink => self.set_link(without_nul(data))?,
+            _ => self.records(&data, kind == EntryType::XGlobalHeader)?,
+        }
+        Ok(true)
+    }
+
+    fn records(&mut self, data: &[u8], global: bool) -> Result<(), ArchiveError> {
+        for record in PaxExtensions::new(data) {
+            let record = record.map_err(|_| ArchiveError::Extension)?;
+            let (key, value) = (record.key_bytes(), record.value_bytes());
+            if key.starts_with(b"GNU.sparse.") {
+                return Err(ArchiveError::Sparse("extension header".to_owned()));
+            }
+            // Readers differ on how long a global record holds; those that matter are refused there.
+            let matters = matches!(key, b"path" | b"linkpath" | b"size");
+            if global && matters {
+                return Err(ArchiveError::Extension);
+            }
+            match key {
+                b"path" => self.set_path(value.to_vec())?,
+                b"linkpath" => self.set_link(value.to_vec())?,
+                b"size" => {
+                    let size = str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                    self.size = Some(size.ok_or(ArchiveError::Extension)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn set_path(&mut self, path: Vec<u8>) -> Result<(), ArchiveError> {
+        set(&mut self.path, path)
+    }
+
+    fn set_link(&mut self, link: Vec<u8>) -> Result<(), ArchiveError> {
+        set(&mut self.link, link)
+    }
+}
+
+/// A value may be given twice (GNU and PAX form) only if it is the same.
+fn set(slot: &mut Option<Vec<u8>>, value: Vec<u8>) -> Result<(), ArchiveError> {
+    if slot.as_ref().is_some_and(|earlier| *earlier != value) {
+        return Err(ArchiveError::Extension);
+    }
+    *slot = Some(value);
+    Ok(())
+}
+
+fn without_nul(mut data: Vec<u8>) -> Vec<u8> {
+    if let Some(end) = data.iter().position(|byte| *byte == 0) {
+        data.truncate(end);
+    }
+    data
+}

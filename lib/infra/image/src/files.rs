@@ -1,0 +1,87 @@
+//! The wanted files of an image, read-only: a sorted map of paths over one spool.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Read as _},
+};
+
+use thiserror::Error;
+
+use crate::{
+    spool::{Content, Extent, FileReader},
+    tree::Resolved,
+};
+
+/// Why a file of an image cannot be read.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// The image has no such file among the wanted ones.
+    #[error("file {0:?} does not exist")]
+    NotFound(String),
+    /// Larger than the reader allows.
+    #[error("file {path:?} has {length} bytes, more than the {limit} allowed")]
+    TooLarge {
+        /// The file.
+        path: String,
+        /// Its size in bytes.
+        length: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The spool file failed.
+    #[error("reading file {path:?}: {cause}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+/// The files, by path relative to the image's root (`configs/a/catalog.yaml`). Cloning shares the bytes.
+#[derive(Debug, Clone)]
+pub struct Files {
+    files: BTreeMap<String, Extent>,
+    directories: BTreeSet<String>,
+    content: Content,
+}
+
+impl Files {
+    pub(crate) fn new(resolved: Resolved, content: Content) -> Self {
+        Self { files: resolved.files, directories: resolved.directories, content }
+    }
+
+    /// Paths of all regular files, sorted. Links to files are files.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// Paths of all directories, sorted, those included that exist only because something lies in them.
+    pub fn directories(&self) -> impl Iterator<Item = &str> {
+        self.directories.iter().map(String::as_str)
+    }
+
+    /// Size of a file in bytes.
+    pub fn size(&self, path: &str) -> Option<u64> {
+        self.files.get(path).map(|extent| extent.length)
+    }
+
+    /// A reader over a file. It does not borrow from the image.
+    pub fn open(&self, path: &str) -> Result<FileReader, FileError> {
+        let extent = self.files.get(path).ok_or_else(|| FileError::NotFound(path.to_owned()))?;
+        Ok(FileReader::new(self.content.clone(), *extent))
+    }
+
+    /// A whole file of at most `limit` bytes.
+    pub fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, FileError> {
+        let mut reader = self.open(path)?;
+        let length = reader.remaining();
+        if length > limit {
+            return Err(FileError::TooLarge { path: path.to_owned(), length, limit });
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+        reader.read_to_end(&mut bytes).map_err(|cause| FileError::Read { path: path.to_owned(), cause })?;
+        Ok(bytes)
+    }
+}

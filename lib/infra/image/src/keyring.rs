@@ -1,0 +1,195 @@
+//! Credentials for registries, from the docker configurations that pull secrets hold.
+//!
+//! Pure: a text comes in, lookups answer. The most specific key wins (`host/namespace/repository`, then
+//! `host/namespace`, then `host`); ports are significant; Docker Hub's old names mean `docker.io`. Passwords
+//! have a type that cannot be printed, and errors never quote the configuration.
+
+use std::{collections::BTreeMap, fmt};
+
+use base64::{Engine as _, engine::general_purpose::GeneralPurpose};
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::limits::DOCKER_CONFIG_BYTES_MAX;
+
+#[cfg(test)]
+mod tests;
+
+/// Why a docker configuration cannot be used. Nothing of its content is repeated.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum KeyringError {
+    /// Not JSON of the expected form.
+    #[error("the docker configuration is not valid: {0:?} error at line {1}, column {2}")]
+    Json(serde_json::error::Category, usize, usize),
+    /// Over the limit.
+    #[error("the docker configuration is larger than {DOCKER_CONFIG_BYTES_MAX} bytes")]
+    TooLarge,
+    /// An `auth` is not base64 of `user:password`.
+    #[error("auth of registry {key:?} is not base64 of user:password")]
+    Auth {
+        /// The registry's key.
+        key: String,
+    },
+}
+
+/// A text that is never printed.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a text.
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+/// What to show a registry.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Credential {
+    /// User and password.
+    Basic {
+        /// The user.
+        user: String,
+        /// The password.
+        password: Secret,
+    },
+    /// An OAuth2 refresh token (`identitytoken`), to be exchanged at the registry's token endpoint.
+    Identity(Secret),
+    /// A ready bearer token (`registrytoken`).
+    Bearer(Secret),
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct Entry {
+    auth: String,
+    username: String,
+    password: String,
+    identitytoken: String,
+    registrytoken: String,
+}
+
+#[derive(Deserialize)]
+struct DockerConfig {
+    #[serde(default)]
+    auths: BTreeMap<String, Entry>,
+}
+
+/// Credentials by registry, or by a part of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keyring {
+    entries: BTreeMap<String, Credential>,
+}
+
+impl Keyring {
+    /// From a `config.json` (`{"auths": {...}}`): the data of a `kubernetes.io/dockerconfigjson` Secret or an
+    /// `auth.json`. Credential helpers are programs and are not run.
+    pub fn from_docker_config(json: &[u8]) -> Result<Self, KeyringError> {
+        Self::from_entries(decode::<DockerConfig>(json)?.auths)
+    }
+
+    /// From the older form without `auths` around it: the data of a `kubernetes.io/dockercfg` Secret.
+    pub fn from_dockercfg(json: &[u8]) -> Result<Self, KeyringError> {
+        Self::from_entries(decode(json)?)
+    }
+
+    fn from_entries(entries: BTreeMap<String, Entry>) -> Result<Self, KeyringError> {
+        let mut keyring = Self::default();
+        for (key, entry) in entries {
+            if let Some(credential) = credential(&key, entry)? {
+                keyring.entries.insert(normalised(&key), credential);
+            }
+        }
+        Ok(keyring)
+    }
+
+    /// Adds the entries of another keyring; they replace those with the same key.
+    pub fn merge(&mut self, later: Self) {
+        self.entries.extend(later.entries);
+    }
+
+    /// Adds one credential for `host`, `host/namespace` or `host/namespace/repository`.
+    pub fn insert(&mut self, key: &str, credential: Credential) {
+        self.entries.insert(normalised(key), credential);
+    }
+
+    /// Whether there are no credentials at all.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The most specific credential for a repository on a host (with port).
+    pub fn lookup(&self, host: &str, repository: &str) -> Option<&Credential> {
+        let mut key = format!("{}/{repository}", canonical_host(host));
+        loop {
+            if let Some(credential) = self.entries.get(&key) {
+                return Some(credential);
+            }
+            key.truncate(key.rfind('/')?);
+        }
+    }
+}
+
+fn decode<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, KeyringError> {
+    if json.len() > DOCKER_CONFIG_BYTES_MAX {
+        return Err(KeyringError::TooLarge);
+    }
+    // serde_json's own text can quote a value of the document.
+    serde_json::from_slice(json).map_err(|e| KeyringError::Json(e.classify(), e.line(), e.column()))
+}
+
+fn credential(key: &str, entry: Entry) -> Result<Option<Credential>, KeyringError> {
+    if !entry.identitytoken.is_empty() {
+        return Ok(Some(Credential::Identity(Secret(entry.identitytoken))));
+    }
+    if !entry.registrytoken.is_empty() {
+        return Ok(Some(Credential::Bearer(Secret(entry.registrytoken))));
+    }
+    let (user, password) = if entry.auth.is_empty() {
+        (entry.username, entry.password)
+    } else {
+        let invalid = || KeyringError::Auth { key: key.to_owned() };
+        let engine = GeneralPurpose::new(
+            &base64::alphabet::STANDARD,
+            base64::engine::GeneralPurposeConfig::new()
+                .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent),
+        );
+        let bytes = engine.decode(entry.auth.trim()).map_err(|_| invalid())?;
+        let text = String::from_utf8(bytes).map_err(|_| invalid())?;
+        let (user, password) = text.split_once(':').ok_or_else(invalid)?;
+        (user.to_owned(), password.trim_end_matches('\0').to_owned())
+    };
+    if user.is_empty() && password.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Credential::Basic { user, password: Secret(password) }))
+}
+
+/// A key without scheme, API version and slash at the end.
+fn normalised(key: &str) -> String {
+    let key = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key);
+    let key = key.trim_end_matches('/');
+    let key = key.strip_suffix("/v1").or_else(|| key.strip_suffix("/v2")).unwrap_or(key);
+    match key.split_once('/') {
+        Some((host, path)) => format!("{}/{path}", canonical_host(host)),
+        None => canonical_host(key).to_owned(),
+    }
+}
+
+fn canonical_host(host: &str) -> &str {
+    match host {
+        "index.docker.io" | "registry-1.docker.io" => "docker.io",
+        other => other,
+    }
+}

@@ -1,0 +1,76 @@
+use super::{Credential, Keyring, KeyringError, Secret};
+
+fn basic(user: &str, password: &str) -> Credential {
+    Credential::Basic { user: user.to_owned(), password: Secret::new(password.to_owned()) }
+}
+
+#[test]
+fn the_most_specific_key_wins() {
+    let keyring = Keyring::from_docker_config(
+        br#"{"auths": {
+            "quay.io": {"auth": "aG9zdDpw"},
+            "quay.io/ns": {"auth": "bnM6cA=="},
+            "quay.io/ns/repo": {"username": "repo", "password": "p"},
+            "localhost:5000": {"auth": "cG9ydDphOmI"}
+        }, "credsStore": "desktop"}"#,
+    )
+    .expect("valid");
+    for (host, repository, wanted) in [
+        ("quay.io", "other/x", Some(basic("host", "p"))),
+        ("quay.io", "ns/x", Some(basic("ns", "p"))),
+        ("quay.io", "ns/repo", Some(basic("repo", "p"))),
+        ("quay.io", "ns/repository", Some(basic("ns", "p"))),
+        ("localhost:5000", "x", Some(basic("port", "a:b"))),
+        ("localhost", "x", None),
+        ("localhost:5001", "x", None),
+        ("evil-quay.io", "ns/repo", None),
+    ] {
+        assert_eq!(keyring.lookup(host, repository), wanted.as_ref(), "{host}/{repository}");
+    }
+}
+
+#[test]
+fn docker_hubs_old_names_mean_docker_io() {
+    for key in
+        ["https://index.docker.io/v1/", "docker.io", "index.docker.io", "https://registry-1.docker.io/v2/"]
+    {
+        let json = format!(r#"{{"{key}": {{"auth": "dTpw"}}}}"#);
+        let keyring = Keyring::from_dockercfg(json.as_bytes()).expect("valid");
+        assert_eq!(keyring.lookup("docker.io", "library/x"), Some(&basic("u", "p")), "{key}");
+    }
+}
+
+#[test]
+fn tokens_are_told_apart_from_passwords_and_empty_entries_are_none() {
+    let keyring = Keyring::from_docker_config(
+        br#"{"auths": {"a.io": {"identitytoken": "t", "auth": "dTpw"}, "b.io": {"registrytoken": "t"}, "c.io": {}}}"#,
+    )
+    .expect("valid");
+    assert_eq!(keyring.lookup("a.io", "x"), Some(&Credential::Identity(Secret::new("t".into()))));
+    assert_eq!(keyring.lookup("b.io", "x"), Some(&Credential::Bearer(Secret::new("t".into()))));
+    assert_eq!(keyring.lookup("c.io", "x"), None);
+}
+
+#[test]
+fn later_keyrings_replace_the_entries_of_earlier_ones_by_key() {
+    let mut keyring =
+        Keyring::from_docker_config(br#"{"auths": {"a.io": {"auth": "dTpw"}, "b.io": {"auth": "dTpw"}}}"#)
+            .expect("valid");
+    keyring.merge(
+        Keyring::from_docker_config(br#"{"auths": {"https://a.io": {"auth": "djpx"}}}"#).expect("valid"),
+    );
+    assert_eq!(keyring.lookup("a.io", "x"), Some(&basic("v", "q")));
+    assert_eq!(keyring.lookup("b.io", "x"), Some(&basic("u", "p")));
+}
+
+#[test]
+fn neither_errors_nor_debug_output_show_secrets() {
+    let error =
+        Keyring::from_docker_config(br#"{"auths": {"a.io": {"auth": ["hunter2"]}}}"#).expect_err("invalid");
+    assert!(!error.to_string().contains("hunter2"), "{error}");
+    let error =
+        Keyring::from_docker_config(br#"{"auths": {"a.io": {"auth": "hunter2!"}}}"#).expect_err("invalid");
+    assert_eq!(error, KeyringError::Auth { key: "a.io".into() });
+    let keyring = Keyring::from_docker_config(br#"{"auths": {"a.io": {"auth": "dTpw"}}}"#).expect("valid");
+    assert!(format!("{keyring:?}").contains("[hidden]"));
+}

@@ -1,0 +1,112 @@
+//! Limits on what comes from registries and images. Exceeding one is a typed error, never a truncation.
+//!
+//! The sizes an image may have are fields of [`Limits`], so that tests can lower them; [`Limits::default`] is
+//! what is in force.
+
+use std::time::Duration;
+
+/// Largest manifest or index in bytes. Registries cap at 4 MiB; so do other clients.
+pub const MANIFEST_BYTES_MAX: u64 = 4 << 20;
+/// Largest image config in bytes: labels and history, a few kilobytes in practice.
+pub const CONFIG_BYTES_MAX: u64 = 4 << 20;
+/// Largest answer of a token endpoint in bytes. Tokens are some kilobytes.
+pub const TOKEN_BYTES_MAX: u64 = 1 << 20;
+/// How much of a registry's error answer is read, in bytes, to find its error codes.
+pub const ERROR_BODY_BYTES_MAX: u64 = 16 << 10;
+/// Longest text of a registry that is repeated in an error, in characters: it ends in conditions.
+pub const REMOTE_MESSAGE_CHARS_MAX: usize = 256;
+/// Largest registries configuration file in bytes.
+pub const REGISTRIES_CONF_BYTES_MAX: u64 = 4 << 20;
+/// Largest docker configuration (pull secret) in bytes; a Secret holds 1 MiB.
+pub const DOCKER_CONFIG_BYTES_MAX: usize = 4 << 20;
+/// Largest CA or client certificate file in bytes; a system's whole bundle has about 250 KB.
+pub const CERTIFICATE_BYTES_MAX: u64 = 4 << 20;
+/// Most redirects followed for one request.
+pub const REDIRECTS_MAX: usize = 5;
+/// Most pulls at one time: each holds a decoder and a few chunks, and decompression is CPU work.
+pub const CONCURRENT_PULLS_MAX: usize = 2;
+/// Bytes of an image's wanted files that stay in memory before the spool becomes a file. Bundles fit.
+pub const SPOOL_MEMORY_BYTES_MAX: usize = 1 << 20;
+/// Chunks of a blob in flight between the network and the decoder (of at most some 16 KiB each).
+pub const BLOB_CHUNKS_IN_FLIGHT: usize = 16;
+/// Largest window a zstd layer may ask for, as a power of two (32 MiB): it is memory we must hold. The levels
+/// that image builders use need at most 8 MiB.
+pub const ZSTD_WINDOW_LOG_MAX: u32 = 25;
+/// Most links followed to find the file a link means.
+pub const LINK_HOPS_MAX: usize = 32;
+/// Bytes of the extension headers (long names, PAX records) before one entry of an archive.
+pub const EXTENSION_HEADER_BYTES_MAX: u64 = 64 << 10;
+/// Bytes that may come out of a layer before its compression ratio counts: small files of zeros are legal.
+pub const RATIO_GRACE_BYTES: u64 = 64 << 20;
+
+/// What an image may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Layers of an image. Container runtimes refuse more than 127.
+    pub layers_max: usize,
+    /// Compressed bytes of one layer.
+    pub layer_bytes_max: u64,
+    /// Bytes that may come out of all layers of an image, wanted or not.
+    pub uncompressed_bytes_max: u64,
+    /// Entries of all layers, wanted or not. A distribution's base image has up to 100,000.
+    pub entries_max: u64,
+    /// Wanted entries that are remembered; each costs memory.
+    pub kept_entries_max: usize,
+    /// Bytes of one path or link target.
+    pub path_bytes_max: usize,
+    /// Components of one path.
+    pub path_depth_max: usize,
+    /// Bytes of one wanted file. The largest real catalogs are single files of 132 MB.
+    pub file_bytes_max: u64,
+    /// Bytes of all wanted files, those reached by links counted each time.
+    pub total_bytes_max: u64,
+    /// How many times larger than its compressed form a layer may be. Catalogs reach 30.
+    pub compression_ratio_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            layers_max: 128,
+            layer_bytes_max: 4 << 30,
+            uncompressed_bytes_max: 16 << 30,
+            entries_max: 1_000_000,
+            kept_entries_max: 100_000,
+            path_bytes_max: 4096,
+            path_depth_max: 64,
+            file_bytes_max: 1 << 30,
+            total_bytes_max: 2 << 30,
+            compression_ratio_max: 250,
+        }
+    }
+}
+
+/// How long to wait for a registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until a connection stands, TLS included.
+    pub connect: Duration,
+    /// Between two reads of an answer.
+    pub read: Duration,
+    /// For a resolution or pull as a whole. The largest real catalogs took 14 minutes on slow lines.
+    pub total: Duration,
+    /// Times a request that failed for a reason that passes (429, 5xx, connection) is made again.
+    pub retries: u32,
+    /// Wait before the first retry; doubles each time, with a random part.
+    pub backoff: Duration,
+    /// Longest wait that a registry's Retry-After is heeded for.
+    pub backoff_max: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            read: Duration::from_secs(30),
+            total: Duration::from_secs(30 * 60),
+            retries: 3,
+            backoff: Duration::from_millis(250),
+            backoff_max: Duration::from_secs(10),
+        }
+    }
+}

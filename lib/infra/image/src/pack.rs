@@ -1,0 +1,296 @@
+//! Packing: images from folders or from layers made by hand, to a registry or an OCI image layout.
+//!
+//! Deterministic: entries are sorted, times, owners and modes fixed, so the same input gives the same digest.
+//! What lies in a folder is untrusted: links that lead out of it and special files are refused.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+use thiserror::Error;
+
+use crate::{
+    digest::Digest,
+    error::SourceError,
+    manifest::{Descriptor, OCI_CONFIG, OCI_MANIFEST, Platform},
+    puller::Puller,
+    reference::{CanonicalReference, Reference},
+    registry::RegistryError,
+};
+
+mod layer;
+
+pub use layer::{Compression, LayerBuilder, PackedLayer};
+
+/// Why an image could not be packed or stored.
+#[derive(Debug, Error)]
+pub enum PackError {
+    /// A file or folder cannot be read or written.
+    #[error("{}: {cause}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// A link out of the folder, or one to nothing.
+    #[error("{}: the link leads out of the folder or to nothing: replace it by what it means", .0.display())]
+    Link(PathBuf),
+    /// Neither file nor folder.
+    #[error("{}: only files, folders and links to files can be packed", .0.display())]
+    Kind(PathBuf),
+    /// A name that is not text.
+    #[error("{}: the name is not valid UTF-8", .0.display())]
+    Name(PathBuf),
+    /// Writing the archive.
+    #[error("writing the layer: {0}")]
+    Archive(#[source] io::Error),
+    /// The reference is not one to push to.
+    #[error("cannot push to {0}: name a tag, without a digest")]
+    Reference(Reference),
+    /// Where to push to is not known.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The registry.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+}
+
+/// Puts an image together.
+#[derive(Debug, Clone, Default)]
+pub struct ImageBuilder {
+    labels: BTreeMap<String, String>,
+    layers: Vec<PackedLayer>,
+    platform: Option<(String, String)>,
+}
+
+impl ImageBuilder {
+    /// An image without labels and layers, for this machine's platform.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a label.
+    #[must_use]
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(key.into(), value.into());
+        self
+    }
+
+    /// Adds a layer on top.
+    #[must_use]
+    pub fn layer(mut self, layer: PackedLayer) -> Self {
+        self.layers.push(layer);
+        self
+    }
+
+    /// Says which platform the image is for, in the words of image indexes.
+    #[must_use]
+    pub fn platform(mut self, os: impl Into<String>, architecture: impl Into<String>) -> Self {
+        self.platform = Some((os.into(), architecture.into()));
+        self
+    }
+
+    /// The image: config and manifest around the layers.
+    pub fn build(self) -> PackedImage {
+        let own = Platform::own();
+        let (os, architecture) = self.platform.unwrap_or((own.os, own.architecture));
+        let diff_ids: Vec<String> = self.layers.iter().map(|layer| layer.diff_id.to_string()).collect();
+        let config = serde_json::json!({
+            "architecture": architecture,
+            "os": os,
+            "config": { "Labels": self.labels },
+            "rootfs": { "type": "layers", "diff_ids": diff_ids },
+        });
+        let config = Bytes::from(config.to_string());
+        let layers: Vec<Descriptor> = self
+            .layers
+            .iter()
+            .map(|layer| descriptor(layer.media_type, &layer.digest, &layer.bytes))
+            .collect();
+        let config_digest = Digest::of(&config);
+        let manifest = serde_json::json!({
+            "schemaVersion": 2,
+            "mediaType": OCI_MANIFEST,
+            "config": descriptor(OCI_CONFIG, &config_digest, &config),
+            "layers": layers,
+        });
+        let manifest = Bytes::from(manifest.to_string());
+        let mut blobs: BTreeMap<Digest, Bytes> = BTreeMap::from([(config_digest, config)]);
+        blobs.extend(self.layers.into_iter().map(|layer| (layer.digest, layer.bytes)));
+        PackedImage { digest: Digest::of(&manifest), manifest, blobs }
+    }
+}
+
+fn descriptor(media_type: &str, digest: &Digest, bytes: &Bytes) -> Descriptor {
+    Descriptor {
+        media_type: media_type.to_owned(),
+        digest: digest.clone(),
+        size: bytes.len() as u64,
+        platform: None,
+        annotations: BTreeMap::new(),
+    }
+}
+
+/// An image that is ready to be stored.
+#[derive(Debug, Clone)]
+pub struct PackedImage {
+    digest: Digest,
+    manifest: Bytes,
+    blobs: BTreeMap<Digest, Bytes>,
+}
+
+impl PackedImage {
+    /// The manifest's digest.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// The manifest's bytes.
+    pub fn manifest(&self) -> &Bytes {
+        &self.manifest
+    }
+
+    /// Config and layers, by digest.
+    pub fn blobs(&self) -> impl Iterator<Item = (&Digest, &Bytes)> {
+        self.blobs.iter()
+    }
+
+    /// Pushes to the tag of `reference`, with the puller's settings and credentials. Mirrors are not used. What
+    /// the registry has already is not sent again.
+    pub async fn push(
+        &self,
+        puller: &Puller,
+        reference: &Reference,
+    ) -> Result<CanonicalReference, PackError> {
+        let (Some(tag), None) = (reference.tag(), reference.digest()) else {
+            return Err(PackError::Reference(reference.clone()));
+        };
+        let Some(endpoint) = puller.primary(reference.repository()).await? else {
+            return Err(PackError::Reference(reference.clone()));
+        };
+        for (digest, bytes) in &self.blobs {
+            puller.registry().push_blob(&endpoint, digest, bytes.clone()).await?;
+        }
+        puller.registry().push_manifest(&endpoint, tag, OCI_MANIFEST, self.manifest.clone()).await?;
+        Ok(reference.at(self.digest.clone()))
+    }
+
+    /// Writes an OCI image layout into `folder`, which is made when absent. The image is named `name` in its
+    /// index, which replaces an earlier one.
+    pub fn write_layout(&self, folder: &Path, name: Option<&str>) -> Result<(), PackError> {
+        let mut manifest = descriptor(OCI_MANIFEST, &self.digest, &self.manifest);
+        if let Some(name) = name {
+            manifest.annotations.insert("org.opencontainers.image.ref.name".to_owned(), name.to_owned());
+        }
+        let index = serde_json::json!({
+            "schemaVersion": 2,
+            "mediaType": crate::manifest::OCI_INDEX,
+            "manifests": [manifest],
+        });
+        let blobs = self.blobs.iter().chain([(&self.digest, &self.manifest)]);
+        for (digest, bytes) in blobs {
+            write(&folder.join("blobs").join(digest.algorithm().as_str()), digest.hex(), bytes)?;
+        }
+        write(folder, "oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+        write(folder, "index.json", index.to_string().as_bytes())
+    }
+}
+
+fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), PackError> {
+    let path = folder.join(name);
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&path, bytes))
+        .map_err(|cause| PackError::Io { path, cause })
+}
+
+/// A file of a folder that is to be packed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FolderEntry {
+    /// Relative to the folder, with `/`.
+    name: String,
+    path: PathBuf,
+    is_folder: bool,
+}
+
+/// A layer with the content of `folder` beneath `target` in the image (`configs` or `/configs`).
+///
+/// Files beneath `folder` keep their names; a link to a file within the folder becomes a copy of that file.
+pub fn folder_layer(folder: &Path, target: &str, compression: Compression) -> Result<PackedLayer, PackError> {
+    folders_layer(&[(folder, target)], compression)
+}
+
+/// One layer with the content of several folders, each beneath its target in the image.
+pub fn folders_layer(folders: &[(&Path, &str)], compression: Compression) -> Result<PackedLayer, PackError> {
+    let mut entries = BTreeMap::new();
+    for (folder, target) in folders {
+        let target = target.trim_matches('/');
+        for (index, _) in target.match_indices('/') {
+            entries.entry(target[..index].to_owned()).or_insert(None);
+        }
+        if !target.is_empty() {
+            entries.insert(target.to_owned(), None);
+        }
+        for entry in read_folder(folder)? {
+            let path = crate::tree::join(target, &entry.name);
+            entries.insert(path, (!entry.is_folder).then_some(entry.path));
+        }
+    }
+    let mut layer = LayerBuilder::new(compression);
+    for (name, source) in entries {
+        layer = match source {
+            None => layer.directory(&name).map_err(PackError::Archive)?,
+            Some(path) => {
+                let file = fs::File::open(&path);
+                let length = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|data| data.len()));
+                let (file, length) = match (file, length) {
+                    (Ok(file), Ok(length)) => (file, length),
+                    (Err(cause), _) | (_, Err(cause)) => return Err(PackError::Io { path, cause }),
+                };
+                layer.stream(&name, length, file).map_err(|cause| PackError::Io { path, cause })?
+            }
+        };
+    }
+    layer.build().map_err(PackError::Archive)
+}
+
+/// Everything beneath a folder, sorted by name.
+fn read_folder(folder: &Path) -> Result<Vec<FolderEntry>, PackError> {
+    let io_error = |path: &Path, cause| PackError::Io { path: path.to_owned(), cause };
+    let root = folder.canonicalize().map_err(|cause| io_error(folder, cause))?;
+    let mut found = Vec::new();
+    let mut waiting = vec![(root.clone(), String::new())];
+    while let Some((current, prefix)) = waiting.pop() {
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(&current).map_err(|cause| io_error(&current, cause))? {
+            names.insert(entry.map_err(|cause| io_error(&current, cause))?.file_name());
+        }
+        for name in names {
+            let path = current.join(&name);
+            let text = name.to_str().ok_or_else(|| PackError::Name(path.clone()))?;
+            let name = crate::tree::join(&prefix, text);
+            let kind = fs::symlink_metadata(&path).map_err(|cause| io_error(&path, cause))?.file_type();
+            if kind.is_dir() {
+                waiting.push((path.clone(), name.clone()));
+                found.push(FolderEntry { name, path, is_folder: true });
+            } else if kind.is_file() {
+                found.push(FolderEntry { name, path, is_folder: false });
+            } else if kind.is_symlink() {
+                let target = path.canonicalize().ok().filter(|target| target.starts_with(&root));
+                let target = target.ok_or_else(|| PackError::Link(path.clone()))?;
+                if !target.is_file() {
+                    return Err(PackError::Kind(path));
+                }
+                found.push(FolderEntry { name, path: target, is_folder: false });
+            } else {
+                return Err(PackError::Kind(path));
+            }
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}

@@ -1,0 +1,381 @@
+//! Pulling: from a reference to the wanted files of an image.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use futures::StreamExt as _;
+use tokio::sync::Semaphore;
+
+use crate::{
+    archive::Unpacker,
+    digest::Digest,
+    error::{PullError, SourceError},
+    files::{FileError, Files},
+    keyring::Keyring,
+    layers::{Assembly, Layer, LayerError, apply},
+    limits::{CONCURRENT_PULLS_MAX, CONFIG_BYTES_MAX, Limits, Timeouts},
+    manifest::{Descriptor, Document, ManifestError, Platform, choose, labels, parse},
+    reference::{CanonicalReference, Reference, Repository},
+    registries::{Config, Endpoint, candidates},
+    registry::{OciRegistry, Registry, RegistryError},
+    select::{Refusal, Select},
+    spool::Spool,
+};
+
+/// Bytes between two calls of a progress callback within a layer.
+const PROGRESS_STEP_BYTES: u64 = 1 << 20;
+
+/// The credentials in force; all clones see a replacement at once.
+#[derive(Clone, Default)]
+pub struct SharedKeyring(Arc<RwLock<Arc<Keyring>>>);
+
+impl SharedKeyring {
+    /// Puts other credentials in force.
+    pub fn set(&self, keyring: Keyring) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keyring);
+    }
+
+    /// The credentials in force.
+    pub fn get(&self) -> Arc<Keyring> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What a puller needs to know.
+#[derive(Clone)]
+pub struct PullerConfig {
+    /// Folder for spool files; must exist. They have no names there.
+    pub spool_dir: PathBuf,
+    /// `registries.conf`, read again for every pull; it may be absent.
+    pub registries_conf: Option<PathBuf>,
+    /// Folder with certificates for registries (`--pull-cas-dir`).
+    pub cas_dir: Option<PathBuf>,
+    /// Credentials.
+    pub keyring: SharedKeyring,
+    /// What an image may hold.
+    pub limits: Limits,
+    /// How long to wait.
+    pub timeouts: Timeouts,
+}
+
+impl PullerConfig {
+    /// Anonymous, without registries configuration, with the default limits.
+    pub fn new(spool_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            spool_dir: spool_dir.into(),
+            registries_conf: None,
+            cas_dir: None,
+            keyring: SharedKeyring::default(),
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+        }
+    }
+}
+
+/// How far a pull is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Compressed bytes of layers that have arrived.
+    pub bytes: u64,
+    /// Compressed bytes of all layers.
+    pub bytes_total: u64,
+    /// Layers that are applied.
+    pub layers: usize,
+    /// All layers.
+    pub layers_total: usize,
+}
+
+/// Is told how far a pull is: when it starts, about every MiB, and after every layer.
+pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// The wanted part of an image.
+#[derive(Debug, Clone)]
+pub struct PulledImage {
+    /// What was pulled. The digest is that of the index when there is one, and the repository is the one asked
+    /// for, also when a mirror delivered.
+    pub reference: CanonicalReference,
+    /// Labels of the image's config.
+    pub labels: BTreeMap<String, String>,
+    /// The wanted files.
+    pub files: Files,
+}
+
+/// Pulls images. Cheap to clone; clones share connections, tokens and the limit on concurrent pulls.
+#[derive(Clone)]
+pub struct Puller {
+    config: Arc<PullerConfig>,
+    registry: Arc<dyn Registry>,
+    pulls: Arc<Semaphore>,
+}
+
+impl Puller {
+    /// A puller over HTTP(S).
+    pub fn new(config: PullerConfig) -> Self {
+        let registry = Arc::new(OciRegistry::new(&config));
+        Self::with_registry(config, registry)
+    }
+
+    /// A puller over another registry adapter.
+    pub fn with_registry(config: PullerConfig, registry: Arc<dyn Registry>) -> Self {
+        Self { config: Arc::new(config), registry, pulls: Arc::new(Semaphore::new(CONCURRENT_PULLS_MAX)) }
+    }
+
+    /// The credentials in force, to be replaced when pull secrets change.
+    pub fn keyring(&self) -> &SharedKeyring {
+        &self.config.keyring
+    }
+
+    pub(crate) fn registry(&self) -> &dyn Registry {
+        &*self.registry
+    }
+
+    /// The content a reference stands for now. A digest stands for itself, without asking anybody.
+    pub async fn resolve(&self, reference: &Reference) -> Result<CanonicalReference, PullError> {
+        match (reference.tag(), reference.digest()) {
+            (None, Some(digest)) => Ok(reference.at(digest.clone())),
+            (Some(tag), None) => {
+                let digest = self.within_deadline(async {
+                    self.resolve_tag(reference, tag).await.map_err(PullError::Source)
+                });
+                Ok(reference.at(digest.await?))
+            }
+            (Some(_), Some(_)) => Err(PullError::Unpullable(
+                "Docker references with both a tag and digest are currently not supported".to_owned(),
+            )),
+            (None, None) => Err(PullError::Unpullable(format!(
+                "Docker reference {reference} has neither a tag nor a digest"
+            ))),
+        }
+    }
+
+    async fn resolve_tag(&self, reference: &Reference, tag: &str) -> Result<Digest, SourceError> {
+        let endpoints = self.endpoints(reference.repository(), false).await?;
+        let mut failed = Vec::new();
+        for endpoint in endpoints {
+            match self.registry.resolve(&endpoint, tag).await {
+                Ok(digest) => return Ok(digest),
+                Err(error) => failed.push((endpoint, error)),
+            }
+        }
+        Err(all_failed(failed))
+    }
+
+    /// Pulls the part of an image that `select` asks for when it has seen the image's labels.
+    pub async fn pull<F>(&self, reference: &CanonicalReference, select: F) -> Result<PulledImage, PullError>
+    where
+        F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
+    {
+        self.pull_with_progress(reference, select, Arc::new(|_| {})).await
+    }
+
+    /// Like [`Puller::pull`], telling how far it is.
+    pub async fn pull_with_progress<F>(
+        &self,
+        reference: &CanonicalReference,
+        select: F,
+        on_progress: OnProgress,
+    ) -> Result<PulledImage, PullError>
+    where
+        F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
+    {
+        // The semaphore is never closed, so there is always a permit or a wait.
+        let _permit = self.pulls.acquire().await;
+        self.within_deadline(Box::pin(self.pull_now(reference, select, on_progress))).await
+    }
+
+    async fn within_deadline<T>(
+        &self,
+        work: impl Future<Output = Result<T, PullError>>,
+    ) -> Result<T, PullError> {
+        let total = self.config.timeouts.total;
+        tokio::time::timeout(total, work).await.unwrap_or_else(|_| Err(PullError::Deadline(total.as_secs())))
+    }
+
+    async fn pull_now<F>(
+        &self,
+        reference: &CanonicalReference,
+        select: F,
+        on_progress: OnProgress,
+    ) -> Result<PulledImage, PullError>
+    where
+        F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
+    {
+        let (endpoint, config, layers) = self.manifest(reference).await.map_err(PullError::Copy)?;
+        let config = self.config_blob(&endpoint, &config).await.map_err(PullError::Copy)?;
+        let labels = labels(&config).map_err(|error| PullError::Copy(error.into()))?;
+        let select = select(&labels).map_err(PullError::Refused)?;
+        let limits = self.config.limits;
+        let mut assembly = Assembly {
+            unpacker: Unpacker::new(select, limits, Spool::new(self.config.spool_dir.clone())),
+            uncompressed: 0,
+        };
+        let mut progress = Progress {
+            bytes: 0,
+            bytes_total: layers.iter().fold(0, |sum, layer| sum.saturating_add(layer.size)),
+            layers: 0,
+            layers_total: layers.len(),
+        };
+        on_progress(progress);
+        for (index, descriptor) in layers.into_iter().enumerate() {
+            let layer = Layer { index, digest: descriptor.digest, size: descriptor.size };
+            assembly = self.layer(&endpoint, assembly, layer, &mut progress, &on_progress).await?;
+        }
+        let (tree, spool) = assembly.unpacker.into_parts();
+        let resolved = tree.resolve(&limits).map_err(PullError::Content)?;
+        let content = spool.finish().map_err(|cause| FileError::Read { path: "spool".to_owned(), cause })?;
+        Ok(PulledImage { reference: reference.clone(), labels, files: Files::new(resolved, content) })
+    }
+
+    async fn endpoints(
+        &self,
+        repository: &Repository,
+        by_digest: bool,
+    ) -> Result<Vec<Endpoint>, SourceError> {
+        let config = match self.config.registries_conf.clone() {
+            Some(path) => tokio::task::spawn_blocking(move || Config::load(&path))
+                .await
+                .map_err(|_| SourceError::Interrupted)??,
+            None => Config::default(),
+        };
+        Ok(candidates(repository, by_digest, &config)?)
+    }
+
+    /// Where a reference is pushed to: the registry itself, never a mirror.
+    pub(crate) async fn primary(&self, repository: &Repository) -> Result<Option<Endpoint>, SourceError> {
+        Ok(self.endpoints(repository, true).await?.pop())
+    }
+
+    /// Config and layers of the image for our platform, and the endpoint that has it.
+    async fn manifest(
+        &self,
+        reference: &CanonicalReference,
+    ) -> Result<(Endpoint, Descriptor, Vec<Descriptor>), SourceError> {
+        let mut failed = Vec::new();
+        for endpoint in self.endpoints(reference.repository(), true).await? {
+            match self.registry.manifest(&endpoint, reference.digest()).await {
+                Ok(bytes) => {
+                    let (config, layers) = self.image(&endpoint, &bytes).await?;
+                    return Ok((endpoint, config, layers));
+                }
+                Err(error) => failed.push((endpoint, error)),
+            }
+        }
+        Err(all_failed(failed))
+    }
+
+    async fn image(
+        &self,
+        endpoint: &Endpoint,
+        manifest: &[u8],
+    ) -> Result<(Descriptor, Vec<Descriptor>), SourceError> {
+        let document = match parse(manifest)? {
+            Document::Index(manifests) => {
+                let chosen = choose(&manifests, &Platform::own())?;
+                parse(&self.registry.manifest(endpoint, &chosen.digest).await?)?
+            }
+            document @ Document::Manifest { .. } => document,
+        };
+        let Document::Manifest { config, layers } = document else {
+            return Err(ManifestError::Nested.into());
+        };
+        let limits = &self.config.limits;
+        if layers.len() > limits.layers_max {
+            return Err(ManifestError::Layers(layers.len(), limits.layers_max).into());
+        }
+        let max = limits.layer_bytes_max;
+        if let Some((index, layer)) = layers.iter().enumerate().find(|(_, layer)| layer.size > max) {
+            return Err(ManifestError::LayerSize(index, layer.size, max).into());
+        }
+        if config.size > CONFIG_BYTES_MAX {
+            return Err(ManifestError::ConfigSize(config.size, CONFIG_BYTES_MAX).into());
+        }
+        Ok((config, layers))
+    }
+
+    /// The image config, whole and checked.
+    async fn config_blob(&self, endpoint: &Endpoint, config: &Descriptor) -> Result<Vec<u8>, SourceError> {
+        let action =
+            || format!("reading image config {} in {}/{}", config.digest, endpoint.host, endpoint.repository);
+        let mut stream = self.registry.blob(endpoint, &config.digest).await?;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = stream.next().await {
+            bytes.extend_from_slice(&chunk?);
+            if bytes.len() as u64 > config.size {
+                return Err(RegistryError::TooLarge { action: action(), limit: config.size }.into());
+            }
+        }
+        let actual = config.digest.recompute(&bytes);
+        if actual != config.digest {
+            let expected = config.digest.clone();
+            return Err(RegistryError::Digest { action: action(), expected, actual }.into());
+        }
+        Ok(bytes)
+    }
+
+    /// Applies a layer; one whose transfer broke is fetched again, up to the limit of retries.
+    async fn layer(
+        &self,
+        endpoint: &Endpoint,
+        mut assembly: Assembly,
+        layer: Layer,
+        progress: &mut Progress,
+        on_progress: &OnProgress,
+    ) -> Result<Assembly, PullError> {
+        let index = layer.index;
+        let before = progress.bytes;
+        let mut attempt = 0;
+        loop {
+            let blob = self.registry.blob(endpoint, &layer.digest).await;
+            let blob = blob.map_err(|error| PullError::Copy(error.into()))?;
+            let mut told = progress.bytes;
+            let arrived = |bytes: u64| {
+                progress.bytes += bytes;
+                if progress.bytes - told >= PROGRESS_STEP_BYTES {
+                    told = progress.bytes;
+                    on_progress(*progress);
+                }
+            };
+            let applied = apply(assembly, layer.clone(), blob, self.config.limits, arrived).await;
+            let (returned, result) = applied.map_err(|cause| PullError::Layer { index, cause })?;
+            assembly = returned;
+            match result {
+                Ok(()) => {
+                    progress.layers += 1;
+                    on_progress(*progress);
+                    return Ok(assembly);
+                }
+                Err(LayerError::Blob(error))
+                    if error.is_retryable() && attempt < self.config.timeouts.retries =>
+                {
+                    tracing::debug!(layer = index, attempt, %error, "transfer of a layer broke, trying again");
+                    progress.bytes = before;
+                    attempt += 1;
+                }
+                // Bytes that did not come or are not the right ones: the copy failed, not the application.
+                Err(LayerError::Blob(error)) if !error.is_content() => {
+                    return Err(PullError::Copy(error.into()));
+                }
+                Err(cause) => return Err(PullError::Layer { index, cause }),
+            }
+        }
+    }
+}
+
+/// One error for all endpoints, in the form the original has for mirrors.
+fn all_failed(mut failed: Vec<(Endpoint, RegistryError)>) -> SourceError {
+    let Some((_, primary)) = failed.pop() else {
+        // `candidates` always names the registry itself.
+        return SourceError::Interrupted;
+    };
+    if failed.is_empty() {
+        return SourceError::Registry(primary);
+    }
+    let mirrors: Vec<String> = failed
+        .into_iter()
+        .map(|(endpoint, error)| format!("[{}/{}: {error}]", endpoint.host, endpoint.repository))
+        .collect();
+    SourceError::Mirrors { mirrors: mirrors.join("\n"), primary }
+}

@@ -1,0 +1,481 @@
+//! The OCI distribution protocol over HTTPS: manifests, blobs, uploads.
+//!
+//! Redirects are followed by hand so that credentials stay with their host; they are sent only when asked for
+//! by the registry itself, and to its token endpoint only over TLS (unless the registry is configured
+//! insecure). Requests that failed for a reason that passes are made again.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use ::http::{
+    HeaderMap, Method, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
+};
+use bytes::Bytes;
+use futures::{FutureExt as _, StreamExt as _};
+use reqwest::{Client, RequestBuilder, Response, Url};
+
+use super::{
+    BoxFuture, Registry, RegistryError,
+    auth::{Authorization, Challenge, TokenAnswer, TokenKey, Tokens, challenge},
+    http::{body, check_target, connection, message, same_origin},
+    tls::Clients,
+};
+use crate::{
+    digest::Digest,
+    keyring::Credential,
+    layers::BlobStream,
+    limits::{MANIFEST_BYTES_MAX, REDIRECTS_MAX, TOKEN_BYTES_MAX, Timeouts},
+    manifest::{DOCKER_LIST, DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST},
+    puller::{PullerConfig, SharedKeyring},
+    registries::Endpoint,
+};
+
+const PULL: &str = "pull";
+const PUSH: &str = "pull,push";
+const DIGEST_HEADER: &str = "docker-content-digest";
+
+/// A registry over HTTP(S).
+pub struct OciRegistry {
+    keyring: SharedKeyring,
+    timeouts: Timeouts,
+    clients: Clients,
+    tokens: Mutex<Tokens>,
+    /// Which scheme hosts that are configured insecure answered to.
+    schemes: Mutex<HashMap<String, &'static str>>,
+}
+
+/// One request, to be made again as often as needed.
+struct Exchange<'a> {
+    at: &'a Endpoint,
+    action: String,
+    method: Method,
+    url: Url,
+    accept: Option<String>,
+    content_type: Option<&'a str>,
+    body: Option<Bytes>,
+    actions: &'static str,
+}
+
+impl OciRegistry {
+    /// A registry client with the settings of a puller.
+    pub fn new(config: &PullerConfig) -> Self {
+        Self {
+            keyring: config.keyring.clone(),
+            timeouts: config.timeouts,
+            clients: Clients::new(config.cas_dir.clone(), config.timeouts),
+            tokens: Mutex::default(),
+            schemes: Mutex::default(),
+        }
+    }
+
+    fn tokens(&self) -> MutexGuard<'_, Tokens> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn schemes(&self) -> MutexGuard<'_, HashMap<String, &'static str>> {
+        self.schemes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn client(&self, at: &Endpoint) -> Result<Client, RegistryError> {
+        self.clients.get(at.insecure)
+    }
+
+    /// The URL of something in the endpoint's repository.
+    async fn url(&self, at: &Endpoint, rest: &str) -> Result<Url, RegistryError> {
+        let scheme = self.scheme(at).await?;
+        let text = format!("{scheme}://{}/v2/{}/{rest}", dialled(&at.host), at.repository);
+        Url::parse(&text).map_err(|error| RegistryError::Protocol {
+            action: format!("pinging container registry {}", at.host),
+            cause: error.to_string(),
+        })
+    }
+
+    /// HTTPS; for hosts configured insecure plain HTTP when HTTPS does not answer.
+    async fn scheme(&self, at: &Endpoint) -> Result<&'static str, RegistryError> {
+        if !at.insecure {
+            return Ok("https");
+        }
+        if let Some(scheme) = self.schemes().get(&at.host) {
+            return Ok(scheme);
+        }
+        let probe = self.client(at)?.get(format!("https://{}/v2/", dialled(&at.host))).send().await;
+        let scheme = if probe.is_ok() { "https" } else { "http" };
+        self.schemes().insert(at.host.clone(), scheme);
+        Ok(scheme)
+    }
+
+    /// Makes a request until it is answered by something that more patience would not change.
+    async fn send(&self, exchange: &Exchange<'_>) -> Result<Response, RegistryError> {
+        let mut attempt = 0;
+        loop {
+            let result = self.authorized(exchange).await;
+            let wait = match &result {
+                Ok(response) if is_passing(response.status()) => retry_after(response.headers()),
+                Err(error) if error.is_retryable() => {
+                    self.schemes().remove(&exchange.at.host);
+                    None
+                }
+                _ => return result,
+            };
+            if attempt >= self.timeouts.retries {
+                return result;
+            }
+            let wait =
+                wait.unwrap_or_else(|| backoff(&self.timeouts, attempt)).min(self.timeouts.backoff_max);
+            tracing::debug!(
+                action = exchange.action,
+                attempt,
+                ?wait,
+                "registry request failed, trying again"
+            );
+            tokio::time::sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    /// One request, with a log-in when the registry asks for one.
+    async fn authorized(&self, exchange: &Exchange<'_>) -> Result<Response, RegistryError> {
+        let at = exchange.at;
+        let credential = self.keyring.get().lookup(&at.host, &at.repository).cloned();
+        let scope = format!("repository:{}:{}", at.repository, exchange.actions);
+        let key = TokenKey { host: at.host.clone(), scope, credential };
+        let held = self.tokens().get(&key, Instant::now());
+        let response = self.follow(exchange, held.as_ref()).await?;
+        let is_own = same_origin(response.url(), &exchange.url);
+        if response.status() != StatusCode::UNAUTHORIZED || !is_own {
+            return Ok(response);
+        }
+        self.tokens().forget(&key);
+        let headers = response.headers().get_all(WWW_AUTHENTICATE);
+        let Some(challenge) = challenge(headers.iter().filter_map(|value| value.to_str().ok())) else {
+            return Ok(response);
+        };
+        let Some((authorization, life)) = self.log_in(exchange, challenge, &key).await? else {
+            return Ok(response);
+        };
+        let response = self.follow(exchange, Some(&authorization)).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            self.tokens().put(key, authorization, Instant::now(), life);
+        }
+        Ok(response)
+    }
+
+    /// One request with the redirects after it.
+    async fn follow(
+        &self,
+        exchange: &Exchange<'_>,
+        authorization: Option<&Authorization>,
+    ) -> Result<Response, RegistryError> {
+        let client = self.client(exchange.at)?;
+        let follows = matches!(exchange.method, Method::GET | Method::HEAD);
+        let mut url = exchange.url.clone();
+        for _ in 0..=REDIRECTS_MAX {
+            check_target(&url, exchange.at.insecure, &exchange.action)?;
+            let mut request = client.request(exchange.method.clone(), url.clone());
+            if let Some(accept) = &exchange.accept {
+                request = request.header(ACCEPT, accept);
+            }
+            if let Some(content_type) = exchange.content_type {
+                request = request.header(CONTENT_TYPE, content_type);
+            }
+            if let Some(body) = &exchange.body {
+                request = request.body(body.clone());
+            }
+            if let Some(authorization) = authorization.filter(|_| same_origin(&url, &exchange.url)) {
+                request = authorize(request, authorization);
+            }
+            let response = request
+                .send()
+                .await
+                .map_err(|error| connection(&exchange.at.host, &exchange.action, error))?;
+            if !follows || !response.status().is_redirection() {
+                return Ok(response);
+            }
+            url = location(&response, &exchange.action)?;
+        }
+        Err(RegistryError::Protocol {
+            action: exchange.action.clone(),
+            cause: format!("more than {REDIRECTS_MAX} redirects"),
+        })
+    }
+
+    /// What a challenge asks for; nothing when there is nothing to show.
+    async fn log_in(
+        &self,
+        exchange: &Exchange<'_>,
+        challenge: Challenge,
+        key: &TokenKey,
+    ) -> Result<Option<(Authorization, Duration)>, RegistryError> {
+        match (challenge, key.credential.clone()) {
+            (_, Some(Credential::Bearer(token))) => Ok(Some((Authorization::Bearer(token), Duration::ZERO))),
+            (Challenge::Basic, Some(Credential::Basic { user, password })) => {
+                Ok(Some(Authorization::basic(user, password)))
+            }
+            (Challenge::Basic, _) => Ok(None),
+            (Challenge::Bearer { realm, service, scope }, credential) => {
+                let scope = scope.unwrap_or_else(|| key.scope.clone());
+                self.token(exchange, &realm, service.as_deref(), &scope, credential).await.map(Some)
+            }
+        }
+    }
+
+    async fn token(
+        &self,
+        exchange: &Exchange<'_>,
+        realm: &str,
+        service: Option<&str>,
+        scope: &str,
+        credential: Option<Credential>,
+    ) -> Result<(Authorization, Duration), RegistryError> {
+        let at = exchange.at;
+        let action = format!("requesting a token for {}/{}", at.host, at.repository);
+        let protocol =
+            |cause: &str| RegistryError::Protocol { action: action.clone(), cause: cause.to_owned() };
+        let mut url = Url::parse(realm).map_err(|_| protocol("the token endpoint is not a URL"))?;
+        check_target(&url, at.insecure, &action)?;
+        let client = self.client(at)?;
+        let mut fields: Vec<(&str, &str)> = service.map(|service| ("service", service)).into_iter().collect();
+        fields.push(("scope", scope));
+        let request = match &credential {
+            Some(Credential::Identity(token)) => {
+                fields.extend([
+                    ("grant_type", "refresh_token"),
+                    ("client_id", "olm"),
+                    ("refresh_token", token.expose()),
+                ]);
+                // A URL's query and a form are written the same way.
+                let mut form = url.clone();
+                form.query_pairs_mut().clear().extend_pairs(&fields);
+                let form = form.query().unwrap_or_default().to_owned();
+                client.post(url.clone()).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form)
+            }
+            other => {
+                url.query_pairs_mut().extend_pairs(&fields);
+                let request = client.get(url.clone());
+                match other {
+                    Some(Credential::Basic { user, password }) => {
+                        request.basic_auth(user, Some(password.expose()))
+                    }
+                    _ => request,
+                }
+            }
+        };
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let response = request.send().await.map_err(|error| connection(&host, &action, error))?;
+        let status = response.status();
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            let message = message(response, credential.as_ref()).await;
+            return Err(RegistryError::Unauthorized { action, message });
+        }
+        if !status.is_success() {
+            let message = message(response, credential.as_ref()).await;
+            return Err(RegistryError::Status { action, status: status.as_u16(), message });
+        }
+        let bytes = body(response, &host, &action, TOKEN_BYTES_MAX).await?;
+        serde_json::from_slice::<TokenAnswer>(&bytes)
+            .ok()
+            .and_then(TokenAnswer::into_authorization)
+            .ok_or_else(|| protocol("the token endpoint's answer has no token"))
+    }
+
+    /// The response when it is a success, otherwise the registry's error.
+    async fn accepted(&self, exchange: &Exchange<'_>) -> Result<Response, RegistryError> {
+        let response = self.send(exchange).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let credential = self.keyring.get().lookup(&exchange.at.host, &exchange.at.repository).cloned();
+        let message = message(response, credential.as_ref()).await;
+        let action = exchange.action.clone();
+        Err(match status {
+            StatusCode::UNAUTHORIZED => RegistryError::Unauthorized { action, message },
+            _ => RegistryError::Status { action, status: status.as_u16(), message },
+        })
+    }
+
+    async fn manifest_exchange<'a>(
+        &self,
+        at: &'a Endpoint,
+        method: Method,
+        what: &str,
+    ) -> Result<Exchange<'a>, RegistryError> {
+        Ok(Exchange {
+            url: self.url(at, &format!("manifests/{what}")).await?,
+            at,
+            action: format!("reading manifest {what} in {}/{}", at.host, at.repository),
+            method,
+            accept: Some([OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST].join(", ")),
+            content_type: None,
+            body: None,
+            actions: PULL,
+        })
+    }
+
+    async fn resolve_tag(&self, at: &Endpoint, tag: &str) -> Result<Digest, RegistryError> {
+        let head = self.send(&self.manifest_exchange(at, Method::HEAD, tag).await?).await?;
+        let digest = head.headers().get(DIGEST_HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
+        if let Some(digest) = digest.filter(|_| head.status().is_success()) {
+            return Ok(digest);
+        }
+        // No digest, or an error without the words that only a body has.
+        let exchange = self.manifest_exchange(at, Method::GET, tag).await?;
+        let response = self.accepted(&exchange).await?;
+        let bytes = body(response, &at.host, &exchange.action, MANIFEST_BYTES_MAX).await?;
+        Ok(Digest::of(&bytes))
+    }
+
+    async fn get_manifest(&self, at: &Endpoint, digest: &Digest) -> Result<Bytes, RegistryError> {
+        let exchange = self.manifest_exchange(at, Method::GET, &digest.to_string()).await?;
+        let response = self.accepted(&exchange).await?;
+        let bytes = body(response, &at.host, &exchange.action, MANIFEST_BYTES_MAX).await?;
+        let actual = digest.recompute(&bytes);
+        if actual != *digest {
+            return Err(RegistryError::Digest { action: exchange.action, expected: digest.clone(), actual });
+        }
+        Ok(bytes)
+    }
+
+    async fn get_blob(&self, at: &Endpoint, digest: &Digest) -> Result<BlobStream, RegistryError> {
+        let exchange = Exchange {
+            url: self.url(at, &format!("blobs/{digest}")).await?,
+            at,
+            action: format!("reading blob {digest} in {}/{}", at.host, at.repository),
+            method: Method::GET,
+            accept: None,
+            content_type: None,
+            body: None,
+            actions: PULL,
+        };
+        let response = self.accepted(&exchange).await?;
+        let (host, action) = (at.host.clone(), exchange.action);
+        Ok(response
+            .bytes_stream()
+            .map(move |chunk| chunk.map_err(|error| connection(&host, &action, error)))
+            .boxed())
+    }
+
+    async fn upload_blob(&self, at: &Endpoint, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError> {
+        let action = format!("writing blob {digest} to {}/{}", at.host, at.repository);
+        let exchange = |method, url, content_type, body| Exchange {
+            at,
+            action: action.clone(),
+            method,
+            url,
+            accept: None,
+            content_type,
+            body,
+            actions: PUSH,
+        };
+        let url = self.url(at, &format!("blobs/{digest}")).await?;
+        if self.send(&exchange(Method::HEAD, url, None, None)).await?.status().is_success() {
+            return Ok(());
+        }
+        let url = self.url(at, "blobs/uploads/").await?;
+        let started = self.accepted(&exchange(Method::POST, url, None, Some(Bytes::new()))).await?;
+        let mut url = location(&started, &action)?;
+        url.query_pairs_mut().append_pair("digest", &digest.to_string());
+        self.accepted(&exchange(Method::PUT, url, Some("application/octet-stream"), Some(bytes))).await?;
+        Ok(())
+    }
+
+    async fn upload_manifest(
+        &self,
+        at: &Endpoint,
+        name: &str,
+        media_type: &str,
+        bytes: Bytes,
+    ) -> Result<(), RegistryError> {
+        let exchange = Exchange {
+            url: self.url(at, &format!("manifests/{name}")).await?,
+            at,
+            action: format!("writing manifest {name} to {}/{}", at.host, at.repository),
+            method: Method::PUT,
+            accept: None,
+            content_type: Some(media_type),
+            body: Some(bytes),
+            actions: PUSH,
+        };
+        self.accepted(&exchange).await.map(drop)
+    }
+}
+
+impl Registry for OciRegistry {
+    fn resolve<'a>(&'a self, at: &'a Endpoint, tag: &'a str) -> BoxFuture<'a, Result<Digest, RegistryError>> {
+        self.resolve_tag(at, tag).boxed()
+    }
+
+    fn manifest<'a>(
+        &'a self,
+        at: &'a Endpoint,
+        digest: &'a Digest,
+    ) -> BoxFuture<'a, Result<Bytes, RegistryError>> {
+        self.get_manifest(at, digest).boxed()
+    }
+
+    fn blob<'a>(
+        &'a self,
+        at: &'a Endpoint,
+        digest: &'a Digest,
+    ) -> BoxFuture<'a, Result<BlobStream, RegistryError>> {
+        self.get_blob(at, digest).boxed()
+    }
+
+    fn push_blob<'a>(
+        &'a self,
+        at: &'a Endpoint,
+        digest: &'a Digest,
+        bytes: Bytes,
+    ) -> BoxFuture<'a, Result<(), RegistryError>> {
+        self.upload_blob(at, digest, bytes).boxed()
+    }
+
+    fn push_manifest<'a>(
+        &'a self,
+        at: &'a Endpoint,
+        tag_or_digest: &'a str,
+        media_type: &'a str,
+        bytes: Bytes,
+    ) -> BoxFuture<'a, Result<(), RegistryError>> {
+        self.upload_manifest(at, tag_or_digest, media_type, bytes).boxed()
+    }
+}
+
+/// The host that Docker Hub's registry answers at; every other name is its own.
+fn dialled(host: &str) -> &str {
+    if host == "docker.io" { "registry-1.docker.io" } else { host }
+}
+
+fn authorize(request: RequestBuilder, authorization: &Authorization) -> RequestBuilder {
+    match authorization {
+        Authorization::Basic { user, password } => request.basic_auth(user, Some(password.expose())),
+        Authorization::Bearer(token) => request.bearer_auth(token.expose()),
+    }
+}
+
+/// The target of a redirect or upload, relative to the URL that named it.
+fn location(response: &Response, action: &str) -> Result<Url, RegistryError> {
+    let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+    target.and_then(|target| response.url().join(target).ok()).ok_or_else(|| RegistryError::Protocol {
+        action: action.to_owned(),
+        cause: format!("status {} without a usable Location", response.status().as_u16()),
+    })
+}
+
+fn is_passing(status: StatusCode) -> bool {
+    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
+}
+
+/// Seconds of a `Retry-After`; a date is not heeded.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+fn backoff(timeouts: &Timeouts, attempt: u32) -> Duration {
+    timeouts.backoff.saturating_mul(1 << attempt.min(16))
+}

@@ -1,0 +1,186 @@
+//! Where the bytes of an image's wanted files go while its layers stream by: memory first, then one file.
+//!
+//! The file has no name (it is unlinked or never linked), so nothing is left behind by a crash and no path of an
+//! archive ever reaches the operating system. Readers share it by position.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write as _},
+    os::unix::fs::FileExt as _,
+    path::PathBuf,
+    sync::Arc,
+};
+
+use crate::limits::SPOOL_MEMORY_BYTES_MAX;
+
+/// Bytes gathered before they are written to the file.
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
+
+/// Where a file's bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+/// Takes bytes in; ends as [`Content`].
+pub(crate) struct Spool {
+    folder: PathBuf,
+    memory_max: usize,
+    /// Everything, or what was not written to the file yet.
+    pending: Vec<u8>,
+    file: Option<File>,
+    written: u64,
+}
+
+impl Spool {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, memory_max: SPOOL_MEMORY_BYTES_MAX, pending: Vec::new(), file: None, written: 0 }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.written + self.pending.len() as u64
+    }
+
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.pending.extend_from_slice(bytes);
+        let pending_max = if self.file.is_some() { WRITE_BUFFER_BYTES } else { self.memory_max };
+        if self.pending.len() > pending_max { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => tempfile::tempfile_in(&self.folder)?,
+        };
+        file.write_all(&self.pending)?;
+        self.file = Some(file);
+        self.written += self.pending.len() as u64;
+        self.pending.clear();
+        self.pending.shrink_to(2 * WRITE_BUFFER_BYTES);
+        Ok(())
+    }
+
+    /// Forgets what came after `length` bytes, so that a layer can be tried again.
+    pub(crate) fn truncate(&mut self, length: u64) -> io::Result<()> {
+        if length >= self.written {
+            let kept = usize::try_from(length - self.written).unwrap_or(usize::MAX);
+            self.pending.truncate(kept);
+            return Ok(());
+        }
+        self.pending.clear();
+        if let Some(file) = &mut self.file {
+            file.set_len(length)?;
+            io::Seek::seek(file, io::SeekFrom::Start(length))?;
+        }
+        self.written = length;
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> io::Result<Content> {
+        if self.file.is_some() {
+            self.flush()?;
+        }
+        Ok(match self.file {
+            Some(file) => Content::File(Arc::new(file)),
+            None => Content::Memory(self.pending.into()),
+        })
+    }
+}
+
+/// The bytes of all wanted files.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    Memory(Arc<[u8]>),
+    File(Arc<File>),
+}
+
+impl Content {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self {
+            Self::Memory(bytes) => {
+                let start = usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()));
+                let mut rest = &bytes[start..];
+                rest.read(buffer)
+            }
+            Self::File(file) => file.read_at(buffer, offset),
+        }
+    }
+}
+
+/// Reads one file of an image. Holds the spool, not the image.
+#[derive(Debug, Clone)]
+pub struct FileReader {
+    content: Content,
+    position: u64,
+    end: u64,
+}
+
+impl FileReader {
+    pub(crate) fn new(content: Content, extent: Extent) -> Self {
+        Self { content, position: extent.offset, end: extent.offset + extent.length }
+    }
+
+    /// Bytes not read yet.
+    pub fn remaining(&self) -> u64 {
+        self.end - self.position
+    }
+}
+
+impl Read for FileReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = usize::try_from(self.remaining()).map_or(buffer.len(), |rest| rest.min(buffer.len()));
+        if wanted == 0 {
+            return Ok(0);
+        }
+        let read = self.content.read_at(&mut buffer[..wanted], self.position)?;
+        if read == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the spool file was cut short"));
+        }
+        self.position += read as u64;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spool(memory_max: usize) -> Spool {
+        Spool { memory_max, ..Spool::new(std::env::temp_dir()) }
+    }
+
+    fn read(content: &Content, offset: u64, length: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        FileReader::new(content.clone(), Extent { offset, length }).read_to_end(&mut bytes).expect("reads");
+        bytes
+    }
+
+    #[test]
+    fn small_content_stays_in_memory_and_large_content_goes_to_a_file() {
+        for (memory_max, in_memory) in [(100, true), (4, false)] {
+            let mut spool = spool(memory_max);
+            spool.append(b"hello ").expect("appends");
+            spool.append(b"world").expect("appends");
+            assert_eq!(spool.len(), 11);
+            let content = spool.finish().expect("finishes");
+            assert_eq!(matches!(content, Content::Memory(_)), in_memory);
+            assert_eq!(read(&content, 6, 5), b"world");
+            assert_eq!(read(&content, 0, 5), b"hello");
+        }
+    }
+
+    #[test]
+    fn what_was_appended_can_be_taken_back() {
+        for memory_max in [100, 0] {
+            let mut spool = spool(memory_max);
+            spool.append(b"keep").expect("appends");
+            spool.append(&[b'x'; 600_000]).expect("appends");
+            spool.append(b"drop").expect("appends");
+            spool.truncate(4).expect("truncates");
+            spool.append(b" this").expect("appends");
+            let content = spool.finish().expect("finishes");
+            assert_eq!(read(&content, 0, 9), b"keep this");
+        }
+    }
+}

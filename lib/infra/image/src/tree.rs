@@ -1,0 +1,271 @@
+//! The wanted part of an image's file system, as a map: layers edit it, links are resolved in it.
+//!
+//! Nothing here touches files. A path is relative to the image's root, without `.`, `..` or empty components.
+//! Whiteouts ([`Tree::hide`]) remove what *lower* layers wrote, whatever order a layer's entries come in.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
+
+use thiserror::Error;
+
+use crate::{
+    limits::{LINK_HOPS_MAX, Limits},
+    spool::Extent,
+};
+
+/// Why an entry cannot be placed, or a link not be followed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TreeError {
+    /// The name climbs out of the image.
+    #[error("path {0:?} leaves the image")]
+    Leaves(String),
+    /// Longer or deeper than allowed.
+    #[error("a path of the archive is longer than {0} bytes")]
+    TooLong(usize),
+    /// Deeper than allowed.
+    #[error("path {0:?} is deeper than {1} components")]
+    TooDeep(String, usize),
+    /// Not UTF-8, or with a NUL byte.
+    #[error("path {0:?} is not valid UTF-8 text")]
+    NotText(String),
+    /// A component of the path is a file or a link.
+    #[error("path {0:?} goes through {1:?}, which is not a directory")]
+    Through(String, String),
+    /// Nothing there that a hard link could mean.
+    #[error("hard link {link:?} means {target:?}, which is not among the image's wanted files")]
+    HardLink {
+        /// The link.
+        link: String,
+        /// What it names.
+        target: String,
+    },
+    /// A symbolic link that leaves the image or the wanted files, or goes in circles.
+    #[error("symbolic link {link:?} does not lead to one of the image's wanted files")]
+    SymbolicLink {
+        /// The link.
+        link: String,
+    },
+    /// Too many wanted entries.
+    #[error("more than {0} wanted files and directories")]
+    Entries(usize),
+    /// The files, counted at each link, are larger than allowed.
+    #[error("the wanted files have more than {0} bytes")]
+    Total(u64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Node {
+    Directory,
+    File(Extent),
+    /// Target as written.
+    Symlink(String),
+}
+
+#[derive(Debug, Clone)]
+struct Placed {
+    node: Node,
+    layer: usize,
+}
+
+/// The wanted entries seen so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tree {
+    entries: BTreeMap<String, Placed>,
+}
+
+/// What a finished tree holds.
+pub(crate) struct Resolved {
+    pub(crate) files: BTreeMap<String, Extent>,
+    pub(crate) directories: BTreeSet<String>,
+}
+
+impl Tree {
+    /// Places an entry, replacing what was there; a directory over a directory merges.
+    pub(crate) fn insert(
+        &mut self,
+        path: &str,
+        node: Node,
+        layer: usize,
+        limits: &Limits,
+    ) -> Result<(), TreeError> {
+        for (index, _) in path.match_indices('/') {
+            let parent = &path[..index];
+            if self.entries.get(parent).is_some_and(|placed| placed.node != Node::Directory) {
+                return Err(TreeError::Through(path.to_owned(), parent.to_owned()));
+            }
+        }
+        if node != Node::Directory {
+            for below in self.below(path) {
+                self.entries.remove(&below);
+            }
+        }
+        self.entries.insert(path.to_owned(), Placed { node, layer });
+        if self.entries.len() > limits.kept_entries_max {
+            return Err(TreeError::Entries(limits.kept_entries_max));
+        }
+        Ok(())
+    }
+
+    /// What a hard link to `target` shares. A link to a symbolic link is that link again.
+    pub(crate) fn link_target(&self, link: &str, target: &str) -> Result<Node, TreeError> {
+        match self.entries.get(target) {
+            Some(Placed { node: node @ (Node::File(_) | Node::Symlink(_)), .. }) => Ok(node.clone()),
+            _ => Err(TreeError::HardLink { link: link.to_owned(), target: target.to_owned() }),
+        }
+    }
+
+    /// Removes what layers below `layer` wrote at `path` and beneath it.
+    pub(crate) fn hide(&mut self, path: &str, layer: usize) {
+        self.hide_one(path, layer);
+        self.hide_below(path, layer);
+    }
+
+    /// Removes what layers below `layer` wrote beneath the directory `path` (the root when empty).
+    pub(crate) fn hide_below(&mut self, path: &str, layer: usize) {
+        for below in self.below(path) {
+            self.hide_one(&below, layer);
+        }
+    }
+
+    fn hide_one(&mut self, path: &str, layer: usize) {
+        if self.entries.get(path).is_some_and(|placed| placed.layer < layer) {
+            self.entries.remove(path);
+        }
+    }
+
+    fn below(&self, path: &str) -> Vec<String> {
+        if path.is_empty() {
+            return self.entries.keys().cloned().collect();
+        }
+        // '0' is the byte after '/'.
+        let (start, end) = (format!("{path}/"), format!("{path}0"));
+        let range = (Bound::Included(start.as_str()), Bound::Excluded(end.as_str()));
+        self.entries.range::<str, _>(range).map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Files and directories, with symbolic links to files as files. A link to a wanted directory adds nothing:
+    /// walking a tree does not follow it. Every other link is refused.
+    pub(crate) fn resolve(&self, limits: &Limits) -> Result<Resolved, TreeError> {
+        let directories = self.directories();
+        let mut files = BTreeMap::new();
+        let mut total = 0_u64;
+        for (path, placed) in &self.entries {
+            let extent = match &placed.node {
+                Node::Directory => continue,
+                Node::File(extent) => Some(*extent),
+                Node::Symlink(target) => self.follow(path, target, &directories)?,
+            };
+            if let Some(extent) = extent {
+                total = total.saturating_add(extent.length);
+                files.insert(path.clone(), extent);
+            }
+        }
+        if total > limits.total_bytes_max {
+            return Err(TreeError::Total(limits.total_bytes_max));
+        }
+        Ok(Resolved { files, directories })
+    }
+
+    /// Directories that have an entry, and those that are implied by what lies in them.
+    fn directories(&self) -> BTreeSet<String> {
+        let mut directories = BTreeSet::new();
+        for (path, placed) in &self.entries {
+            if placed.node == Node::Directory {
+                directories.insert(path.clone());
+            }
+            for (index, _) in path.rmatch_indices('/') {
+                if !directories.insert(path[..index].to_owned()) {
+                    break;
+                }
+            }
+        }
+        directories
+    }
+
+    /// The file a link means, or nothing when it means a wanted directory.
+    fn follow(
+        &self,
+        link: &str,
+        target: &str,
+        directories: &BTreeSet<String>,
+    ) -> Result<Option<Extent>, TreeError> {
+        let refused = || TreeError::SymbolicLink { link: link.to_owned() };
+        if target.is_empty() {
+            return Err(refused());
+        }
+        let mut resolved = parent(link).to_owned();
+        let mut rest: Vec<String> = Vec::new();
+        push_components(&mut rest, &mut resolved, target);
+        let mut hops = 1;
+        while let Some(component) = rest.pop() {
+            if component == ".." {
+                if resolved.is_empty() {
+                    return Err(refused());
+                }
+                resolved = parent(&resolved).to_owned();
+                continue;
+            }
+            let next = join(&resolved, &component);
+            match self.entries.get(&next).map(|placed| &placed.node) {
+                Some(Node::Symlink(target)) => {
+                    hops += 1;
+                    if hops > LINK_HOPS_MAX {
+                        return Err(refused());
+                    }
+                    push_components(&mut rest, &mut resolved, target);
+                }
+                Some(Node::File(extent)) if rest.is_empty() => return Ok(Some(*extent)),
+                Some(Node::File(_)) => return Err(refused()),
+                // A directory that is not known may still be passed on the way: `a/../b`.
+                Some(Node::Directory) | None => resolved = next,
+            }
+        }
+        if directories.contains(&resolved) { Ok(None) } else { Err(refused()) }
+    }
+}
+
+/// Puts a link's components, last first, on top of what is still to walk; an absolute link starts at the root.
+fn push_components(rest: &mut Vec<String>, resolved: &mut String, target: &str) {
+    if target.starts_with('/') {
+        resolved.clear();
+    }
+    let components = target.split('/').filter(|component| !matches!(*component, "" | "."));
+    rest.extend(components.rev().map(str::to_owned));
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+pub(crate) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// The path an archive's name means inside the image: cleaned, relative, empty for the root itself.
+pub(crate) fn clean(name: &[u8], limits: &Limits) -> Result<String, TreeError> {
+    if name.len() > limits.path_bytes_max {
+        return Err(TreeError::TooLong(limits.path_bytes_max));
+    }
+    let text = str::from_utf8(name).ok().filter(|text| !text.contains('\0'));
+    let Some(text) = text else {
+        return Err(TreeError::NotText(String::from_utf8_lossy(name).into_owned()));
+    };
+    let mut components = Vec::new();
+    for component in text.split('/') {
+        match component {
+            "" | "." => {}
+            ".." => {
+                if components.pop().is_none() {
+                    return Err(TreeError::Leaves(text.to_owned()));
+                }
+            }
+            component => components.push(component),
+        }
+    }
+    if components.len() > limits.path_depth_max {
+        return Err(TreeError::TooDeep(text.to_owned(), limits.path_depth_max));
+    }
+    Ok(components.join("/"))
+}

@@ -1,0 +1,6 @@
+//! The puller against a registry in this process that can misbehave.
+
+mod failures;
+mod login;
+mod ordinary;
+mod server;

@@ -1,0 +1,225 @@
+//! Clients: the process's own, and one for each ServiceAccount on whose behalf bundle content is written.
+//!
+//! All accounts share one anonymous HTTP service (connection pool, TLS); a thin layer adds the account's token.
+//! Tokens come from TokenRequest, are kept to 80 % of their life and dropped when the server answers 401.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use http::{Request, Response, StatusCode, header::AUTHORIZATION};
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    core::v1::ServiceAccount,
+};
+use kube::{
+    Api, Client, Config,
+    api::PostParams,
+    client::Body,
+    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
+};
+use thiserror::Error;
+use tokio::time::Instant;
+
+/// How long one request may take; watches are not bound by it.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Life asked for a token, as the original does.
+const TOKEN_LIFE_SECONDS: i64 = 3600;
+
+/// Why a client could not be made.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// No usable kubeconfig and not in a pod.
+    #[error("no cluster to talk to: give --kubeconfig, set KUBECONFIG or run in a pod: {0}")]
+    Config(String),
+    /// The configuration names certificates or keys that cannot be used.
+    #[error("client for the cluster: {0}")]
+    Build(#[source] kube::Error),
+    /// The ServiceAccount does not exist.
+    #[error(
+        "service account {name:?} not found in namespace {namespace:?}: unable to authenticate with the Kubernetes cluster."
+    )]
+    AccountNotFound {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+    },
+    /// The token request failed otherwise.
+    #[error("requesting a token for service account {name:?} in namespace {namespace:?}: {source}")]
+    Token {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+        /// The API server's answer.
+        source: kube::Error,
+    },
+}
+
+/// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's.
+pub async fn cluster_config(kubeconfig: Option<&Path>) -> Result<Config, ClientError> {
+    let broken = |e: &dyn std::fmt::Display| ClientError::Config(e.to_string());
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).map_err(|e| broken(&e))?;
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                .await
+                .map_err(|e| broken(&e))?
+        }
+        None => Config::infer().await.map_err(|e| broken(&e))?,
+    };
+    config.connect_timeout = Some(Duration::from_secs(10));
+    // Our own callers decide about repetition; the library's would wait for up to a quarter of an hour.
+    config.default_retry = false;
+    Ok(config)
+}
+
+/// Names a ServiceAccount.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccountRef {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl AccountRef {
+    /// The user name under which the API server knows the account.
+    pub fn user_name(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+}
+
+#[derive(Clone)]
+struct Token {
+    // Never printed: the type has neither Debug nor Display.
+    value: String,
+    renew_at: Instant,
+}
+
+/// Hands out clients that act as ServiceAccounts.
+#[derive(Clone)]
+pub struct Accounts {
+    controller: Client,
+    anonymous: Client,
+    tokens: Arc<Mutex<BTreeMap<AccountRef, Token>>>,
+}
+
+impl Accounts {
+    /// `config` is the cluster's; its credentials are used only to request tokens.
+    ///
+    /// # Errors
+    /// The configuration cannot be turned into a client.
+    pub fn new(config: &Config) -> Result<Self, ClientError> {
+        let controller = Client::try_from(config.clone()).map_err(ClientError::Build)?;
+        let mut anonymous = config.clone();
+        anonymous.auth_info = AuthInfo::default();
+        let anonymous = Client::try_from(anonymous).map_err(ClientError::Build)?;
+        Ok(Self { controller, anonymous, tokens: Arc::default() })
+    }
+
+    /// The process's own client.
+    pub fn controller(&self) -> Client {
+        self.controller.clone()
+    }
+
+    /// A client that acts as `account`. Its token is fetched now, so that a missing account shows here.
+    ///
+    /// # Errors
+    /// The account does not exist, or no token was granted.
+    pub async fn client(&self, account: &AccountRef) -> Result<Client, ClientError> {
+        self.token(account).await?;
+        let accounts = self.clone();
+        let account = account.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let accounts = accounts.clone();
+            let account = account.clone();
+            async move { accounts.send(&account, request).await }
+        });
+        Ok(Client::new(service, "default"))
+    }
+
+    async fn send(
+        &self,
+        account: &AccountRef,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, tower::BoxError> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect_bytes().await?;
+        for attempt in 0..2 {
+            let token = self.token(account).await?;
+            let mut request = Request::from_parts(parts.clone(), Body::from(body.to_vec()));
+            let mut header = http::HeaderValue::try_from(format!("Bearer {}", token.value))?;
+            header.set_sensitive(true);
+            request.headers_mut().insert(AUTHORIZATION, header);
+            let response =
+                tokio::time::timeout(REQUEST_TIMEOUT, self.anonymous.send(request)).await.map_err(
+                    |_| format!("no answer from the API server within {} s", REQUEST_TIMEOUT.as_secs()),
+                )??;
+            if response.status() != StatusCode::UNAUTHORIZED || attempt > 0 {
+                return Ok(response);
+            }
+            self.forget(account);
+        }
+        Err("the API server refused a fresh token".into())
+    }
+
+    async fn token(&self, account: &AccountRef) -> Result<Token, ClientError> {
+        let cached = self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(account).cloned();
+        if let Some(token) = cached
+            && token.renew_at > Instant::now()
+        {
+            return Ok(token);
+        }
+        let token = self.request_token(account).await.inspect_err(|_| self.forget(account))?;
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).insert(account.clone(), token.clone());
+        Ok(token)
+    }
+
+    async fn request_token(&self, account: &AccountRef) -> Result<Token, ClientError> {
+        let api: Api<ServiceAccount> = Api::namespaced(self.controller.clone(), &account.namespace);
+        let asked = TokenRequest {
+            spec: Some(TokenRequestSpec {
+                expiration_seconds: Some(TOKEN_LIFE_SECONDS),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let requested = Instant::now();
+        let (namespace, name) = (account.namespace.clone(), account.name.clone());
+        let granted =
+            match bounded(api.create_token_request(&account.name, &PostParams::default(), &asked)).await {
+                Ok(granted) => granted,
+                Err(kube::Error::Api(status)) if status.is_not_found() => {
+                    return Err(ClientError::AccountNotFound { namespace, name });
+                }
+                Err(source) => return Err(ClientError::Token { namespace, name, source }),
+            };
+        let status = granted.status.unwrap_or_default();
+        // The server may grant another life than was asked; its clock and ours may differ, so the life is
+        // taken from the request and only cut by what was granted.
+        let granted_seconds = granted.spec.and_then(|s| s.expiration_seconds).unwrap_or(TOKEN_LIFE_SECONDS);
+        let life = Duration::from_secs(u64::try_from(granted_seconds).unwrap_or(0)).mul_f64(0.8);
+        Ok(Token { value: status.token.unwrap_or_default(), renew_at: requested + life })
+    }
+
+    /// Forgets the token of `account`, for instance because it was deleted and created again.
+    pub fn forget(&self, account: &AccountRef) {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).remove(account);
+    }
+}
+
+/// Bounds a request in time.
+///
+/// # Errors
+/// The request's own error, or a time-out in the form of a service error.
+pub async fn bounded<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
+    tokio::time::timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| {
+        let text = format!("no answer from the API server within {} s", REQUEST_TIMEOUT.as_secs());
+        Err(kube::Error::Service(text.into()))
+    })
+}

@@ -1,0 +1,187 @@
+//! Runs one controller: bounded concurrency, a backoff for each object, a wall around panics, metrics.
+
+use std::{fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::{FutureExt, Stream, StreamExt, stream::BoxStream};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    core::DeserializeGuard,
+    runtime::{
+        Controller, WatchStreamExt,
+        controller::{Action, Config},
+        reflector::{ObjectRef, Store, store},
+        watcher,
+    },
+};
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    backoff::{Backoff, Limits},
+    metrics::ControllerMetrics,
+};
+
+/// What a reconcile wants to happen next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing, until something changes.
+    Await,
+    /// Another look after this time.
+    After(Duration),
+    /// It failed and is tried again with backoff; the text is logged.
+    Retry(String),
+    /// It failed in a way that only a change of the object or its sources can heal; the text is logged.
+    Blocked(String),
+}
+
+/// How a controller runs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Name in logs and metrics.
+    pub name: &'static str,
+    /// Objects reconciled at the same time.
+    pub concurrency: u16,
+    /// Waits after failures.
+    pub backoff: Limits,
+}
+
+/// A watched kind: its store and the stream that feeds it.
+pub struct Source<K: Resource<DynamicType = ()> + Clone + 'static> {
+    /// The objects as last seen.
+    pub store: Store<DeserializeGuard<K>>,
+    stream: BoxStream<'static, Result<DeserializeGuard<K>, watcher::Error>>,
+}
+
+impl<K> Source<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    /// Watches all objects of a kind. What no reconcile reads is not kept in memory.
+    pub fn all(client: Client) -> Self {
+        let (reader, writer) = store();
+        let stream =
+            kube::runtime::watcher(Api::<DeserializeGuard<K>>::all(client), watcher::Config::default())
+                .default_backoff()
+                .modify(|object| {
+                    object.meta_mut().managed_fields = None;
+                    object.annotations_mut().remove("kubectl.kubernetes.io/last-applied-configuration");
+                })
+                .reflect(writer)
+                .touched_objects()
+                .boxed();
+        Self { store: reader, stream }
+    }
+}
+
+/// Names an object to be reconciled although nothing happened to it.
+pub type Wake<K> = ObjectRef<DeserializeGuard<K>>;
+
+/// Runs until `shutdown`; in-flight reconciles are finished first.
+///
+/// Objects that do not parse are logged and left out; the others go on.
+pub async fn run<K, R, F>(
+    settings: Settings,
+    source: Source<K>,
+    wakes: Vec<BoxStream<'static, Wake<K>>>,
+    metrics: ControllerMetrics,
+    shutdown: CancellationToken,
+    reconcile: R,
+) where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    R: Fn(Arc<K>) -> F + Send + Sync + 'static,
+    F: Future<Output = Next> + Send + 'static,
+{
+    let name = settings.name;
+    let mut controller = Controller::for_stream(source.stream, source.store)
+        .with_config(Config::default().concurrency(settings.concurrency))
+        .graceful_shutdown_on(async move { shutdown.cancelled().await });
+    for wake in wakes {
+        controller = controller.reconcile_on(wake);
+    }
+    let backoff = Backoff::new(settings.backoff);
+    let shared = Arc::new(Shared { settings, reconcile, metrics, backoff });
+    let outcomes = controller.run(one, |_, never, _| match *never {}, shared);
+    drain(name, outcomes).await;
+}
+
+struct Shared<R> {
+    settings: Settings,
+    reconcile: R,
+    metrics: ControllerMetrics,
+    backoff: Backoff<String>,
+}
+
+async fn one<K, R, F>(
+    guarded: Arc<DeserializeGuard<K>>,
+    shared: Arc<Shared<R>>,
+) -> Result<Action, std::convert::Infallible>
+where
+    K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
+    R: Fn(Arc<K>) -> F + Send + Sync + 'static,
+    F: Future<Output = Next> + Send + 'static,
+{
+    let name = guarded.name_any();
+    let controller = shared.settings.name;
+    let object = match &guarded.0 {
+        Ok(object) => Arc::new(object.clone()),
+        Err(invalid) => {
+            tracing::error!(controller, name, error = %invalid, "object does not parse and is left alone");
+            return Ok(Action::await_change());
+        }
+    };
+    let started = Instant::now();
+    let next = match AssertUnwindSafe((shared.reconcile)(object)).catch_unwind().await {
+        Ok(next) => next,
+        Err(panic) => {
+            shared.metrics.panicked();
+            Next::Retry(format!("panic: {}", panic_text(panic.as_ref())))
+        }
+    };
+    shared.metrics.reconciled(&next, started.elapsed());
+    tracing::debug!(controller, name, ?next, "reconcile ending");
+    Ok(match next {
+        Next::Await => {
+            shared.backoff.succeeded(&name);
+            Action::await_change()
+        }
+        Next::After(wait) => {
+            shared.backoff.succeeded(&name);
+            Action::requeue(wait)
+        }
+        Next::Blocked(error) => {
+            shared.backoff.succeeded(&name);
+            tracing::warn!(controller, name, error, "blocked until something changes");
+            Action::await_change()
+        }
+        Next::Retry(error) => {
+            let wait = shared.backoff.failed(name.clone(), fastrand::f64());
+            tracing::warn!(
+                controller,
+                name,
+                error,
+                retry_in_seconds = wait.as_secs_f32(),
+                "reconcile failed"
+            );
+            Action::requeue(wait)
+        }
+    })
+}
+
+async fn drain<T, E: std::fmt::Display>(name: &str, outcomes: impl Stream<Item = Result<T, E>>) {
+    let mut outcomes = std::pin::pin!(outcomes);
+    while let Some(outcome) = outcomes.next().await {
+        if let Err(error) = outcome {
+            // An object that went away between its event and its turn, or a watch that is set up again.
+            tracing::debug!(controller = name, %error, "event dropped");
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("unknown")
+}

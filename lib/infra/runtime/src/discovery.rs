@@ -1,0 +1,122 @@
+//! Which resource serves a kind: cached discovery, refreshed when a kind is not found.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use kube::{Client, api::ApiResource};
+use thiserror::Error;
+use tokio::time::Instant;
+
+use crate::client::bounded;
+
+/// A kind that was not found is looked up again after this time at the earliest.
+const REFRESH_FLOOR: Duration = Duration::from_millis(500);
+
+/// A kind as the API server serves it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Kind {
+    /// Group, version, kind and plural.
+    pub resource: ApiResource,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+/// Why a kind could not be mapped.
+#[derive(Debug, Error)]
+pub enum DiscoveryError {
+    /// The API server does not know the kind.
+    #[error("no matches for kind {kind:?} in version {api_version:?}")]
+    Unknown {
+        /// `group/version`.
+        api_version: String,
+        /// Kind.
+        kind: String,
+    },
+    /// The API server did not answer, or an aggregated API is down.
+    #[error("discovering {api_version:?}: {source}")]
+    Unavailable {
+        /// `group/version`.
+        api_version: String,
+        /// The API server's answer.
+        source: kube::Error,
+    },
+}
+
+struct GroupVersion {
+    kinds: BTreeMap<String, Kind>,
+    fetched: Instant,
+}
+
+/// Maps kinds to resources.
+#[derive(Clone)]
+pub struct Discovery {
+    client: Client,
+    cache: Arc<Mutex<BTreeMap<String, GroupVersion>>>,
+}
+
+impl Discovery {
+    /// An empty cache over `client`.
+    pub fn new(client: Client) -> Self {
+        Self { client, cache: Arc::default() }
+    }
+
+    /// The resource of a kind.
+    ///
+    /// # Errors
+    /// The kind is unknown, or discovery is not available.
+    pub async fn kind(&self, api_version: &str, kind: &str) -> Result<Kind, DiscoveryError> {
+        let unknown =
+            || DiscoveryError::Unknown { api_version: api_version.to_owned(), kind: kind.to_owned() };
+        {
+            let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = cache.get(api_version) {
+                if let Some(found) = known.kinds.get(kind) {
+                    return Ok(found.clone());
+                }
+                if known.fetched.elapsed() < REFRESH_FLOOR {
+                    return Err(unknown());
+                }
+            }
+        }
+        let kinds = self.fetch(api_version).await?;
+        let found = kinds.get(kind).cloned();
+        let entry = GroupVersion { kinds, fetched: Instant::now() };
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).insert(api_version.to_owned(), entry);
+        found.ok_or_else(unknown)
+    }
+
+    /// Forgets what is known of a group and version, because its CustomResourceDefinition changed.
+    pub fn forget(&self, api_version: &str) {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(api_version);
+    }
+
+    async fn fetch(&self, api_version: &str) -> Result<BTreeMap<String, Kind>, DiscoveryError> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let listed = if group.is_empty() {
+            bounded(self.client.list_core_api_resources(version)).await
+        } else {
+            bounded(self.client.list_api_group_resources(api_version)).await
+        };
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(BTreeMap::new()),
+            Err(source) => {
+                return Err(DiscoveryError::Unavailable { api_version: api_version.to_owned(), source });
+            }
+        };
+        let kinds = listed.resources.into_iter().filter(|r| !r.name.contains('/')).map(|r| {
+            let resource = ApiResource {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                api_version: api_version.to_owned(),
+                kind: r.kind.clone(),
+                plural: r.name,
+            };
+            (r.kind, Kind { resource, namespaced: r.namespaced })
+        });
+        Ok(kinds.collect())
+    }
+}

@@ -1,0 +1,122 @@
+//! Metrics under the names that dashboards of controller-runtime expect.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+use crate::controller::Next;
+
+/// Buckets of reconcile times in seconds, controller-runtime's order of magnitude.
+const BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ControllerLabel {
+    controller: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    controller: &'static str,
+    result: &'static str,
+}
+
+/// Metric families shared by all controllers of the process.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    total: Family<ResultLabels, Counter>,
+    errors: Family<ControllerLabel, Counter>,
+    terminal: Family<ControllerLabel, Counter>,
+    panics: Family<ControllerLabel, Counter>,
+    seconds: Family<ControllerLabel, Histogram, fn() -> Histogram>,
+    leader: Gauge,
+}
+
+impl Metrics {
+    /// Creates the families and registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            total: Family::default(),
+            errors: Family::default(),
+            terminal: Family::default(),
+            panics: Family::default(),
+            seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            leader: Gauge::default(),
+        };
+        // The library appends `_total` to counters itself.
+        registry.register(
+            "controller_runtime_reconcile",
+            "Reconciliations by controller and result",
+            metrics.total.clone(),
+        );
+        registry.register(
+            "controller_runtime_reconcile_errors",
+            "Reconciliation errors by controller",
+            metrics.errors.clone(),
+        );
+        registry.register(
+            "controller_runtime_terminal_reconcile_errors",
+            "Reconciliation errors that are not retried, by controller",
+            metrics.terminal.clone(),
+        );
+        registry.register(
+            "controller_runtime_reconcile_panics",
+            "Reconciliation panics by controller",
+            metrics.panics.clone(),
+        );
+        registry.register(
+            "controller_runtime_reconcile_time_seconds",
+            "Length of time of a reconciliation by controller",
+            metrics.seconds.clone(),
+        );
+        registry.register(
+            "leader_election_master_status",
+            "1 when this process is the leader",
+            metrics.leader.clone(),
+        );
+        metrics
+    }
+
+    /// The metrics of one controller.
+    pub fn controller(&self, controller: &'static str) -> ControllerMetrics {
+        ControllerMetrics { families: self.clone(), controller }
+    }
+
+    /// Records whether this process leads.
+    pub fn leading(&self, leads: bool) {
+        self.leader.set(i64::from(leads));
+    }
+}
+
+/// The metrics of one controller.
+#[derive(Debug, Clone)]
+pub struct ControllerMetrics {
+    families: Metrics,
+    controller: &'static str,
+}
+
+impl ControllerMetrics {
+    pub(crate) fn reconciled(&self, next: &Next, took: Duration) {
+        let controller = self.controller;
+        let result = match next {
+            Next::Await => "success",
+            Next::After(_) => "requeue_after",
+            Next::Retry(_) | Next::Blocked(_) => "error",
+        };
+        self.families.total.get_or_create(&ResultLabels { controller, result }).inc();
+        self.families.seconds.get_or_create(&ControllerLabel { controller }).observe(took.as_secs_f64());
+        if matches!(next, Next::Retry(_) | Next::Blocked(_)) {
+            self.families.errors.get_or_create(&ControllerLabel { controller }).inc();
+        }
+        if matches!(next, Next::Blocked(_)) {
+            self.families.terminal.get_or_create(&ControllerLabel { controller }).inc();
+        }
+    }
+
+    pub(crate) fn panicked(&self) {
+        self.families.panics.get_or_create(&ControllerLabel { controller: self.controller }).inc();
+    }
+}

@@ -1,0 +1,251 @@
+//! One metadata watch per kind for the whole process.
+//!
+//! Revisions say which kinds they need; a kind is watched while somebody needs it. Of each object only UID and
+//! resource version are kept: enough to know that it has not changed since it was last looked at. A change
+//! wakes the object's controller owner.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures::StreamExt;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, DynamicObject, PartialObjectMeta},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event},
+    },
+};
+use tokio::{sync::mpsc, task::JoinHandle};
+
+use crate::discovery::Kind;
+
+/// The controller owner of an object that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnerChanged {
+    /// Kind of the owner.
+    pub kind: String,
+    /// Name of the owner.
+    pub name: String,
+}
+
+/// What the watch of a kind knows of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// The kind is not watched, or its first list has not arrived.
+    Unknown,
+    /// The object does not exist, or does not carry the watched label.
+    Absent,
+    /// It exists in this state.
+    Present {
+        /// UID.
+        uid: String,
+        /// Resource version.
+        resource_version: String,
+    },
+}
+
+type GroupVersionKind = (String, String, String);
+
+/// Namespace and name.
+type Place = (String, String);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    uid: String,
+    resource_version: String,
+    owner: Option<OwnerChanged>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    synced: bool,
+    objects: HashMap<Place, Entry>,
+}
+
+struct KindWatch {
+    holders: BTreeSet<String>,
+    known: Arc<Mutex<Known>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for KindWatch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Starts and stops watches as they are needed.
+#[derive(Clone)]
+pub struct WatchManager {
+    client: Client,
+    label_selector: String,
+    changed: mpsc::Sender<OwnerChanged>,
+    kinds: Arc<Mutex<BTreeMap<GroupVersionKind, KindWatch>>>,
+}
+
+impl WatchManager {
+    /// Watches objects with the given label selector; owners of changed objects are sent to `changed`.
+    pub fn new(client: Client, label_selector: &str, changed: mpsc::Sender<OwnerChanged>) -> Self {
+        Self { client, label_selector: label_selector.to_owned(), changed, kinds: Arc::default() }
+    }
+
+    /// Says that `holder` needs exactly `kinds`; watches that nobody needs any more end.
+    pub fn hold(&self, holder: &str, kinds: &[Kind]) {
+        let mut watches = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted: BTreeSet<_> = kinds.iter().map(|k| key(&k.resource)).collect();
+        watches.retain(|key, watch| {
+            if !wanted.contains(key) {
+                watch.holders.remove(holder);
+            }
+            !watch.holders.is_empty()
+        });
+        for kind in kinds {
+            let watch = watches.entry(key(&kind.resource)).or_insert_with(|| self.start(&kind.resource));
+            watch.holders.insert(holder.to_owned());
+        }
+    }
+
+    /// Says that `holder` needs nothing any more.
+    pub fn release(&self, holder: &str) {
+        self.hold(holder, &[]);
+    }
+
+    /// What is known of an object.
+    pub fn seen(&self, resource: &ApiResource, namespace: &str, name: &str) -> Seen {
+        let watches = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(watch) = watches.get(&key(resource)) else { return Seen::Unknown };
+        let known = watch.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.synced {
+            return Seen::Unknown;
+        }
+        match known.objects.get(&(namespace.to_owned(), name.to_owned())) {
+            Some(entry) => {
+                Seen::Present { uid: entry.uid.clone(), resource_version: entry.resource_version.clone() }
+            }
+            None => Seen::Absent,
+        }
+    }
+
+    /// Number of kinds watched now.
+    pub fn kinds(&self) -> usize {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn start(&self, resource: &ApiResource) -> KindWatch {
+        let known = Arc::new(Mutex::new(Known::default()));
+        let task = tokio::spawn(follow(
+            Api::all_with(self.client.clone(), resource),
+            watcher::Config::default().labels(&self.label_selector),
+            known.clone(),
+            self.changed.clone(),
+            resource.kind.clone(),
+        ));
+        KindWatch { holders: BTreeSet::new(), known, task }
+    }
+}
+
+fn key(resource: &ApiResource) -> GroupVersionKind {
+    (resource.group.clone(), resource.version.clone(), resource.kind.clone())
+}
+
+type Metadata = PartialObjectMeta<DynamicObject>;
+
+async fn follow(
+    api: Api<Metadata>,
+    config: watcher::Config,
+    known: Arc<Mutex<Known>>,
+    changed: mpsc::Sender<OwnerChanged>,
+    kind: String,
+) {
+    let mut events = std::pin::pin!(kube::runtime::watcher(api, config).default_backoff());
+    let mut listed: HashMap<Place, Entry> = HashMap::new();
+    while let Some(event) = events.next().await {
+        let woken = match event {
+            Ok(Event::Init) => {
+                listed.clear();
+                Vec::new()
+            }
+            Ok(Event::InitApply(object)) => {
+                let (place, entry) = record(&object);
+                listed.insert(place, entry);
+                Vec::new()
+            }
+            Ok(Event::InitDone) => replace(&known, std::mem::take(&mut listed)),
+            Ok(Event::Apply(object)) => {
+                let (place, entry) = record(&object);
+                let owner = entry.owner.clone();
+                known.lock().unwrap_or_else(PoisonError::into_inner).objects.insert(place, entry);
+                owner.into_iter().collect()
+            }
+            Ok(Event::Delete(object)) => {
+                let (place, entry) = record(&object);
+                known.lock().unwrap_or_else(PoisonError::into_inner).objects.remove(&place);
+                entry.owner.into_iter().collect()
+            }
+            Err(error) => {
+                tracing::debug!(kind, %error, "watch interrupted");
+                Vec::new()
+            }
+        };
+        for owner in woken {
+            // A closed channel means that the process is ending.
+            let _ = changed.send(owner).await;
+        }
+    }
+}
+
+/// Takes a new list for the truth and returns the owners of everything that differs from the old one.
+fn replace(known: &Mutex<Known>, listed: HashMap<Place, Entry>) -> Vec<OwnerChanged> {
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = std::mem::replace(&mut known.objects, listed);
+    known.synced = true;
+    let appeared = known.objects.iter().filter(|(place, entry)| before.get(*place) != Some(entry));
+    let vanished = before.iter().filter(|(place, _)| !known.objects.contains_key(*place));
+    let mut owners: Vec<OwnerChanged> =
+        appeared.chain(vanished).filter_map(|(_, entry)| entry.owner.clone()).collect();
+    owners.sort_unstable_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
+    owners.dedup();
+    owners
+}
+
+fn record(object: &Metadata) -> (Place, Entry) {
+    let place = (object.namespace().unwrap_or_default(), object.name_any());
+    let owner = object
+        .owner_references()
+        .iter()
+        .find(|r| r.controller == Some(true))
+        .map(|r| OwnerChanged { kind: r.kind.clone(), name: r.name.clone() });
+    let entry = Entry {
+        uid: object.uid().unwrap_or_default(),
+        resource_version: object.resource_version().unwrap_or_default(),
+        owner,
+    };
+    (place, entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(version: &str, owner: &str) -> Entry {
+        let owner = OwnerChanged { kind: "ClusterObjectSet".into(), name: owner.into() };
+        Entry { uid: "u".into(), resource_version: version.into(), owner: Some(owner) }
+    }
+
+    fn place(name: &str) -> Place {
+        ("n".into(), name.into())
+    }
+
+    #[test]
+    fn a_new_list_wakes_the_owners_of_what_differs() {
+        let known = Mutex::new(Known::default());
+        let first = [(place("a"), entry("1", "x-1")), (place("b"), entry("1", "y-1"))];
+        assert_eq!(replace(&known, first.into()).len(), 2);
+        let second = [(place("a"), entry("1", "x-1"))];
+        let names: Vec<_> = replace(&known, second.into()).into_iter().map(|o| o.name).collect();
+        assert_eq!(names, ["y-1"], "the object of y-1 vanished while the watch was away");
+    }
+}

@@ -1,0 +1,159 @@
+//! The catalogs an extension is resolved from.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
+use olm_api::{
+    names::CATALOG_NAME_LABEL,
+    v1::{AvailabilityMode, ClusterCatalog},
+};
+use olm_fbc::{CatalogError, CatalogReader, PackageContent};
+use olm_resolve::CatalogView;
+
+/// What one catalog says about a package, or why it cannot be read.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) name: String,
+    pub(crate) priority: i32,
+    pub(crate) content: Result<Arc<PackageContent>, CatalogError>,
+}
+
+impl Answer {
+    pub(crate) fn view(&self) -> CatalogView<'_> {
+        CatalogView {
+            name: &self.name,
+            priority: self.priority,
+            content: self.content.as_ref().map(Arc::as_ref).map_err(Clone::clone),
+        }
+    }
+}
+
+/// Reads packages from all catalogs of the cluster.
+#[derive(Clone)]
+pub(crate) struct Catalogs {
+    known: Store<DeserializeGuard<ClusterCatalog>>,
+    reader: Arc<dyn CatalogReader>,
+}
+
+impl Catalogs {
+    pub(crate) fn new(known: Store<DeserializeGuard<ClusterCatalog>>, reader: Arc<dyn CatalogReader>) -> Self {
+        Self { known, reader }
+    }
+
+    /// Asks every available catalog that `selector` selects, in order of name.
+    ///
+    /// # Errors
+    /// The selector is not valid; the text is the original's.
+    pub(crate) async fn ask(&self, package: &str, selector: Option<&LabelSelector>) -> Result<Vec<Answer>, String> {
+        if let Some(selector) = selector {
+            validate(selector).map_err(|e| format!("desired catalog selector is invalid: {e}"))?;
+        }
+        let mut catalogs: Vec<(String, i32)> = self
+            .known
+            .state()
+            .iter()
+            .filter_map(|guarded| guarded.0.as_ref().ok())
+            .filter(|c| c.metadata.deletion_timestamp.is_none())
+            .filter(|c| c.spec.availability_mode != AvailabilityMode::Unavailable)
+            .filter(|c| selector.is_none_or(|s| selected(c, s)))
+            .map(|c| (c.name_any(), c.spec.priority))
+            .collect();
+        catalogs.sort_unstable();
+        let mut answers = Vec::with_capacity(catalogs.len());
+        for (name, priority) in catalogs {
+            let content = self.reader.package(&name, package).await.map(|snapshot| snapshot.content);
+            answers.push(Answer { name, priority, content });
+        }
+        Ok(answers)
+    }
+}
+
+/// The label with the catalog's own name counts as set even before catalogd has stamped it.
+fn selected(catalog: &ClusterCatalog, selector: &LabelSelector) -> bool {
+    let own_name = catalog.name_any();
+    let label = |key: &str| {
+        if key == CATALOG_NAME_LABEL { Some(own_name.as_str()) } else { catalog.labels().get(key).map(String::as_str) }
+    };
+    let equal = selector.match_labels.iter().flatten().all(|(key, value)| label(key) == Some(value));
+    let expressions = selector.match_expressions.iter().flatten().all(|requirement| {
+        let found = label(&requirement.key);
+        let listed = found.is_some_and(|v| requirement.values.iter().flatten().any(|w| w == v));
+        match requirement.operator.as_str() {
+            "In" => listed,
+            "NotIn" => !listed,
+            "Exists" => found.is_some(),
+            _ => found.is_none(),
+        }
+    });
+    equal && expressions
+}
+
+fn validate(selector: &LabelSelector) -> Result<(), String> {
+    for requirement in selector.match_expressions.iter().flatten() {
+        let values = requirement.values.as_ref().is_some_and(|v| !v.is_empty());
+        match requirement.operator.as_str() {
+            "In" | "NotIn" if !values => {
+                return Err(format!(
+                    "key {:?}: for 'in', 'notin' operators, values set can't be empty",
+                    requirement.key
+                ));
+            }
+            "Exists" | "DoesNotExist" if values => {
+                return Err(format!(
+                    "key {:?}: values set must be empty for exists and does not exist",
+                    requirement.key
+                ));
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => return Err(format!("{other:?} is not a valid label selector operator")),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn selector(value: serde_json::Value) -> LabelSelector {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn catalog(labels: &[(&str, &str)]) -> ClusterCatalog {
+        let mut catalog = ClusterCatalog::new("mine", Default::default());
+        catalog.metadata.labels = Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        catalog
+    }
+
+    #[test]
+    fn a_catalog_is_selected_by_its_name_without_the_label() {
+        let by_name = selector(json!({"matchLabels": {CATALOG_NAME_LABEL: "mine"}}));
+        assert!(selected(&catalog(&[]), &by_name));
+        let other = selector(json!({"matchLabels": {CATALOG_NAME_LABEL: "other"}}));
+        assert!(!selected(&catalog(&[]), &other));
+    }
+
+    #[test]
+    fn expressions_select() {
+        let expression = |operator: &str, values: &[&str]| {
+            selector(json!({"matchExpressions": [{"key": "tier", "operator": operator, "values": values}]}))
+        };
+        let gold = catalog(&[("tier", "gold")]);
+        assert!(selected(&gold, &expression("In", &["gold"])));
+        assert!(!selected(&gold, &expression("NotIn", &["gold"])));
+        assert!(selected(&gold, &expression("Exists", &[])));
+        assert!(!selected(&gold, &expression("DoesNotExist", &[])));
+        assert!(selected(&catalog(&[]), &expression("NotIn", &["gold"])));
+    }
+
+    #[test]
+    fn selectors_that_cannot_select_are_refused() {
+        for (operator, values) in [("In", json!([])), ("Exists", json!(["x"])), ("Like", json!(["x"]))] {
+            let wrong = selector(json!({"matchExpressions": [{"key": "k", "operator": operator, "values": values}]}));
+            assert!(validate(&wrong).is_err(), "{operator}");
+        }
+    }
+}

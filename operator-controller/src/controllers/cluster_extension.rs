@@ -1,0 +1,12 @@
+//! The extension loop: decides what should run, and writes it down as a revision.
+
+mod apply;
+mod progress;
+mod reconcile;
+mod revisions;
+mod status;
+mod steps;
+mod validate;
+
+pub(crate) use reconcile::{Extensions, Ports};
+pub(crate) use steps::Features;

@@ -1,0 +1,251 @@
+//! Writes a revision: its Secrets, the ClusterObjectSet, and what keeps both together.
+//!
+//! Secrets come before the set that refers to them. A process that dies in between leaves Secrets without an
+//! owner; the next pass adopts those that a set refers to and removes the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use olm_api::{
+    names::{
+        CONTENT_DIGEST_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, OBJECT_DATA_SECRET_TYPE,
+        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL,
+        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    },
+    v1::{ClusterExtension, ClusterObjectSet},
+};
+use olm_objectset::{Packed, Phase, default_probes, pack};
+use olm_runtime::{AccountRef, bounded};
+use serde_json::{Value, json};
+
+use super::revisions::{BundleRecord, Revision, Revisions};
+use crate::controllers::api_text;
+
+/// Archived revisions that are kept for people to look at.
+const ARCHIVED_REVISIONS_KEPT: usize = 5;
+
+/// A revision to be written.
+#[derive(Debug, Clone)]
+pub(crate) struct NewRevision<'a> {
+    pub(crate) number: i64,
+    pub(crate) bundle: &'a BundleRecord,
+    pub(crate) account: &'a AccountRef,
+    pub(crate) phases: &'a [Phase],
+    pub(crate) inputs_digest: &'a str,
+    pub(crate) content_digest: &'a str,
+    /// The CSV's `olm.properties`, carried over unchanged.
+    pub(crate) properties: Option<&'a str>,
+}
+
+/// Writes revisions of extensions.
+pub(crate) struct RevisionWriter<'a> {
+    pub(crate) client: Client,
+    pub(crate) system_namespace: &'a str,
+    pub(crate) extension: &'a ClusterExtension,
+}
+
+impl RevisionWriter<'_> {
+    /// Writes a new revision.
+    ///
+    /// # Errors
+    /// The text says at which step, in the original's words.
+    pub(crate) async fn create(&self, new: &NewRevision<'_>, revisions: &Revisions) -> Result<(), String> {
+        self.remove_old(revisions).await.map_err(|e| format!("garbage collecting old revisions: {e}"))?;
+        let name = self.revision_name(new.number);
+        let packed = pack(&name, new.phases).map_err(|e| format!("packing objects into Secrets: {e}"))?;
+        for secret in &packed.secrets {
+            let created = self.create_secret(&name, &secret.name, &secret.data).await;
+            created.map_err(|e| format!("creating ref Secret {:?}: {e}", secret.name))?;
+        }
+        let set = self.object_set(&name, new, &packed);
+        let created = self.apply_set(&name, &set).await.map_err(|e| format!("creating new Revision: {e}"))?;
+        self.adopt(&created, packed.secrets.iter().map(|s| s.name.as_str()))
+            .await
+            .map_err(|e| format!("patching ownerReferences on ref Secrets: {e}"))
+    }
+
+    /// Brings the mutable part of the latest revision up to date: its deadline and the record of its inputs.
+    ///
+    /// # Errors
+    /// The API server's answer.
+    pub(crate) async fn refresh(&self, revision: &Revision, inputs_digest: &str) -> Result<(), String> {
+        let deadline = self.extension.spec.progress_deadline_minutes;
+        if revision.progress_deadline_minutes == deadline && revision.inputs_digest.as_deref() == Some(inputs_digest) {
+            return Ok(());
+        }
+        let patch = json!({
+            "metadata": {"annotations": {INPUTS_DIGEST_ANNOTATION: inputs_digest}},
+            "spec": {"progressDeadlineMinutes": deadline},
+        });
+        let params = PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patched = bounded(self.sets().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
+        patched.map(drop).map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))
+    }
+
+    /// Gives Secrets that a crash left without an owner to their set, and removes those without one.
+    ///
+    /// # Errors
+    /// The API server's answer.
+    pub(crate) async fn tidy_secrets(&self, revisions: &Revisions) -> Result<(), String> {
+        let mine = format!("{OWNER_NAME_LABEL}={}", self.extension.name_any());
+        let listed = bounded(self.secrets().list_metadata(&ListParams::default().labels(&mine))).await;
+        let listed = listed.map_err(|e| format!("listing ref Secrets: {}", api_text(&e)))?;
+        for secret in listed.items.iter().filter(|s| s.owner_references().is_empty()) {
+            let of = secret.labels().get(REVISION_NAME_LABEL);
+            let name = secret.name_any();
+            match revisions.all().iter().find(|r| Some(&r.name) == of) {
+                Some(revision) => self
+                    .adopt_as(&revision.name, &revision.uid, &name)
+                    .await
+                    .map_err(|e| format!("ensuring ownerReferences on ref Secrets: {e}"))?,
+                None => self.remove_secret(&name).await?,
+            }
+        }
+        Ok(())
+    }
+
+    fn revision_name(&self, number: i64) -> String {
+        format!("{}-{number}", self.extension.name_any())
+    }
+
+    async fn remove_old(&self, revisions: &Revisions) -> Result<(), String> {
+        for revision in revisions.superfluous(ARCHIVED_REVISIONS_KEPT) {
+            match bounded(self.sets().delete(&revision.name, &DeleteParams::background())).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                Err(error) => return Err(api_text(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    async fn create_secret(&self, set: &str, name: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
+        let secret = Secret {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some(self.system_namespace.to_owned()),
+                labels: Some(BTreeMap::from([
+                    (REVISION_NAME_LABEL.to_owned(), set.to_owned()),
+                    (OWNER_NAME_LABEL.to_owned(), self.extension.name_any()),
+                ])),
+                ..ObjectMeta::default()
+            },
+            immutable: Some(true),
+            type_: Some(OBJECT_DATA_SECRET_TYPE.to_owned()),
+            data: Some(data.iter().map(|(key, bytes)| (key.clone(), ByteString(bytes.clone()))).collect()),
+            ..Secret::default()
+        };
+        let params = PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match bounded(self.secrets().create(&params, &secret)).await {
+            Ok(_) => Ok(()),
+            // The name is a digest of the content: what exists is what was to be written.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            Err(error) => Err(api_text(&error)),
+        }
+    }
+
+    fn object_set(&self, name: &str, new: &NewRevision<'_>, packed: &Packed) -> Value {
+        let extension = self.extension;
+        let mut annotations = new.bundle.annotations();
+        annotations.extend(
+            [
+                (SERVICE_ACCOUNT_NAME_ANNOTATION, new.account.name.as_str()),
+                (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, new.account.namespace.as_str()),
+                (INPUTS_DIGEST_ANNOTATION, new.inputs_digest),
+                (CONTENT_DIGEST_ANNOTATION, new.content_digest),
+            ]
+            .map(|(key, value)| (key.to_owned(), value.to_owned())),
+        );
+        if let Some(properties) = new.properties {
+            annotations.insert(PROPERTIES_ANNOTATION.to_owned(), properties.to_owned());
+        }
+        let phases: Vec<Value> = packed
+            .phases
+            .iter()
+            .map(|(phase, objects)| {
+                let references: Vec<Value> = objects
+                    .iter()
+                    .map(|o| json!({"ref": {"name": o.secret, "namespace": self.system_namespace, "key": o.key}}))
+                    .collect();
+                json!({"name": phase, "objects": references})
+            })
+            .collect();
+        let mut set = json!({
+            "apiVersion": ClusterObjectSet::api_version(&()),
+            "kind": ClusterObjectSet::kind(&()),
+            "metadata": {
+                "name": name,
+                "labels": {
+                    OWNER_KIND_LABEL: ClusterExtension::kind(&()),
+                    OWNER_NAME_LABEL: extension.name_any(),
+                },
+                "annotations": annotations,
+                "ownerReferences": [{
+                    "apiVersion": ClusterExtension::api_version(&()),
+                    "kind": ClusterExtension::kind(&()),
+                    "name": extension.name_any(),
+                    "uid": extension.uid(),
+                    "controller": true,
+                    "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": {
+                "lifecycleState": "Active",
+                "revision": new.number,
+                "collisionProtection": "Prevent",
+                "phases": phases,
+                "progressionProbes": default_probes(),
+            },
+        });
+        if let Some(minutes) = extension.spec.progress_deadline_minutes {
+            set["spec"]["progressDeadlineMinutes"] = minutes.into();
+        }
+        set
+    }
+
+    async fn apply_set(&self, name: &str, set: &Value) -> Result<ClusterObjectSet, String> {
+        let params = PatchParams::apply(EXTENSION_FIELD_MANAGER).force();
+        bounded(self.sets().patch(name, &params, &Patch::Apply(set))).await.map_err(|e| api_text(&e))
+    }
+
+    async fn adopt(&self, set: &ClusterObjectSet, secrets: impl Iterator<Item = &str>) -> Result<(), String> {
+        let names: BTreeSet<&str> = secrets.collect();
+        for name in names {
+            self.adopt_as(&set.name_any(), &set.uid().unwrap_or_default(), name).await?;
+        }
+        Ok(())
+    }
+
+    async fn adopt_as(&self, set: &str, uid: &str, secret: &str) -> Result<(), String> {
+        let patch = json!({"metadata": {"ownerReferences": [{
+            "apiVersion": ClusterObjectSet::api_version(&()),
+            "kind": ClusterObjectSet::kind(&()),
+            "name": set,
+            "uid": uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        }]}});
+        let params = PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        bounded(self.secrets().patch(secret, &params, &Patch::Merge(&patch))).await.map(drop).map_err(|e| api_text(&e))
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<(), String> {
+        match bounded(self.secrets().delete(name, &DeleteParams::default())).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(error) => Err(format!("removing stray Secret {name:?}: {}", api_text(&error))),
+        }
+    }
+
+    fn sets(&self) -> Api<ClusterObjectSet> {
+        Api::all(self.client.clone())
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), self.system_namespace)
+    }
+}

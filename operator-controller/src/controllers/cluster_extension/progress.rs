@@ -1,0 +1,126 @@
+//! What a pass over a ClusterExtension found out, step by step. Steps record facts; `status` turns them into
+//! conditions.
+
+use std::fmt;
+
+use super::revisions::{BundleRecord, Revisions};
+
+/// Why a pass ended early.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StepError {
+    /// The extension as it stands cannot be worked on (for instance its ServiceAccount is missing).
+    Validation {
+        /// What is wrong, one line each.
+        errors: Vec<String>,
+        /// Whether only an edit can heal it.
+        terminal: bool,
+    },
+    /// The revisions could not be read.
+    Revisions(String),
+    /// No bundle could be chosen.
+    Resolution {
+        /// The original's text.
+        text: String,
+        /// What was looked at and why it did not do, for a person.
+        explanation: Option<String>,
+    },
+    /// The chosen bundle could not be fetched, rendered or written.
+    Bundle {
+        /// The bundle in question.
+        bundle: BundleRecord,
+        /// What went wrong.
+        cause: Cause,
+    },
+}
+
+/// What went wrong with a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// The text for the condition.
+    pub(crate) text: String,
+    /// How it can heal.
+    pub(crate) kind: CauseKind,
+}
+
+/// How an error can heal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CauseKind {
+    /// By itself: it is tried again.
+    Transient,
+    /// By another spec or another catalog.
+    Terminal,
+    /// By another configuration.
+    InvalidConfiguration,
+}
+
+impl Cause {
+    pub(crate) fn transient(text: impl fmt::Display) -> Self {
+        Self { text: text.to_string(), kind: CauseKind::Transient }
+    }
+
+    pub(crate) fn terminal(text: impl fmt::Display) -> Self {
+        Self { text: text.to_string(), kind: CauseKind::Terminal }
+    }
+}
+
+impl StepError {
+    /// Whether trying again is of no use until something changes.
+    pub(crate) fn is_terminal(&self) -> bool {
+        match self {
+            Self::Validation { terminal, .. } => *terminal,
+            Self::Revisions(_) | Self::Resolution { .. } => false,
+            Self::Bundle { cause, .. } => cause.kind != CauseKind::Transient,
+        }
+    }
+}
+
+impl fmt::Display for StepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Validation { errors, .. } => write!(
+                f,
+                "operation cannot proceed due to the following validation error(s): {}",
+                errors.join("\n")
+            ),
+            Self::Revisions(text) | Self::Resolution { text, .. } => f.write_str(text),
+            Self::Bundle { bundle, cause } => write!(
+                f,
+                "error for resolved bundle {:?} with version {:?}: {}",
+                bundle.name,
+                bundle.display_version(),
+                cause.text
+            ),
+        }
+    }
+}
+
+impl BundleRecord {
+    /// The version as shown to people, the release included.
+    pub(crate) fn display_version(&self) -> String {
+        match self.release.as_deref() {
+            Some(release) if !release.is_empty() => format!("{}+{release}", self.version),
+            _ => self.version.clone(),
+        }
+    }
+}
+
+/// What the catalogs say about deprecation of what the extension uses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Deprecations {
+    pub(crate) package: Vec<String>,
+    pub(crate) channels: Vec<String>,
+    pub(crate) bundle: Vec<String>,
+}
+
+/// The facts of one pass.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Progress {
+    /// The revisions, once they were read.
+    pub(crate) revisions: Option<Revisions>,
+    /// Deprecations, when a catalog answered.
+    pub(crate) deprecations: Option<Deprecations>,
+    /// The revision that was made in this pass.
+    pub(crate) created: Option<BundleRecord>,
+    /// Sentences for `Ready` about settings that are in force or things that were passed over.
+    pub(crate) notes: Vec<String>,
+}

@@ -1,0 +1,203 @@
+//! What an extension's revisions say about it: what is installed, what is rolling out.
+
+use std::collections::BTreeMap;
+
+use kube::ResourceExt;
+use olm_api::{
+    ConditionType, Conditions,
+    names::{
+        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CONTENT_DIGEST_ANNOTATION,
+        INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME,
+    },
+    v1::{ClusterObjectSet, LifecycleState},
+};
+
+/// A bundle as a revision records it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct BundleRecord {
+    pub(crate) name: String,
+    pub(crate) package: String,
+    pub(crate) version: String,
+    pub(crate) release: Option<String>,
+    pub(crate) reference: String,
+}
+
+/// One revision.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Revision {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) number: i64,
+    pub(crate) archived: bool,
+    pub(crate) deleting: bool,
+    pub(crate) bundle: BundleRecord,
+    pub(crate) conditions: Conditions,
+    /// Digest of what the revision was made from, when we made it.
+    pub(crate) inputs_digest: Option<String>,
+    /// Digest of its objects, when we made it.
+    pub(crate) content_digest: Option<String>,
+    pub(crate) progress_deadline_minutes: Option<i32>,
+}
+
+impl Revision {
+    fn succeeded(&self) -> bool {
+        self.conditions.is_true(ConditionType::Succeeded)
+    }
+}
+
+/// The revisions of one extension, in ascending order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Revisions(Vec<Revision>);
+
+impl Revisions {
+    /// Reads the revisions controlled by the extension with the given UID; others are left out.
+    pub(crate) fn of(extension_uid: &str, sets: &[ClusterObjectSet]) -> Self {
+        let ours = sets.iter().filter(|set| {
+            set.owner_references().iter().any(|r| r.controller == Some(true) && r.uid == extension_uid)
+        });
+        let mut revisions: Vec<Revision> = ours.map(read).collect();
+        revisions.sort_by_key(|r| r.number);
+        Self(revisions)
+    }
+
+    /// All of them, archived ones too.
+    pub(crate) fn all(&self) -> &[Revision] {
+        &self.0
+    }
+
+    /// The highest number given so far.
+    pub(crate) fn last_number(&self) -> i64 {
+        self.0.last().map_or(0, |r| r.number)
+    }
+
+    /// The revision that the extension's spec was last turned into, if it is still active.
+    pub(crate) fn latest_active(&self) -> Option<&Revision> {
+        self.0.last().filter(|r| !r.archived && !r.deleting)
+    }
+
+    /// The highest active revision that has rolled out.
+    pub(crate) fn installed(&self) -> Option<&Revision> {
+        self.active().rev().find(|r| r.succeeded())
+    }
+
+    /// Active revisions that have not rolled out yet, in ascending order.
+    pub(crate) fn rolling_out(&self) -> Vec<&Revision> {
+        self.active().filter(|r| !r.succeeded()).collect()
+    }
+
+    /// Archived revisions that are older than the newest `keep` of them.
+    pub(crate) fn superfluous(&self, keep: usize) -> Vec<&Revision> {
+        let archived: Vec<&Revision> = self.0.iter().filter(|r| r.archived && !r.deleting).collect();
+        let surplus = archived.len().saturating_sub(keep);
+        archived.into_iter().take(surplus).collect()
+    }
+
+    fn active(&self) -> impl DoubleEndedIterator<Item = &Revision> {
+        self.0.iter().filter(|r| !r.archived && !r.deleting)
+    }
+}
+
+fn read(set: &ClusterObjectSet) -> Revision {
+    let annotation = |key: &str| set.annotations().get(key).cloned();
+    Revision {
+        name: set.name_any(),
+        uid: set.uid().unwrap_or_default(),
+        number: set.spec.revision,
+        archived: set.spec.lifecycle_state == LifecycleState::Archived,
+        deleting: set.metadata.deletion_timestamp.is_some(),
+        bundle: BundleRecord {
+            name: annotation(BUNDLE_NAME).unwrap_or_default(),
+            package: annotation(PACKAGE_NAME).unwrap_or_default(),
+            version: annotation(BUNDLE_VERSION).unwrap_or_default(),
+            release: annotation(BUNDLE_RELEASE),
+            reference: annotation(BUNDLE_REFERENCE).unwrap_or_default(),
+        },
+        conditions: set.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default(),
+        inputs_digest: annotation(INPUTS_DIGEST_ANNOTATION),
+        content_digest: annotation(CONTENT_DIGEST_ANNOTATION),
+        progress_deadline_minutes: set.spec.progress_deadline_minutes,
+    }
+}
+
+impl BundleRecord {
+    /// The annotations under which a revision records its bundle.
+    pub(crate) fn annotations(&self) -> BTreeMap<String, String> {
+        let fixed = [
+            (BUNDLE_NAME, &self.name),
+            (PACKAGE_NAME, &self.package),
+            (BUNDLE_VERSION, &self.version),
+            (BUNDLE_REFERENCE, &self.reference),
+        ];
+        let release = self.release.as_ref().map(|release| (BUNDLE_RELEASE, release));
+        fixed.into_iter().chain(release).map(|(key, value)| (key.to_owned(), value.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+    use olm_api::{
+        ConditionStatus, ConditionUpdate, Reason,
+        v1::{ClusterObjectSetSpec, ClusterObjectSetStatus},
+    };
+
+    use super::*;
+
+    fn set(number: i64, lifecycle_state: LifecycleState, succeeded: bool) -> ClusterObjectSet {
+        let spec = ClusterObjectSetSpec { revision: number, lifecycle_state, ..Default::default() };
+        let mut set = ClusterObjectSet::new(&format!("ext-{number}"), spec);
+        set.metadata.owner_references = Some(vec![OwnerReference {
+            uid: "ext".into(),
+            controller: Some(true),
+            kind: "ClusterExtension".into(),
+            ..OwnerReference::default()
+        }]);
+        if succeeded {
+            let mut status = ClusterObjectSetStatus::default();
+            let update = ConditionUpdate::new(
+                ConditionType::Succeeded,
+                ConditionStatus::True,
+                Reason::Succeeded,
+                "Revision succeeded rolling out.",
+                None,
+            );
+            status.conditions.set(update, Timestamp::UNIX_EPOCH);
+            set.status = Some(status);
+        }
+        set
+    }
+
+    #[test]
+    fn the_highest_revision_that_rolled_out_is_installed() {
+        use LifecycleState::{Active, Archived};
+        let sets = [set(3, Active, false), set(1, Archived, true), set(2, Active, true)];
+        let revisions = Revisions::of("ext", &sets);
+        assert_eq!(revisions.installed().unwrap().number, 2);
+        assert_eq!(revisions.rolling_out().iter().map(|r| r.number).collect::<Vec<_>>(), [3]);
+        assert_eq!(revisions.latest_active().unwrap().number, 3);
+        assert_eq!(revisions.last_number(), 3);
+    }
+
+    #[test]
+    fn revisions_of_another_extension_of_the_same_name_do_not_count() {
+        let revisions = Revisions::of("another", &[set(1, LifecycleState::Active, true)]);
+        assert!(revisions.all().is_empty());
+    }
+
+    #[test]
+    fn a_latest_revision_archived_by_hand_is_not_continued() {
+        let sets = [set(1, LifecycleState::Active, true), set(2, LifecycleState::Archived, false)];
+        let revisions = Revisions::of("ext", &sets);
+        assert!(revisions.latest_active().is_none());
+        assert_eq!(revisions.last_number(), 2);
+    }
+
+    #[test]
+    fn only_the_newest_archived_revisions_are_kept() {
+        let sets: Vec<_> = (1..=8).map(|n| set(n, LifecycleState::Archived, true)).collect();
+        let names: Vec<_> =
+            Revisions::of("ext", &sets).superfluous(5).iter().map(|r| r.number).collect();
+        assert_eq!(names, [1, 2, 3]);
+    }
+}

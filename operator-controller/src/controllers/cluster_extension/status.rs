@@ -1,0 +1,244 @@
+//! From the facts of a pass to the status of a ClusterExtension.
+//!
+//! The conditions that the original has carry its texts and nothing else; `Ready`, `Reconciling` and
+//! `Stalled` are ours, in the meaning GitOps tools give them.
+
+use jiff::Timestamp;
+use olm_api::{
+    ConditionStatus::{self, False, True, Unknown},
+    ConditionType::{
+        self, Available, BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated, Progressing,
+        Ready, Reconciling, Stalled,
+    },
+    ConditionUpdate, Conditions, Reason,
+    v1::{BundleMetadata, ClusterExtension, ClusterExtensionInstallStatus, ClusterExtensionStatus, RevisionStatus},
+};
+
+use super::{
+    progress::{Cause, CauseKind, Deprecations, Progress, StepError},
+    revisions::{BundleRecord, Revision, Revisions},
+};
+
+/// The status after a pass. Conditions that the pass says nothing about stay as they are.
+pub(crate) fn status(
+    extension: &ClusterExtension,
+    progress: &Progress,
+    result: Result<(), &StepError>,
+    now: Timestamp,
+) -> ClusterExtensionStatus {
+    let mut status = extension.status.clone().unwrap_or_default();
+    let mut writer = Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
+    match (&progress.revisions, result) {
+        (None, Err(error @ StepError::Validation { .. })) => {
+            writer.put(Installed, Unknown, Reason::Failed, &error.to_string());
+            writer.failure(error);
+        }
+        (None, Err(error)) => {
+            writer.put(Installed, Unknown, Reason::Failed, &error.to_string());
+            writer.put(Progressing, True, Reason::Retrying, "retrying to get installed bundle");
+            status.install = None;
+        }
+        (None, Ok(())) => {}
+        (Some(revisions), result) => {
+            writer.installed(revisions);
+            writer.deprecations(progress, revisions);
+            match result {
+                Ok(()) => writer.mirrored(revisions, progress.created.as_ref()),
+                Err(error) => writer.failure(error),
+            }
+            status.install = revisions.installed().map(|r| ClusterExtensionInstallStatus { bundle: metadata(&r.bundle) });
+            if result.is_ok() {
+                status.active_revisions = active_revisions(revisions);
+            }
+        }
+    }
+    let mut writer = Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
+    writer.summary(progress, result.err());
+    status
+}
+
+struct Writer<'a> {
+    conditions: &'a mut Conditions,
+    generation: Option<i64>,
+    now: Timestamp,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, type_: ConditionType, status: ConditionStatus, reason: Reason, message: &str) {
+        self.conditions.set(ConditionUpdate::new(type_, status, reason, message, self.generation), self.now);
+    }
+
+    fn failure(&mut self, error: &StepError) {
+        let text = without_connections(&error.to_string());
+        match error {
+            StepError::Bundle { cause: Cause { kind: CauseKind::InvalidConfiguration, .. }, .. } => {
+                self.put(Progressing, False, Reason::InvalidConfiguration, &text);
+            }
+            _ if error.is_terminal() => self.put(Progressing, False, Reason::Blocked, &text),
+            _ => self.put(Progressing, True, Reason::Retrying, &text),
+        }
+    }
+
+    fn installed(&mut self, revisions: &Revisions) {
+        if let Some(revision) = revisions.installed() {
+            let message = format!("Installed bundle {} successfully", revision.bundle.reference);
+            self.put(Installed, True, Reason::Succeeded, &message);
+            return;
+        }
+        let healthy = revisions.rolling_out().last().is_some_and(|latest| {
+            latest.conditions.find(Progressing).is_none_or(|c| c.reason != Reason::Retrying.as_str())
+        });
+        let reason = if healthy { Reason::Absent } else { Reason::Failed };
+        self.put(Installed, False, reason, "No bundle installed");
+    }
+
+    /// Copies what the revisions say about themselves.
+    fn mirrored(&mut self, revisions: &Revisions, created: Option<&BundleRecord>) {
+        let mut mirror = |revision: &Revision, type_: ConditionType| {
+            revision.conditions.find(type_).is_some_and(|condition| {
+                self.conditions.mirror(condition, self.generation, self.now);
+                true
+            })
+        };
+        if let Some(installed) = revisions.installed() {
+            mirror(installed, Available);
+            mirror(installed, Progressing);
+        }
+        let rolling = revisions.rolling_out();
+        let told = rolling.last().is_some_and(|latest| mirror(latest, Progressing));
+        let waiting = rolling.last().map(|latest| &latest.bundle).or(created);
+        if let Some(bundle) = waiting
+            && (!told || created.is_some())
+        {
+            let message = format!("Revision {} is rolling out.", bundle.version);
+            self.put(Progressing, True, Reason::RollingOut, &message);
+        }
+    }
+
+    fn deprecations(&mut self, progress: &Progress, revisions: &Revisions) {
+        let Some(found) = &progress.deprecations else {
+            let unknown = "deprecation status unknown: catalog data unavailable";
+            for type_ in [Deprecated, PackageDeprecated, ChannelDeprecated] {
+                self.put(type_, Unknown, Reason::DeprecationStatusUnknown, unknown);
+            }
+            if revisions.installed().is_some() {
+                self.put(BundleDeprecated, Unknown, Reason::DeprecationStatusUnknown, unknown);
+            } else {
+                self.put(BundleDeprecated, Unknown, Reason::Absent, "no bundle installed yet");
+            }
+            return;
+        };
+        self.deprecation(Deprecated, &all(found), "not deprecated");
+        self.deprecation(PackageDeprecated, &found.package, "package not deprecated");
+        self.deprecation(ChannelDeprecated, &found.channels, "channel not deprecated");
+        if revisions.installed().is_some() {
+            self.deprecation(BundleDeprecated, &found.bundle, "bundle not deprecated");
+        } else {
+            self.put(BundleDeprecated, Unknown, Reason::Absent, "no bundle installed yet");
+        }
+    }
+
+    fn deprecation(&mut self, type_: ConditionType, messages: &[String], otherwise: &str) {
+        if messages.is_empty() {
+            self.put(type_, False, Reason::NotDeprecated, otherwise);
+        } else {
+            self.put(type_, True, Reason::Deprecated, &messages.join("\n"));
+        }
+    }
+
+    /// `Ready`, and `Reconciling` or `Stalled` while they apply.
+    fn summary(&mut self, progress: &Progress, error: Option<&StepError>) {
+        let Some(progressing) = self.conditions.find(Progressing).cloned() else { return };
+        let reason = reason(&progressing.reason);
+        let done = progressing.status == True.as_str() && reason == Reason::Succeeded;
+        let available = self.conditions.find(Available).cloned();
+        let healthy = available.as_ref().is_none_or(|a| a.status == True.as_str());
+        let installed = self.conditions.is_true(Installed);
+        let mut message = match &available {
+            Some(available) if done && !healthy => available.message.clone(),
+            _ => progressing.message.clone(),
+        };
+        for note in &progress.notes {
+            message.push_str("\n");
+            message.push_str(note);
+        }
+        let ready_reason = match &available {
+            Some(available) if done && !healthy => self::reason(&available.reason),
+            _ => reason,
+        };
+        let ready = done && healthy && installed;
+        self.put(Ready, if ready { True } else { False }, ready_reason, &message);
+        let explained = match error {
+            Some(StepError::Resolution { explanation: Some(explanation), .. }) => {
+                Some(format!("{}\n{explanation}", progressing.message))
+            }
+            _ => None,
+        };
+        let stalled = progressing.status == False.as_str() || explained.is_some();
+        if stalled {
+            self.put(Stalled, True, reason, explained.as_deref().unwrap_or(&progressing.message));
+        } else {
+            self.conditions.remove(Stalled);
+        }
+        if stalled || done {
+            self.conditions.remove(Reconciling);
+        } else {
+            self.put(Reconciling, True, reason, &progressing.message);
+        }
+    }
+}
+
+fn all(found: &Deprecations) -> Vec<String> {
+    [&found.package, &found.channels, &found.bundle].into_iter().flatten().cloned().collect()
+}
+
+fn reason(text: &str) -> Reason {
+    Reason::ALL.iter().copied().find(|r| r.as_str() == text).unwrap_or(Reason::Retrying)
+}
+
+fn metadata(bundle: &BundleRecord) -> BundleMetadata {
+    BundleMetadata { name: bundle.name.clone(), version: bundle.version.clone(), release: bundle.release.clone() }
+}
+
+/// The installed revision by name, then those that roll out with their conditions.
+fn active_revisions(revisions: &Revisions) -> Vec<RevisionStatus> {
+    let installed = revisions
+        .installed()
+        .map(|r| RevisionStatus { name: r.name.clone(), conditions: Conditions::default() });
+    let rolling = revisions.rolling_out().into_iter().map(|r| {
+        let conditions: Vec<_> =
+            [Available, Progressing].into_iter().filter_map(|t| r.conditions.find(t).cloned()).collect();
+        RevisionStatus { name: r.name.clone(), conditions: conditions.into() }
+    });
+    installed.into_iter().chain(rolling).collect()
+}
+
+/// Removes the addresses of a broken connection: its ephemeral port would change the condition at every retry.
+pub(crate) fn without_connections(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((start, length)) = connection(rest) {
+        kept.push_str(&rest[..start]);
+        rest = &rest[start + length..];
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// Finds `(read|write) (tcp|udp) <address>-><address>[: ]`: its place and length.
+fn connection(text: &str) -> Option<(usize, usize)> {
+    for verb in ["read tcp ", "read udp ", "write tcp ", "write udp "] {
+        let Some(start) = text.find(verb) else { continue };
+        let tail = &text[start + verb.len()..];
+        let end = tail.find(": ").map_or(tail.find(' ').unwrap_or(tail.len()), |e| e);
+        let addresses = &tail[..end];
+        if addresses.contains("->") && !addresses.contains(' ') {
+            let separator = if tail[end..].starts_with(": ") { 2 } else { 0 };
+            return Some((start, verb.len() + end + separator));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

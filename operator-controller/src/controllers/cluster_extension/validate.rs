@@ -1,0 +1,103 @@
+//! What must hold for an extension before anything is done for it.
+
+use kube::ResourceExt;
+use olm_api::{names::EXTENSIONS_PREFIX, v1::ClusterExtension};
+use olm_runtime::{AccountRef, Accounts, ClientError};
+
+use super::progress::StepError;
+
+/// Longest name: it becomes the value of a label.
+const NAME_LENGTH_MAX: usize = 63;
+
+/// The account the extension acts as, if the extension can be worked on at all.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub(crate) async fn check(
+    extension: &ClusterExtension,
+    accounts: &Accounts,
+    default_account: Option<&AccountRef>,
+) -> Result<AccountRef, StepError> {
+    let mut errors = unsupported(extension);
+    let account = account(extension, default_account);
+    let mut terminal = !errors.is_empty();
+    match &account {
+        None => {
+            terminal = true;
+            errors.push(
+                "spec.serviceAccount is not set and the cluster has no default account: set spec.serviceAccount.name to a service account in spec.namespace".to_owned(),
+            );
+        }
+        Some(account) => match accounts.client(account).await {
+            Ok(_) => {}
+            Err(ClientError::AccountNotFound { namespace, name }) => {
+                errors.push(format!("service account {name:?} not found in namespace {namespace:?}"));
+            }
+            Err(error) => errors.push(format!("error getting service account: {error}")),
+        },
+    }
+    match account {
+        Some(account) if errors.is_empty() => Ok(account),
+        _ => Err(StepError::Validation { errors, terminal }),
+    }
+}
+
+/// The account an extension names, else the default.
+pub(crate) fn account(extension: &ClusterExtension, default_account: Option<&AccountRef>) -> Option<AccountRef> {
+    let named = extension.spec.service_account.as_ref().and_then(|a| a.name.clone());
+    named
+        .map(|name| AccountRef { namespace: extension.spec.namespace.clone(), name })
+        .or_else(|| default_account.cloned())
+}
+
+fn unsupported(extension: &ClusterExtension) -> Vec<String> {
+    let mut errors = Vec::new();
+    let name = extension.name_any();
+    if name.len() > NAME_LENGTH_MAX {
+        errors.push(format!(
+            "metadata.name has {} characters, at most {NAME_LENGTH_MAX} are possible because it becomes a label: create the extension under a shorter name",
+            name.len()
+        ));
+    }
+    for annotation in extension.annotations().keys().filter(|a| a.starts_with(EXTENSIONS_PREFIX)) {
+        errors.push(format!("annotation {annotation:?} is not supported by this version: remove it"));
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use olm_api::v1::{ClusterExtensionSpec, ServiceAccountReference};
+
+    use super::*;
+
+    fn extension(account: Option<&str>) -> ClusterExtension {
+        let service_account = account.map(|name| ServiceAccountReference { name: Some(name.to_owned()) });
+        let spec = ClusterExtensionSpec { namespace: "ns".into(), service_account, ..Default::default() };
+        ClusterExtension::new("ext", spec)
+    }
+
+    #[test]
+    fn the_named_account_lies_in_the_install_namespace() {
+        let default = AccountRef { namespace: "system".into(), name: "default".into() };
+        let named = account(&extension(Some("installer")), Some(&default)).unwrap();
+        assert_eq!(named, AccountRef { namespace: "ns".into(), name: "installer".into() });
+        assert_eq!(account(&extension(None), Some(&default)), Some(default));
+        assert_eq!(account(&extension(None), None), None);
+    }
+
+    #[test]
+    fn unsupported_requests_are_refused_by_name() {
+        let mut long = extension(Some("a"));
+        long.metadata.name = Some("x".repeat(64));
+        long.metadata.annotations =
+            Some(BTreeMap::from([(format!("{EXTENSIONS_PREFIX}paused"), "true".to_owned()), ("other".into(), "x".into())]));
+        let errors = unsupported(&long);
+        assert_eq!(errors.len(), 2, "{errors:?}");
+        assert!(errors[0].contains("64 characters"));
+        assert!(errors[1].contains("extensions.olm.operatorframework.io/paused"));
+        assert!(unsupported(&extension(None)).is_empty());
+    }
+}

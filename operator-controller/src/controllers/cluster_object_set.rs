@@ -1,0 +1,13 @@
+//! The object-set loop: makes the content of a revision true, and keeps it true.
+//!
+//! It never waits for catalogs, registries or resolution: everything it needs is in the ClusterObjectSet and
+//! its Secrets.
+
+mod content;
+mod execute;
+mod memory;
+mod reconcile;
+mod status;
+
+pub(crate) use content::api_text;
+pub(crate) use reconcile::{ObjectSets, Ports};

@@ -1,0 +1,234 @@
+//! The content of a revision: inline objects, and objects in Secrets.
+//!
+//! Secrets in the system namespace are read by the controller and must belong to the revision; all others are
+//! read as the account, so that nobody reads more through a revision than the account may.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client, ResourceExt};
+use olm_api::{
+    names::{OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL},
+    v1::{ClusterObjectSet, CollisionProtection, ObjectSourceRef, ObservedPhase, PhaseObject},
+};
+use olm_objectset::{Phase, phase_digest, unpack};
+use olm_runtime::bounded;
+use serde_json::Value;
+use thiserror::Error;
+
+/// An object of a revision with the protection that applies to it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Item {
+    pub(crate) stored: Value,
+    pub(crate) protection: CollisionProtection,
+}
+
+/// A phase of a revision, its objects read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LoadedPhase {
+    pub(crate) name: String,
+    pub(crate) items: Vec<Item>,
+}
+
+/// Why a revision's content cannot be used.
+#[derive(Debug, Error)]
+pub(crate) enum ContentError {
+    #[error(
+        "the following secrets are not immutable (referenced secrets must have immutable set to true): {0}"
+    )]
+    Mutable(String),
+    #[error("resolving ref in phase {phase:?}: getting Secret {secret}: {cause}")]
+    Missing { phase: String, secret: String, cause: String },
+    #[error("resolving ref in phase {phase:?}: key {key:?} not found in Secret {secret}")]
+    MissingKey { phase: String, key: String, secret: String },
+    #[error("resolving ref in phase {phase:?}: key {key:?} in Secret {secret}: {cause}")]
+    Unreadable { phase: String, key: String, secret: String, cause: String },
+    #[error(
+        "Secret {secret} in the system namespace does not belong to this revision: it must be of type {OBJECT_DATA_SECRET_TYPE} and carry the label {REVISION_NAME_LABEL}={revision}"
+    )]
+    Foreign { secret: String, revision: String },
+    #[error("{0}")]
+    Changed(String),
+}
+
+impl ContentError {
+    /// Whether only a person can heal it.
+    pub(crate) fn is_blocking(&self) -> bool {
+        matches!(self, Self::Mutable(_) | Self::Foreign { .. } | Self::Changed(_))
+    }
+}
+
+/// Reads the content of `set`.
+///
+/// # Errors
+/// A Secret is missing, mutable, somebody else's, or holds something else than objects.
+pub(crate) async fn load(
+    set: &ClusterObjectSet,
+    controller: &Client,
+    account: Option<&Client>,
+    system_namespace: &str,
+) -> Result<Vec<LoadedPhase>, ContentError> {
+    let secrets = secrets(set, controller, account, system_namespace).await?;
+    let mut phases = Vec::with_capacity(set.spec.phases.len());
+    for phase in &set.spec.phases {
+        let mut items = Vec::with_capacity(phase.objects.len());
+        for object in &phase.objects {
+            let stored = match (&object.object, &object.ref_) {
+                (Some(inline), _) => inline.clone(),
+                (None, Some(place)) => read(&phase.name, place, &secrets)?,
+                (None, None) => continue,
+            };
+            let protection =
+                object.collision_protection.or(phase.collision_protection).unwrap_or(set.spec.collision_protection);
+            items.push(Item { stored, protection });
+        }
+        phases.push(LoadedPhase { name: phase.name.clone(), items });
+    }
+    Ok(phases)
+}
+
+/// The digests to be recorded in `status.observedPhases`.
+pub(crate) fn digests(phases: &[LoadedPhase]) -> Vec<ObservedPhase> {
+    let digest = |phase: &LoadedPhase| {
+        let objects = phase.items.iter().map(|item| item.stored.clone()).collect();
+        ObservedPhase {
+            name: phase.name.clone(),
+            digest: phase_digest(&Phase { name: phase.name.clone(), objects }),
+        }
+    };
+    phases.iter().map(digest).collect()
+}
+
+/// Compares the content with what was recorded when the revision was first seen.
+///
+/// # Errors
+/// It is another content; the text names the phases.
+pub(crate) fn check_unchanged(recorded: &[ObservedPhase], found: &[ObservedPhase]) -> Result<(), ContentError> {
+    if recorded.is_empty() {
+        return Ok(());
+    }
+    if recorded.len() != found.len() {
+        return Err(ContentError::Changed(format!(
+            "number of phases has changed (expected {} phases, got {})",
+            recorded.len(),
+            found.len()
+        )));
+    }
+    let changed: Vec<String> = recorded
+        .iter()
+        .zip(found)
+        .filter(|(a, b)| a != b)
+        .map(|(a, b)| format!("phase {:?} (expected digest {}, got {})", a.name, a.digest, b.digest))
+        .collect();
+    if changed.is_empty() {
+        return Ok(());
+    }
+    Err(ContentError::Changed(format!(
+        "resolved content of {} phase(s) has changed: {}; a referenced object source may have been deleted and recreated with different content",
+        changed.len(),
+        changed.join(", ")
+    )))
+}
+
+type Secrets = BTreeMap<(String, String), Result<Secret, String>>;
+
+async fn secrets(
+    set: &ClusterObjectSet,
+    controller: &Client,
+    account: Option<&Client>,
+    system_namespace: &str,
+) -> Result<Secrets, ContentError> {
+    let mut secrets = Secrets::new();
+    let references = set.spec.phases.iter().flat_map(|p| &p.objects).filter_map(|o: &PhaseObject| o.ref_.as_ref());
+    for reference in references {
+        let place = (reference.namespace.clone(), reference.name.clone());
+        if secrets.contains_key(&place) {
+            continue;
+        }
+        let client = if reference.namespace == system_namespace { Some(controller) } else { account };
+        let found = match client {
+            _ if reference.namespace.is_empty() => Err("the reference has no namespace".to_owned()),
+            None => Err("the revision has no service account to read it with".to_owned()),
+            Some(client) => {
+                let api: Api<Secret> = Api::namespaced(client.clone(), &reference.namespace);
+                bounded(api.get(&reference.name)).await.map_err(|e| api_text(&e))
+            }
+        };
+        secrets.insert(place, found);
+    }
+    let mutable: Vec<String> = secrets
+        .iter()
+        .filter(|(_, secret)| secret.as_ref().is_ok_and(|s| s.immutable != Some(true)))
+        .map(|((namespace, name), _)| format!("{namespace}/{name}"))
+        .collect();
+    if !mutable.is_empty() {
+        return Err(ContentError::Mutable(mutable.join(", ")));
+    }
+    let revision = set.name_any();
+    for ((namespace, name), secret) in &secrets {
+        let Ok(secret) = secret else { continue };
+        let ours = secret.type_.as_deref() == Some(OBJECT_DATA_SECRET_TYPE)
+            && secret.labels().get(REVISION_NAME_LABEL) == Some(&revision);
+        if namespace == system_namespace && !ours {
+            return Err(ContentError::Foreign { secret: format!("{namespace}/{name}"), revision });
+        }
+    }
+    Ok(secrets)
+}
+
+fn read(phase: &str, place: &ObjectSourceRef, secrets: &Secrets) -> Result<Value, ContentError> {
+    let secret = format!("{}/{}", place.namespace, place.name);
+    let found = match secrets.get(&(place.namespace.clone(), place.name.clone())) {
+        Some(Ok(found)) => found,
+        Some(Err(cause)) => {
+            return Err(ContentError::Missing { phase: phase.to_owned(), secret, cause: cause.clone() });
+        }
+        None => {
+            return Err(ContentError::Missing { phase: phase.to_owned(), secret, cause: "not read".to_owned() });
+        }
+    };
+    let key = place.key.clone();
+    let Some(bytes) = found.data.as_ref().and_then(|data| data.get(&key)) else {
+        return Err(ContentError::MissingKey { phase: phase.to_owned(), key, secret });
+    };
+    unpack(&bytes.0).map_err(|e| ContentError::Unreadable {
+        phase: phase.to_owned(),
+        key,
+        secret,
+        cause: e.to_string(),
+    })
+}
+
+/// The API server's own words, without what kube puts around them.
+pub(crate) fn api_text(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(name: &str, digest: &str) -> ObservedPhase {
+        ObservedPhase { name: name.into(), digest: digest.into() }
+    }
+
+    #[test]
+    fn content_may_be_recorded_once_and_then_must_stay() {
+        let a = [observed("deploy", "sha256:aa")];
+        let b = [observed("deploy", "sha256:bb")];
+        assert!(check_unchanged(&[], &a).is_ok());
+        assert!(check_unchanged(&a, &a).is_ok());
+        assert_eq!(
+            check_unchanged(&a, &b).unwrap_err().to_string(),
+            "resolved content of 1 phase(s) has changed: phase \"deploy\" (expected digest sha256:aa, got sha256:bb); \
+             a referenced object source may have been deleted and recreated with different content"
+        );
+        assert_eq!(
+            check_unchanged(&a, &[]).unwrap_err().to_string(),
+            "number of phases has changed (expected 1 phases, got 0)"
+        );
+    }
+}

@@ -1,0 +1,312 @@
+//! Carries out what the plan says about each object, as the revision's ServiceAccount.
+
+use futures::{StreamExt, stream};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
+};
+use olm_api::{names::OBJECT_FIELD_MANAGER, v1::ProgressionProbe};
+use olm_objectset::{
+    Action, Context, ObjectKey, Owner, Sibling, Teardown, action, evaluate, for_revision, observation_digest,
+    owner_references, probe_failure, sha256, teardown,
+};
+use olm_runtime::{Discovery, DiscoveryError, Kind, Seen, WatchManager, bounded};
+use serde_json::{Value, json};
+
+use super::{
+    content::{Item, LoadedPhase, api_text},
+    memory::{Look, Memory},
+};
+
+/// Objects of one phase that are written at the same time.
+const CONCURRENT_OBJECTS: usize = 8;
+
+/// On whose behalf, and with what, a revision is carried out.
+pub(crate) struct Executor<'a> {
+    pub(crate) client: Client,
+    pub(crate) discovery: &'a Discovery,
+    pub(crate) watches: &'a WatchManager,
+    pub(crate) memory: &'a Memory,
+    pub(crate) owner: Owner,
+    pub(crate) extension: Option<String>,
+    pub(crate) siblings: Vec<Sibling>,
+    pub(crate) probes: &'a [ProgressionProbe],
+}
+
+/// What became of one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Done {
+    Healthy,
+    Unhealthy(Vec<String>),
+    Collision(String),
+    Failed(String),
+}
+
+/// What became of a pass over all phases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Everything is there and healthy.
+    Complete,
+    /// The first phase that is not healthy, in messages.
+    Incomplete(Vec<String>),
+    /// Objects of a phase belong to somebody else.
+    Collisions(String),
+    /// Requests failed.
+    Failed(String),
+}
+
+impl Executor<'_> {
+    /// Brings the phases to their desired state, one after another; stops at the first that is not healthy.
+    pub(crate) async fn roll_out(&self, phases: &[LoadedPhase]) -> Pass {
+        for (index, phase) in phases.iter().enumerate() {
+            let mut done: Vec<(usize, ObjectKey, Done)> = stream::iter(phase.items.iter().enumerate())
+                .map(|(place, item)| async move {
+                    let key = ObjectKey::of(&item.stored);
+                    let done = self.bring(&key, item).await;
+                    (place, key, done)
+                })
+                .buffer_unordered(CONCURRENT_OBJECTS)
+                .collect()
+                .await;
+            done.sort_by_key(|(place, ..)| *place);
+            let pass = judge(index, &done);
+            if pass != Pass::Complete {
+                return pass;
+            }
+        }
+        Pass::Complete
+    }
+
+    async fn bring(&self, key: &ObjectKey, item: &Item) -> Done {
+        let desired = for_revision(&item.stored, &self.owner, self.extension.as_deref());
+        let digest = sha256(&desired);
+        let kind = match self.kind(key).await {
+            Ok(kind) => kind,
+            Err(error) => return Done::Failed(format!("Object {key}: {error}")),
+        };
+        let look = self.memory.recall(&self.owner.uid, key).filter(|look| look.desired == digest);
+        let seen = self.watches.seen(&kind.resource, &key.namespace, &key.name);
+        if let (Some(look), Seen::Present { uid, resource_version }) = (&look, seen)
+            && look.in_sync
+            && look.uid == uid
+            && look.resource_version == resource_version
+        {
+            return if look.failures.is_empty() { Done::Healthy } else { Done::Unhealthy(look.failures.clone()) };
+        }
+        let api = self.api(&kind, key);
+        let live = match get(&api, &key.name).await {
+            Ok(live) => live,
+            Err(error) => return failed(key, &error),
+        };
+        let context = Context { owner: &self.owner, siblings: &self.siblings };
+        let applied = look.as_ref().and_then(|look| look.applied.as_deref());
+        let planned = action(context, item.protection, &desired, live.as_ref(), applied);
+        let written = matches!(planned, Action::Create | Action::Apply { .. });
+        let current = match planned {
+            Action::Leave => return Done::Healthy,
+            Action::Collision { report } => return Done::Collision(report),
+            Action::AwaitDeletion => return Done::Unhealthy(vec!["is being deleted".into()]),
+            Action::Nothing => live.unwrap_or_default(),
+            Action::Create => match self.create(&api, &desired).await {
+                Ok(created) => created,
+                Err(error) => return failed(key, &error),
+            },
+            Action::Apply { metadata_patch } => match self.apply(&api, key, &desired, metadata_patch).await {
+                Ok(applied) => applied,
+                Err(error) => return failed(key, &error),
+            },
+        };
+        let failures = evaluate(self.probes, &current);
+        let text = |pointer: &str| current.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let look = Look {
+            desired: digest,
+            uid: text("/metadata/uid"),
+            resource_version: text("/metadata/resourceVersion"),
+            applied: if written {
+                Some(observation_digest(&current, &desired))
+            } else {
+                look.and_then(|look| look.applied)
+            },
+            failures: failures.clone(),
+            in_sync: true,
+        };
+        self.memory.remember(&self.owner.uid, key.clone(), look);
+        if failures.is_empty() { Done::Healthy } else { Done::Unhealthy(failures) }
+    }
+
+    async fn create(&self, api: &Api<DynamicObject>, desired: &Value) -> Result<Value, kube::Error> {
+        let params = PostParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let object: DynamicObject = serde_json::from_value(desired.clone()).map_err(kube::Error::SerdeError)?;
+        value(&bounded(api.create(&params, &object)).await?)
+    }
+
+    async fn apply(
+        &self,
+        api: &Api<DynamicObject>,
+        key: &ObjectKey,
+        desired: &Value,
+        metadata_patch: Vec<Value>,
+    ) -> Result<Value, kube::Error> {
+        if !metadata_patch.is_empty() {
+            let patch = serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
+            let params = PatchParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+            bounded(api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await?;
+        }
+        let params = PatchParams::apply(OBJECT_FIELD_MANAGER).force();
+        value(&bounded(api.patch(&key.name, &params, &Patch::Apply(desired))).await?)
+    }
+
+    /// Removes what the revision still owns, in reverse order of phases. `true` when nothing is left.
+    ///
+    /// # Errors
+    /// A request failed; the text names the object.
+    pub(crate) async fn tear_down(&self, phases: &[LoadedPhase]) -> Result<bool, String> {
+        for phase in phases.iter().rev() {
+            let mut results = stream::iter(phase.items.iter().rev())
+                .map(|item| self.remove(&item.stored))
+                .buffer_unordered(CONCURRENT_OBJECTS);
+            let mut all_gone = true;
+            let mut errors = Vec::new();
+            while let Some(result) = results.next().await {
+                match result {
+                    Ok(gone) => all_gone &= gone,
+                    Err(error) => errors.push(error),
+                }
+            }
+            if !errors.is_empty() {
+                errors.sort_unstable();
+                return Err(errors.join("\n"));
+            }
+            if !all_gone {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn remove(&self, stored: &Value) -> Result<bool, String> {
+        let key = ObjectKey::of(stored);
+        let told = |error: &kube::Error| format!("Object {key}: {}", api_text(error));
+        let kind = match self.kind(&key).await {
+            Ok(kind) => kind,
+            // A kind that is gone has no objects.
+            Err(DiscoveryError::Unknown { .. }) => return Ok(true),
+            Err(error) => return Err(format!("Object {key}: {error}")),
+        };
+        let api = self.api(&kind, &key);
+        let Some(live) = get(&api, &key.name).await.map_err(|e| told(&e))? else { return Ok(true) };
+        self.memory.forget_object(&self.owner.uid, &key);
+        match teardown(&live, &self.owner) {
+            Teardown::Leave => Ok(true),
+            Teardown::Release => {
+                self.release(&api, &key, &live).await.map_err(|e| told(&e))?;
+                Ok(true)
+            }
+            Teardown::Delete if live.pointer("/metadata/deletionTimestamp").is_some() => Ok(false),
+            Teardown::Delete => {
+                let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+                let params = DeleteParams::background().preconditions(Preconditions {
+                    uid: text("/metadata/uid"),
+                    resource_version: text("/metadata/resourceVersion"),
+                });
+                match bounded(api.delete(&key.name, &params)).await {
+                    Ok(_) => Ok(false),
+                    Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
+                    Err(error) => Err(told(&error)),
+                }
+            }
+        }
+    }
+
+    /// Drops this revision's owner reference; somebody else is the controller.
+    async fn release(&self, api: &Api<DynamicObject>, key: &ObjectKey, live: &Value) -> Result<(), kube::Error> {
+        let kept: Vec<&Value> =
+            owner_references(live).filter(|r| r.get("uid") != Some(&json!(self.owner.uid))).collect();
+        let patch = json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": live.pointer("/metadata/resourceVersion")},
+            {"op": "replace", "path": "/metadata/ownerReferences", "value": kept},
+        ]);
+        let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
+        bounded(api.patch(&key.name, &PatchParams::default(), &Patch::Json::<()>(patch))).await.map(drop)
+    }
+
+    async fn kind(&self, key: &ObjectKey) -> Result<Kind, DiscoveryError> {
+        self.discovery.kind(&key.api_version(), &key.kind).await
+    }
+
+    fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
+        if kind.namespaced && !key.namespace.is_empty() {
+            Api::namespaced_with(self.client.clone(), &key.namespace, &kind.resource)
+        } else {
+            Api::all_with(self.client.clone(), &kind.resource)
+        }
+    }
+}
+
+async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<Value>, kube::Error> {
+    bounded(api.get_opt(name)).await?.map(|object| value(&object)).transpose()
+}
+
+fn value(object: &DynamicObject) -> Result<Value, kube::Error> {
+    serde_json::to_value(object).map_err(kube::Error::SerdeError)
+}
+
+fn failed(key: &ObjectKey, error: &kube::Error) -> Done {
+    Done::Failed(format!("Object {key}: {}", api_text(error)))
+}
+
+/// Sums a phase up: errors come before collisions, collisions before failed probes.
+fn judge(phase: usize, done: &[(usize, ObjectKey, Done)]) -> Pass {
+    let errors: Vec<&str> = done
+        .iter()
+        .filter_map(|(_, _, done)| match done {
+            Done::Failed(error) => Some(error.as_str()),
+            _ => None,
+        })
+        .collect();
+    if !errors.is_empty() {
+        return Pass::Failed(errors.join("\n"));
+    }
+    let collisions: Vec<&str> = done
+        .iter()
+        .filter_map(|(_, _, done)| match done {
+            Done::Collision(report) => Some(report.as_str()),
+            _ => None,
+        })
+        .collect();
+    if !collisions.is_empty() {
+        return Pass::Collisions(format!("revision object collisions in phase {phase}\n{}", collisions.join("\n\n")));
+    }
+    let first_failure = done.iter().find_map(|(_, key, done)| match done {
+        Done::Unhealthy(messages) => Some(probe_failure(key, messages)),
+        _ => None,
+    });
+    first_failure.map_or(Pass::Complete, |failure| Pass::Incomplete(vec![failure]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(name: &str, done: Done) -> (usize, ObjectKey, Done) {
+        let key = ObjectKey::of(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}));
+        (0, key, done)
+    }
+
+    #[test]
+    fn a_phase_is_judged_by_its_worst_object() {
+        let healthy = done("a", Done::Healthy);
+        let unhealthy = done("b", Done::Unhealthy(vec!["x".into(), "y".into()]));
+        let second = done("c", Done::Unhealthy(vec!["z".into()]));
+        let collision = done("d", Done::Collision("Object D".into()));
+        let failure = done("e", Done::Failed("Object e: forbidden".into()));
+        assert_eq!(judge(0, std::slice::from_ref(&healthy)), Pass::Complete);
+        let of = |items: &[&(usize, ObjectKey, Done)]| judge(3, &items.iter().map(|i| (*i).clone()).collect::<Vec<_>>());
+        assert_eq!(of(&[&healthy, &unhealthy, &second]), Pass::Incomplete(vec!["Object ConfigMap.v1 b: x and y".into()]));
+        assert_eq!(
+            of(&[&unhealthy, &collision]),
+            Pass::Collisions("revision object collisions in phase 3\nObject D".into())
+        );
+        assert_eq!(of(&[&collision, &failure]), Pass::Failed("Object e: forbidden".into()));
+    }
+}

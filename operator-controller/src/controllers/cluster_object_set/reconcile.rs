@@ -1,0 +1,342 @@
+//! One pass over a ClusterObjectSet: observe, act, report.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ListParams, Patch, PatchParams, PostParams},
+    core::DeserializeGuard,
+    runtime::reflector::Store,
+};
+use olm_api::{
+    names::{
+        OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, TEARDOWN_FINALIZER,
+    },
+    v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
+};
+use olm_objectset::{ObjectKey, Owner, Sibling, invalid_selector};
+use olm_runtime::{AccountRef, Accounts, ClientError, Discovery, Kind, Next, WatchManager, bounded};
+use serde_json::json;
+
+use super::{
+    content::{self, LoadedPhase, api_text},
+    execute::{Executor, Pass},
+    memory::Memory,
+    status::{Deadline, Outcome, deadline, set_conditions},
+};
+
+/// How soon a collision is looked at again; nothing announces that the other owner is gone.
+const COLLISION_RETRY: Duration = Duration::from_secs(10);
+/// How soon a teardown that waits for deletions is looked at again, should no event come.
+const TEARDOWN_RETRY: Duration = Duration::from_secs(5);
+
+/// What the controller needs of the world.
+#[derive(Clone)]
+pub(crate) struct Ports {
+    pub(crate) accounts: Accounts,
+    pub(crate) discovery: Discovery,
+    pub(crate) watches: WatchManager,
+    pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
+    pub(crate) system_namespace: String,
+}
+
+/// The controller of ClusterObjectSets.
+pub(crate) struct ObjectSets {
+    ports: Ports,
+    memory: Memory,
+}
+
+/// What a pass found out, beside the outcome.
+struct Report {
+    outcome: Outcome,
+    phases: Option<Vec<LoadedPhase>>,
+}
+
+impl From<Outcome> for Report {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, phases: None }
+    }
+}
+
+impl ObjectSets {
+    pub(crate) fn new(ports: Ports) -> Self {
+        Self { ports, memory: Memory::default() }
+    }
+
+    pub(crate) async fn reconcile(&self, set: Arc<ClusterObjectSet>) -> Next {
+        let uid = set.uid().unwrap_or_default();
+        if set.metadata.deletion_timestamp.is_some() {
+            self.ports.watches.release(&uid);
+            self.memory.forget(&uid);
+            return self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await);
+        }
+        let now = Timestamp::now();
+        let deadline = deadline(&set, now);
+        let report = self.pass(&set).await;
+        if let Err(error) = self.write_status(&set, &report, deadline, now).await {
+            return Next::Retry(format!("error updating status: {error}"));
+        }
+        match report.outcome {
+            Outcome::Retrying(text) if text.starts_with("revision object collisions") => Next::After(COLLISION_RETRY),
+            Outcome::Retrying(text) => Next::Retry(text),
+            Outcome::Blocked(text) => Next::Blocked(text),
+            Outcome::Archiving => Next::After(TEARDOWN_RETRY),
+            Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await),
+            Outcome::Complete => Next::Await,
+            Outcome::Incomplete(_) => match deadline {
+                Deadline::At(at) => Next::After(Duration::try_from(at - now).unwrap_or_default()),
+                Deadline::None | Deadline::Passed { .. } => Next::Await,
+            },
+        }
+    }
+
+    async fn pass(&self, set: &ClusterObjectSet) -> Report {
+        let account = match self.account(set).await {
+            Ok(account) => account,
+            Err(text) => return Outcome::Blocked(text).into(),
+        };
+        let client = match self.ports.accounts.client(&account).await {
+            Ok(client) => client,
+            Err(error @ (ClientError::AccountNotFound { .. } | ClientError::Token { .. })) => {
+                return Outcome::Retrying(error.to_string()).into();
+            }
+            Err(error) => return Outcome::Retrying(error.to_string()).into(),
+        };
+        let controller = self.ports.accounts.controller();
+        let loaded = content::load(set, &controller, Some(&client), &self.ports.system_namespace).await;
+        let phases = match loaded {
+            Ok(phases) => phases,
+            Err(error) if error.is_blocking() => return Outcome::Blocked(error.to_string()).into(),
+            Err(error) => return Outcome::Retrying(error.to_string()).into(),
+        };
+        if let Some(text) = invalid_selector(&set.spec.progression_probes) {
+            return Outcome::Retrying(format!("invalid label selector in progressionProbe ({text})")).into();
+        }
+        let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
+        if let Err(error) = content::check_unchanged(recorded, &content::digests(&phases)) {
+            return Outcome::Blocked(error.to_string()).into();
+        }
+        let outcome = if set.spec.lifecycle_state == LifecycleState::Archived {
+            self.archive(set, client, &phases).await
+        } else {
+            self.activate(set, client, &phases).await
+        };
+        Report { outcome, phases: Some(phases) }
+    }
+
+    async fn activate(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Outcome {
+        if let Err(error) = self.finalizer(set, true).await {
+            return Outcome::Retrying(error);
+        }
+        self.ports.watches.hold(&set.uid().unwrap_or_default(), &self.kinds(phases).await);
+        let mut siblings = self.known_siblings(set);
+        let mut pass = self.executor(set, client.clone(), siblings).roll_out(phases).await;
+        if matches!(&pass, Pass::Collisions(text) if text.contains("ClusterObjectSet")) {
+            // The other owner may be a sibling that this process has not heard of yet.
+            siblings = match self.listed_siblings(set).await {
+                Ok(siblings) => siblings,
+                Err(error) => return Outcome::Retrying(error),
+            };
+            pass = self.executor(set, client, siblings).roll_out(phases).await;
+        }
+        match pass {
+            Pass::Complete => match self.archive_older(set).await {
+                Ok(()) => Outcome::Complete,
+                Err(error) => Outcome::Retrying(error),
+            },
+            Pass::Incomplete(failures) => {
+                // The kinds of a CRD that has just been applied can be watched from now on.
+                self.ports.watches.hold(&set.uid().unwrap_or_default(), &self.kinds(phases).await);
+                Outcome::Incomplete(failures)
+            }
+            Pass::Collisions(text) | Pass::Failed(text) => Outcome::Retrying(text),
+        }
+    }
+
+    async fn archive(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Outcome {
+        let archived = set.status.as_ref().and_then(|s| {
+            let progressing = s.conditions.find(olm_api::ConditionType::Progressing)?;
+            (progressing.reason == olm_api::Reason::Archived.as_str()).then_some(())
+        });
+        if archived.is_some() {
+            return Outcome::Archived;
+        }
+        match self.executor(set, client, self.known_siblings(set)).tear_down(phases).await {
+            Ok(true) => {
+                let uid = set.uid().unwrap_or_default();
+                self.ports.watches.release(&uid);
+                self.memory.forget(&uid);
+                Outcome::Archived
+            }
+            Ok(false) => Outcome::Archiving,
+            Err(error) => Outcome::Retrying(format!("error archiving revision: {error}")),
+        }
+    }
+
+    fn executor<'a>(&'a self, set: &'a ClusterObjectSet, client: Client, siblings: Vec<Sibling>) -> Executor<'a> {
+        Executor {
+            client,
+            discovery: &self.ports.discovery,
+            watches: &self.ports.watches,
+            memory: &self.memory,
+            owner: owner(set),
+            extension: set.labels().get(OWNER_NAME_LABEL).cloned(),
+            siblings,
+            probes: &set.spec.progression_probes,
+        }
+    }
+
+    /// The account a revision acts as: named by its annotations, else that of the owning extension.
+    async fn account(&self, set: &ClusterObjectSet) -> Result<AccountRef, String> {
+        let annotation = |key: &str| set.annotations().get(key).cloned();
+        let namespace = annotation(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION);
+        let revision = set.name_any();
+        match (annotation(SERVICE_ACCOUNT_NAME_ANNOTATION), namespace) {
+            (Some(name), Some(namespace)) => return Ok(AccountRef { namespace, name }),
+            (None, Some(_)) => {
+                return Err(format!("revision {revision:?} is missing ServiceAccount name annotation"));
+            }
+            (Some(_), None) => {
+                return Err(format!("revision {revision:?} is missing ServiceAccount namespace annotation"));
+            }
+            (None, None) => {}
+        }
+        let missing = || format!("revision {revision:?} is missing required annotations");
+        let owner = extension_owner(set).ok_or_else(missing)?;
+        let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
+        let extension = bounded(api.get_opt(&owner.name)).await.map_err(|e| api_text(&e))?.ok_or_else(missing)?;
+        if extension.uid().as_deref() != Some(owner.uid.as_str()) {
+            return Err(missing());
+        }
+        let name = extension.spec.service_account.and_then(|a| a.name).ok_or_else(missing)?;
+        Ok(AccountRef { namespace: extension.spec.namespace, name })
+    }
+
+    async fn kinds(&self, phases: &[LoadedPhase]) -> Vec<Kind> {
+        let mut keys: Vec<(String, String)> = phases
+            .iter()
+            .flat_map(|p| &p.items)
+            .map(|item| ObjectKey::of(&item.stored))
+            .map(|key| (key.api_version(), key.kind))
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let mut kinds = Vec::with_capacity(keys.len());
+        for (api_version, kind) in keys {
+            // Unknown kinds are reported when their turn comes.
+            if let Ok(kind) = self.ports.discovery.kind(&api_version, &kind).await {
+                kinds.push(kind);
+            }
+        }
+        kinds
+    }
+
+    fn known_siblings(&self, set: &ClusterObjectSet) -> Vec<Sibling> {
+        let state = self.ports.sets.state();
+        siblings(set, state.iter().filter_map(|guarded| guarded.0.as_ref().ok()))
+    }
+
+    async fn listed_siblings(&self, set: &ClusterObjectSet) -> Result<Vec<Sibling>, String> {
+        let listed = self.list(set).await?;
+        Ok(siblings(set, listed.iter()))
+    }
+
+    async fn list(&self, set: &ClusterObjectSet) -> Result<Vec<ClusterObjectSet>, String> {
+        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
+        let params = match set.labels().get(OWNER_NAME_LABEL) {
+            Some(owner) => ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={owner}")),
+            None => ListParams::default(),
+        };
+        Ok(bounded(api.list(&params)).await.map_err(|e| api_text(&e))?.items)
+    }
+
+    /// Archives the revisions that this one supersedes.
+    async fn archive_older(&self, set: &ClusterObjectSet) -> Result<(), String> {
+        let older: Vec<String> = self
+            .ports
+            .sets
+            .state()
+            .iter()
+            .filter_map(|guarded| guarded.0.as_ref().ok())
+            .filter(|other| is_sibling(set, other) && other.spec.revision < set.spec.revision)
+            .filter(|other| other.spec.lifecycle_state == LifecycleState::Active)
+            .map(ResourceExt::name_any)
+            .collect();
+        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
+        for name in older {
+            let patch = json!({"spec": {"lifecycleState": "Archived"}});
+            match bounded(api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch))).await {
+                Ok(_) => tracing::info!(revision = name, superseded_by = set.name_any(), "revision archived"),
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                Err(error) => return Err(format!("archiving revision {name:?}: {}", api_text(&error))),
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_status(
+        &self,
+        set: &ClusterObjectSet,
+        report: &Report,
+        deadline: Deadline,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        let before = set.status.clone().unwrap_or_default();
+        let mut after = before.clone();
+        set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
+        if let Some(phases) = &report.phases
+            && after.observed_phases.is_empty()
+        {
+            after.observed_phases = content::digests(phases);
+        }
+        if after == before {
+            return Ok(());
+        }
+        let mut updated = set.clone();
+        updated.status = Some(after);
+        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
+        match bounded(api.replace_status(&set.name_any(), &PostParams::default(), &updated)).await {
+            Ok(_) => Ok(()),
+            // Somebody wrote in between: its event brings a new pass.
+            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(()),
+            Err(error) => Err(api_text(&error)),
+        }
+    }
+
+    /// Adds or removes the teardown finalizer, if that is not done yet.
+    async fn finalizer(&self, set: &ClusterObjectSet, wanted: bool) -> Result<(), String> {
+        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
+        crate::finalizers::set(&api, set, &[TEARDOWN_FINALIZER], wanted).await
+    }
+}
+
+/// The controller owner of `set`, when it is a ClusterExtension.
+pub(crate) fn extension_owner(
+    set: &ClusterObjectSet,
+) -> Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {
+    set.owner_references().iter().find(|r| r.controller == Some(true) && r.kind == ClusterExtension::kind(&()))
+}
+
+fn owner(set: &ClusterObjectSet) -> Owner {
+    Owner {
+        api_version: ClusterObjectSet::api_version(&()).into_owned(),
+        kind: ClusterObjectSet::kind(&()).into_owned(),
+        name: set.name_any(),
+        uid: set.uid().unwrap_or_default(),
+        revision: set.spec.revision,
+    }
+}
+
+/// Two revisions are siblings when the same ClusterExtension (by UID) controls both; labels prove nothing.
+fn is_sibling(set: &ClusterObjectSet, other: &ClusterObjectSet) -> bool {
+    let owner = extension_owner(set).map(|o| &o.uid);
+    owner.is_some() && owner == extension_owner(other).map(|o| &o.uid) && set.uid() != other.uid()
+}
+
+fn siblings<'a>(set: &ClusterObjectSet, others: impl Iterator<Item = &'a ClusterObjectSet>) -> Vec<Sibling> {
+    others
+        .filter(|other| is_sibling(set, other))
+        .map(|other| Sibling { uid: other.uid().unwrap_or_default(), revision: other.spec.revision })
+        .collect()
+}

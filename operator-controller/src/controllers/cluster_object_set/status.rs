@@ -1,0 +1,225 @@
+//! From what happened to a revision to its conditions. Texts and reasons are the original's.
+
+use jiff::Timestamp;
+use olm_api::{
+    ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason,
+    names::BUNDLE_VERSION,
+    v1::{ClusterObjectSet, LifecycleState},
+};
+
+/// What became of one pass over a revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Somebody must act; nothing is tried until then.
+    Blocked(String),
+    /// An error, or a collision, that is tried again.
+    Retrying(String),
+    /// Objects are not all there, or not all healthy; the messages of failed probes.
+    Incomplete(Vec<String>),
+    /// Everything is there and healthy.
+    Complete,
+    /// Teardown goes on.
+    Archiving,
+    /// Teardown is over.
+    Archived,
+}
+
+/// Whether the roll-out may still take its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    /// There is none, or it no longer counts.
+    None,
+    /// It lies ahead.
+    At(Timestamp),
+    /// It has passed.
+    Passed {
+        /// How many minutes the revision had.
+        minutes: i32,
+    },
+}
+
+/// The deadline of a revision at `now`.
+pub(crate) fn deadline(set: &ClusterObjectSet, now: Timestamp) -> Deadline {
+    let succeeded = set.status.as_ref().is_some_and(|s| s.conditions.is_true(ConditionType::Succeeded));
+    let created = set.metadata.creation_timestamp.as_ref();
+    let (Some(minutes), Some(created)) = (set.spec.progress_deadline_minutes, created) else {
+        return Deadline::None;
+    };
+    if succeeded || set.spec.lifecycle_state == LifecycleState::Archived {
+        return Deadline::None;
+    }
+    let at = created.0 + jiff::SignedDuration::from_mins(i64::from(minutes));
+    if now >= at { Deadline::Passed { minutes } } else { Deadline::At(at) }
+}
+
+/// Writes what `outcome` means into `conditions`.
+pub(crate) fn set_conditions(
+    conditions: &mut Conditions,
+    set: &ClusterObjectSet,
+    outcome: &Outcome,
+    deadline: Deadline,
+    now: Timestamp,
+) {
+    use ConditionStatus::{False, True, Unknown};
+    use ConditionType::{Available, Progressing, Succeeded};
+
+    let generation = set.metadata.generation;
+    let version = set.metadata.annotations.as_ref().and_then(|a| a.get(BUNDLE_VERSION)).map_or("", String::as_str);
+    let mut put = |type_, status, reason, message: &str| {
+        conditions.set(ConditionUpdate::new(type_, status, reason, message, generation), now);
+    };
+    let rolling_out = format!("Revision {version} is rolling out.");
+    match outcome {
+        Outcome::Blocked(message) => put(Progressing, False, Reason::Blocked, message),
+        Outcome::Retrying(message) => {
+            progressing(&mut put, Reason::Retrying, message, deadline);
+            if set.status.as_ref().is_some_and(|s| s.conditions.find(Available).is_some()) {
+                put(Available, Unknown, Reason::Reconciling, message);
+            }
+        }
+        Outcome::Incomplete(failures) => {
+            progressing(&mut put, Reason::RollingOut, &rolling_out, deadline);
+            if failures.is_empty() {
+                put(Available, False, Reason::RollingOut, &rolling_out);
+            } else {
+                put(Available, False, Reason::ProbeFailure, &failures.join("\n"));
+            }
+        }
+        Outcome::Complete => {
+            put(Progressing, True, Reason::Succeeded, &format!("Revision {version} has rolled out."));
+            put(Available, True, Reason::ProbesSucceeded, "Objects are available and pass all probes.");
+            put(Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out.");
+        }
+        Outcome::Archiving => {
+            let message = "removing revision resources that are not owned by another revision";
+            put(Progressing, True, Reason::Retrying, message);
+        }
+        Outcome::Archived => {
+            put(Progressing, False, Reason::Archived, "revision is archived");
+            put(Available, Unknown, Reason::Archived, "revision is archived");
+        }
+    }
+}
+
+fn progressing(
+    put: &mut impl FnMut(ConditionType, ConditionStatus, Reason, &str),
+    reason: Reason,
+    message: &str,
+    deadline: Deadline,
+) {
+    if let Deadline::Passed { minutes } = deadline {
+        let message = format!("Revision has not rolled out for {minutes} minute(s). Last status: {message}");
+        put(ConditionType::Progressing, ConditionStatus::False, Reason::ProgressDeadlineExceeded, &message);
+    } else {
+        put(ConditionType::Progressing, ConditionStatus::True, reason, message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use olm_api::v1::{ClusterObjectSetSpec, ClusterObjectSetStatus};
+
+    use super::*;
+
+    fn set() -> ClusterObjectSet {
+        let mut set = ClusterObjectSet::new("ext-1", ClusterObjectSetSpec { revision: 1, ..Default::default() });
+        set.metadata.annotations = Some(BTreeMap::from([(BUNDLE_VERSION.to_owned(), "1.2.3".to_owned())]));
+        set.metadata.generation = Some(4);
+        set.metadata.creation_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        set
+    }
+
+    fn told(set: &ClusterObjectSet, outcome: &Outcome, now: Timestamp) -> Vec<(String, String, String, String)> {
+        let mut conditions = set.status.clone().unwrap_or_default().conditions;
+        set_conditions(&mut conditions, set, outcome, deadline(set, now), now);
+        conditions
+            .iter()
+            .inspect(|c| assert_eq!(c.observed_generation, Some(4)))
+            .map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone(), c.message.clone()))
+            .collect()
+    }
+
+    fn row(type_: &str, status: &str, reason: &str, message: &str) -> (String, String, String, String) {
+        (type_.into(), status.into(), reason.into(), message.into())
+    }
+
+    #[test]
+    fn each_outcome_has_its_conditions() {
+        let now = Timestamp::UNIX_EPOCH;
+        let rolling = "Revision 1.2.3 is rolling out.";
+        let cases = [
+            (Outcome::Blocked("b".into()), vec![row("Progressing", "False", "Blocked", "b")]),
+            (Outcome::Retrying("r".into()), vec![row("Progressing", "True", "Retrying", "r")]),
+            (
+                Outcome::Incomplete(vec![]),
+                vec![row("Progressing", "True", "RollingOut", rolling), row("Available", "False", "RollingOut", rolling)],
+            ),
+            (
+                Outcome::Incomplete(vec!["x".into(), "y".into()]),
+                vec![row("Progressing", "True", "RollingOut", rolling), row("Available", "False", "ProbeFailure", "x\ny")],
+            ),
+            (
+                Outcome::Complete,
+                vec![
+                    row("Progressing", "True", "Succeeded", "Revision 1.2.3 has rolled out."),
+                    row("Available", "True", "ProbesSucceeded", "Objects are available and pass all probes."),
+                    row("Succeeded", "True", "Succeeded", "Revision succeeded rolling out."),
+                ],
+            ),
+            (
+                Outcome::Archiving,
+                vec![row(
+                    "Progressing",
+                    "True",
+                    "Retrying",
+                    "removing revision resources that are not owned by another revision",
+                )],
+            ),
+            (
+                Outcome::Archived,
+                vec![
+                    row("Progressing", "False", "Archived", "revision is archived"),
+                    row("Available", "Unknown", "Archived", "revision is archived"),
+                ],
+            ),
+        ];
+        for (outcome, wanted) in cases {
+            assert_eq!(told(&set(), &outcome, now), wanted, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_makes_known_availability_unknown_but_never_creates_it() {
+        let mut set = set();
+        let mut conditions = Conditions::default();
+        set_conditions(&mut conditions, &set, &Outcome::Complete, Deadline::None, Timestamp::UNIX_EPOCH);
+        set.status = Some(ClusterObjectSetStatus { conditions, ..Default::default() });
+        let rows = told(&set, &Outcome::Retrying("e".into()), Timestamp::UNIX_EPOCH);
+        assert_eq!(rows[1], row("Available", "Unknown", "Reconciling", "e"));
+        assert_eq!(rows[2], row("Succeeded", "True", "Succeeded", "Revision succeeded rolling out."));
+    }
+
+    #[test]
+    fn past_the_deadline_the_last_status_is_kept_in_the_message() {
+        let mut set = set();
+        set.spec.progress_deadline_minutes = Some(10);
+        let before = Timestamp::from_second(599).unwrap();
+        let after = Timestamp::from_second(600).unwrap();
+        assert_eq!(deadline(&set, before), Deadline::At(after));
+        let rows = told(&set, &Outcome::Incomplete(vec![]), after);
+        assert_eq!(
+            rows[0],
+            row(
+                "Progressing",
+                "False",
+                "ProgressDeadlineExceeded",
+                "Revision has not rolled out for 10 minute(s). Last status: Revision 1.2.3 is rolling out."
+            )
+        );
+        assert_eq!(rows[1].2, "RollingOut");
+        assert_eq!(told(&set, &Outcome::Complete, after)[0].2, "Succeeded", "a late roll-out still succeeds");
+    }
+}

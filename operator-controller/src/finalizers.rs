@@ -1,0 +1,67 @@
+//! Adding and removing finalizers by JSON patch with a test, so that nobody else's change is undone.
+
+use std::fmt::Debug;
+
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use olm_runtime::bounded;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::controllers::api_text;
+
+/// Makes `finalizers` present (`wanted`) or absent on `object`; does nothing when they already are.
+///
+/// # Errors
+/// The API server's answer. A conflict is no error: the other writer's event brings a new pass.
+pub(crate) async fn set<K>(api: &Api<K>, object: &K, finalizers: &[&str], wanted: bool) -> Result<(), String>
+where
+    K: ResourceExt + Clone + Debug + DeserializeOwned,
+{
+    let Some(patch) = patch(object.finalizers(), object.resource_version(), finalizers, wanted) else {
+        return Ok(());
+    };
+    let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
+    match bounded(api.patch(&object.name_any(), &PatchParams::default(), &Patch::Json::<()>(patch))).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        // A failed `test` operation is answered as invalid.
+        Err(kube::Error::Api(status)) if status.is_invalid() && status.message.contains("test") => Ok(()),
+        Err(error) => Err(format!("error updating finalizers: {}", api_text(&error))),
+    }
+}
+
+fn patch(present: &[String], resource_version: Option<String>, finalizers: &[&str], wanted: bool) -> Option<Value> {
+    let mut after: Vec<&str> = present.iter().map(String::as_str).collect();
+    if wanted {
+        after.extend(finalizers.iter().filter(|f| !present.iter().any(|p| p == *f)));
+    } else {
+        after.retain(|f| !finalizers.contains(f));
+    }
+    if after.len() == present.len() {
+        return None;
+    }
+    Some(json!([
+        {"op": "test", "path": "/metadata/resourceVersion", "value": resource_version},
+        {"op": "add", "path": "/metadata/finalizers", "value": after},
+    ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_difference_is_written() {
+        let present = vec!["theirs".to_owned(), "ours".to_owned()];
+        assert_eq!(patch(&present, None, &["ours"], true), None);
+        assert_eq!(patch(&present[..1], None, &["ours"], false), None);
+        let removed = patch(&present, Some("7".into()), &["ours"], false).unwrap();
+        assert_eq!(removed[0]["value"], "7");
+        assert_eq!(removed[1]["value"], json!(["theirs"]));
+        let added = patch(&present[..1], Some("7".into()), &["ours"], true).unwrap();
+        assert_eq!(added[1]["value"], json!(["theirs", "ours"]));
+    }
+}

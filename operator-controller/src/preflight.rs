@@ -1,0 +1,203 @@
+//! What is checked before a revision is written, so that nothing is half applied: the rights of the account,
+//! the safety of CRD changes, and the API server's own opinion of every object.
+
+mod crds;
+mod dry_run;
+mod rights;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::{
+    authorization::v1::{
+        ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SelfSubjectRulesReview,
+        SelfSubjectRulesReviewSpec,
+    },
+    rbac::v1::{ClusterRole, Role},
+};
+use kube::{
+    Api, Client,
+    api::{ListParams, PostParams},
+};
+use olm_objectset::{ObjectKey, Phase};
+use olm_runtime::{Discovery, DiscoveryError, bounded};
+use serde_json::Value;
+
+pub(crate) use crds::check as check_crds;
+pub(crate) use dry_run::check as dry_run;
+use rights::{Held, Needed, Rule, Target};
+
+use crate::controllers::api_text;
+
+/// A namespace in which nobody has rights of his own: reviews there show what is held cluster-wide.
+const NO_NAMESPACE: &str = "olm-preflight-no-such-namespace";
+/// Access reviews at the same time.
+const CONCURRENT_REVIEWS: usize = 8;
+/// Most single rights confirmed with the API server; beyond it our own evaluation is taken as it is.
+const CONFIRMED_RIGHTS_MAX: usize = 200;
+
+/// Checks that the account behind `client` may manage `phases` as the revision `revision`.
+///
+/// # Errors
+/// Rights are missing (the text lists them all), or could not be reviewed.
+pub(crate) async fn check_rights(
+    client: &Client,
+    controller: &Client,
+    discovery: &Discovery,
+    phases: &[Phase],
+    revision: &str,
+) -> Result<(), String> {
+    let targets = targets(discovery, phases).await?;
+    let held = held(client, &targets).await?;
+    let roles = referred_roles(controller, &targets).await?;
+    let mut needed = rights::needed(&targets, revision);
+    needed.extend(rights::granted(&targets, &held, &roles));
+    let missing = rights::missing(&needed, &held);
+    let missing = confirmed(client, missing).await?;
+    if missing.is_empty() { Ok(()) } else { Err(rights::report(&missing)) }
+}
+
+/// The resource of each object; kinds that the revision's own CRDs bring are known from these.
+async fn targets<'a>(discovery: &Discovery, phases: &'a [Phase]) -> Result<Vec<Target<'a>>, String> {
+    let brought = brought_kinds(phases);
+    let mut targets = Vec::new();
+    for object in phases.iter().flat_map(|p| &p.objects) {
+        let key = ObjectKey::of(object);
+        let (resource, namespaced) = match discovery.kind(&key.api_version(), &key.kind).await {
+            Ok(kind) => (kind.resource.plural, kind.namespaced),
+            Err(DiscoveryError::Unknown { .. }) => {
+                let of_crd = brought.get(&(key.group.clone(), key.kind.clone()));
+                of_crd.cloned().ok_or_else(|| unknown_kind(&key))?
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        let namespace = if namespaced { key.namespace.clone() } else { String::new() };
+        targets.push(Target { group: key.group, resource, namespace, name: key.name, object });
+    }
+    Ok(targets)
+}
+
+fn unknown_kind(key: &ObjectKey) -> String {
+    format!(
+        "the cluster does not serve kind {:?} of {:?}, which object {:?} of the bundle needs: install what provides it first",
+        key.kind,
+        key.api_version(),
+        key.name
+    )
+}
+
+/// Plural and scope of the kinds that the revision's own CRDs define.
+pub(crate) fn brought_kinds(phases: &[Phase]) -> BTreeMap<(String, String), (String, bool)> {
+    let crds = phases.iter().flat_map(|p| &p.objects).filter(|o| ObjectKey::of(o).kind == "CustomResourceDefinition");
+    crds.filter_map(|crd| {
+        let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let kind = (text("/spec/group")?, text("/spec/names/kind")?);
+        Some((kind, (text("/spec/names/plural")?, text("/spec/scope")? == "Namespaced")))
+    })
+    .collect()
+}
+
+async fn held(client: &Client, targets: &[Target<'_>]) -> Result<Held, String> {
+    let namespaces: BTreeSet<&str> = targets.iter().map(|t| t.namespace.as_str()).filter(|n| !n.is_empty()).collect();
+    let mut held = Held { cluster: review(client, NO_NAMESPACE).await?, ..Held::default() };
+    for namespace in namespaces {
+        held.namespaces.insert(namespace.to_owned(), review(client, namespace).await?);
+    }
+    Ok(held)
+}
+
+async fn review(client: &Client, namespace: &str) -> Result<Vec<Rule>, String> {
+    let asked = SelfSubjectRulesReview {
+        spec: SelfSubjectRulesReviewSpec { namespace: Some(namespace.to_owned()) },
+        ..Default::default()
+    };
+    let api: Api<SelfSubjectRulesReview> = Api::all(client.clone());
+    let answer = bounded(api.create(&PostParams::default(), &asked)).await.map_err(|e| api_text(&e))?;
+    let status = serde_json::to_value(answer.status).map_err(|e| e.to_string())?;
+    let rules = |key: &str| status.get(key).and_then(Value::as_array).into_iter().flatten().map(Rule::of).collect();
+    let (mut all, urls): (Vec<Rule>, Vec<Rule>) = (rules("resourceRules"), rules("nonResourceRules"));
+    all.extend(urls);
+    Ok(all)
+}
+
+/// Rules of roles that bindings refer to and that the revision does not bring itself.
+async fn referred_roles(
+    controller: &Client,
+    targets: &[Target<'_>],
+) -> Result<BTreeMap<(String, String, String), Vec<Rule>>, String> {
+    let mut roles = BTreeMap::new();
+    for target in targets.iter().filter(|t| t.resource.ends_with("rolebindings")) {
+        let Some((kind, name)) = rights::role_reference(target.object) else { continue };
+        let (resource, namespace) =
+            if kind == "Role" { ("roles", target.namespace.as_str()) } else { ("clusterroles", "") };
+        let place = (resource.to_owned(), namespace.to_owned(), name.clone());
+        let shipped = targets.iter().any(|t| t.resource == resource && t.name == name && t.namespace == namespace);
+        if shipped || roles.contains_key(&place) {
+            continue;
+        }
+        let by_name = ListParams::default().fields(&format!("metadata.name={name}"));
+        let found: Option<Value> = if kind == "Role" {
+            let api: Api<Role> = Api::namespaced(controller.clone(), namespace);
+            let listed = bounded(api.list(&by_name)).await.map_err(|e| api_text(&e))?;
+            listed.items.first().map(serde_json::to_value).transpose().map_err(|e| e.to_string())?
+        } else {
+            let api: Api<ClusterRole> = Api::all(controller.clone());
+            let listed = bounded(api.list(&by_name)).await.map_err(|e| api_text(&e))?;
+            listed.items.first().map(serde_json::to_value).transpose().map_err(|e| e.to_string())?
+        };
+        roles.insert(place, found.as_ref().map(rights::rules_of).unwrap_or_default());
+    }
+    Ok(roles)
+}
+
+/// Asks the API server about each right that seems to be missing: other authorizers may grant it.
+async fn confirmed(client: &Client, missing: Vec<Needed>) -> Result<Vec<Needed>, String> {
+    if missing.len() > CONFIRMED_RIGHTS_MAX {
+        return Ok(missing);
+    }
+    let checked: Vec<Option<Needed>> = stream::iter(missing)
+        .map(|needed| async move {
+            let mut denied = BTreeSet::new();
+            for verb in &needed.rule.verbs {
+                if !allowed(client, &needed, verb).await? {
+                    denied.insert(verb.clone());
+                }
+            }
+            let rule = Rule { verbs: denied, ..needed.rule };
+            Ok::<_, String>((!rule.verbs.is_empty()).then_some(Needed { namespace: needed.namespace, rule }))
+        })
+        .buffered(CONCURRENT_REVIEWS)
+        .try_collect()
+        .await?;
+    Ok(checked.into_iter().flatten().collect())
+}
+
+async fn allowed(client: &Client, needed: &Needed, verb: &str) -> Result<bool, String> {
+    let first = |items: &BTreeSet<String>| items.first().cloned();
+    let resource = first(&needed.rule.resources);
+    let (resource, subresource) = match resource.as_deref().and_then(|r| r.split_once('/')) {
+        Some((resource, sub)) => (Some(resource.to_owned()), Some(sub.to_owned())),
+        None => (resource, None),
+    };
+    if resource.is_none() {
+        return Ok(false);
+    }
+    let asked = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                group: first(&needed.rule.api_groups),
+                resource,
+                subresource,
+                name: first(&needed.rule.resource_names),
+                namespace: Some(needed.namespace.clone()),
+                verb: Some(verb.to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let answer = bounded(api.create(&PostParams::default(), &asked)).await.map_err(|e| api_text(&e))?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}

@@ -1,0 +1,257 @@
+//! A Kubernetes cluster for tests: a real control plane whose nodes are played, or the one of `KUBECONFIG`.
+//!
+//! Tests of one program share one cluster ([`Cluster::shared`]) and take a name prefix each
+//! ([`unique_name`]). A [`Cluster`] belongs to no async runtime; clients do, so each test makes its own.
+
+mod audit;
+mod start;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+pub use audit::AuditEvent;
+
+use crate::controlplane::{Tool, Tools};
+use crate::pki::Authority;
+use crate::process::{Process, StateDirectory};
+use crate::wait;
+
+/// How long a CRD may take until it is served.
+const CRD_DEADLINE: Duration = Duration::from_secs(30);
+
+/// What a cluster should be like.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many nodes are played.
+    pub nodes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { nodes: 2 }
+    }
+}
+
+/// A cluster.
+pub struct Cluster {
+    kind: Kind,
+}
+
+enum Kind {
+    Own(Own),
+    Given { kubeconfig: PathBuf },
+}
+
+/// A control plane of our own. The fields are dropped in this order: the programs before their files.
+struct Own {
+    processes: Vec<Process>,
+    tools: Tools,
+    authority: Authority,
+    server: String,
+    directory: StateDirectory,
+}
+
+impl Cluster {
+    /// The cluster that the tests of this program share, with this project's CRDs in it.
+    pub async fn shared() -> Result<&'static Self> {
+        static SHARED: OnceCell<Cluster> = OnceCell::const_new();
+        SHARED
+            .get_or_try_init(|| async {
+                let cluster = Self::start(Options::default()).await?;
+                cluster.apply_crds(olm_api::crds::all()).await?;
+                Ok(cluster)
+            })
+            .await
+    }
+
+    /// Starts a cluster; takes the one of `KUBECONFIG` if that is set, which `options` cannot change.
+    pub async fn start(options: Options) -> Result<Self> {
+        install_crypto_provider();
+        if let Some(path) = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
+            return Ok(Self { kind: Kind::Given { kubeconfig: PathBuf::from(path) } });
+        }
+        let tools = tokio::task::spawn_blocking(Tools::locate).await??;
+        Ok(Self { kind: Kind::Own(start::start(&tools, &options).await?) })
+    }
+
+    /// The kubeconfig of somebody who may do everything.
+    pub fn kubeconfig_admin(&self) -> PathBuf {
+        match &self.kind {
+            Kind::Own(own) => own.directory.path().join("admin.kubeconfig"),
+            Kind::Given { kubeconfig } => kubeconfig.clone(),
+        }
+    }
+
+    /// The kubeconfig of a user in groups, made now. The user has no rights but those that RBAC gives.
+    pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<PathBuf> {
+        let name = unique_name("user");
+        match &self.kind {
+            Kind::Own(own) => {
+                let files = own.authority.client(user, groups)?.write(own.directory.path(), &name)?;
+                let path = own.directory.path().join(format!("{name}.kubeconfig"));
+                start::write_kubeconfig(&path, &own.server, own.directory.path(), &files)?;
+                Ok(path)
+            }
+            Kind::Given { kubeconfig } => {
+                let mut config = Kubeconfig::read_from(kubeconfig)?;
+                for info in config.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
+                    info.impersonate = Some(user.to_owned());
+                    info.impersonate_groups = Some(groups.iter().map(|&group| group.to_owned()).collect());
+                }
+                // Kept until the end of the run: clients read the file when they are made.
+                let path = StateDirectory::kept(&name)?.join("kubeconfig");
+                std::fs::write(&path, serde_json::to_string(&config)?)?;
+                Ok(path)
+            }
+        }
+    }
+
+    /// A client that may do everything.
+    pub async fn client(&self) -> Result<Client> {
+        client(&self.kubeconfig_admin()).await
+    }
+
+    /// A client of a user in groups.
+    pub async fn client_for(&self, user: &str, groups: &[&str]) -> Result<Client> {
+        client(&self.kubeconfig_for(user, groups)?).await
+    }
+
+    /// A client that shows this token and nothing else.
+    pub async fn client_with_token(&self, token: &str) -> Result<Client> {
+        let mut config = config(&self.kubeconfig_admin()).await?;
+        config.auth_info = kube::config::AuthInfo {
+            token: Some(token.to_owned().into()),
+            ..kube::config::AuthInfo::default()
+        };
+        Ok(Client::try_from(config)?)
+    }
+
+    /// The path of `kubectl`: the control plane's, or the one found in `PATH` for a given cluster.
+    pub fn kubectl(&self) -> PathBuf {
+        match &self.kind {
+            Kind::Own(own) => own.tools.path(Tool::Kubectl),
+            Kind::Given { .. } => PathBuf::from(Tool::Kubectl.file_name()),
+        }
+    }
+
+    /// Every write the API server has answered so far, in order. Not known for a given cluster.
+    pub fn audit_events(&self) -> Result<Vec<AuditEvent>> {
+        self.audit_events_since(0)
+    }
+
+    /// The writes answered since [`Cluster::audit_mark`] gave this mark.
+    pub fn audit_events_since(&self, mark: u64) -> Result<Vec<AuditEvent>> {
+        audit::read(&self.audit_log()?, mark)
+    }
+
+    /// A mark of now in the audit log, for [`Cluster::audit_events_since`].
+    pub fn audit_mark(&self) -> Result<u64> {
+        let log = self.audit_log()?;
+        Ok(std::fs::metadata(&log).with_context(|| format!("reading {}", log.display()))?.len())
+    }
+
+    /// The programs of the control plane, for tests that look at their logs or end one. Empty for a given
+    /// cluster.
+    pub fn processes(&self) -> &[Process] {
+        match &self.kind {
+            Kind::Own(own) => &own.processes,
+            Kind::Given { .. } => &[],
+        }
+    }
+
+    /// Applies CRDs and waits until they are served.
+    pub async fn apply_crds(&self, crds: Vec<CustomResourceDefinition>) -> Result<()> {
+        let api: Api<CustomResourceDefinition> = Api::all(self.client().await?);
+        for crd in &crds {
+            let name = crd.metadata.name.as_deref().unwrap_or_default();
+            api.patch(name, &PatchParams::apply("olm-test").force(), &Patch::Apply(crd))
+                .await
+                .with_context(|| format!("applying the CRD {name}"))?;
+        }
+        for crd in &crds {
+            let name = crd.metadata.name.as_deref().unwrap_or_default();
+            wait::until(&format!("the CRD {name} to be served"), CRD_DEADLINE, || async {
+                let status = api.get(name).await?.status.unwrap_or_default();
+                let conditions = status.conditions.unwrap_or_default();
+                wait::check(
+                    conditions.iter().any(|one| one.type_ == "Established" && one.status == "True"),
+                    || format!("conditions {conditions:?}"),
+                )
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Creates a namespace.
+    pub async fn create_namespace(&self, name: &str) -> Result<()> {
+        let namespace = Namespace {
+            metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+            ..Namespace::default()
+        };
+        Api::all(self.client().await?)
+            .create(&PostParams::default(), &namespace)
+            .await
+            .with_context(|| format!("creating the namespace {name}"))?;
+        Ok(())
+    }
+
+    fn audit_log(&self) -> Result<PathBuf> {
+        match &self.kind {
+            Kind::Own(own) => Ok(own.directory.path().join("audit.log")),
+            Kind::Given { .. } => bail!("the cluster of KUBECONFIG shows no audit log"),
+        }
+    }
+}
+
+/// A name nobody else has: `base`, a hyphen and six random characters. Tests begin the names of everything
+/// they make with one.
+pub fn unique_name(base: &str) -> String {
+    let suffix: String =
+        std::iter::repeat_with(|| fastrand::alphanumeric().to_ascii_lowercase()).take(6).collect();
+    format!("{base}-{suffix}")
+}
+
+/// A client that uses a kubeconfig.
+pub async fn client(kubeconfig: &Path) -> Result<Client> {
+    Ok(Client::try_from(config(kubeconfig).await?)?)
+}
+
+async fn config(kubeconfig: &Path) -> Result<Config> {
+    let read =
+        Kubeconfig::read_from(kubeconfig).with_context(|| format!("reading {}", kubeconfig.display()))?;
+    Ok(Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?)
+}
+
+/// The TLS of this process; several tests may come here first.
+pub(crate) fn install_crypto_provider() {
+    // An error means that a provider is installed already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}
+
+/// A node that kwok plays.
+fn node(name: &str) -> serde_json::Value {
+    let roles = ["worker", "master", "control-plane", "infra"];
+    let mut labels = json!({
+        "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name,
+    });
+    for role in roles {
+        labels[format!("node-role.kubernetes.io/{role}")] = json!("");
+    }
+    let size = json!({"cpu": "512", "memory": "4Ti", "pods": "5000", "ephemeral-storage": "4Ti"});
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": size, "capacity": size},
+    })
+}

@@ -1,0 +1,69 @@
+//! Waiting for a condition, with a deadline and a text that says what was seen last.
+//!
+//! Tests never sleep for a fixed time: they name what they wait for and say why it is not so yet.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+
+/// Between two looks: short at first, so that what is fast stays fast.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// Calls `look` until it answers, and returns the answer. While it does not, its error says why; when
+/// `deadline` has passed, the last of these errors is part of the failure.
+pub async fn until<T>(what: &str, deadline: Duration, mut look: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+    let start = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        // A look that hangs must not outlast the deadline.
+        let left = deadline.saturating_sub(start.elapsed()).max(FIRST_PAUSE);
+        let error = match tokio::time::timeout(left, look()).await {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) => error,
+            Err(_) => anyhow!("no answer"),
+        };
+        if start.elapsed() + pause >= deadline {
+            return Err(error.context(format!("waited {:.1} s for {what}", deadline.as_secs_f64())));
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// `Ok` if the condition holds, else an error with the text: the short form of a look.
+pub fn check(holds: bool, why_not: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { Err(anyhow!(why_not())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_wait_ends_with_the_answer_or_says_what_it_saw_last() {
+        let mut looks = 0;
+        let answer = until("three looks", Duration::from_secs(10), || {
+            looks += 1;
+            let seen = looks;
+            async move { check(seen == 3, || format!("saw {seen}")).map(|()| seen) }
+        })
+        .await
+        .unwrap();
+        assert_eq!(answer, 3);
+
+        let error =
+            until("the impossible", Duration::from_millis(50), || async { check(false, || "no".to_owned()) })
+                .await
+                .unwrap_err();
+        assert_eq!(format!("{error:#}"), "waited 0.1 s for the impossible: no");
+    }
+
+    #[tokio::test]
+    async fn a_look_that_hangs_does_not_outlast_the_deadline() {
+        let error = until("an answer", Duration::from_millis(30), std::future::pending::<Result<()>>)
+            .await
+            .unwrap_err();
+        assert_eq!(format!("{error:#}"), "waited 0.0 s for an answer: no answer");
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests on a real control plane. They share one; each takes names of its own.
+
+mod harness;
