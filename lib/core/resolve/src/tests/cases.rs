@@ -144,6 +144,10 @@ fn the_release_decides_between_equal_versions() {
         .installed("1.0.0+2")
         .resolves_to("1.0.0+2");
     Case::new("recorded apart").package("p", bundles).installed("1.0.0 2").resolves_to("1.0.0+2");
+    Case::new("metadata that are no release play no part in staying")
+        .package("p", ["1.0.0+02", "1.0.0+1"])
+        .installed("1.0.0+01")
+        .resolves_to("1.0.0+02");
     Case::new("the range ignores it").package("p", bundles).wants("1.0.0").resolves_to("1.0.0+10");
     let explicit = ["1.0.0 release 2 named p.v1.0.0-2", "1.0.0+3"];
     let answer = Case::new("explicit").package("p", explicit).resolves_to("1.0.0+3");
