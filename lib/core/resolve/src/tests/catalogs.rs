@@ -222,6 +222,14 @@ fn an_unreadable_origin_is_waited_for_whatever_its_priority() {
 }
 
 #[test]
+fn an_unreadable_origin_would_settle_an_ambiguity() {
+    let case = two_catalogs().catalog("rival", 9).package("p", ["1.0.0", "1.3.0 replaces 1.0.0"]);
+    assert!(matches!(case.resolve(), Err(ResolveError::Ambiguous { .. })));
+    let error = case.catalog("away", -5).unreadable().installed_from("away").resolve().unwrap_err();
+    assert!(matches!(error, ResolveError::CatalogUnavailable { answer: None, .. }), "{error}");
+}
+
+#[test]
 fn others_than_the_origin_may_be_forbidden() {
     let text =
         "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"p\"";
