@@ -10,8 +10,10 @@ use jiff::Timestamp;
 
 use crate::{CatalogFiles, CatalogStore, Generation};
 
-pub(crate) const ONE: &str = "quay.io/a/b@sha256:1111111111111111111111111111111111111111111111111111111111111111";
-pub(crate) const TWO: &str = "quay.io/a/b@sha256:2222222222222222222222222222222222222222222222222222222222222222";
+pub(crate) const ONE: &str =
+    "quay.io/a/b@sha256:1111111111111111111111111111111111111111111111111111111111111111";
+pub(crate) const TWO: &str =
+    "quay.io/a/b@sha256:2222222222222222222222222222222222222222222222222222222222222222";
 
 /// Files in memory.
 #[derive(Clone, Default)]

@@ -101,10 +101,13 @@ impl Args {
         let tls = match (self.tls_cert, self.tls_key) {
             (Some(cert), Some(key)) => Some((cert, key)),
             (None, None) => None,
-            _ => bail!("unable to configure TLS certificates: tls-cert and tls-key flags must be used together"),
+            _ => bail!(
+                "unable to configure TLS certificates: tls-cert and tls-key flags must be used together"
+            ),
         };
         let system_namespace = self.system_namespace.unwrap_or_else(pod_namespace);
-        let default_account = self.default_service_account.as_deref().map(|text| account(text, &system_namespace));
+        let default_account =
+            self.default_service_account.as_deref().map(|text| account(text, &system_namespace));
         let mut catalogd = catalogd::Config {
             cache_dir: self.cache_dir,
             external_address: self.external_address,
@@ -141,18 +144,23 @@ fn puller(
     let spool = cache_path.join("spool");
     std::fs::create_dir_all(&spool).with_context(|| format!("cache folder {}", spool.display()))?;
     let mut puller = PullerConfig::new(spool);
-    let conf = std::env::var_os("CONTAINERS_REGISTRIES_CONF").map_or_else(|| REGISTRIES_CONF.into(), PathBuf::from);
+    let conf =
+        std::env::var_os("CONTAINERS_REGISTRIES_CONF").map_or_else(|| REGISTRIES_CONF.into(), PathBuf::from);
     puller.registries_conf = Some(conf);
     puller.cas_dir = cas_dir;
     if let Some(path) = registry_config {
         let text = std::fs::read(path).with_context(|| format!("registry-config {}", path.display()))?;
-        puller.keyring.set(Keyring::from_docker_config(&text).with_context(|| format!("registry-config {}", path.display()))?);
+        puller.keyring.set(
+            Keyring::from_docker_config(&text)
+                .with_context(|| format!("registry-config {}", path.display()))?,
+        );
     }
     Ok(puller)
 }
 
 fn pod_namespace() -> String {
-    std::fs::read_to_string(POD_NAMESPACE_FILE).map_or_else(|_| SYSTEM_NAMESPACE.to_owned(), |n| n.trim().to_owned())
+    std::fs::read_to_string(POD_NAMESPACE_FILE)
+        .map_or_else(|_| SYSTEM_NAMESPACE.to_owned(), |n| n.trim().to_owned())
 }
 
 /// The pod's name, else the machine's, with a random part as client-go adds one.

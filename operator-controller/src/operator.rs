@@ -14,9 +14,9 @@ use olm_api::{
 };
 use olm_image::Puller;
 use olm_runtime::{
-    Accounts, BackoffLimits, CertWatcher, ClientError, ControllerSettings, Discovery, Elector, HttpError, Metrics,
-    OwnerChanged, ServerLimits, Source, TlsError, TlsProfile, Wake, WatchManager, health_router, listen,
-    run_controller, self_signed, serve, server_config,
+    Accounts, BackoffLimits, CertWatcher, ClientError, ControllerSettings, Discovery, Elector, HttpError,
+    Metrics, OwnerChanged, ServerLimits, Source, TlsError, TlsProfile, Wake, WatchManager, health_router,
+    listen, run_controller, self_signed, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -178,7 +178,11 @@ impl Operator {
         tasks.push(spawn_server("catalogs", catalogs, self.catalogd.router(), Some(tls), shutdown));
         if let Some(address) = &self.config.health_address {
             let is_ready = move || {
-                if ready.load(Ordering::Relaxed) { Ok(()) } else { Err("controllers are starting".to_owned()) }
+                if ready.load(Ordering::Relaxed) {
+                    Ok(())
+                } else {
+                    Err("controllers are starting".to_owned())
+                }
             };
             tasks.push(spawn_server("health", listen(address)?, health_router(is_ready), None, shutdown));
         }

@@ -92,7 +92,13 @@ pub const PERMISSIONS: &[Permission] = &[
         &["get"],
         "compare a CRD with the one that is to replace it",
     ),
-    row(Scope::Cluster, "events.k8s.io", &["events"], &["create", "patch"], "Events about cluster-scoped objects"),
+    row(
+        Scope::Cluster,
+        "events.k8s.io",
+        &["events"],
+        &["create", "patch"],
+        "Events about cluster-scoped objects",
+    ),
     row(
         Scope::SystemNamespace,
         "",

@@ -8,7 +8,8 @@ use std::{
 
 use anyhow::{Context, Result};
 use olm_image::{
-    Compression, ImageBuilder, LayerBuilder, PackedImage, PackedLayer, Puller, PullerConfig, Reference, folders_layer,
+    Compression, ImageBuilder, LayerBuilder, PackedImage, PackedLayer, Puller, PullerConfig, Reference,
+    folders_layer,
 };
 
 use crate::{process::StateDirectory, registry::Registry};
@@ -55,10 +56,11 @@ impl Images {
     /// Packs the folder of a bundle and pushes it.
     pub async fn push_bundle(&self, folder: &Path, name: &str) -> Result<String> {
         let (manifests, metadata) = (folder.join("manifests"), folder.join("metadata"));
-        let folders: Vec<(&Path, &str)> = [(manifests.as_path(), "manifests"), (metadata.as_path(), "metadata")]
-            .into_iter()
-            .filter(|(path, _)| path.is_dir())
-            .collect();
+        let folders: Vec<(&Path, &str)> =
+            [(manifests.as_path(), "manifests"), (metadata.as_path(), "metadata")]
+                .into_iter()
+                .filter(|(path, _)| path.is_dir())
+                .collect();
         let layer = folders_layer(&folders, Compression::Gzip)?;
         self.push(&ImageBuilder::new().layer(layer).build(), name).await
     }

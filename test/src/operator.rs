@@ -16,7 +16,8 @@ use crate::{
 pub const USER: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 /// The namespace of its Secrets and leases.
 pub const SYSTEM_NAMESPACE: &str = "olmv1-system";
-const GROUPS: [&str; 3] = ["system:serviceaccounts", "system:serviceaccounts:olmv1-system", "system:authenticated"];
+const GROUPS: [&str; 3] =
+    ["system:serviceaccounts", "system:serviceaccounts:olmv1-system", "system:authenticated"];
 const READY: Duration = Duration::from_secs(30);
 
 /// operator-controller with catalogd inside. Dropped, it is gone.
@@ -97,12 +98,12 @@ fn program() -> Result<PathBuf> {
 pub fn install(cluster: &Cluster) -> Result<()> {
     let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
     for part in ["crd", "rbac"] {
-        kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &config.join(part).display().to_string()])?;
+        kubectl(
+            cluster,
+            &["apply", "--server-side", "--force-conflicts", "-f", &config.join(part).display().to_string()],
+        )?;
     }
-    kubectl(
-        cluster,
-        &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"],
-    )?;
+    kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"])?;
     Ok(())
 }
 

@@ -24,7 +24,11 @@ pub struct Rules {
 ///
 /// # Errors
 /// A bundle does not render.
-pub fn rules_for(bundles: &[olm_render::BundleFiles], install_namespace: &str, extension: &str) -> Result<Rules> {
+pub fn rules_for(
+    bundles: &[olm_render::BundleFiles],
+    install_namespace: &str,
+    extension: &str,
+) -> Result<Rules> {
     let mut cluster = BTreeSet::new();
     let mut namespace = BTreeSet::new();
     // Names of revisions are known: the first few are enough for a test.
@@ -37,7 +41,8 @@ pub fn rules_for(bundles: &[olm_render::BundleFiles], install_namespace: &str, e
         .to_string(),
     );
     for files in bundles {
-        let rendered = render(files, &Options::new(install_namespace)).context("rendering a bundle for its rights")?;
+        let rendered =
+            render(files, &Options::new(install_namespace)).context("rendering a bundle for its rights")?;
         let kinds = plurals(&rendered.objects);
         for object in &rendered.objects {
             let key = ObjectKey::of(object);
@@ -57,7 +62,8 @@ pub fn rules_for(bundles: &[olm_render::BundleFiles], install_namespace: &str, e
             }
         }
     }
-    let parse = |rules: BTreeSet<String>| rules.iter().map(|r| serde_json::from_str(r)).collect::<Result<_, _>>();
+    let parse =
+        |rules: BTreeSet<String>| rules.iter().map(|r| serde_json::from_str(r)).collect::<Result<_, _>>();
     Ok(Rules { cluster: parse(cluster)?, namespace: parse(namespace)? })
 }
 

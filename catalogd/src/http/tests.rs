@@ -50,11 +50,7 @@ async fn ask(router: &Router, method: Method, uri: &str, headers: &[(header::Hea
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     assert_eq!(parts.headers.get(header::VARY).unwrap(), "Accept-Encoding");
-    Answer {
-        status: parts.status,
-        headers: parts.headers,
-        body: String::from_utf8(body.to_vec()).unwrap(),
-    }
+    Answer { status: parts.status, headers: parts.headers, body: String::from_utf8(body.to_vec()).unwrap() }
 }
 
 async fn get(router: &Router, uri: &str) -> Answer {
@@ -114,7 +110,11 @@ async fn metas_are_the_lines_of_a_query() {
     }
     for query in ["?Schema=x", "?x=1", "?schema=olm.package;x=1", "?%zz=1", "?schema=%", "?schema=%ff"] {
         let answer = get(&router, &format!("/catalogs/c/api/v1/metas{query}")).await;
-        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::BAD_REQUEST, "400 Bad Request\n"), "{query}");
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (StatusCode::BAD_REQUEST, "400 Bad Request\n"),
+            "{query}"
+        );
     }
     let ranged = [(header::RANGE, "bytes=0-1")];
     let answer = ask(&router, Method::GET, "/catalogs/c/api/v1/metas?package=foo", &ranged).await;
@@ -134,7 +134,11 @@ async fn odd_requests_are_answered_as_the_original_answers_them() {
         (Method::GET, "/catalogs/none/api/v1/all", (StatusCode::NOT_FOUND, "404 Not Found\n")),
         (Method::GET, "/catalogs/none/api/v1/metas", (StatusCode::NOT_FOUND, "404 Not Found\n")),
         (Method::POST, "/catalogs/c/api/v1/all", (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n")),
-        (Method::OPTIONS, "/catalogs/C/api/v1/metas?x=1", (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n")),
+        (
+            Method::OPTIONS,
+            "/catalogs/C/api/v1/metas?x=1",
+            (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n"),
+        ),
     ] {
         let answer = ask(&router, method.clone(), uri, &[]).await;
         assert_eq!((answer.status, answer.body.as_str()), expected, "{method} {uri}");
@@ -145,7 +149,10 @@ async fn odd_requests_are_answered_as_the_original_answers_them() {
     for name in ["C", "a_b", "-a", "a..b", "%2e%2e", "a%2Fb", "%zz", &"a".repeat(254)] {
         let answer = get(&router, &format!("/catalogs/{name}/api/v1/metas?x=1")).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{name}");
-        assert!(answer.body.starts_with("invalid catalog name: a lowercase RFC 1123 subdomain must"), "{name}");
+        assert!(
+            answer.body.starts_with("invalid catalog name: a lowercase RFC 1123 subdomain must"),
+            "{name}"
+        );
     }
     for (uri, target) in [
         ("/catalogs//c/api/v1/all", "/catalogs/c/api/v1/all"),
@@ -169,7 +176,8 @@ async fn conditions_are_checked_and_dates_that_are_none_ignored() {
         let etag = get(&router, uri).await.header(header::ETAG).unwrap().to_owned();
         let weak = format!("W/{etag}");
         let list = format!("\"x\", {etag}");
-        let (ok, unchanged, failed) = (StatusCode::OK, StatusCode::NOT_MODIFIED, StatusCode::PRECONDITION_FAILED);
+        let (ok, unchanged, failed) =
+            (StatusCode::OK, StatusCode::NOT_MODIFIED, StatusCode::PRECONDITION_FAILED);
         for (name, value, expected) in [
             (header::IF_MODIFIED_SINCE, same, unchanged),
             (header::IF_MODIFIED_SINCE, later, unchanged),
@@ -232,10 +240,13 @@ async fn parts_of_all_can_be_asked_for() {
     let kind = several.header(header::CONTENT_TYPE).unwrap();
     let boundary = kind.strip_prefix("multipart/byteranges; boundary=").unwrap();
     let part = |range: &str, text: &str| {
-        format!("--{boundary}\r\nContent-Range: bytes {range}/{size}\r\nContent-Type: application/jsonl\r\n\r\n{text}\r\n")
+        format!(
+            "--{boundary}\r\nContent-Range: bytes {range}/{size}\r\nContent-Type: application/jsonl\r\n\r\n{text}\r\n"
+        )
     };
     let tail = format!("{}-{}", size - 3, size - 1);
-    let expected = format!("{}{}--{boundary}--\r\n", part("0-1", &whole[..2]), part(&tail, &whole[size - 3..]));
+    let expected =
+        format!("{}{}--{boundary}--\r\n", part("0-1", &whole[..2]), part(&tail, &whole[size - 3..]));
     assert_eq!(several.body, expected);
     assert_eq!(several.header(header::CONTENT_LENGTH), Some(expected.len().to_string().as_str()));
 
@@ -265,7 +276,10 @@ async fn content_that_is_on_its_way_is_waited_for_but_not_for_ever() {
 
     test.store.announce("c", Some((ONE.into(), Some(at(7)))));
     let waiting = get(&router, uri).await;
-    assert_eq!((waiting.status, waiting.body.as_str()), (StatusCode::SERVICE_UNAVAILABLE, "503 Service Unavailable\n"));
+    assert_eq!(
+        (waiting.status, waiting.body.as_str()),
+        (StatusCode::SERVICE_UNAVAILABLE, "503 Service Unavailable\n")
+    );
     assert_eq!(waiting.header(header::RETRY_AFTER), Some("2"));
 
     test.install("c", ONE, FILES);

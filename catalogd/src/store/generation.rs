@@ -143,7 +143,8 @@ pub(super) fn complete(
         index: ingested.index_file,
         packages: ingested.records,
     };
-    let bytes = serde_json::to_vec(&description).map_err(|error| io_error("encoding", target)(error.into()))?;
+    let bytes =
+        serde_json::to_vec(&description).map_err(|error| io_error("encoding", target)(error.into()))?;
     files::write_synced(&staging.join(GENERATION_FILE), &files::sealed(bytes))?;
     let open = |name: &str| {
         let path = staging.join(name);
@@ -212,7 +213,10 @@ fn load(catalog: &str, name: &str, folder: &Path) -> Result<Generation, String> 
         return Err("index is too large".into());
     }
     let mut bytes = Vec::new();
-    index.rewind().and_then(|()| io::Read::read_to_end(&mut index, &mut bytes)).map_err(|error| error.to_string())?;
+    index
+        .rewind()
+        .and_then(|()| io::Read::read_to_end(&mut index, &mut bytes))
+        .map_err(|error| error.to_string())?;
     let index = Index::from_bytes(&bytes).map_err(|error| error.to_string())?;
     if index.bytes() != description.lines.bytes || index.record_bytes() != description.packages.bytes {
         return Err("index does not belong to the lines".into());

@@ -6,8 +6,14 @@ use crate::{
 };
 
 const FILES: &[(&str, &str)] = &[
-    ("configs/b/catalog.yaml", "schema: olm.package\nname: b\ndefaultChannel: s\n---\nschema: olm.channel\npackage: b\nname: s\nentries: [{name: b.v1}]\n"),
-    ("configs/a.json", "{\"schema\":\"olm.bundle\",\"package\":\"b\",\"name\":\"b.v1\",\"image\":\"i\",\"properties\":[{\"type\":\"olm.csv.metadata\",\"value\":{}}]}\n{\"a\":1}"),
+    (
+        "configs/b/catalog.yaml",
+        "schema: olm.package\nname: b\ndefaultChannel: s\n---\nschema: olm.channel\npackage: b\nname: s\nentries: [{name: b.v1}]\n",
+    ),
+    (
+        "configs/a.json",
+        "{\"schema\":\"olm.bundle\",\"package\":\"b\",\"name\":\"b.v1\",\"image\":\"i\",\"properties\":[{\"type\":\"olm.csv.metadata\",\"value\":{}}]}\n{\"a\":1}",
+    ),
     ("configs/.indexignore", "*.md"),
     ("configs/README.md", "not FBC ["),
 ];
@@ -26,8 +32,10 @@ fn lines(generation: &super::Generation) -> String {
 }
 
 fn entries(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -77,8 +85,14 @@ fn content_that_is_refused_leaves_the_old_served_and_nothing_behind() {
     let test = TestStore::new();
     test.install("c", ONE, FILES);
     for (files, expected) in [
-        (&[("configs/bad.yaml", "a: [secret")][..], "error walking FBC root: configs/bad.yaml: error converting YAML to JSON: yaml: line"),
-        (&[("configs/s.yaml", "secret")][..], "error walking FBC root: configs/s.yaml: document at offset 0 is not an object"),
+        (
+            &[("configs/bad.yaml", "a: [secret")][..],
+            "error walking FBC root: configs/bad.yaml: error converting YAML to JSON: yaml: line",
+        ),
+        (
+            &[("configs/s.yaml", "secret")][..],
+            "error walking FBC root: configs/s.yaml: document at offset 0 is not an object",
+        ),
         (&[][..], "error walking FBC root: the image has no files at the path its configs label names"),
     ] {
         let error = test.store.install("c", TWO, at(5), &MemoryFiles::new(files)).unwrap_err().to_string();

@@ -37,7 +37,10 @@ fn files() -> anyhow::Result<BTreeMap<PathBuf, String>> {
         files.insert(path, format!("{HEADER}{}", olm_yaml::to_yaml(&value)));
     }
     let rights: Vec<String> = rbac::objects().iter().map(olm_yaml::to_yaml).collect();
-    files.insert(Path::new("rbac").join("operator-controller.yaml"), format!("{HEADER}{}", rights.join("---\n")));
+    files.insert(
+        Path::new("rbac").join("operator-controller.yaml"),
+        format!("{HEADER}{}", rights.join("---\n")),
+    );
     Ok(files)
 }
 

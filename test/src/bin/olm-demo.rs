@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use kube::{Api, ResourceExt};
+use kube::Api;
 use olm_api::{
     ConditionType,
     v1::{ClusterCatalog, ClusterExtension},
@@ -68,7 +68,8 @@ impl Steps {
 
 async fn demo() -> Result<()> {
     let steps = Steps { started: Instant::now() };
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/samples/lighthouse").canonicalize()?;
+    let samples =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/samples/lighthouse").canonicalize()?;
     steps.begin("starting a control plane (the first time its programs are built, which takes some minutes)");
     let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
     steps.done("control plane and registry are up");
@@ -97,7 +98,10 @@ async fn demo() -> Result<()> {
     operator::kubectl(&cluster, &["patch", "clusterextension", "lighthouse", "--type=merge", "-p", patch])?;
     installed(&cluster, &operator, &steps, "1.1.0").await?;
     steps.done("upgraded within its channel to 1.1.0");
-    println!("\n{}", operator::kubectl(&cluster, &["get", "clusterextensions,clusterobjectsets,clustercatalogs"])?);
+    println!(
+        "\n{}",
+        operator::kubectl(&cluster, &["get", "clusterextensions,clusterobjectsets,clustercatalogs"])?
+    );
 
     if std::env::var_os("DEMO_EXIT").is_some_and(|v| v != "0" && !v.is_empty()) {
         return Ok(());
@@ -144,7 +148,7 @@ async fn installed(cluster: &Cluster, operator: &Operator, steps: &Steps, versio
     wait::until(&format!("version {version} to be installed"), DEADLINE, async || {
         operator.process().check_running()?;
         let extension = api.get("lighthouse").await?;
-        let generation = extension.meta().generation;
+        let generation = extension.metadata.generation;
         let status = extension.status.unwrap_or_default();
         let ready = status.conditions.find(ConditionType::Ready).cloned();
         let message = ready.as_ref().map(|c| format!("{}: {}", c.reason, c.message)).unwrap_or_default();

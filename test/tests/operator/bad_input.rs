@@ -57,14 +57,19 @@ async fn bundle_images_that_cannot_be_used() -> Result<()> {
     let empty = tempfile::tempdir()?;
     std::fs::create_dir_all(empty.path().join("manifests"))?;
     std::fs::create_dir_all(empty.path().join("metadata"))?;
-    std::fs::write(empty.path().join("manifests/map.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")?;
+    std::fs::write(
+        empty.path().join("manifests/map.yaml"),
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+    )?;
     std::fs::write(
         empty.path().join("metadata/annotations.yaml"),
         "annotations:\n  operators.operatorframework.io.bundle.package.v1: p\n",
     )?;
-    let without_csv = world.images.push_bundle(empty.path(), &format!("{}/without-csv:v1", scenario.name)).await?;
+    let without_csv =
+        world.images.push_bundle(empty.path(), &format!("{}/without-csv:v1", scenario.name)).await?;
     let missing = format!("{}/{}/missing@sha256:{}", world.images.host(), scenario.name, "0".repeat(64));
-    let content = [catalog("without-csv", &[("1.0.0", &without_csv)]), catalog("missing", &[("1.0.0", &missing)])];
+    let content =
+        [catalog("without-csv", &[("1.0.0", &without_csv)]), catalog("missing", &[("1.0.0", &missing)])];
     let reference = scenario.push_catalog(&content.concat(), "latest").await?;
     scenario.create_catalog(&reference, None).await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
@@ -73,7 +78,10 @@ async fn bundle_images_that_cannot_be_used() -> Result<()> {
     scenario.create_extension("without-csv", json!({})).await?;
     let wrapped = "error for resolved bundle \"without-csv.v1.0.0\" with version \"1.0.0\": ";
     scenario
-        .shows(Progressing, &format!("False/Blocked/{wrapped}no ClusterServiceVersion found in \"manifests\""))
+        .shows(
+            Progressing,
+            &format!("False/Blocked/{wrapped}no ClusterServiceVersion found in \"manifests\""),
+        )
         .await?;
     scenario.shows(Stalled, "True/Blocked/").await?;
     scenario.delete_extension().await?;
@@ -92,7 +100,11 @@ async fn catalog_images_that_cannot_be_used() -> Result<()> {
         ("absent", None, "True/Retrying/source catalog content: "),
         (
             "broken",
-            Some(vec![LayerBuilder::new(Compression::Gzip).file("configs/a.yaml", "schema: [unclosed\n")?.build()?]),
+            Some(vec![
+                LayerBuilder::new(Compression::Gzip)
+                    .file("configs/a.yaml", "schema: [unclosed\n")?
+                    .build()?,
+            ]),
             "True/Retrying/error storing fbc: error walking FBC root: ",
         ),
         ("cut", Some(vec![cut_short()?]), "True/Retrying/source catalog content: error applying image: "),
@@ -117,7 +129,9 @@ async fn a_registry_that_is_down_stops_only_what_needs_it() -> Result<()> {
     // A world of its own: the other tests need their registry.
     let world = World::start().await?;
     let scenario = Scenario::new(&world, "down").await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0")), ("1.1.0", sample_bundle("1.1.0"))]).await?;
+    scenario
+        .prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0")), ("1.1.0", sample_bundle("1.1.0"))])
+        .await?;
     scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
     scenario.installed("1.0.0").await?;
     world.registry.stop()?;

@@ -40,7 +40,12 @@ async fn an_extension_stays_installed_and_repaired_when_its_catalog_goes() -> Re
     scenario.installed("1.0.0").await?;
     let catalogs: kube::Api<olm_api::v1::ClusterCatalog> = kube::Api::all(scenario.client.clone());
     catalogs.delete(&scenario.name, &kube::api::DeleteParams::default()).await?;
-    scenario.shows(olm_api::ConditionType::Ready, "True/Succeeded/Revision 1.0.0 has rolled out.\nNo catalog has the package").await?;
+    scenario
+        .shows(
+            olm_api::ConditionType::Ready,
+            "True/Succeeded/Revision 1.0.0 has rolled out.\nNo catalog has the package",
+        )
+        .await?;
 
     let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
         kube::Api::namespaced(scenario.client.clone(), &scenario.name);

@@ -91,7 +91,10 @@ fn written_by_the_account(cluster: &Cluster, scenario: &Scenario<'_>, mark: u64)
     for write in writes {
         ensure!(write.user != operator::USER, "the program itself wrote: {write:?}");
         if write.uri.contains("fieldManager=olm.operatorframework.io") {
-            ensure!(write.user.starts_with("system:serviceaccount:") && write.user.ends_with(":installer"), "{write:?}");
+            ensure!(
+                write.user.starts_with("system:serviceaccount:") && write.user.ends_with(":installer"),
+                "{write:?}"
+            );
         }
         by_account += usize::from(write.user == account);
     }

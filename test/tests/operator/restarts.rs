@@ -16,10 +16,13 @@ const KILLS: u64 = 10;
 async fn killed_at_random_moments_it_always_ends_installed() -> Result<()> {
     // A world of its own: the other tests need a program that lives.
     let world = World::start().await?;
-    let seed = std::env::var("OLM_TEST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
+    let seed =
+        std::env::var("OLM_TEST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
     let mut random = fastrand::Rng::with_seed(seed);
     for round in 0..KILLS {
-        one_life(&world, &mut random).await.with_context(|| format!("round {round}, OLM_TEST_SEED={seed}"))?;
+        one_life(&world, &mut random)
+            .await
+            .with_context(|| format!("round {round}, OLM_TEST_SEED={seed}"))?;
     }
     Ok(())
 }

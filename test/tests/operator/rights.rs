@@ -60,8 +60,12 @@ async fn the_rights_granted_are_exactly_what_is_needed() -> Result<()> {
     scenario.set_version("1.1.0").await?;
     scenario.installed("1.1.0").await?;
     let account = format!("system:serviceaccount:{}:{ACCOUNT}", scenario.name);
-    let refused: Vec<_> =
-        world.cluster.audit_events_since(mark)?.into_iter().filter(|e| e.user == account && e.code == 403).collect();
+    let refused: Vec<_> = world
+        .cluster
+        .audit_events_since(mark)?
+        .into_iter()
+        .filter(|e| e.user == account && e.code == 403)
+        .collect();
     ensure!(refused.is_empty(), "refused after a preflight that passed: {refused:?}");
     scenario.delete_extension().await?;
     scenario.nothing_left().await

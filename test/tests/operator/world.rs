@@ -102,7 +102,11 @@ impl<'a> Scenario<'a> {
         for (version, folder) in bundles {
             // A version may hold characters that a tag may not.
             let image_tag = version.replace('+', "-");
-            let image = self.world.images.push_bundle(folder, &format!("{}/{package}:v{image_tag}", self.name)).await?;
+            let image = self
+                .world
+                .images
+                .push_bundle(folder, &format!("{}/{package}:v{image_tag}", self.name))
+                .await?;
             pushed.push((*version, image));
         }
         let listed: Vec<(&str, &str)> = pushed.iter().map(|(v, i)| (*v, i.as_str())).collect();
@@ -261,7 +265,11 @@ impl<'a> Scenario<'a> {
                 let Ok(list) = api.list_metadata(&params).await else { continue };
                 for item in list.items {
                     let namespace = item.metadata.namespace.unwrap_or_default();
-                    owned.push(format!("{} {namespace}/{}", resource.kind, item.metadata.name.unwrap_or_default()));
+                    owned.push(format!(
+                        "{} {namespace}/{}",
+                        resource.kind,
+                        item.metadata.name.unwrap_or_default()
+                    ));
                 }
             }
         }

@@ -78,7 +78,8 @@ async fn a_large_catalog_is_served_whole_and_by_query() {
 
     let mut asked = 0;
     for (at, (_, sample)) in documents.iter().enumerate().filter(|(at, _)| at % 97 == 0) {
-        let (schema, package, name) = (field(sample, "schema"), field(sample, "package"), field(sample, "name"));
+        let (schema, package, name) =
+            (field(sample, "schema"), field(sample, "package"), field(sample, "name"));
         for chosen in 1..8_u8 {
             // A whole schema is large; a few of them are enough.
             if chosen == 1 && at % 1_000 != 0 {
@@ -88,7 +89,10 @@ async fn a_large_catalog_is_served_whole_and_by_query() {
                 (chosen & bit != 0 && !text.is_empty()).then(|| format!("{value}={text}"))
             };
             let parameters: Vec<_> =
-                [pick(1, "schema", schema), pick(2, "package", package), pick(4, "name", name)].into_iter().flatten().collect();
+                [pick(1, "schema", schema), pick(2, "package", package), pick(4, "name", name)]
+                    .into_iter()
+                    .flatten()
+                    .collect();
             if parameters.is_empty() {
                 continue;
             }

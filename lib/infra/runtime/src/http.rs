@@ -107,7 +107,8 @@ pub async fn serve(
 ) -> Result<(), HttpError> {
     let router = limit::limited(router, &limits);
     let handle = Handle::new();
-    let mut server = axum_server::from_tcp(listener).map_err(HttpError::Serve)?.handle(handle.clone()).http1_only();
+    let mut server =
+        axum_server::from_tcp(listener).map_err(HttpError::Serve)?.handle(handle.clone()).http1_only();
     server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(limits.header_timeout);
     let service = router.into_make_service();
     let drain = async {

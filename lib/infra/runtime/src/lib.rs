@@ -25,4 +25,6 @@ pub use watch::{OwnerChanged, Seen, WatchManager};
 
 pub use http::{HttpError, ServerLimits, health_router, listen, serve};
 pub use shutdown::on_signal;
-pub use tls::{CertWatcher, SelfSigned, ServingCert, TlsError, TlsProfile, TlsProfileError, self_signed, server_config};
+pub use tls::{
+    CertWatcher, SelfSigned, ServingCert, TlsError, TlsProfile, TlsProfileError, self_signed, server_config,
+};

@@ -173,10 +173,13 @@ pub struct SelfSigned {
 pub fn self_signed(names: &[String]) -> Result<SelfSigned, TlsError> {
     let key = rcgen::KeyPair::generate()?;
     let mut params = rcgen::CertificateParams::new(names)?;
-    params.distinguished_name.push(rcgen::DnType::CommonName, names.first().map_or("catalogd", String::as_str));
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, names.first().map_or("catalogd", String::as_str));
     let now = jiff::Timestamp::now();
     let day = |offset: i64| {
-        let date = now.to_zoned(jiff::tz::TimeZone::UTC).date().saturating_add(jiff::Span::new().days(offset));
+        let date =
+            now.to_zoned(jiff::tz::TimeZone::UTC).date().saturating_add(jiff::Span::new().days(offset));
         let part = |number: i8| u8::try_from(number).unwrap_or(1);
         rcgen::date_time_ymd(date.year().into(), part(date.month()), part(date.day()))
     };
@@ -196,10 +199,7 @@ pub fn self_signed(names: &[String]) -> Result<SelfSigned, TlsError> {
 ///
 /// # Errors
 /// The profile leaves nothing to talk with.
-pub fn server_config(
-    serving: Arc<ServingCert>,
-    profile: &TlsProfile,
-) -> Result<Arc<ServerConfig>, TlsError> {
+pub fn server_config(serving: Arc<ServingCert>, profile: &TlsProfile) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(profile.provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(profile.versions())?

@@ -9,8 +9,8 @@ use olm_image::PullError;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
 use olm_render::{CertificateProvider, Options, Rendered, render};
 use olm_resolve::{
-    DependencyHandling, DeprecationData, Installed, Request, Resolution, ResolveError, UpgradePolicy,
-    deprecation_status, keep_installed, resolve, summary,
+    DependencyHandling, DeprecationData, Installed, Request, Resolution, ResolveError, SUMMARY_BUNDLES_MAX,
+    UpgradePolicy, deprecation_status, keep_installed, resolve, summary,
 };
 use olm_runtime::{AccountRef, Accounts, Discovery, bounded};
 use olm_semver::ReleaseSupport;
@@ -22,9 +22,6 @@ use super::{
     revisions::{BundleRecord, Revision, Revisions},
 };
 use crate::{bundles::Bundles, catalogs::Catalogs, controllers::api_text, preflight};
-
-/// Bundles named in `Stalled` when none would do; `olm resolve --explain` names all.
-const EXPLAINED_BUNDLES: usize = 10;
 
 /// What can be turned off.
 #[derive(Debug, Clone, Copy)]
@@ -229,13 +226,7 @@ impl Steps<'_> {
 
 /// What a revision records of the bundle; without release support the release goes back into the version.
 fn record(found: Resolution, releases: ReleaseSupport) -> BundleRecord {
-    let version = found.version.version.to_string();
-    let release = found.version.release.map(|release| release.to_string());
-    let (version, release) = match (releases, release) {
-        (ReleaseSupport::Off, Some(release)) if !release.is_empty() => (format!("{version}+{release}"), None),
-        (ReleaseSupport::Off, _) => (version, None),
-        (ReleaseSupport::On, release) => (version, release),
-    };
+    let (version, release) = found.version.recorded(releases);
     BundleRecord { name: found.bundle, package: found.package, version, release, reference: found.image }
 }
 
@@ -273,7 +264,7 @@ fn request(
 
 /// What was looked at and why it did not do.
 fn explanation(error: &ResolveError) -> Option<String> {
-    let summary = summary(error.passed_over(), EXPLAINED_BUNDLES);
+    let summary = summary(error.passed_over(), SUMMARY_BUNDLES_MAX);
     (!summary.is_empty()).then(|| format!("Passed over: {summary}"))
 }
 

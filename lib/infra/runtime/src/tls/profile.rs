@@ -85,7 +85,9 @@ impl TlsProfile {
         match profile.to_lowercase().as_str() {
             "intermediate" => Ok(Self::default()),
             "old" => {
-                tracing::warn!("TLS profile old: its versions and ciphers are not supported, serving intermediate");
+                tracing::warn!(
+                    "TLS profile old: its versions and ciphers are not supported, serving intermediate"
+                );
                 Ok(Self::default())
             }
             "modern" => Ok(Self { tls12: false, ..Self::default() }),
@@ -134,7 +136,9 @@ impl TlsProfile {
         let mut provider = aws_lc_rs::default_provider();
         provider.kx_groups.clone_from(&self.groups);
         if let Some(names) = &self.ciphers {
-            provider.cipher_suites.retain(|suite| suite.tls13().is_some() || names.contains(&go_name(*suite)));
+            provider
+                .cipher_suites
+                .retain(|suite| suite.tls13().is_some() || names.contains(&go_name(*suite)));
         }
         provider
     }
