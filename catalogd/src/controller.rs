@@ -24,7 +24,7 @@ use olm_runtime::Next;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    CatalogSource, CatalogStore, CatalogdError, Clock, Generation, Resolution,
+    CatalogSource, CatalogStore, CatalogdError, Clock, Generation, Pinned, Resolution,
     limits::CONCURRENT_INGESTS,
     status::{Facts, Outcome, Served, status},
 };
@@ -75,6 +75,9 @@ impl Reconciler {
                 .await
                 .map_or_else(|error| Next::Retry(error.to_string()), |()| Next::Await)
         };
+        if catalog.metadata.deletion_timestamp.is_none() {
+            self.store.set_tried(&name);
+        }
         tracing::info!(catalog = name, "reconcile ending");
         next
     }
@@ -87,7 +90,7 @@ impl Reconciler {
         self.store.announce(name, said.clone());
         let Some((reference, _)) = said else { return Ok(()) };
         if self.store.generation(name).is_none_or(|held| held.reference() != reference) {
-            self.ingest(name, &reference, true).await?;
+            self.ingest(name, &reference, Pinned::Yes).await?;
         }
         Ok(())
     }
@@ -155,9 +158,8 @@ impl Reconciler {
         if let Look::Later(wait) = look {
             return Ok(wait.map(|wait| jittered(wait, interval, self.clock.random())));
         }
-        let pinned = image.ref_.contains('@');
-        let resolved = self.source.resolve(&image.ref_).await;
-        let reference = resolved.map_err(|source| CatalogdError::Source { source, pinned })?;
+        let pinned = if image.ref_.contains('@') { Pinned::Yes } else { Pinned::No };
+        let reference = self.source.resolve(&image.ref_).await.map_err(CatalogdError::Pull)?;
         if held.is_none_or(|held| held.reference() != reference) {
             self.ingest(name, &reference, pinned).await?;
         }
@@ -169,11 +171,10 @@ impl Reconciler {
         Ok(interval.map(|interval| jittered(interval, Some(interval), self.clock.random())))
     }
 
-    async fn ingest(&self, name: &str, reference: &str, pinned: bool) -> Result<(), CatalogdError> {
+    async fn ingest(&self, name: &str, reference: &str, pinned: Pinned) -> Result<(), CatalogdError> {
         // The semaphore is never closed; if it were, going on unbounded is right.
         let _permit = self.ingests.acquire().await.ok();
-        let pulled = self.source.pull(reference).await;
-        let files = pulled.map_err(|source| CatalogdError::Source { source, pinned })?;
+        let files = self.source.pull(reference, pinned).await.map_err(CatalogdError::Pull)?;
         let (store, name, reference) = (Arc::clone(&self.store), name.to_owned(), reference.to_owned());
         let now = self.clock.now();
         let started = tokio::time::Instant::now();
@@ -250,7 +251,7 @@ fn has_finalizer(catalog: &ClusterCatalog) -> bool {
 }
 
 /// What a status says is served.
-fn announced(status: Option<&ClusterCatalogStatus>) -> Option<(String, Option<Timestamp>)> {
+pub(crate) fn announced(status: Option<&ClusterCatalogStatus>) -> Option<(String, Option<Timestamp>)> {
     let status = status?;
     let reference = status.resolved_source.as_ref()?.image.ref_.clone();
     Some((reference, status.last_unpacked.as_ref().map(|time| time.0)))

@@ -7,7 +7,7 @@ use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::v1::ClusterCatalog;
 use tokio_util::sync::CancellationToken;
 
-use crate::CatalogStore;
+use crate::{CatalogStore, controller::announced};
 
 /// Collects once the catalogs are known, then every `interval`, until `shutdown`.
 pub(crate) async fn run(
@@ -20,6 +20,14 @@ pub(crate) async fn run(
         () = shutdown.cancelled() => return,
         ready = catalogs.wait_until_ready() => if ready.is_err() { return },
     }
+    for catalog in catalogs.state() {
+        if let Ok(catalog) = &catalog.0
+            && store.generation(&catalog.name_any()).is_none()
+        {
+            store.announce(&catalog.name_any(), announced(catalog.status.as_ref()));
+        }
+    }
+    store.set_synced();
     loop {
         collect(&catalogs, &store).await;
         tokio::select! {

@@ -6,6 +6,7 @@
 //! validation of catalogs is not its business.
 
 mod clock;
+mod command;
 mod config;
 mod controller;
 mod error;
@@ -35,11 +36,12 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use clock::{Clock, SystemClock};
+pub use command::{Command, CommandError};
 pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
 pub use ingest::{CatalogFiles, IngestError};
 pub use reader::LocalReader;
-pub use source::{CatalogSource, SourceError};
+pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
 
 use controller::Reconciler;
@@ -104,6 +106,21 @@ impl Catalogd {
     /// The content.
     pub fn store(&self) -> &Arc<CatalogStore> {
         &self.store
+    }
+
+    /// What is missing until this replica may be sent requests: it is ready when every catalog whose status
+    /// names content has that content here, was tried once, or has kept it waiting for a minute.
+    ///
+    /// # Errors
+    /// The text says what is missing.
+    pub fn ready(&self) -> Result<(), String> {
+        if !self.store.is_synced() {
+            return Err("catalogs have not been listed yet".to_owned());
+        }
+        match self.store.awaited() {
+            Some(catalog) => Err(format!("catalog {catalog} is not served yet")),
+            None => Ok(()),
+        }
     }
 
     /// Runs the controller and the garbage collection until `shutdown`. While `leader` is false this replica

@@ -26,3 +26,5 @@ pub const CATCH_UP: Duration = Duration::from_secs(10);
 pub const RETRY_AFTER_SECONDS: u64 = 2;
 /// How long fetching a whole catalog from another catalogd may take, as the original's client.
 pub const FETCH_TIMEOUT: Duration = Duration::from_mins(5);
+/// How long readiness waits for a catalog's content.
+pub const READY_WAIT: Duration = Duration::from_mins(1);

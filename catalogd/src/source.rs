@@ -1,46 +1,80 @@
-//! The port through which catalog images are fetched, and what can go wrong there.
-//!
-//! The texts are upstream's where upstream has one; they end in the status of the catalog.
+//! The port through which catalog images are fetched, and its adapter over olm-image.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read},
+};
 
 use olm_fbc::BoxFuture;
-use thiserror::Error;
+use olm_image::{CanonicalReference, Files, PullError, Puller, Reference, Refusal, Select};
 
 use crate::ingest::CatalogFiles;
 
-/// Fetches catalog images. Implemented over olm-image; tests have their own.
+/// Label of an image that says where in it the catalog's content is.
+pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+
+/// Whether the spec names a digest, whose content cannot change, or a tag, whose content may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pinned {
+    /// A digest: what is wrong with the image stays wrong.
+    Yes,
+    /// A tag: a new push may put things right.
+    No,
+}
+
+/// Fetches catalog images. Implemented by [`Puller`]; tests have their own.
 pub trait CatalogSource: Send + Sync {
     /// What a reference stands for now, as `<repository>@<digest>`. A digest stands for itself, without a
     /// request.
-    fn resolve<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, SourceError>>;
+    fn resolve<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, PullError>>;
 
     /// The files below the path that the image's configs label names.
-    fn pull<'a>(&'a self, resolved: &'a str) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, SourceError>>;
+    fn pull<'a>(
+        &'a self,
+        resolved: &'a str,
+        pinned: Pinned,
+    ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>>;
 }
 
-/// Why an image could not be fetched. The variants say whether trying again can help.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SourceError {
-    /// The reference cannot be parsed.
-    #[error("error parsing image reference {reference:?}: {cause}")]
-    Reference {
-        /// The reference as given.
-        reference: String,
-        /// What is wrong with it.
-        cause: String,
-    },
-    /// The reference has both a tag and a digest.
-    #[error("error creating reference: {0}")]
-    TagAndDigest(String),
-    /// The registry did not tell what a tag stands for.
-    #[error("error getting manifest: {0}")]
-    Resolve(String),
-    /// The image did not come over.
-    #[error("error copying image: {0}")]
-    Copy(String),
-    /// The image's layers could not be read.
-    #[error("error applying image: {0}")]
-    Apply(String),
-    /// The image does not say where its content is.
-    #[error("error applying image: catalog image is missing the required label {0:?}")]
-    MissingLabel(&'static str),
+impl CatalogSource for Puller {
+    fn resolve<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, PullError>> {
+        Box::pin(async move {
+            let resolved = Puller::resolve(self, &Reference::parse(reference)?).await?;
+            Ok(resolved.to_string())
+        })
+    }
+
+    fn pull<'a>(
+        &'a self,
+        resolved: &'a str,
+        pinned: Pinned,
+    ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>> {
+        Box::pin(async move {
+            let reference = CanonicalReference::parse(resolved)?;
+            let image = Puller::pull(self, &reference, |labels| wanted(labels, pinned)).await?;
+            Ok(Box::new(image.files) as Box<dyn CatalogFiles>)
+        })
+    }
+}
+
+fn wanted(labels: &BTreeMap<String, String>, pinned: Pinned) -> Result<Select, Refusal> {
+    let Some(path) = labels.get(CONFIGS_LABEL) else {
+        let text = format!("catalog image is missing the required label {CONFIGS_LABEL:?}");
+        return Err(match pinned {
+            Pinned::Yes => Refusal::terminal(text),
+            Pinned::No => Refusal::retry(text),
+        });
+    };
+    Select::paths([path])
+}
+
+impl CatalogFiles for Files {
+    fn paths(&self) -> Vec<String> {
+        Files::paths(self).map(str::to_owned).collect()
+    }
+
+    fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
+        let reader = Files::open(self, path).map_err(io::Error::other)?;
+        Ok(Box::new(reader))
+    }
 }

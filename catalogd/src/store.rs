@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -25,7 +25,10 @@ use tokio::{sync::broadcast, time::Instant};
 pub use files::FileSum;
 pub use generation::Generation;
 
-use crate::ingest::{CatalogFiles, IngestError, ingest};
+use crate::{
+    ingest::{CatalogFiles, IngestError, ingest},
+    limits::READY_WAIT,
+};
 
 /// Folder of the catalogs in the cache directory.
 const CATALOGS: &str = "catalogs";
@@ -86,6 +89,8 @@ pub struct Slot {
     pub generation: Option<Arc<Generation>>,
     /// What is said to be served.
     pub announced: Option<Announced>,
+    /// Whether bringing content here was tried.
+    pub tried: bool,
 }
 
 /// What a catalog's source stood for when it was last looked at; survives restarts.
@@ -107,6 +112,7 @@ pub struct CatalogStore {
     slots: RwLock<BTreeMap<String, Slot>>,
     changes: broadcast::Sender<CatalogChanged>,
     staged: AtomicU64,
+    synced: AtomicBool,
 }
 
 impl CatalogStore {
@@ -128,11 +134,17 @@ impl CatalogStore {
                 continue;
             }
             if let Some(generation) = generation::newest(&name, &folder)? {
-                slots.insert(name, Slot { generation: Some(Arc::new(generation)), announced: None });
+                slots.insert(name, Slot { generation: Some(Arc::new(generation)), ..Slot::default() });
             }
         }
         let (changes, _) = broadcast::channel(CHANGES_BUFFERED);
-        Ok(Self { root, slots: RwLock::new(slots), changes, staged: AtomicU64::new(0) })
+        Ok(Self {
+            root,
+            slots: RwLock::new(slots),
+            changes,
+            staged: AtomicU64::new(0),
+            synced: AtomicBool::new(false),
+        })
     }
 
     /// What is known of a catalog.
@@ -149,6 +161,33 @@ impl CatalogStore {
     pub fn catalogs(&self) -> Vec<String> {
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
         slots.iter().filter(|(_, slot)| slot.generation.is_some()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Notes that every catalog of the cluster is known.
+    pub(crate) fn set_synced(&self) {
+        self.synced.store(true, Ordering::Release);
+    }
+
+    /// Whether every catalog of the cluster is known.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    /// Notes that bringing a catalog's content here was tried.
+    pub(crate) fn set_tried(&self, catalog: &str) {
+        self.update(catalog, |slot| slot.tried = true);
+    }
+
+    /// A catalog that is to have content and has none here, and for which it is worth waiting.
+    pub(crate) fn awaited(&self) -> Option<String> {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let waits = |slot: &Slot| {
+            let announced = slot.announced.as_ref();
+            !slot.tried
+                && slot.generation.is_none()
+                && announced.is_some_and(|announced| announced.since.elapsed() < READY_WAIT)
+        };
+        slots.iter().find(|(_, slot)| waits(slot)).map(|(name, _)| name.clone())
     }
 
     /// Tells of every change from now on.
