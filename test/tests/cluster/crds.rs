@@ -15,7 +15,7 @@ use futures::StreamExt;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
 use kube::core::Status;
 use kube::{Client, Resource};
-use olm_test::cluster::{Cluster, unique_name};
+use olm_test::cluster::{Cluster, Options, unique_name};
 use serde_json::Value;
 
 /// Requests under way at once.
@@ -249,4 +249,22 @@ async fn columns<K: Resource<DynamicType = ()>>() -> Result<Vec<String>> {
     let table: Value = client.request(request).await?;
     let columns = table["columnDefinitions"].as_array().context("no columns")?;
     Ok(columns.iter().filter_map(|column| column["name"].as_str().map(str::to_owned)).collect())
+}
+
+/// 1.33 is the oldest version this API server can play; rules that need a newer function fail here.
+#[tokio::test]
+async fn an_older_api_server_takes_the_definitions() -> Result<()> {
+    if std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty()) {
+        println!("skipped: the cluster is the one of KUBECONFIG");
+        return Ok(());
+    }
+    let older = vec!["--emulated-version=1.33".to_owned(), "--min-compatibility-version=1.33".to_owned()];
+    let cluster = Cluster::start(Options { nodes: 0, api_server_args: older }).await?;
+    let version = cluster.client().await?.apiserver_version().await?;
+    assert_eq!(version.emulation_minor.as_deref(), Some("33"));
+    cluster.apply_crds(olm_api::crds::all()).await?;
+    let sets = api::<olm_api::v1::ClusterObjectSet>(cluster.client().await?);
+    let set = serde_json::from_value(cluster_object_set::object_set())?;
+    sets.create(&PostParams::default(), &set).await?;
+    Ok(())
 }
