@@ -39,7 +39,10 @@ pub(crate) fn ca_annotation(
 }
 
 /// The annotation of the webhook Service that has its certificate issued.
-pub(crate) fn service_annotation(provider: CertificateProvider, deployment: &str) -> Option<(&'static str, String)> {
+pub(crate) fn service_annotation(
+    provider: CertificateProvider,
+    deployment: &str,
+) -> Option<(&'static str, String)> {
     match provider {
         CertificateProvider::None | CertificateProvider::CertManager => None,
         CertificateProvider::OpenshiftServiceCa => {
@@ -66,7 +69,10 @@ fn cert_manager(namespace: &str, deployment: &str) -> Vec<Value> {
     if host.len() <= COMMON_NAME_CHARS_MAX {
         spec.insert("commonName".to_owned(), host.as_str().into());
     }
-    spec.insert("dnsNames".to_owned(), json!([host, format!("{host}.svc"), format!("{host}.svc.cluster.local")]));
+    spec.insert(
+        "dnsNames".to_owned(),
+        json!([host, format!("{host}.svc"), format!("{host}.svc.cluster.local")]),
+    );
     spec.insert("duration".to_owned(), "17520h0m0s".into());
     spec.insert("issuerRef".to_owned(), json!({"name": issuer}));
     spec.insert("renewBefore".to_owned(), "24h0m0s".into());

@@ -83,7 +83,8 @@ fn decode(config: &Value) -> Result<Option<Map<String, Value>>, RenderError> {
         return Ok(None);
     }
     // The value itself is the user's and may be secret: only place and rule are told.
-    convert(&DEPLOYMENT_CONFIG, &mut config).map_err(|error| RenderError::DeploymentConfig(error.to_string()))?;
+    convert(&DEPLOYMENT_CONFIG, &mut config)
+        .map_err(|error| RenderError::DeploymentConfig(error.to_string()))?;
     Ok(match config {
         Value::Object(map) => Some(map),
         _ => None,
@@ -117,7 +118,11 @@ impl NamespaceRule {
             (true, false) => Format::Own,
             (false, true) => Format::Single,
         };
-        if modes.contains(&InstallMode::AllNamespaces) { Self::Optional(format) } else { Self::Required(format) }
+        if modes.contains(&InstallMode::AllNamespaces) {
+            Self::Optional(format)
+        } else {
+            Self::Required(format)
+        }
     }
 }
 

@@ -106,7 +106,8 @@ mod tests {
     // Shows upstream's own hash tests.
     #[test]
     fn hashes_are_upstreams() {
-        let sample = |num| Sample { str: "foobar", num, obj: json!({"Foo": "bar"}), arr: [0, 1], b: true, n: None };
+        let sample =
+            |num| Sample { str: "foobar", num, obj: json!({"Foo": "bar"}), arr: [0, 1], b: true, n: None };
         assert_eq!(deep_hash(&sample(22)).unwrap(), "gta1bt5sybll5qjqxdiekmjm7py93glrinmnrfb31fj");
         assert_eq!(deep_hash(&sample(23)).unwrap(), "1ftn1z2ieih8hsmi2a8c6mkoef6uodrtn4wtt1qapioh");
         assert_eq!(deep_hash(&json!({})).unwrap(), "16jfjhihxbzhfhs1k5mimq740kvioi98pfbea9q6qtf9");

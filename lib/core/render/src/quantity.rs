@@ -3,7 +3,8 @@
 //! Source: k8s.io/apimachinery `pkg/api/resource` (`ParseQuantity` and `CanonicalizeBytes`): short numbers keep
 //! their spelling, others are computed in nano-units, rounded up.
 
-const PATTERN: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+const PATTERN: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const SUFFIX: &str = "unable to parse quantity's suffix";
 
 /// Longest quantity read: Kubernetes' own are below 30 characters, and big numbers cost quadratic time.
@@ -106,15 +107,20 @@ fn keeps_spelling(parts: &Parts<'_>) -> bool {
             whole + fraction <= 18 && scale >= -9 && scale % 3 == 0 && !ends_in_thousand && !starts_with_zero
         }
         Family::Binary => {
-            let precision = 15 - i64::try_from(whole).unwrap_or(i64::MAX) - i64::from(parts.exponent * 3 / 10) - 1;
-            fraction == 0 && precision >= 0 && whole > 0 && parts.whole.parse::<u64>().is_ok_and(|n| n % 8 != 0)
+            let precision =
+                15 - i64::try_from(whole).unwrap_or(i64::MAX) - i64::from(parts.exponent * 3 / 10) - 1;
+            fraction == 0
+                && precision >= 0
+                && whole > 0
+                && parts.whole.parse::<u64>().is_ok_and(|n| n % 8 != 0)
         }
     }
 }
 
 /// The value in nano-units, rounded away from zero, as decimal digits without leading zeros.
 fn nanos(parts: &Parts<'_>) -> Vec<u8> {
-    let mut digits: Vec<u8> = parts.whole.bytes().chain(parts.fraction.bytes()).map(|byte| byte - b'0').collect();
+    let mut digits: Vec<u8> =
+        parts.whole.bytes().chain(parts.fraction.bytes()).map(|byte| byte - b'0').collect();
     let mut scale = 9 - i32::try_from(parts.fraction.len()).unwrap_or(i32::MAX);
     if parts.family == Family::Binary {
         for _ in 0..parts.exponent {
@@ -168,7 +174,8 @@ fn computed(parts: &Parts<'_>) -> String {
     let sign = if parts.negative { "-" } else { "" };
     let whole_units = digits.len() > 9 && digits.iter().rev().take(9).all(|digit| *digit == 0);
     if parts.family == Family::Binary && whole_units {
-        let units: String = digits.iter().take(digits.len() - 9).map(|digit| char::from(b'0' + digit)).collect();
+        let units: String =
+            digits.iter().take(digits.len() - 9).map(|digit| char::from(b'0' + digit)).collect();
         if let Some(text) = units.parse::<u128>().ok().filter(|units| *units >= 1024).map(binary) {
             return format!("{sign}{text}");
         }
@@ -225,14 +232,42 @@ mod tests {
     #[test]
     fn quantities_get_their_canonical_spelling() {
         for (text, wanted) in [
-            ("1000m", "1"), ("1024Mi", "1Gi"), ("1.5e3", "1500"), ("0.5", "500m"), ("1.5Gi", "1536Mi"),
-            ("1e3", "1e3"), ("1E3", "1E3"), ("12e6", "12e6"), ("1500m", "1500m"), ("1500Mi", "1500Mi"),
-            ("1000Ki", "1000Ki"), ("1025Mi", "1025Mi"), ("1.234", "1.234"), ("12.345k", "12.345k"),
-            ("1000", "1k"), ("1000000000", "1G"), ("0.5Gi", "512Mi"), ("1.2345", "1234500u"), ("1000k", "1M"),
-            ("1073741824", "1073741824"), ("0.0001", "100u"), ("001", "001"), ("010m", "010m"), ("+1", "+1"),
-            ("1.7Ki", "1740800m"), ("0m", "0"), ("0Gi", "0"), ("100000000000n", "100"),
-            ("99999999999999999999", "99999999999999999999"), ("1.0", "1"), ("256Mi", "256Mi"), ("8Gi", "8Gi"),
-            ("64Mi", "64Mi"), ("10Mi", "10Mi"), ("-500m", "-500m"), (" 1 ", "1"),
+            ("1000m", "1"),
+            ("1024Mi", "1Gi"),
+            ("1.5e3", "1500"),
+            ("0.5", "500m"),
+            ("1.5Gi", "1536Mi"),
+            ("1e3", "1e3"),
+            ("1E3", "1E3"),
+            ("12e6", "12e6"),
+            ("1500m", "1500m"),
+            ("1500Mi", "1500Mi"),
+            ("1000Ki", "1000Ki"),
+            ("1025Mi", "1025Mi"),
+            ("1.234", "1.234"),
+            ("12.345k", "12.345k"),
+            ("1000", "1k"),
+            ("1000000000", "1G"),
+            ("0.5Gi", "512Mi"),
+            ("1.2345", "1234500u"),
+            ("1000k", "1M"),
+            ("1073741824", "1073741824"),
+            ("0.0001", "100u"),
+            ("001", "001"),
+            ("010m", "010m"),
+            ("+1", "+1"),
+            ("1.7Ki", "1740800m"),
+            ("0m", "0"),
+            ("0Gi", "0"),
+            ("100000000000n", "100"),
+            ("99999999999999999999", "99999999999999999999"),
+            ("1.0", "1"),
+            ("256Mi", "256Mi"),
+            ("8Gi", "8Gi"),
+            ("64Mi", "64Mi"),
+            ("10Mi", "10Mi"),
+            ("-500m", "-500m"),
+            (" 1 ", "1"),
         ] {
             assert_eq!(canonical(text).as_deref(), Ok(wanted), "{text}");
         }

@@ -150,7 +150,9 @@ pub(crate) fn convert(kind: &Kind, value: &mut Value) -> Result<(), TypeError> {
         (Kind::Raw, _)
         | (Kind::Text | Kind::Time | Kind::IntOrString, Value::String(_))
         | (Kind::Bool | Kind::ObjectOrBool(_), Value::Bool(_)) => Ok(()),
-        (Kind::Int32 | Kind::Int64 | Kind::Float | Kind::IntOrString, Value::Number(_)) => number(kind, value),
+        (Kind::Int32 | Kind::Int64 | Kind::Float | Kind::IntOrString, Value::Number(_)) => {
+            number(kind, value)
+        }
         (Kind::Quantity, _) => as_quantity(value),
         (Kind::List(item), Value::Array(items)) => list(item, items),
         (Kind::ObjectOrList(fields), Value::Array(items)) => list(&Kind::Object(fields), items),
@@ -210,7 +212,11 @@ fn number(kind: &Kind, value: &mut Value) -> Result<(), TypeError> {
             Ok(())
         }
         Kind::Int64 if value.is_i64() => Ok(()),
-        Kind::Int32 | Kind::IntOrString if value.as_i64().is_some_and(|value| i32::try_from(value).is_ok()) => Ok(()),
+        Kind::Int32 | Kind::IntOrString
+            if value.as_i64().is_some_and(|value| i32::try_from(value).is_ok()) =>
+        {
+            Ok(())
+        }
         _ => Err(TypeError::new(format!("cannot convert {} to {}", name_of(value), name(kind)))),
     }
 }

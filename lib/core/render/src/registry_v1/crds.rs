@@ -10,7 +10,11 @@ use super::{
 use crate::{RenderError, certificates};
 
 /// The CRDs in reading order.
-pub(super) fn generate(crds: Vec<Value>, csv: &Csv, context: &Context<'_>) -> Result<Vec<Value>, RenderError> {
+pub(super) fn generate(
+    crds: Vec<Value>,
+    csv: &Csv,
+    context: &Context<'_>,
+) -> Result<Vec<Value>, RenderError> {
     let mut findings = Vec::new();
     let crds = crds
         .into_iter()
@@ -52,7 +56,8 @@ fn rewire(crd: &mut Value, webhook: &Webhook, context: &Context<'_>) {
     if let Some(spec) = crd.pointer_mut("/spec").and_then(Value::as_object_mut) {
         spec.insert("conversion".to_owned(), conversion);
     }
-    let injection = certificates::ca_annotation(context.provider, context.install_namespace, &webhook.deployment_name);
+    let injection =
+        certificates::ca_annotation(context.provider, context.install_namespace, &webhook.deployment_name);
     if let (Some((key, value)), Some(metadata)) = (injection, crd.get_mut("metadata")) {
         annotate(metadata, key, value);
     }

@@ -12,7 +12,8 @@ use super::deployments::{each, list, pod};
 
 /// Applies the configuration, in upstream's order.
 pub(super) fn apply(deployment: &mut Value, configuration: &Map<String, Value>) {
-    let items = |field| configuration.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let items =
+        |field| configuration.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if let Some(pod) = pod(deployment) {
         for container in each(pod, "containers") {
             merge_named(container, "env", items("env"));
@@ -52,7 +53,8 @@ fn merge_named(object: &mut Map<String, Value>, field: &str, given: &[Value]) {
     let Some(items) = list(object, field) else { return };
     let name = |item: &Value| item.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     // Of several with one name the last is replaced.
-    let places: BTreeMap<String, usize> = items.iter().enumerate().map(|(place, item)| (name(item), place)).collect();
+    let places: BTreeMap<String, usize> =
+        items.iter().enumerate().map(|(place, item)| (name(item), place)).collect();
     for item in given {
         match places.get(&name(item)).and_then(|place| items.get_mut(*place)) {
             Some(old) => *old = item.clone(),

@@ -12,7 +12,11 @@ use super::{
 use crate::{CertificateProvider, certificates};
 
 /// The Deployments in the CSV's order.
-pub(super) fn generate(csv: &Csv, context: &Context<'_>, configuration: Option<&Map<String, Value>>) -> Vec<Value> {
+pub(super) fn generate(
+    csv: &Csv,
+    context: &Context<'_>,
+    configuration: Option<&Map<String, Value>>,
+) -> Vec<Value> {
     csv.deployments
         .iter()
         .map(|deployment| {

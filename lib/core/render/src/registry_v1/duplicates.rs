@@ -39,7 +39,8 @@ pub(super) fn resolve(mut objects: Vec<Value>, shipped: &Range<usize>) -> Result
     }
     let mut dropped = BTreeSet::new();
     let mut findings = Vec::new();
-    for ((group, kind, namespace, name), places) in places.into_iter().filter(|(_, places)| places.len() > 1) {
+    for ((group, kind, namespace, name), places) in places.into_iter().filter(|(_, places)| places.len() > 1)
+    {
         let prefers_shipped = group.is_empty() && matches!(kind.as_str(), "ServiceAccount" | "Service");
         let kept = places.iter().copied().find(|place| prefers_shipped && shipped.contains(place));
         let Some(kept) = kept.or_else(|| places.first().copied()) else { continue };
@@ -55,8 +56,11 @@ pub(super) fn resolve(mut objects: Vec<Value>, shipped: &Range<usize>) -> Result
                 take_over_annotations(object, &twin);
                 continue;
             }
-            let of = if namespace.is_empty() { String::new() } else { format!(" in namespace \"{namespace}\"") };
-            findings.push(format!("bundle contains different objects of kind \"{kind}\" with name \"{name}\"{of}"));
+            let of =
+                if namespace.is_empty() { String::new() } else { format!(" in namespace \"{namespace}\"") };
+            findings.push(format!(
+                "bundle contains different objects of kind \"{kind}\" with name \"{name}\"{of}"
+            ));
         }
     }
     if !findings.is_empty() {

@@ -45,7 +45,11 @@ pub(super) fn check(modes: &Modes, install_namespace: &str, targets: &[String]) 
         (1, Some("")) if supports(InstallMode::AllNamespaces) => Ok(()),
         (1, Some("")) => unsupported("targeting all namespaces".to_owned()),
         (1, Some(target)) if target == install_namespace => {
-            if supports(InstallMode::OwnNamespace) { Ok(()) } else { own() }
+            if supports(InstallMode::OwnNamespace) {
+                Ok(())
+            } else {
+                own()
+            }
         }
         (1, Some(_)) if supports(InstallMode::SingleNamespace) => Ok(()),
         (1, Some(_)) => several(),

@@ -115,8 +115,12 @@ impl Found {
         // Items of a typed list may leave out what the list already says.
         let item_kind = kind.strip_suffix("List").unwrap_or_default();
         for item in items {
-            let Value::Object(mut item) = item else { return Err(invalid("an item is not a map".to_owned())) };
-            if item.get("kind").and_then(Value::as_str).unwrap_or_default().is_empty() && !item_kind.is_empty() {
+            let Value::Object(mut item) = item else {
+                return Err(invalid("an item is not a map".to_owned()));
+            };
+            if item.get("kind").and_then(Value::as_str).unwrap_or_default().is_empty()
+                && !item_kind.is_empty()
+            {
                 item.insert("kind".to_owned(), item_kind.into());
                 if let Some(version) = map.get("apiVersion") {
                     item.entry("apiVersion").or_insert_with(|| version.clone());
@@ -143,7 +147,8 @@ impl Found {
                 self.csvs.push(csv(object).map_err(invalid)?);
             }
             "CustomResourceDefinition" => {
-                convert(&CUSTOM_RESOURCE_DEFINITION, &mut object).map_err(|error| invalid(error.to_string()))?;
+                convert(&CUSTOM_RESOURCE_DEFINITION, &mut object)
+                    .map_err(|error| invalid(error.to_string()))?;
                 self.crds.push(object);
             }
             _ => self.others.push(object),
@@ -217,8 +222,12 @@ fn csv(object: Value) -> Result<Csv, String> {
     if let Some(version) = &spec.version {
         version::check_tolerant(version).map_err(|message| format!("spec.version: {message}"))?;
     }
-    let install_modes: BTreeSet<_> =
-        spec.install_modes.iter().filter(|mode| mode.supported).filter_map(|mode| InstallMode::named(&mode.name)).collect();
+    let install_modes: BTreeSet<_> = spec
+        .install_modes
+        .iter()
+        .filter(|mode| mode.supported)
+        .filter_map(|mode| InstallMode::named(&mode.name))
+        .collect();
     Ok(Csv {
         name: metadata.name,
         version: spec.version.unwrap_or_default(),

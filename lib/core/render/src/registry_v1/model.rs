@@ -51,7 +51,8 @@ pub(crate) enum InstallMode {
 }
 
 impl InstallMode {
-    const ALL: [Self; 4] = [Self::AllNamespaces, Self::MultiNamespace, Self::OwnNamespace, Self::SingleNamespace];
+    const ALL: [Self; 4] =
+        [Self::AllNamespaces, Self::MultiNamespace, Self::OwnNamespace, Self::SingleNamespace];
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -61,9 +61,11 @@ fn deployment_names(csv: &Csv) -> impl Iterator<Item = &str> {
 }
 
 fn deployments_are_unique(bundle: &Bundle, findings: &mut Vec<String>) {
-    findings.extend(repeated(deployment_names(&bundle.csv)).map(|name| {
-        format!("cluster service version contains duplicate strategy deployment spec '{name}'")
-    }));
+    findings.extend(
+        repeated(deployment_names(&bundle.csv)).map(|name| {
+            format!("cluster service version contains duplicate strategy deployment spec '{name}'")
+        }),
+    );
 }
 
 fn deployment_names_are_valid(bundle: &Bundle, findings: &mut Vec<String>) {
@@ -71,7 +73,9 @@ fn deployment_names_are_valid(bundle: &Bundle, findings: &mut Vec<String>) {
         let problems = dns1123_subdomain_problems(name);
         if !problems.is_empty() {
             let problems = problems.join(", ");
-            findings.push(format!("invalid cluster service version strategy deployment name '{name}': {problems}"));
+            findings.push(format!(
+                "invalid cluster service version strategy deployment name '{name}': {problems}"
+            ));
         }
     }
 }

@@ -10,7 +10,8 @@ pub(super) fn check_tolerant(text: &str) -> Result<(), &'static str> {
     let core_end = text.find(['-', '+']).unwrap_or(text.len());
     let (core, tail) = text.split_at(core_end);
     let parts: Vec<_> = core.split('.').collect();
-    let number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) && part.len() < 20;
+    let number =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) && part.len() < 20;
     if parts.len() > 3 || !parts.iter().all(|part| number(part)) {
         return Err("not a semantic version");
     }
@@ -18,11 +19,15 @@ pub(super) fn check_tolerant(text: &str) -> Result<(), &'static str> {
         return Err("short version cannot contain PreRelease/Build meta data");
     }
     let (pre_release, build) = match tail.strip_prefix('-') {
-        Some(rest) => rest.split_once('+').map_or((Some(rest), None), |(pre, build)| (Some(pre), Some(build))),
+        Some(rest) => {
+            rest.split_once('+').map_or((Some(rest), None), |(pre, build)| (Some(pre), Some(build)))
+        }
         None => (None, tail.strip_prefix('+')),
     };
-    let identifier = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    let padded = |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit());
+    let identifier =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let padded =
+        |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit());
     let fits = pre_release.is_none_or(|text| text.split('.').all(|part| identifier(part) && !padded(part)))
         && build.is_none_or(|text| text.split('.').all(identifier));
     if fits { Ok(()) } else { Err("not a semantic version") }

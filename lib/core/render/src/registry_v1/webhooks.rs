@@ -61,7 +61,8 @@ fn configuration(webhook: &Webhook, kind: &str, context: &Context<'_>) -> Value 
     }
     // The namespace makes no sense for a cluster-scoped kind, but upstream writes it and servers drop it.
     let mut metadata = json!({"name": webhook.name(), "namespace": context.install_namespace});
-    let injection = certificates::ca_annotation(context.provider, context.install_namespace, &webhook.deployment_name);
+    let injection =
+        certificates::ca_annotation(context.provider, context.install_namespace, &webhook.deployment_name);
     if let Some((key, value)) = injection {
         annotate(&mut metadata, key, value);
     }
@@ -87,7 +88,8 @@ pub(super) fn services(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
     serving(csv)
         .map(|(deployment, webhooks)| {
             let mut spec = json!({"ports": ports(&webhooks)});
-            let selector = deployment.spec.pointer("/selector/matchLabels").filter(|labels| !labels.is_null());
+            let selector =
+                deployment.spec.pointer("/selector/matchLabels").filter(|labels| !labels.is_null());
             if let (Some(selector), Some(spec)) = (selector, spec.as_object_mut()) {
                 spec.insert("selector".to_owned(), selector.clone());
             }

@@ -4,9 +4,12 @@
 
 use super::{
     Fields,
-    Kind::{Bool, Float, Int32, Int64, List, Map, Object, ObjectOrBool, ObjectOrList, ObjectOrTexts, Raw, Text, Time},
+    Kind::{
+        Bool, Float, Int32, Int64, List, Map, Object, ObjectOrBool, ObjectOrList, ObjectOrTexts, Raw, Text,
+        Time,
+    },
     Presence::{Always, Optional, Pointer},
-    meta::{OBJECT_META},
+    meta::OBJECT_META,
 };
 
 #[rustfmt::skip]

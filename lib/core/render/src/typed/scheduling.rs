@@ -6,7 +6,7 @@ use super::{
     Fields,
     Kind::{Int32, Int64, List, Object, Text},
     Presence::{Always, Optional, Pointer},
-    meta::{LABEL_SELECTOR},
+    meta::LABEL_SELECTOR,
 };
 
 #[rustfmt::skip]

@@ -7,7 +7,10 @@ use super::{
     Kind::{Bool, Int32, Int64, List, Map, Object, Quantity, Text},
     Presence::{Always, Nullable, Optional, Pointer},
     meta::{LABEL_SELECTOR, OBJECT_META},
-    workload::{LOCAL_OBJECT_REFERENCE, OBJECT_FIELD_SELECTOR, RESOURCE_FIELD_SELECTOR, TYPED_LOCAL_OBJECT_REFERENCE, TYPED_OBJECT_REFERENCE},
+    workload::{
+        LOCAL_OBJECT_REFERENCE, OBJECT_FIELD_SELECTOR, RESOURCE_FIELD_SELECTOR, TYPED_LOCAL_OBJECT_REFERENCE,
+        TYPED_OBJECT_REFERENCE,
+    },
 };
 
 #[rustfmt::skip]

@@ -7,8 +7,11 @@ use super::{
     Kind::{Bool, Int32, Int64, IntOrString, List, Map, Object, Quantity, Text},
     Presence::{Always, Nullable, Optional, Pointer},
     meta::{LABEL_SELECTOR, OBJECT_META},
-    scheduling::{AFFINITY, HOST_ALIAS, POD_DNS_CONFIG, POD_OS, POD_READINESS_GATE, POD_RESOURCE_CLAIM, POD_SCHEDULING_GATE, POD_SCHEDULING_GROUP, TOLERATION, TOPOLOGY_SPREAD_CONSTRAINT},
-    volume::{VOLUME},
+    scheduling::{
+        AFFINITY, HOST_ALIAS, POD_DNS_CONFIG, POD_OS, POD_READINESS_GATE, POD_RESOURCE_CLAIM,
+        POD_SCHEDULING_GATE, POD_SCHEDULING_GROUP, TOLERATION, TOPOLOGY_SPREAD_CONSTRAINT,
+    },
+    volume::VOLUME,
 };
 
 #[rustfmt::skip]

@@ -40,8 +40,10 @@ pub(super) fn conversion_needs_all_namespaces_only(bundle: &Bundle, findings: &m
 
 pub(super) fn deployments_exist(bundle: &Bundle, findings: &mut Vec<String>) {
     let deployments: BTreeSet<_> = deployment_names(&bundle.csv).collect();
-    let mut lost: Vec<_> =
-        sorted(bundle).into_iter().filter(|webhook| !deployments.contains(webhook.deployment_name.as_str())).collect();
+    let mut lost: Vec<_> = sorted(bundle)
+        .into_iter()
+        .filter(|webhook| !deployments.contains(webhook.deployment_name.as_str()))
+        .collect();
     lost.sort_by_key(|webhook| &webhook.deployment_name);
     findings.extend(lost.into_iter().map(|webhook| {
         format!(
@@ -87,7 +89,8 @@ pub(super) fn crds_have_one_converter(bundle: &Bundle, findings: &mut Vec<String
     for (crd, mut names) in converters.into_iter().filter(|(_, names)| names.len() > 1) {
         names.sort_unstable();
         let names = names.join(",");
-        findings.push(format!("conversion webhooks [{names}] reference same custom resource definition '{crd}'"));
+        findings
+            .push(format!("conversion webhooks [{names}] reference same custom resource definition '{crd}'"));
     }
 }
 
@@ -111,11 +114,13 @@ pub(super) fn rules_are_allowed(bundle: &Bundle, findings: &mut Vec<String>) {
         for rule in &webhook.rules {
             for group in texts(rule, "apiGroups") {
                 match group {
-                    "*" | "olm.operatorframework.io" => findings.push(format!("{prefix} API group \"{group}\"")),
+                    "*" | "olm.operatorframework.io" => {
+                        findings.push(format!("{prefix} API group \"{group}\""))
+                    }
                     WEBHOOK_CONFIGURATIONS => findings.extend(
-                        texts(rule, "resources")
-                            .filter(|resource| is_webhook_configuration(resource))
-                            .map(|resource| format!("{prefix} resource \"{resource}\" for API group \"{group}\"")),
+                        texts(rule, "resources").filter(|resource| is_webhook_configuration(resource)).map(
+                            |resource| format!("{prefix} resource \"{resource}\" for API group \"{group}\""),
+                        ),
                     ),
                     _ => {}
                 }
