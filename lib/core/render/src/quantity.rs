@@ -10,6 +10,9 @@ const SUFFIX: &str = "unable to parse quantity's suffix";
 /// Longest quantity read: Kubernetes' own are below 30 characters, and big numbers cost quadratic time.
 const QUANTITY_CHARS_MAX: usize = 128;
 
+/// What larger binary quantities are cut to.
+const BINARY_MAX: u128 = (1 << 63) - 1;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {
     Decimal,
@@ -54,10 +57,14 @@ fn parse(text: &str) -> Result<Parts<'_>, &'static str> {
     let number_end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
     let (number, suffix) = unsigned.split_at(number_end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if fraction.contains('.') || whole.is_empty() && fraction.is_empty() {
+    if fraction.contains('.') {
         return Err(PATTERN);
     }
     let (family, exponent) = family(suffix)?;
+    // Without digits it is 0 to Kubernetes, but only where a short number could be kept as it is.
+    if !number.contains(|c: char| c.is_ascii_digit()) && matches!(family, Family::Binary) && exponent >= 50 {
+        return Err(PATTERN);
+    }
     Ok(Parts { negative, whole: whole.trim_start_matches('0'), fraction, family, exponent })
 }
 
@@ -102,17 +109,17 @@ fn keeps_spelling(parts: &Parts<'_>) -> bool {
                 let of_fraction = zeros(parts.fraction);
                 of_fraction == fraction && of_fraction + zeros(parts.whole) >= 3
             };
-            let starts_with_zero =
-                parts.whole.is_empty() && (parts.fraction.is_empty() || parts.fraction.starts_with('0'));
+            let starts_with_zero = whole == 0;
             whole + fraction <= 18 && scale >= -9 && scale % 3 == 0 && !ends_in_thousand && !starts_with_zero
         }
         Family::Binary => {
-            let precision =
-                15 - i64::try_from(whole).unwrap_or(i64::MAX) - i64::from(parts.exponent * 3 / 10) - 1;
+            let factor = 1_i64.checked_shl(parts.exponent.unsigned_abs());
+            let fits = |n: i64| n % 8 != 0 && factor.is_some_and(|factor| n.checked_mul(factor).is_some());
+            let precision = 15 - i64::try_from(whole).unwrap_or(i64::MAX) - i64::from(parts.exponent * 3 / 10) - 1;
             fraction == 0
                 && precision >= 0
                 && whole > 0
-                && parts.whole.parse::<u64>().is_ok_and(|n| n % 8 != 0)
+                && parts.whole.parse::<i64>().is_ok_and(fits)
         }
     }
 }
@@ -172,13 +179,15 @@ fn computed(parts: &Parts<'_>) -> String {
         return "0".to_owned();
     }
     let sign = if parts.negative { "-" } else { "" };
+    let units = digits.len().saturating_sub(9);
+    let units: String = digits.iter().take(units).map(|digit| char::from(b'0' + digit)).collect();
+    let units = if units.is_empty() { 0 } else { units.parse::<u128>().unwrap_or(u128::MAX) };
+    if parts.family == Family::Binary && units >= BINARY_MAX {
+        return format!("{sign}{BINARY_MAX}");
+    }
     let whole_units = digits.len() > 9 && digits.iter().rev().take(9).all(|digit| *digit == 0);
-    if parts.family == Family::Binary && whole_units {
-        let units: String =
-            digits.iter().take(digits.len() - 9).map(|digit| char::from(b'0' + digit)).collect();
-        if let Some(text) = units.parse::<u128>().ok().filter(|units| *units >= 1024).map(binary) {
-            return format!("{sign}{text}");
-        }
+    if parts.family == Family::Binary && whole_units && units >= 1024 {
+        return format!("{sign}{}", binary(units));
     }
     let mut exponent = -9;
     while digits.last() == Some(&0) {
@@ -201,7 +210,7 @@ fn computed(parts: &Parts<'_>) -> String {
 fn binary(mut units: u128) -> String {
     const SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     let mut step = 0;
-    while units % 1024 == 0 && step + 1 < SUFFIXES.len() {
+    while units.is_multiple_of(1024) && step + 1 < SUFFIXES.len() {
         units /= 1024;
         step += 1;
     }
@@ -275,7 +284,7 @@ mod tests {
 
     #[test]
     fn what_is_no_quantity_is_refused() {
-        for text in ["", "x", "1.2.3", "Mi", ".", "1mi", "1e", "1e99999"] {
+        for text in ["", "x", "1.2.3", "Ei", "1mi", "1e", "1e99999"] {
             assert!(canonical(text).is_err(), "{text}");
         }
     }

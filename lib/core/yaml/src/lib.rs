@@ -12,6 +12,7 @@ mod emit;
 mod error;
 mod limits;
 mod loader;
+mod repair;
 mod scalar;
 mod stream;
 

@@ -47,7 +47,7 @@ fn rewire(crd: &mut Value, webhook: &Webhook, context: &Context<'_>) {
             "clientConfig": {"service": {
                 "namespace": context.install_namespace,
                 "name": service,
-                "path": webhook.webhook_path.as_deref().unwrap_or("/"),
+                "path": webhook.path.as_deref().unwrap_or("/"),
                 "port": webhook.port(),
             }},
             "conversionReviewVersions": webhook.admission_review_versions,

@@ -132,7 +132,8 @@ pub(super) struct Webhook {
     pub(super) timeout_seconds: Option<Value>,
     pub(super) admission_review_versions: Option<Value>,
     pub(super) reinvocation_policy: Option<Value>,
-    pub(super) webhook_path: Option<String>,
+    #[serde(rename = "webhookPath")]
+    pub(super) path: Option<String>,
     #[serde(default, rename = "conversionCRDs")]
     pub(super) conversion_crds: Vec<String>,
 }

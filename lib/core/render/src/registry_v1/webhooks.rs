@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Context,
     crds::annotate,
-    model::{Csv, MUTATING, VALIDATING, Webhook},
+    model::{Csv, Deployment, MUTATING, VALIDATING, Webhook},
 };
 use crate::certificates;
 
@@ -27,7 +27,7 @@ fn configuration(webhook: &Webhook, kind: &str, context: &Context<'_>) -> Value 
         "port": webhook.port(),
     });
     let mut body = Map::new();
-    if let (Some(path), Some(service)) = (&webhook.webhook_path, service.as_object_mut()) {
+    if let (Some(path), Some(service)) = (&webhook.path, service.as_object_mut()) {
         service.insert("path".to_owned(), path.as_str().into());
     }
     body.insert("name".to_owned(), webhook.name().into());
@@ -75,7 +75,7 @@ fn configuration(webhook: &Webhook, kind: &str, context: &Context<'_>) -> Value 
 }
 
 /// The webhooks of each Deployment that serves any, in the CSV's order of Deployments.
-fn serving<'a>(csv: &'a Csv) -> impl Iterator<Item = (&'a super::model::Deployment, Vec<&'a Webhook>)> {
+fn serving(csv: &Csv) -> impl Iterator<Item = (&Deployment, Vec<&Webhook>)> {
     csv.deployments.iter().filter_map(|deployment| {
         let webhooks: Vec<_> =
             csv.webhooks.iter().filter(|webhook| webhook.deployment_name == deployment.name).collect();

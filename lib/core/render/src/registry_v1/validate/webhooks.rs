@@ -115,7 +115,7 @@ pub(super) fn rules_are_allowed(bundle: &Bundle, findings: &mut Vec<String>) {
             for group in texts(rule, "apiGroups") {
                 match group {
                     "*" | "olm.operatorframework.io" => {
-                        findings.push(format!("{prefix} API group \"{group}\""))
+                        findings.push(format!("{prefix} API group \"{group}\""));
                     }
                     WEBHOOK_CONFIGURATIONS => findings.extend(
                         texts(rule, "resources").filter(|resource| is_webhook_configuration(resource)).map(
