@@ -43,7 +43,7 @@ pub enum RegistryError {
         message: String,
     },
     /// Credentials are wanted, or those given are wrong.
-    #[error("{action}: unauthorized: {message}")]
+    #[error("{action}: {message}")]
     Unauthorized {
         /// What was being done.
         action: String,

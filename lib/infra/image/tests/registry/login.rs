@@ -73,7 +73,7 @@ async fn a_wrong_password_is_said_in_the_registrys_own_words() {
     assert_eq!(
         error,
         format!(
-            "error creating image source: requesting a token for {host}/ns/a: unauthorized: unauthorized: \
+            "error creating image source: requesting a token for {host}/ns/a: unauthorized: \
              incorrect username or password (status 401)"
         )
     );
