@@ -425,10 +425,8 @@ fn archives_of_gnu_tar_are_read_as_gnu_tar_lists_them() {
         let files = Image { layers, limits: Limits::default() }.files().expect("unpacks");
         assert_eq!(files.paths().collect::<Vec<_>>(), listed, "{format}");
         assert_eq!(files.read("configs/soft", 10).expect("reads"), b"a");
-        assert_eq!(
-            files.read(listed[1], 10).expect("reads").len(),
-            files.size(listed[1]).map_or(0, |n| n as usize)
-        );
+        let sizes: Vec<_> = files.paths().filter_map(|path| files.size(path)).collect();
+        assert_eq!(sizes, [1, 4, 1, 1], "{format}");
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -42,7 +42,7 @@ const DIGEST_HEADER: &str = "docker-content-digest";
 pub struct OciRegistry {
     keyring: SharedKeyring,
     timeouts: Timeouts,
-    clients: Clients,
+    clients: Arc<Clients>,
     tokens: Mutex<Tokens>,
     /// Which scheme hosts that are configured insecure answered to.
     schemes: Mutex<HashMap<String, &'static str>>,
@@ -66,7 +66,7 @@ impl OciRegistry {
         Self {
             keyring: config.keyring.clone(),
             timeouts: config.timeouts,
-            clients: Clients::new(config.cas_dir.clone(), config.timeouts),
+            clients: Arc::new(Clients::new(config.cas_dir.clone(), config.timeouts)),
             tokens: Mutex::default(),
             schemes: Mutex::default(),
         }
@@ -80,8 +80,11 @@ impl OciRegistry {
         self.schemes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn client(&self, at: &Endpoint) -> Result<Client, RegistryError> {
-        self.clients.get(at.insecure)
+    /// Reads certificate files, so it is kept off the runtime's threads.
+    async fn client(&self, at: &Endpoint) -> Result<Client, RegistryError> {
+        let (clients, insecure) = (Arc::clone(&self.clients), at.insecure);
+        let got = tokio::task::spawn_blocking(move || clients.get(insecure)).await;
+        got.unwrap_or_else(|_| Err(RegistryError::Certificates("interrupted".to_owned())))
     }
 
     /// The URL of something in the endpoint's repository.
@@ -102,7 +105,7 @@ impl OciRegistry {
         if let Some(scheme) = self.schemes().get(&at.host) {
             return Ok(scheme);
         }
-        let probe = self.client(at)?.get(format!("https://{}/v2/", dialled(&at.host))).send().await;
+        let probe = self.client(at).await?.get(format!("https://{}/v2/", dialled(&at.host))).send().await;
         let scheme = if probe.is_ok() { "https" } else { "http" };
         self.schemes().insert(at.host.clone(), scheme);
         Ok(scheme)
@@ -170,7 +173,7 @@ impl OciRegistry {
         exchange: &Exchange<'_>,
         authorization: Option<&Authorization>,
     ) -> Result<Response, RegistryError> {
-        let client = self.client(exchange.at)?;
+        let client = self.client(exchange.at).await?;
         let follows = matches!(exchange.method, Method::GET | Method::HEAD);
         let mut url = exchange.url.clone();
         for _ in 0..=REDIRECTS_MAX {
@@ -237,7 +240,7 @@ impl OciRegistry {
             |cause: &str| RegistryError::Protocol { action: action.clone(), cause: cause.to_owned() };
         let mut url = Url::parse(realm).map_err(|_| protocol("the token endpoint is not a URL"))?;
         check_target(&url, at.insecure, &action)?;
-        let client = self.client(at)?;
+        let client = self.client(at).await?;
         let mut fields: Vec<(&str, &str)> = service.map(|service| ("service", service)).into_iter().collect();
         fields.push(("scope", scope));
         let request = match &credential {
