@@ -78,7 +78,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     times.sort();
     let at = |part: usize| times.get(times.len() * part / 100).copied().unwrap_or_default();
-    println!("{} packages read: median {:?}, 90 % {:?}, longest {:?}", times.len(), at(50), at(90), times.last());
-    println!("memory {}, peak {}", account("/proc/self/status", "VmRSS:"), account("/proc/self/status", "VmHWM:"));
+    println!(
+        "{} packages read: median {:?}, 90 % {:?}, longest {:?}",
+        times.len(),
+        at(50),
+        at(90),
+        times.last()
+    );
+    println!(
+        "memory {}, peak {}",
+        account("/proc/self/status", "VmRSS:"),
+        account("/proc/self/status", "VmHWM:")
+    );
     Ok(())
 }

@@ -40,7 +40,7 @@ pub use command::{Command, CommandError};
 pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
 pub use ingest::{CatalogFiles, IngestError};
-pub use reader::LocalReader;
+pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog};
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
 

@@ -1,8 +1,12 @@
-//! Reading catalogs in the same process: no HTTP, no copy.
+//! The two readers of catalogs: in the same process (no HTTP, no copy), and over HTTP.
+
+mod remote;
 
 use std::sync::Arc;
 
 use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageSnapshot};
+
+pub use remote::{CatalogDirectory, HttpReader, RemoteCatalog};
 
 use crate::CatalogStore;
 
