@@ -76,11 +76,14 @@ fn a_bundle_is_packed_with_its_annotations_as_labels() {
     assert_eq!(labels(layout.path()), wanted);
 }
 
+/// Puts something into a folder that is to be packed.
+type Prepare<'a> = &'a dyn Fn(&Path);
+
 #[test]
 fn what_cannot_be_packed_is_refused_with_its_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let layout = path(folder.path()).to_owned() + "/layout";
-    let cases: [(&str, &str, &dyn Fn(&Path)); 5] = [
+    let cases: [(&str, &str, Prepare<'_>); 5] = [
         ("catalog", "the folder is empty", &|_| ()),
         ("bundle", "manifests: no such folder", &|_| ()),
         ("bundle", "metadata/annotations.yaml: annotations: missing", &|folder| {

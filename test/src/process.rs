@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::supervisor::{Program, State, Supervisor};
-use crate::wait;
+use crate::wait::{self, Final};
 
 /// Lines of a log that a failure text shows.
 const LOG_TAIL_LINES: usize = 20;
@@ -42,11 +42,11 @@ impl Process {
         Supervisor::shared()?.state(self.current().0)
     }
 
-    /// An error, with the end of the log, if the program does not run any more.
+    /// An error, with the end of the log, if the program does not run any more; it ends a wait at once.
     pub fn check_running(&self) -> Result<()> {
         match self.state()? {
             State::Running => Ok(()),
-            ended => bail!("{} ended: {ended:?}\n{}", self.name, self.log_tail()),
+            ended => Err(Final(format!("{} ended: {ended:?}\n{}", self.name, self.log_tail())).into()),
         }
     }
 

@@ -16,6 +16,9 @@ mod data;
 #[path = "conformance/ranges.rs"]
 mod ranges;
 #[cfg(test)]
+#[path = "conformance/rendered.rs"]
+mod rendered;
+#[cfg(test)]
 #[path = "conformance/resolutions.rs"]
 mod resolutions;
 
@@ -32,4 +35,9 @@ fn resolutions() {
 #[test]
 fn crd_upgrades() {
     crd_upgrades::check();
+}
+
+#[test]
+fn rendered() {
+    rendered::check();
 }

@@ -36,7 +36,7 @@ async fn a_cluster_starts_within_its_budget() -> Result<()> {
         return Ok(());
     }
     let start = Instant::now();
-    let cluster = Cluster::start(Options { nodes: 1 }).await?;
+    let cluster = Cluster::start(Options { nodes: 1, ..Options::default() }).await?;
     let took = start.elapsed();
     eprintln!("control plane started in {:.1} s", took.as_secs_f64());
     assert!(took < Duration::from_mins(1), "{took:?}");
@@ -195,7 +195,7 @@ async fn a_program_of_the_workspace_is_built_and_found() -> Result<()> {
 #[tokio::test]
 async fn victim() -> Result<()> {
     let Some(report) = std::env::var_os(VICTIM) else { return Ok(()) };
-    let cluster = Cluster::start(Options { nodes: 1 }).await?;
+    let cluster = Cluster::start(Options { nodes: 1, ..Options::default() }).await?;
     let pids: Vec<u32> = cluster.processes().iter().map(Process::pid).collect();
     let directory = cluster.kubeconfig_admin().parent().map(Path::to_owned);
     let report = Path::new(&report);

@@ -12,10 +12,12 @@ mod emit;
 mod error;
 mod limits;
 mod loader;
+mod repair;
 mod scalar;
 mod stream;
 
 pub use emit::to_yaml;
 pub use error::YamlError;
 pub use limits::Limits;
+pub use scalar::json_number;
 pub use stream::{Documents, Mixed, documents, documents_within, mixed, mixed_within, one, one_within, text};

@@ -11,6 +11,9 @@ pub(crate) const NODES_MAX: usize = 8 << 20;
 /// Most bytes of scalars and keys of one document after alias expansion.
 pub(crate) const EXPANDED_BYTES_MAX: usize = 256 << 20;
 
+/// Most bytes read again because a quoted scalar was indented too little: 300 scalars of a 100 kB file.
+pub(crate) const REPAIRED_BYTES_MAX: usize = 64 << 20;
+
 /// What a text may cost. [`Limits::default`] is made for catalogs; callers with smaller inputs pass less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -5,12 +5,13 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use granit_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
 use crate::{
     YamlError,
     limits::Limits,
+    repair::Repairs,
     scalar::{Asked, Scalar, plain, tagged},
 };
 
@@ -18,19 +19,58 @@ const CORE: &str = "tag:yaml.org,2002:";
 
 /// The first document of `text`; `Null` when there is none.
 pub(crate) fn first_document(text: &str, limits: &Limits) -> Result<Value, YamlError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut text = Cow::Borrowed(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let mut repairs = Repairs::default();
+    loop {
+        let failure = match load(&text, limits) {
+            Ok(value) => return Ok(value),
+            Err(failure) => failure,
+        };
+        let repaired = match &failure {
+            Failure { error: YamlError::Syntax { line, .. }, quoted_behind: Some(behind) } => {
+                repairs.indent(&text, *line, *behind)
+            }
+            _ => None,
+        };
+        match repaired {
+            Some(repaired) => text = Cow::Owned(repaired),
+            None => return Err(repairs.unpadded(failure.error)),
+        }
+    }
+}
+
+/// An error, and for a quoted scalar of too little indentation the end of what precedes it.
+struct Failure {
+    error: YamlError,
+    quoted_behind: Option<usize>,
+}
+
+impl From<YamlError> for Failure {
+    fn from(error: YamlError) -> Self {
+        Self { error, quoted_behind: None }
+    }
+}
+
+fn load(text: &str, limits: &Limits) -> Result<Value, Failure> {
     let mut options = granit_parser::options! {
         flow_nesting_limit: limits.depth,
         block_nesting_limit: limits.depth,
     };
     options.set_emit_comments(false);
     let mut loader = Loader::new(limits);
+    let mut read = 0;
     for event in Parser::new_from_str_with_options(text, options) {
-        let (event, span) = event.map_err(|error| YamlError::Syntax {
-            line: error.marker().line(),
-            column: error.marker().col() + 1,
-            message: error.info(),
+        let (event, span) = event.map_err(|error| Failure {
+            quoted_behind: matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent).then_some(read),
+            error: YamlError::Syntax {
+                line: error.marker().line(),
+                column: error.marker().col() + 1,
+                message: error.info(),
+            },
         })?;
+        if let Some(range) = span.byte_range() {
+            read = range.end;
+        }
         if loader.take(event, span.start)? == Progress::Done {
             break;
         }

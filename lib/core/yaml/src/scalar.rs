@@ -185,8 +185,9 @@ impl Scalar<'_> {
     }
 }
 
-/// A float as JSON: whole ones within 64 bits become integers, as Go prints and reads them back.
-pub(crate) fn json_number(value: f64) -> Option<Number> {
+/// A float as JSON: whole ones within 64 bits become integers, as Go prints and reads them back; `None` for
+/// infinities and NaN.
+pub fn json_number(value: f64) -> Option<Number> {
     if value == 0.0 {
         return Some(0.into());
     }

@@ -63,6 +63,15 @@ fn bytes_that_are_no_text_are_located() {
 }
 
 #[test]
+fn quoted_scalars_may_continue_at_any_indentation() {
+    let text = "a:\n  # it's a comment\n  b: 'one\n  two ''x''\n three'\n  c: \"four\nfive \\\" six\"\n  d:\n  - 'e\n  f'\n  g: h\n";
+    let wanted = json!({"a": {"b": "one two 'x' three", "c": "four five \" six", "d": ["e f"], "g": "h"}});
+    assert_eq!(one(text), Ok(wanted));
+    let error = one("a:\n  b: 'one\n  two' x\n").unwrap_err();
+    assert!(matches!(error, YamlError::Syntax { line: 3, column: 3..=9, .. }), "{error}");
+}
+
+#[test]
 fn yaml_is_written_in_block_style() {
     let value = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {}},

@@ -43,7 +43,7 @@ pub use policy::{Policy, PolicyError};
 pub use puller::{OnProgress, Progress, PulledImage, Puller, PullerConfig, SharedKeyring};
 pub use reference::{CanonicalReference, Reference, ReferenceCause, ReferenceError, Repository};
 pub use registries::{Config, Endpoint, RegistriesError, candidates};
-pub use registry::{BoxFuture, OciRegistry, Registry, RegistryError};
+pub use registry::{BoxFuture, MemoryRegistry, OciRegistry, Registry, RegistryError};
 pub use select::{Refusal, Select};
 pub use spool::FileReader;
 pub use tree::TreeError;

@@ -29,8 +29,9 @@ pub const REDIRECTS_MAX: usize = 5;
 pub const CONCURRENT_PULLS_MAX: usize = 2;
 /// Bytes of an image's wanted files that stay in memory before the spool becomes a file. Bundles fit.
 pub const SPOOL_MEMORY_BYTES_MAX: usize = 1 << 20;
-/// Chunks of a blob in flight between the network and the decoder (of at most some 16 KiB each).
-pub const BLOB_CHUNKS_IN_FLIGHT: usize = 16;
+/// Chunks of a blob in flight between the network and the decoder. The HTTP client reads up to some 400 KiB at
+/// once when the line is fast.
+pub const BLOB_CHUNKS_IN_FLIGHT: usize = 4;
 /// Largest window a zstd layer may ask for, as a power of two (32 MiB): it is memory we must hold. The levels
 /// that image builders use need at most 8 MiB.
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 25;
@@ -94,7 +95,7 @@ pub struct Timeouts {
     pub total: Duration,
     /// Times a request that failed for a reason that passes (429, 5xx, connection) is made again.
     pub retries: u32,
-    /// Wait before the first retry; doubles each time, with a random part.
+    /// Wait before the first retry; doubles each time.
     pub backoff: Duration,
     /// Longest wait that a registry's Retry-After is heeded for.
     pub backoff_max: Duration,

@@ -394,3 +394,99 @@ fn a_layer_can_be_taken_back() {
     }
     assert_eq!(text, "lowerupper");
 }
+
+/// What GNU tar makes of a folder, in each of its formats, is what is read here.
+#[test]
+fn archives_of_gnu_tar_are_read_as_gnu_tar_lists_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let configs = folder.path().join("configs");
+    let deep = configs.join("d".repeat(80)).join("e".repeat(80));
+    std::fs::create_dir_all(&deep).expect("made");
+    std::fs::write(configs.join("a.yaml"), "a").expect("written");
+    std::fs::write(deep.join("long.yaml"), "long").expect("written");
+    std::fs::hard_link(configs.join("a.yaml"), configs.join("hard")).expect("linked");
+    std::os::unix::fs::symlink("a.yaml", configs.join("soft")).expect("linked");
+    for format in ["gnu", "pax", "ustar", "oldgnu"] {
+        let tar = |arguments: &[&str]| {
+            let mut command = std::process::Command::new("tar");
+            command.current_dir(folder.path()).args(arguments);
+            command.output()
+        };
+        let Ok(made) = tar(&["-cf", "x.tar", "--format", format, "configs"]) else {
+            println!("skipped: there is no tar program here");
+            return;
+        };
+        assert!(made.status.success(), "{made:?}");
+        let listed = String::from_utf8(tar(&["-tf", "x.tar"]).expect("runs").stdout).expect("text");
+        let mut listed: Vec<_> = listed.lines().filter(|line| !line.ends_with('/')).collect();
+        listed.sort_unstable();
+        let bytes = std::fs::read(folder.path().join("x.tar")).expect("reads");
+        let layers = vec![PackedLayer::from_bytes(bytes, Compression::None)];
+        let files = Image { layers, limits: Limits::default() }.files().expect("unpacks");
+        assert_eq!(files.paths().collect::<Vec<_>>(), listed, "{format}");
+        assert_eq!(files.read("configs/soft", 10).expect("reads"), b"a");
+        let sizes: Vec<_> = files.paths().filter_map(|path| files.size(path)).collect();
+        assert_eq!(sizes, [1, 4, 1, 1], "{format}");
+    }
+}
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// One entry of a generated layer.
+    fn entry() -> impl Strategy<Value = (u8, String, String)> {
+        let component = prop_oneof![
+            4 => "[ab]",
+            1 => Just("..".to_owned()),
+            1 => Just(String::new()),
+            1 => Just(".wh.a".to_owned()),
+            1 => Just(".wh..wh..opq".to_owned()),
+        ];
+        let path = prop::collection::vec(component.clone(), 0..4)
+            .prop_map(|parts| format!("configs/{}", parts.join("/")));
+        let target = prop::collection::vec(component, 0..5).prop_map(|parts| parts.join("/"));
+        (0_u8..4, path, target)
+    }
+
+    fn build(entries: &[(u8, String, String)]) -> LayerBuilder {
+        entries.iter().fold(layer(), |layer, (kind, path, target)| match kind {
+            0 => with!(layer, file(path, path)),
+            1 => with!(layer, directory(path)),
+            2 => with!(layer, symlink(path, target)),
+            _ => with!(layer, hard_link(path, &format!("configs/{target}"))),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_entries_only_files_under_the_wanted_path_come_out(
+            lower in prop::collection::vec(entry(), 0..8),
+            upper in prop::collection::vec(entry(), 0..8),
+        ) {
+            if let Ok(files) = image([build(&lower), build(&upper)]).files() {
+                for path in files.paths() {
+                    prop_assert!(path.starts_with("configs/") || path == "configs");
+                    prop_assert!(!path.split('/').any(|part| part.is_empty() || part == ".." || part.starts_with(".wh.")));
+                    let content = files.read(path, 1 << 10).expect("reads");
+                    prop_assert!(content.is_empty() || content.starts_with(b"configs/"));
+                }
+            }
+        }
+
+        #[test]
+        fn damaged_archives_are_refused_or_read_but_never_panic(
+            entries in prop::collection::vec(entry(), 1..6),
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+        ) {
+            let mut bytes = build(&entries).build().expect("packs").bytes().to_vec();
+            for (index, value) in damage {
+                let index = index.index(bytes.len());
+                bytes[index] = value;
+            }
+            let layers = vec![PackedLayer::from_bytes(bytes, Compression::None)];
+            let _ = Image { layers, limits: Limits::default() }.files().map(|files| files.paths().count());
+        }
+    }
+}

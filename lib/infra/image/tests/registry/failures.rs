@@ -175,7 +175,7 @@ async fn an_endless_layer_is_cut_at_its_announced_size() {
         })
     });
     let error = failure(&registry, &packed).await;
-    assert!(error.to_string().contains("size mismatch") || error.to_string().contains("entry"), "{error}");
+    assert!(error.to_string().contains("size mismatch: the manifest says"), "{error}");
 }
 
 #[tokio::test]
@@ -358,9 +358,9 @@ async fn unreadable_layers_are_the_images_fault() {
     for (bytes, wanted) in [
         (b"BZh91AY&SY".to_vec(), "bzip2 compressed layers are not supported"),
         (b"\xfd7zXZ\0\0\0".to_vec(), "xz compressed layers are not supported"),
-        (vec![b'x'; 2048], "numeric field"),
-        (b"\x1f\x8b\x08garbage".to_vec(), ""),
-        (b"\x28\xb5\x2f\xfdgarbage".to_vec(), ""),
+        (b"a secret text ".repeat(200), "layer[0]: not a valid tar archive"),
+        (b"\x1f\x8b\x08garbage".to_vec(), "decompressing the layer: "),
+        (b"\x28\xb5\x2f\xfdgarbage".to_vec(), "decompressing the layer: "),
     ] {
         let packed = ImageBuilder::new().layer(PackedLayer::from_bytes(bytes, Compression::None)).build();
         registry.put("v1", &packed);

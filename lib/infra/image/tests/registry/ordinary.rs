@@ -26,6 +26,7 @@ fn text(image: &olm_image::PulledImage, path: &str) -> String {
     String::from_utf8(image.files.read(path, 1 << 20).expect("reads")).expect("text")
 }
 
+// Shows S003-132.
 #[tokio::test]
 async fn a_packed_folder_is_pushed_resolved_and_pulled_again() {
     let registry = FakeRegistry::start().await;
@@ -208,4 +209,50 @@ async fn the_same_folder_gives_the_same_digest() {
         ImageBuilder::new().layer(layer).platform("linux", "amd64").build().digest().to_string()
     };
     assert_eq!(digest(), digest());
+}
+
+#[tokio::test]
+async fn images_can_be_kept_and_pulled_in_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let memory = Arc::new(olm_image::MemoryRegistry::new());
+    let puller = olm_image::Puller::with_registry(olm_image::PullerConfig::new(folder.path()), memory);
+    let reference = olm_image::Reference::parse("example.com/ns/a:v1").expect("parses");
+    let error = puller.resolve(&reference).await.expect_err("unknown").to_string();
+    assert!(
+        error.ends_with("reading manifest v1 in example.com/ns/a: manifest unknown (status 404)"),
+        "{error}"
+    );
+    let large = "x".repeat(300_000);
+    image(&[("configs/a", &large)]).push(&puller, &reference).await.expect("pushes");
+    let resolved = puller.resolve(&reference).await.expect("resolves");
+    let unpacked = puller.pull(&resolved, |_| Ok(Select::everything())).await.expect("pulls");
+    assert_eq!(text(&unpacked, "configs/a"), large);
+}
+
+#[tokio::test]
+async fn the_policy_is_asked_before_the_registry() {
+    let registry = FakeRegistry::start().await;
+    let packed = image(&[]);
+    registry.put("v1", &packed);
+    let folder = tempfile::tempdir().expect("a folder");
+    let policy = folder.path().join("policy.json");
+    let config = olm_image::PullerConfig { policy: Some(policy.clone()), ..registry.config() };
+    let puller = olm_image::Puller::new(config);
+    let reference = registry.reference("a:v1").at(packed.digest().clone());
+    let pull = async || {
+        let done = puller.pull(&reference, |_| Ok(Select::everything())).await;
+        done.map(drop).map_err(|error| error.to_string())
+    };
+    std::fs::write(&policy, r#"{"default": [{"type": "reject"}]}"#).expect("written");
+    let error = pull().await.expect_err("rejected");
+    assert!(
+        error.starts_with("error copying image: Source image rejected: Running image docker://"),
+        "{error}"
+    );
+    std::fs::write(&policy, "no policy").expect("written");
+    let error = pull().await.expect_err("unreadable");
+    assert!(error.starts_with("error loading policy context: invalid policy in "), "{error}");
+    assert!(registry.seen().is_empty());
+    std::fs::remove_file(&policy).expect("removed");
+    assert_eq!(pull().await, Ok(()));
 }

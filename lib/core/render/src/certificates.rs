@@ -1,0 +1,103 @@
+//! Certificates of webhooks: names, and what each provider adds.
+//!
+//! All names derive from the Deployment that serves the webhooks, so that they can be found again.
+//!
+//! Source: operator-controller `rukpak/render/certprovider.go`, `certproviders`.
+
+use serde_json::{Map, Value, json};
+
+use crate::{CertificateProvider, names::object_name};
+
+/// Longest common name that X.509, and so cert-manager, takes.
+const COMMON_NAME_CHARS_MAX: usize = 64;
+
+/// The Service in front of a Deployment's webhooks.
+pub(crate) fn service_name(deployment: &str) -> String {
+    object_name(&deployment.replace('.', "-"), "service")
+}
+
+/// The Certificate of that Service, and the Secret it is stored in.
+pub(crate) fn certificate_name(deployment: &str) -> String {
+    object_name(&service_name(deployment), "cert")
+}
+
+/// The annotation that has the CA injected into webhook configurations and CRDs.
+pub(crate) fn ca_annotation(
+    provider: CertificateProvider,
+    namespace: &str,
+    deployment: &str,
+) -> Option<(&'static str, String)> {
+    match provider {
+        CertificateProvider::None => None,
+        CertificateProvider::CertManager => {
+            Some(("cert-manager.io/inject-ca-from", format!("{namespace}/{}", certificate_name(deployment))))
+        }
+        CertificateProvider::OpenshiftServiceCa => {
+            Some(("service.beta.openshift.io/inject-cabundle", "true".to_owned()))
+        }
+    }
+}
+
+/// The annotation of the webhook Service that has its certificate issued.
+pub(crate) fn service_annotation(
+    provider: CertificateProvider,
+    deployment: &str,
+) -> Option<(&'static str, String)> {
+    match provider {
+        CertificateProvider::None | CertificateProvider::CertManager => None,
+        CertificateProvider::OpenshiftServiceCa => {
+            Some(("service.beta.openshift.io/serving-cert-secret-name", certificate_name(deployment)))
+        }
+    }
+}
+
+/// The objects that have the certificate issued.
+pub(crate) fn objects(provider: CertificateProvider, namespace: &str, deployment: &str) -> Vec<Value> {
+    match provider {
+        CertificateProvider::None | CertificateProvider::OpenshiftServiceCa => Vec::new(),
+        CertificateProvider::CertManager => cert_manager(namespace, deployment),
+    }
+}
+
+fn cert_manager(namespace: &str, deployment: &str) -> Vec<Value> {
+    let service = service_name(deployment);
+    let certificate = certificate_name(deployment);
+    let issuer = object_name(&certificate, "selfsigned-issuer");
+    let host = format!("{service}.{namespace}");
+    let mut spec = Map::new();
+    // Upstream always writes it, and cert-manager then refuses the Certificate; clients look at dnsNames.
+    if host.len() <= COMMON_NAME_CHARS_MAX {
+        spec.insert("commonName".to_owned(), host.as_str().into());
+    }
+    spec.insert(
+        "dnsNames".to_owned(),
+        json!([host, format!("{host}.svc"), format!("{host}.svc.cluster.local")]),
+    );
+    spec.insert("duration".to_owned(), "17520h0m0s".into());
+    spec.insert("issuerRef".to_owned(), json!({"name": issuer}));
+    spec.insert("renewBefore".to_owned(), "24h0m0s".into());
+    spec.insert("secretName".to_owned(), certificate.as_str().into());
+    spec.insert("usages".to_owned(), json!(["server auth"]));
+    vec![
+        json!({
+            "apiVersion": "cert-manager.io/v1",
+            "kind": "Issuer",
+            "metadata": {"name": issuer, "namespace": namespace},
+            "spec": {"selfSigned": {}},
+            "status": {},
+        }),
+        json!({
+            "apiVersion": "cert-manager.io/v1",
+            "kind": "Certificate",
+            "metadata": {"name": certificate, "namespace": namespace},
+            "spec": spec,
+            "status": {},
+        }),
+    ]
+}
+
+/// The Secret's volumes in the serving pods: name, mount path, and the file names of certificate and key.
+pub(crate) const VOLUMES: [(&str, &str, &str, &str); 2] = [
+    ("webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key"),
+    ("apiservice-cert", "/apiserver.local.config/certificates", "apiserver.crt", "apiserver.key"),
+];

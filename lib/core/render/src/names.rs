@@ -1,0 +1,137 @@
+//! Names of generated objects. Existing clusters hold them and RBAC refers to them: byte-compatible.
+//!
+//! Source: operator-controller `internal/shared/util/hash` and `rukpak/util`.
+
+use serde::Serialize;
+use sha2::{Digest, Sha224};
+
+/// Longest name that is generated without cutting the base.
+const NAME_CHARS_MAX: usize = 63;
+
+/// `base-suffix`, the base cut so that 63 characters are enough.
+///
+/// As upstream forgets the hyphen, lengths that add up to exactly 63 give 64 characters; RBAC names allow
+/// that, and other names would not be found again.
+pub(crate) fn object_name(base: &str, suffix: &str) -> String {
+    let mut kept = base.len();
+    if base.len() + suffix.len() > NAME_CHARS_MAX {
+        kept = NAME_CHARS_MAX.saturating_sub(suffix.len() + 1).min(base.len());
+        while !base.is_char_boundary(kept) {
+            kept -= 1;
+        }
+    }
+    format!("{}-{suffix}", base.get(..kept).unwrap_or(base))
+}
+
+/// SHA-224 in base 36 of the value's JSON as Go writes it, with a line feed. Fields in declaration order.
+pub(crate) fn deep_hash<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
+    let mut json = go_json(&serde_json::to_string(value)?);
+    json.push('\n');
+    Ok(base36(Sha224::digest(json.as_bytes()).to_vec()))
+}
+
+/// Escapes in JSON text what Go's encoder escapes beyond the necessary; such characters occur in strings only.
+pub(crate) fn go_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The bytes as one big-endian number in base 36, without leading zeros.
+fn base36(mut number: Vec<u8>) -> String {
+    let mut digits = Vec::new();
+    while number.iter().any(|byte| *byte != 0) {
+        let mut rest: u32 = 0;
+        for byte in &mut number {
+            let value = rest << 8 | u32::from(*byte);
+            // value < 36 * 256, so the quotient fits a byte.
+            *byte = u8::try_from(value / 36).unwrap_or(u8::MAX);
+            rest = value % 36;
+        }
+        digits.extend(char::from_digit(rest, 36));
+    }
+    if digits.is_empty() {
+        return "0".to_owned();
+    }
+    digits.into_iter().rev().collect()
+}
+
+/// Why `name` is no DNS-1123 subdomain, in the words and order of Kubernetes' validation, sorted.
+pub(crate) fn dns1123_subdomain_problems(name: &str) -> Vec<&'static str> {
+    let mut problems = Vec::new();
+    let label = |label: &str| {
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.chars().all(inner)
+    };
+    if !name.split('.').all(label) {
+        problems.push(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+             start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+             '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        );
+    }
+    if name.len() > 253 {
+        problems.push("must be no more than 253 characters");
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Serialize;
+    use serde_json::json;
+
+    use super::{deep_hash, dns1123_subdomain_problems, object_name};
+
+    #[derive(Serialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Sample {
+        str: &'static str,
+        num: u8,
+        obj: serde_json::Value,
+        arr: [u8; 2],
+        b: bool,
+        n: Option<u8>,
+    }
+
+    // Shows upstream's own hash tests.
+    #[test]
+    fn hashes_are_upstreams() {
+        let sample =
+            |num| Sample { str: "foobar", num, obj: json!({"Foo": "bar"}), arr: [0, 1], b: true, n: None };
+        assert_eq!(deep_hash(&sample(22)).unwrap(), "gta1bt5sybll5qjqxdiekmjm7py93glrinmnrfb31fj");
+        assert_eq!(deep_hash(&sample(23)).unwrap(), "1ftn1z2ieih8hsmi2a8c6mkoef6uodrtn4wtt1qapioh");
+        assert_eq!(deep_hash(&json!({})).unwrap(), "16jfjhihxbzhfhs1k5mimq740kvioi98pfbea9q6qtf9");
+        assert_eq!(deep_hash(&"a").unwrap(), "1lu1qv1451mq7gv9upu1cx8ffffi07rel5xvbvvc44dh");
+        assert_eq!(deep_hash(&()).unwrap(), "2im0kl1kwvzn46sr4cdtkvmdzrlurvj51xdzhwdht8l0");
+    }
+
+    #[test]
+    fn long_names_are_cut_and_the_hyphen_is_forgotten() {
+        let base = "my.object.thing.has.a.really.really.really.really.really.long.name";
+        assert_eq!(
+            object_name(base, "suffix"),
+            "my.object.thing.has.a.really.really.really.really.really-suffix"
+        );
+        assert_eq!(object_name(&"b".repeat(19), &"s".repeat(44)).len(), 64);
+        assert_eq!(object_name(&"b".repeat(20), &"s".repeat(44)).len(), 63);
+    }
+
+    #[test]
+    fn subdomains_are_judged_with_kubernetes_words() {
+        assert!(dns1123_subdomain_problems("a.b-c.d0").is_empty());
+        for bad in ["", "-a", "a-", "a..b", "A", "a_b", "a.-b"] {
+            assert_eq!(dns1123_subdomain_problems(bad).len(), 1, "{bad}");
+        }
+        assert_eq!(dns1123_subdomain_problems(&"-".repeat(254)).len(), 2);
+    }
+}

@@ -1,0 +1,61 @@
+//! What the user and the administrator decide about a rendering.
+
+use serde_json::Value;
+
+/// The inputs of a rendering besides the bundle.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// The namespace the operator runs in (`spec.namespace`).
+    pub install_namespace: String,
+    /// `spec.config.inline`; absent means none was given.
+    pub config: Option<Value>,
+    /// Who makes the certificates of webhooks.
+    pub certificate_provider: CertificateProvider,
+    /// The alpha features that matter here.
+    pub features: Features,
+    /// Namespaces to watch, `[""]` for all, instead of those that follow from bundle and configuration.
+    ///
+    /// With this, only the renderer proper runs, as in upstream's regression fixtures: install modes are
+    /// checked against the list, and webhooks without a certificate provider are rendered.
+    pub target_namespaces: Option<Vec<String>>,
+}
+
+impl Options {
+    /// No configuration, cert-manager, all features.
+    pub fn new(install_namespace: impl Into<String>) -> Self {
+        Self {
+            install_namespace: install_namespace.into(),
+            config: None,
+            certificate_provider: CertificateProvider::CertManager,
+            features: Features::default(),
+            target_namespaces: None,
+        }
+    }
+}
+
+/// Who issues webhook certificates and injects their CA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CertificateProvider {
+    /// Nobody: bundles with webhooks are refused.
+    None,
+    /// cert-manager.io: an Issuer and a Certificate for each Deployment that serves webhooks.
+    #[default]
+    CertManager,
+    /// OpenShift's service CA operator: annotations only.
+    OpenshiftServiceCa,
+}
+
+/// Alpha features, on by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Features {
+    /// `SingleOwnNamespaceInstallSupport`: install modes other than AllNamespaces, and `watchNamespace`.
+    pub single_own_namespace_install_support: bool,
+    /// `DeploymentConfig`: the configuration's `deploymentConfig`.
+    pub deployment_config: bool,
+}
+
+impl Default for Features {
+    fn default() -> Self {
+        Self { single_own_namespace_install_support: true, deployment_config: true }
+    }
+}

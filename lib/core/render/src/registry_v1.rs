@@ -1,0 +1,112 @@
+//! The format registry+v1: `manifests/` and `metadata/` around one ClusterServiceVersion (CSV).
+//!
+//! [`load`] reads the files, [`install_modes`] and the configuration say which namespaces are watched,
+//! [`validate`] finds everything that is wrong at once, the other modules generate one sort of object each.
+//! Where upstream's behaviour is a defect, the module says what is done instead.
+//!
+//! Source: operator-controller `internal/operator-controller/rukpak`.
+
+mod crds;
+mod deployment_config;
+mod deployments;
+mod duplicates;
+mod install_modes;
+mod load;
+mod model;
+mod properties;
+mod rbac;
+mod shipped;
+mod validate;
+mod version;
+mod webhooks;
+
+pub(crate) use model::InstallMode;
+
+use crate::{
+    BundleFiles, CertificateProvider, Options, RenderError, config,
+    format::{BundleFormat, Rendered},
+};
+
+/// The table entry of registry+v1.
+pub(crate) struct RegistryV1;
+
+/// What every generator needs to know besides the bundle.
+struct Context<'a> {
+    install_namespace: &'a str,
+    target_namespaces: &'a [String],
+    provider: CertificateProvider,
+}
+
+impl Context<'_> {
+    /// Whether the operator watches the whole cluster.
+    fn watches_all(&self) -> bool {
+        matches!(self.target_namespaces, [all] if all.is_empty())
+    }
+}
+
+impl BundleFormat for RegistryV1 {
+    fn media_type(&self) -> &'static str {
+        "registry+v1"
+    }
+
+    fn recognizes(&self, _files: &BundleFiles) -> bool {
+        true
+    }
+
+    fn render(&self, files: &BundleFiles, options: &Options) -> Result<Rendered, RenderError> {
+        let bundle = load::load(files)?;
+        if options.target_namespaces.is_none() {
+            refuse_unsupported(&bundle, options)?;
+        }
+        let configuration = config::read(options, &bundle.csv.install_modes)?;
+        validate::check(&bundle)?;
+        let target_namespaces = match (&options.target_namespaces, configuration.watch_namespace) {
+            (Some(targets), _) => targets.clone(),
+            (None, Some(namespace)) => vec![namespace],
+            (None, None) => install_modes::default_targets(&bundle.csv.install_modes),
+        };
+        install_modes::check(&bundle.csv.install_modes, &options.install_namespace, &target_namespaces)?;
+        let context = Context {
+            install_namespace: &options.install_namespace,
+            target_namespaces: &target_namespaces,
+            provider: options.certificate_provider,
+        };
+        let olm_properties = bundle.csv.olm_properties().map(str::to_owned);
+        let (package_name, name, version) =
+            (bundle.package.clone(), bundle.csv.name.clone(), bundle.csv.version.clone());
+        let objects = generate(bundle, &context, configuration.deployment_config.as_ref())?;
+        Ok(Rendered { package_name, name, version, objects, olm_properties })
+    }
+}
+
+fn refuse_unsupported(bundle: &model::Bundle, options: &Options) -> Result<(), RenderError> {
+    if bundle.csv.owns_api_services {
+        return Err(RenderError::Unsupported("apiServiceDefintions are not supported"));
+    }
+    if !bundle.csv.webhooks.is_empty() && options.certificate_provider == CertificateProvider::None {
+        return Err(RenderError::Unsupported("webhookDefinitions are not supported"));
+    }
+    install_modes::refuse_unsupported(
+        &bundle.csv.install_modes,
+        options.features.single_own_namespace_install_support,
+    )
+}
+
+fn generate(
+    bundle: model::Bundle,
+    context: &Context<'_>,
+    deployment_config: Option<&serde_json::Map<String, serde_json::Value>>,
+) -> Result<Vec<serde_json::Value>, RenderError> {
+    let model::Bundle { csv, crds, others, .. } = bundle;
+    let mut objects = rbac::service_accounts(&csv, context);
+    objects.extend(rbac::roles(&csv, context)?);
+    objects.extend(crds::generate(crds, &csv, context)?);
+    let shipped_start = objects.len();
+    objects.extend(shipped::generate(others, context));
+    let shipped = shipped_start..objects.len();
+    objects.extend(deployments::generate(&csv, context, deployment_config));
+    objects.extend(webhooks::configurations(&csv, context));
+    objects.extend(webhooks::services(&csv, context));
+    objects.extend(webhooks::certificate_objects(&csv, context));
+    duplicates::resolve(objects, &shipped)
+}

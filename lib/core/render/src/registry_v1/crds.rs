@@ -1,0 +1,74 @@
+//! The bundle's CRDs, with their conversion pointed at the operator's webhook Service.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Context,
+    model::{CONVERSION, Csv, Webhook},
+    shipped::text,
+};
+use crate::{RenderError, certificates};
+
+/// The CRDs in reading order.
+pub(super) fn generate(
+    crds: Vec<Value>,
+    csv: &Csv,
+    context: &Context<'_>,
+) -> Result<Vec<Value>, RenderError> {
+    let mut findings = Vec::new();
+    let crds = crds
+        .into_iter()
+        .map(|mut crd| {
+            let name = text(&crd, "/metadata/name").to_owned();
+            let converter = csv
+                .webhooks
+                .iter()
+                .find(|webhook| webhook.is(CONVERSION) && webhook.conversion_crds.contains(&name));
+            if let Some(webhook) = converter {
+                if crd.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)) {
+                    findings.push(format!(
+                        "custom resource definition '{name}' must have .spec.preserveUnknownFields set to false to \
+                         let API Server call webhook to do the conversion"
+                    ));
+                }
+                rewire(&mut crd, webhook, context);
+            }
+            crd
+        })
+        .collect();
+    if findings.is_empty() { Ok(crds) } else { Err(RenderError::Invalid(findings)) }
+}
+
+fn rewire(crd: &mut Value, webhook: &Webhook, context: &Context<'_>) {
+    let service = certificates::service_name(&webhook.deployment_name);
+    let conversion = json!({
+        "strategy": "Webhook",
+        "webhook": {
+            "clientConfig": {"service": {
+                "namespace": context.install_namespace,
+                "name": service,
+                "path": webhook.path.as_deref().unwrap_or("/"),
+                "port": webhook.port(),
+            }},
+            "conversionReviewVersions": webhook.admission_review_versions,
+        },
+    });
+    if let Some(spec) = crd.pointer_mut("/spec").and_then(Value::as_object_mut) {
+        spec.insert("conversion".to_owned(), conversion);
+    }
+    let injection =
+        certificates::ca_annotation(context.provider, context.install_namespace, &webhook.deployment_name);
+    if let (Some((key, value)), Some(metadata)) = (injection, crd.get_mut("metadata")) {
+        annotate(metadata, key, value);
+    }
+}
+
+/// Sets an annotation in an object's metadata.
+pub(super) fn annotate(metadata: &mut Value, key: &str, value: String) {
+    if let Some(metadata) = metadata.as_object_mut() {
+        let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert(key.to_owned(), value.into());
+        }
+    }
+}

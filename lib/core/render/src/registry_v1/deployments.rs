@@ -1,0 +1,128 @@
+//! The CSV's Deployments, with annotations, webhook certificates and the user's configuration.
+//!
+//! Unlike upstream, init containers that mounted a volume which certificates replace get the new mounts
+//! (upstream leaves them mounting a volume that is gone, which API servers refuse).
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Context, deployment_config,
+    model::{Csv, Deployment},
+};
+use crate::{CertificateProvider, certificates};
+
+/// The Deployments in the CSV's order.
+pub(super) fn generate(
+    csv: &Csv,
+    context: &Context<'_>,
+    configuration: Option<&Map<String, Value>>,
+) -> Vec<Value> {
+    csv.deployments
+        .iter()
+        .map(|deployment| {
+            let mut object = object(deployment, csv, context);
+            let serves = csv.webhooks.iter().any(|webhook| webhook.deployment_name == deployment.name);
+            if serves && context.provider != CertificateProvider::None {
+                mount_certificates(&mut object, &certificates::certificate_name(&deployment.name));
+            }
+            if let Some(configuration) = configuration {
+                deployment_config::apply(&mut object, configuration);
+            }
+            object
+        })
+        .collect()
+}
+
+fn object(deployment: &Deployment, csv: &Csv, context: &Context<'_>) -> Value {
+    let mut metadata = json!({"name": deployment.name, "namespace": context.install_namespace});
+    if let (false, Some(metadata)) = (deployment.label.is_empty(), metadata.as_object_mut()) {
+        metadata.insert("labels".to_owned(), deployment.label.clone().into());
+    }
+    let mut spec = deployment.spec.clone();
+    if let Some(spec) = spec.as_object_mut() {
+        spec.insert("revisionHistoryLimit".to_owned(), 1.into());
+    }
+    if let Some(template) = spec.pointer_mut("/template/metadata").and_then(Value::as_object_mut) {
+        let mut annotations = csv.annotations.clone();
+        if let Some(Value::Object(own)) = template.remove("annotations") {
+            annotations.extend(own);
+        }
+        annotations.insert("olm.targetNamespaces".to_owned(), context.target_namespaces.join(",").into());
+        annotations.insert("olm.operatorNamespace".to_owned(), context.install_namespace.into());
+        template.insert("annotations".to_owned(), annotations.into());
+    }
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": spec,
+        "status": {},
+    })
+}
+
+/// The pod spec of a Deployment.
+pub(super) fn pod(deployment: &mut Value) -> Option<&mut Map<String, Value>> {
+    deployment.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut)
+}
+
+/// A list field of an object, made if it is absent or null.
+pub(super) fn list<'a>(object: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Vec<Value>> {
+    let list = object.entry(field).or_insert(Value::Null);
+    if list.is_null() {
+        *list = Value::Array(Vec::new());
+    }
+    list.as_array_mut()
+}
+
+/// The maps of a list field.
+pub(super) fn each<'a>(
+    object: &'a mut Map<String, Value>,
+    field: &str,
+) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    object.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+fn field<'a>(object: &'a Value, name: &str) -> &'a str {
+    object.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn mount_certificates(deployment: &mut Value, secret: &str) {
+    let Some(pod) = pod(deployment) else { return };
+    let mut replaced: Vec<String> = certificates::VOLUMES.iter().map(|volume| volume.0.to_owned()).collect();
+    for container in each(pod, "containers") {
+        for mount in container.get("volumeMounts").and_then(Value::as_array).into_iter().flatten() {
+            if certificates::VOLUMES.iter().any(|volume| volume.1 == field(mount, "mountPath")) {
+                replaced.push(field(mount, "name").to_owned());
+            }
+        }
+    }
+    let is_replaced = |item: &Value| replaced.iter().any(|name| name == field(item, "name"));
+    if let Some(volumes) = list(pod, "volumes") {
+        volumes.retain(|volume| !is_replaced(volume));
+        volumes.extend(certificates::VOLUMES.iter().map(|(name, _, certificate, key)| {
+            json!({"name": name, "secret": {"secretName": secret, "items": [
+                {"key": "tls.crt", "path": certificate},
+                {"key": "tls.key", "path": key},
+            ]}})
+        }));
+    }
+    for container in each(pod, "containers") {
+        if let Some(mounts) = list(container, "volumeMounts") {
+            mounts.retain(|mount| !is_replaced(mount));
+            mounts.extend(mounts_of_certificates());
+        }
+    }
+    for container in each(pod, "initContainers") {
+        if let Some(mounts) = container.get_mut("volumeMounts").and_then(Value::as_array_mut) {
+            let before = mounts.len();
+            mounts.retain(|mount| !is_replaced(mount));
+            if mounts.len() < before {
+                mounts.extend(mounts_of_certificates());
+            }
+        }
+    }
+}
+
+fn mounts_of_certificates() -> impl Iterator<Item = Value> {
+    certificates::VOLUMES.iter().map(|(name, path, _, _)| json!({"name": name, "mountPath": path}))
+}

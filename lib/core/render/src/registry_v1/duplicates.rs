@@ -1,0 +1,91 @@
+//! Objects of one identity in one rendering.
+//!
+//! Upstream lets them through to fail while applying. Here identical ones are merged; of a ServiceAccount or
+//! Service the shipped one is taken, as OLM v0 does, with the annotations its generated twin needs; all
+//! others are findings.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use serde_json::{Map, Value};
+
+use super::shipped::text;
+use crate::RenderError;
+
+/// Group, kind, namespace and name: versions of one group name the same object.
+type Identity = (String, String, String, String);
+
+fn identity(object: &Value) -> Identity {
+    let version = text(object, "/apiVersion");
+    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+    (
+        group.to_owned(),
+        text(object, "/kind").to_owned(),
+        text(object, "/metadata/namespace").to_owned(),
+        text(object, "/metadata/name").to_owned(),
+    )
+}
+
+/// Leaves one object of each identity. `shipped` are the places of the objects the bundle ships.
+///
+/// # Errors
+/// [`RenderError::Invalid`] with every identity that has different objects.
+pub(super) fn resolve(mut objects: Vec<Value>, shipped: &Range<usize>) -> Result<Vec<Value>, RenderError> {
+    let mut places: BTreeMap<Identity, Vec<usize>> = BTreeMap::new();
+    for (place, object) in objects.iter().enumerate() {
+        places.entry(identity(object)).or_default().push(place);
+    }
+    let mut dropped = BTreeSet::new();
+    let mut findings = Vec::new();
+    for ((group, kind, namespace, name), places) in places.into_iter().filter(|(_, places)| places.len() > 1)
+    {
+        let prefers_shipped = group.is_empty() && matches!(kind.as_str(), "ServiceAccount" | "Service");
+        let kept = places.iter().copied().find(|place| prefers_shipped && shipped.contains(place));
+        let Some(kept) = kept.or_else(|| places.first().copied()) else { continue };
+        for place in places.into_iter().filter(|place| *place != kept) {
+            let twin = objects.get_mut(place).map(Value::take).unwrap_or_default();
+            dropped.insert(place);
+            let generated = !shipped.contains(&place);
+            let Some(object) = objects.get_mut(kept) else { continue };
+            if *object == twin {
+                continue;
+            }
+            if prefers_shipped && generated && shipped.contains(&kept) {
+                take_over_annotations(object, &twin);
+                continue;
+            }
+            let of =
+                if namespace.is_empty() { String::new() } else { format!(" in namespace \"{namespace}\"") };
+            findings.push(format!(
+                "bundle contains different objects of kind \"{kind}\" with name \"{name}\"{of}"
+            ));
+        }
+    }
+    if !findings.is_empty() {
+        findings.dedup();
+        return Err(RenderError::Invalid(findings));
+    }
+    let mut place = 0;
+    objects.retain(|_| {
+        place += 1;
+        !dropped.contains(&(place - 1))
+    });
+    Ok(objects)
+}
+
+/// The certificate provider looks at annotations of the Service.
+fn take_over_annotations(object: &mut Value, twin: &Value) {
+    let Some(Value::Object(wanted)) = twin.pointer("/metadata/annotations") else { return };
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let annotations = metadata.entry("annotations").or_insert(Value::Null);
+    if !annotations.is_object() {
+        *annotations = Value::Object(Map::new());
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        for (key, value) in wanted {
+            annotations.insert(key.clone(), value.clone());
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Reading a bundle's files.
+//!
+//! Every file of `manifests/` is read, in byte order of the names, whatever it is called; documents are told
+//! apart by kind only. Differences from upstream: several CSVs are refused instead of the last one winning,
+//! and messages name the place of a wrong type but never quote objects.
+//!
+//! Source: operator-controller `rukpak/bundle/source/source.go`.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{
+    model::{Bundle, Csv, Deployment, InstallMode, Permission, Webhook},
+    properties, version,
+};
+use crate::{
+    BundleFiles, RenderError,
+    limits::{FILE, OBJECTS_MAX},
+    typed::{CLUSTER_SERVICE_VERSION, CUSTOM_RESOURCE_DEFINITION, convert},
+};
+
+const ANNOTATIONS: &str = "metadata/annotations.yaml";
+const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
+
+/// Reads a bundle.
+pub(super) fn load(files: &BundleFiles) -> Result<Bundle, RenderError> {
+    let package = package_name(files)?;
+    let mut found = Found::default();
+    for (name, content) in files.below("manifests/") {
+        if let Some((folder, _)) = name.split_once('/') {
+            return Err(RenderError::Subdirectory { path: format!("manifests/{folder}") });
+        }
+        found.file(&format!("manifests/{name}"), content)?;
+    }
+    if !found.any_file {
+        return Err(RenderError::Missing { path: "manifests" });
+    }
+    if found.csvs.len() > 1 {
+        let names = found.csvs.into_iter().map(|csv| csv.name).collect();
+        return Err(RenderError::SeveralClusterServiceVersions { names });
+    }
+    let mut csv = found.csvs.pop().ok_or(RenderError::NoClusterServiceVersion)?;
+    properties::merge(&mut csv.annotations, files.get("metadata/properties.yaml"))?;
+    Ok(Bundle { package, csv, crds: found.crds, others: found.others })
+}
+
+/// The package that `metadata/annotations.yaml` names; empty when it names none, which validation reports.
+fn package_name(files: &BundleFiles) -> Result<String, RenderError> {
+    let content = files.get(ANNOTATIONS).ok_or(RenderError::Missing { path: ANNOTATIONS })?;
+    let invalid = |message: String| RenderError::Metadata { path: ANNOTATIONS, message };
+    let value = olm_yaml::text(content)
+        .and_then(|text| olm_yaml::one_within(text, FILE))
+        .map_err(|error| invalid(error.to_string()))?;
+    let annotations = match &value {
+        Value::Null => return Ok(String::new()),
+        Value::Object(map) => map.get("annotations").unwrap_or(&Value::Null),
+        _ => return Err(invalid("not a map".to_owned())),
+    };
+    match annotations {
+        Value::Null => Ok(String::new()),
+        Value::Object(map) => match map.get(PACKAGE) {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(name)) => Ok(name.clone()),
+            Some(scalar @ (Value::Number(_) | Value::Bool(_))) => Ok(scalar.to_string()),
+            Some(_) => Err(invalid(format!("annotation {PACKAGE} is not text"))),
+        },
+        _ => Err(invalid("annotations is not a map".to_owned())),
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    any_file: bool,
+    objects: usize,
+    csvs: Vec<Csv>,
+    crds: Vec<Value>,
+    others: Vec<Value>,
+}
+
+impl Found {
+    fn file(&mut self, path: &str, content: &[u8]) -> Result<(), RenderError> {
+        self.any_file = true;
+        let text = olm_yaml::text(content).map_err(|error| RenderError::undecodable(path, &error))?;
+        for (index, document) in olm_yaml::mixed_within(text, FILE).enumerate() {
+            let document = document.map_err(|error| RenderError::undecodable(path, &error))?;
+            let invalid = |message: String| RenderError::Objects {
+                path: path.to_owned(),
+                message: format!("unable to decode \"{path}\": document {}: {message}", index + 1),
+            };
+            match document {
+                Value::Null => {}
+                Value::Object(map) => self.document(map, path, &invalid)?,
+                _ => return Err(invalid("not a map".to_owned())),
+            }
+        }
+        Ok(())
+    }
+
+    /// One document: an object, or a list object that stands for its items.
+    fn document(
+        &mut self,
+        mut map: Map<String, Value>,
+        path: &str,
+        invalid: &dyn Fn(String) -> RenderError,
+    ) -> Result<(), RenderError> {
+        let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if kind.is_empty() {
+            return Err(invalid("Object 'Kind' is missing".to_owned()));
+        }
+        let Some(Value::Array(items)) = map.get_mut("items").map(Value::take) else {
+            return self.object(&kind, Value::Object(map), path);
+        };
+        // Items of a typed list may leave out what the list already says.
+        let item_kind = kind.strip_suffix("List").unwrap_or_default();
+        for item in items {
+            let Value::Object(mut item) = item else {
+                return Err(invalid("an item is not a map".to_owned()));
+            };
+            if item.get("kind").and_then(Value::as_str).unwrap_or_default().is_empty()
+                && !item_kind.is_empty()
+            {
+                item.insert("kind".to_owned(), item_kind.into());
+                if let Some(version) = map.get("apiVersion") {
+                    item.entry("apiVersion").or_insert_with(|| version.clone());
+                }
+            }
+            let kind = item.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+            if kind.is_empty() {
+                return Err(invalid("Object 'Kind' is missing".to_owned()));
+            }
+            self.object(&kind, Value::Object(item), path)?;
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, kind: &str, mut object: Value, path: &str) -> Result<(), RenderError> {
+        self.objects += 1;
+        if self.objects > OBJECTS_MAX {
+            return Err(RenderError::TooLarge { what: "objects", limit: OBJECTS_MAX });
+        }
+        let invalid = |message: String| RenderError::Objects { path: path.to_owned(), message };
+        match kind {
+            "ClusterServiceVersion" => {
+                convert(&CLUSTER_SERVICE_VERSION, &mut object).map_err(|error| invalid(error.to_string()))?;
+                self.csvs.push(csv(object).map_err(invalid)?);
+            }
+            "CustomResourceDefinition" => {
+                convert(&CUSTOM_RESOURCE_DEFINITION, &mut object)
+                    .map_err(|error| invalid(error.to_string()))?;
+                self.crds.push(object);
+            }
+            _ => self.others.push(object),
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct TypedCsv {
+    metadata: Metadata,
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    annotations: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    version: Option<String>,
+    install: Install,
+    #[serde(default)]
+    install_modes: Vec<Mode>,
+    #[serde(default)]
+    webhookdefinitions: Vec<Webhook>,
+    customresourcedefinitions: Definitions,
+    apiservicedefinitions: Definitions,
+}
+
+#[derive(Deserialize)]
+struct Install {
+    spec: Strategy,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Strategy {
+    deployments: Option<Vec<Deployment>>,
+    #[serde(default)]
+    permissions: Vec<Permission>,
+    #[serde(default)]
+    cluster_permissions: Vec<Permission>,
+}
+
+#[derive(Deserialize)]
+struct Mode {
+    #[serde(rename = "type")]
+    name: String,
+    supported: bool,
+}
+
+#[derive(Deserialize)]
+struct Definitions {
+    #[serde(default)]
+    owned: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+fn csv(object: Value) -> Result<Csv, String> {
+    let TypedCsv { metadata, spec } = serde_json::from_value(object).map_err(|error| error.to_string())?;
+    if let Some(version) = &spec.version {
+        version::check_tolerant(version).map_err(|message| format!("spec.version: {message}"))?;
+    }
+    let install_modes: BTreeSet<_> = spec
+        .install_modes
+        .iter()
+        .filter(|mode| mode.supported)
+        .filter_map(|mode| InstallMode::named(&mode.name))
+        .collect();
+    Ok(Csv {
+        name: metadata.name,
+        version: spec.version.unwrap_or_default(),
+        annotations: metadata.annotations,
+        install_modes,
+        deployments: spec.install.spec.deployments.unwrap_or_default(),
+        permissions: spec.install.spec.permissions,
+        cluster_permissions: spec.install.spec.cluster_permissions,
+        webhooks: spec.webhookdefinitions,
+        owned_crds: spec.customresourcedefinitions.owned.into_iter().map(|named| named.name).collect(),
+        owns_api_services: !spec.apiservicedefinitions.owned.is_empty(),
+    })
+}

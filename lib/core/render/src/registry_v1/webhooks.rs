@@ -1,0 +1,157 @@
+//! Webhook configurations, and the Services and certificates behind them.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Context,
+    crds::annotate,
+    model::{Csv, Deployment, MUTATING, VALIDATING, Webhook},
+};
+use crate::certificates;
+
+/// The ValidatingWebhookConfigurations, then the MutatingWebhookConfigurations, in the CSV's order.
+pub(super) fn configurations(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
+    [(VALIDATING, "ValidatingWebhookConfiguration"), (MUTATING, "MutatingWebhookConfiguration")]
+        .into_iter()
+        .flat_map(|(of_type, kind)| {
+            csv.webhooks.iter().filter(move |webhook| webhook.is(of_type)).map(move |webhook| (webhook, kind))
+        })
+        .map(|(webhook, kind)| configuration(webhook, kind, context))
+        .collect()
+}
+
+fn configuration(webhook: &Webhook, kind: &str, context: &Context<'_>) -> Value {
+    let mut service = json!({
+        "namespace": context.install_namespace,
+        "name": certificates::service_name(&webhook.deployment_name),
+        "port": webhook.port(),
+    });
+    let mut body = Map::new();
+    if let (Some(path), Some(service)) = (&webhook.path, service.as_object_mut()) {
+        service.insert("path".to_owned(), path.as_str().into());
+    }
+    body.insert("name".to_owned(), webhook.name().into());
+    body.insert("clientConfig".to_owned(), json!({"service": service}));
+    body.insert("sideEffects".to_owned(), json!(webhook.side_effects));
+    body.insert("admissionReviewVersions".to_owned(), json!(webhook.admission_review_versions));
+    if !webhook.rules.is_empty() {
+        body.insert("rules".to_owned(), webhook.rules.clone().into());
+    }
+    let reinvocation = if webhook.is(MUTATING) { &webhook.reinvocation_policy } else { &None };
+    for (field, value) in [
+        ("failurePolicy", &webhook.failure_policy),
+        ("matchPolicy", &webhook.match_policy),
+        ("objectSelector", &webhook.object_selector),
+        ("timeoutSeconds", &webhook.timeout_seconds),
+        ("reinvocationPolicy", reinvocation),
+    ] {
+        if let Some(value) = value {
+            body.insert(field.to_owned(), value.clone());
+        }
+    }
+    if !context.watches_all() {
+        body.insert(
+            "namespaceSelector".to_owned(),
+            json!({"matchExpressions": [{
+                "key": "kubernetes.io/metadata.name",
+                "operator": "In",
+                "values": context.target_namespaces,
+            }]}),
+        );
+    }
+    // The namespace makes no sense for a cluster-scoped kind, but upstream writes it and servers drop it.
+    let mut metadata = json!({"name": webhook.name(), "namespace": context.install_namespace});
+    let injection =
+        certificates::ca_annotation(context.provider, context.install_namespace, &webhook.deployment_name);
+    if let Some((key, value)) = injection {
+        annotate(&mut metadata, key, value);
+    }
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "webhooks": [body],
+    })
+}
+
+/// The webhooks of each Deployment that serves any, in the CSV's order of Deployments.
+fn serving(csv: &Csv) -> impl Iterator<Item = (&Deployment, Vec<&Webhook>)> {
+    csv.deployments.iter().filter_map(|deployment| {
+        let webhooks: Vec<_> =
+            csv.webhooks.iter().filter(|webhook| webhook.deployment_name == deployment.name).collect();
+        (!webhooks.is_empty()).then_some((deployment, webhooks))
+    })
+}
+
+/// One Service for each Deployment that serves webhooks.
+pub(super) fn services(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
+    serving(csv)
+        .map(|(deployment, webhooks)| {
+            let mut spec = json!({"ports": ports(&webhooks)});
+            let selector =
+                deployment.spec.pointer("/selector/matchLabels").filter(|labels| !labels.is_null());
+            if let (Some(selector), Some(spec)) = (selector, spec.as_object_mut()) {
+                spec.insert("selector".to_owned(), selector.clone());
+            }
+            let name = certificates::service_name(&deployment.name);
+            let mut metadata = json!({"name": name, "namespace": context.install_namespace});
+            if let Some((key, value)) = certificates::service_annotation(context.provider, &deployment.name) {
+                annotate(&mut metadata, key, value);
+            }
+            json!({
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": metadata,
+                "spec": spec,
+                "status": {"loadBalancer": {}},
+            })
+        })
+        .collect()
+}
+
+/// The ports of a webhook Service, each once, sorted by port and target port.
+///
+/// Upstream names ports by their number, so two targets behind one port share a name, which API servers
+/// refuse; here later ones carry their target in the name.
+fn ports(webhooks: &[&Webhook]) -> Vec<Value> {
+    let mut ports: Vec<(i64, Value)> = Vec::new();
+    for webhook in webhooks {
+        let port = webhook.port();
+        let target = webhook.target_port.clone().unwrap_or_else(|| port.into());
+        if !ports.contains(&(port, target.clone())) {
+            ports.push((port, target));
+        }
+    }
+    ports.sort_by_key(|(port, target)| (*port, number(target)));
+    let mut previous = None;
+    ports
+        .into_iter()
+        .map(|(port, target)| {
+            let name = match (&target, previous == Some(port)) {
+                (_, false) => port.to_string(),
+                (Value::String(target), true) => format!("{port}-{target}"),
+                (target, true) => format!("{port}-{}", number(target)),
+            };
+            previous = Some(port);
+            json!({"name": name, "port": port, "targetPort": target})
+        })
+        .collect()
+}
+
+fn number(target: &Value) -> i64 {
+    match target {
+        Value::Number(number) => number.as_i64().unwrap_or(0),
+        Value::String(name) => name.parse().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// What the certificate provider wants for each serving Deployment, sorted by Deployment.
+pub(super) fn certificate_objects(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
+    let mut names: Vec<_> = serving(csv).map(|(deployment, _)| deployment.name.as_str()).collect();
+    names.sort_unstable();
+    names
+        .into_iter()
+        .flat_map(|name| certificates::objects(context.provider, context.install_namespace, name))
+        .collect()
+}

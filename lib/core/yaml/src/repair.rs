@@ -1,0 +1,96 @@
+//! Quoted scalars whose continuation lines are indented too little.
+//!
+//! go-yaml takes continuation lines of quoted scalars at any indentation, and published operators rely on it;
+//! the parser wants them deeper than the enclosing block. As their leading blanks mean nothing, such lines
+//! are indented and the text is read again.
+
+use std::collections::BTreeSet;
+
+use crate::{YamlError, limits::REPAIRED_BYTES_MAX};
+
+/// What has been done to a text so far.
+#[derive(Default)]
+pub(crate) struct Repairs {
+    lines: BTreeSet<usize>,
+    padding: usize,
+    bytes: usize,
+}
+
+impl Repairs {
+    /// Indents the scalar that continues on `line` (counted from 1) and begins behind byte `behind`; `None`
+    /// when that line was indented before, so that indentation can't be its fault, or the work is too much.
+    pub(crate) fn indent(&mut self, text: &str, line: usize, behind: usize) -> Option<String> {
+        self.bytes = self.bytes.saturating_add(text.len());
+        if self.bytes > REPAIRED_BYTES_MAX || self.lines.contains(&line) {
+            return None;
+        }
+        if self.padding == 0 {
+            self.padding = deepest_indentation(text) + 1;
+        }
+        let start = line_start(text, line)?;
+        let end = end_of_quoted(text, behind, start).unwrap_or(start + 1).min(text.len());
+        let mut out = String::with_capacity(text.len() + 1024);
+        out.push_str(text.get(..start)?);
+        for (index, part) in text.get(start..end)?.split_inclusive('\n').enumerate() {
+            if self.lines.insert(line + index) {
+                out.extend(std::iter::repeat_n(' ', self.padding));
+            }
+            out.push_str(part);
+        }
+        out.push_str(text.get(end..)?);
+        Some(out)
+    }
+
+    /// The error with its place in the text as it was.
+    pub(crate) fn unpadded(&self, mut error: YamlError) -> YamlError {
+        if let YamlError::Syntax { line, column, .. } | YamlError::Value { line, column, .. } = &mut error
+            && self.lines.contains(line)
+        {
+            *column = column.saturating_sub(self.padding).max(1);
+        }
+        error
+    }
+}
+
+/// The widest run of what can stand before a key on its line.
+fn deepest_indentation(text: &str) -> usize {
+    let indentation = |line: &str| line.bytes().take_while(|byte| b" -?".contains(byte)).count();
+    text.lines().map(indentation).max().unwrap_or(0)
+}
+
+fn line_start(text: &str, line: usize) -> Option<usize> {
+    let before: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    (before < text.len()).then_some(before)
+}
+
+/// The end of the quoted scalar that begins behind `behind` and spans `inside`.
+fn end_of_quoted(text: &str, behind: usize, inside: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = behind;
+    while at < inside {
+        match bytes.get(at)? {
+            b'#' => at += text.get(at..)?.find('\n')?,
+            quote @ (b'\'' | b'"') => {
+                let end = closing(bytes, at + 1, *quote)?;
+                if end > inside {
+                    return Some(end);
+                }
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// The place behind the closing quote.
+fn closing(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
+    loop {
+        match *bytes.get(at)? {
+            b'\\' if quote == b'"' => at += 2,
+            byte if byte != quote => at += 1,
+            b'\'' if bytes.get(at + 1) == Some(&b'\'') => at += 2,
+            _ => return Some(at + 1),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Our decisions on upstream's quirks, as conditions on the bundle and as the way back to upstream's answer.
+
+use std::collections::BTreeMap;
+
+use olm_render::{BundleFiles, Options, RenderError, render};
+use serde_json::{Value, json};
+
+use super::{as_file, documents, is_error_about, sort_key};
+
+/// The decision by which we render what the reference refuses.
+pub(super) fn accepted_here(files: &BundleFiles, ours: &[Value]) -> Option<&'static str> {
+    let hyphenated = webhooks(files).into_iter().any(|webhook| text(&webhook, "generateName").ends_with('-'));
+    let stripped = ours
+        .iter()
+        .filter(|object| text(object, "kind").ends_with("WebhookConfiguration"))
+        .all(|object| !sort_key(object).2.ends_with('-'));
+    (hyphenated && stripped).then_some("Q9: hyphens at the end of webhook names")
+}
+
+/// The decision by which we refuse what the reference renders.
+pub(super) fn refused_here(
+    files: &BundleFiles,
+    options: &Options,
+    error: &RenderError,
+) -> Option<&'static str> {
+    let of_kind = |kind| documents(files).iter().filter(|document| text(document, "kind") == kind).count();
+    if of_kind("ClusterServiceVersion") > 1 {
+        let right = matches!(error, RenderError::SeveralClusterServiceVersions { .. });
+        return right.then_some("Q1: several ClusterServiceVersions");
+    }
+    let old_crds = documents(files).iter().any(|document| {
+        text(document, "kind") == "CustomResourceDefinition"
+            && text(document, "apiVersion") == "apiextensions.k8s.io/v1beta1"
+    });
+    if old_crds {
+        return is_error_about(error, "v1beta1").then_some("Q2: CRDs of v1beta1 are refused");
+    }
+    let (generated, shipped) = parts(files, options)?;
+    let twins = !different_twins(generated.iter().chain(&shipped)).is_empty();
+    (twins && is_error_about(error, "different objects")).then_some("Q10: different objects of one identity")
+}
+
+/// What the reference renders, made from our objects by taking back every decision that the bundle meets, and
+/// the decisions' name.
+pub(super) fn taken_back(
+    files: &BundleFiles,
+    options: &Options,
+    ours: &[Value],
+) -> Option<(Vec<Value>, &'static str)> {
+    let mut objects = ours.to_vec();
+    let mut names = Vec::new();
+    if let Some(lost) = merged_twins(files, options, ours) {
+        objects.extend(lost);
+        names.push("Q10: twins merged, shipped ServiceAccounts and Services preferred");
+    }
+    for (name, take_back) in [
+        ("Q16: port 443 where containerPort is absent", ports as fn(&BundleFiles, &mut [Value]) -> bool),
+        ("Q17: unique port names", port_names),
+        ("Q19: no common name of more than 64 characters", common_names),
+        ("Q5: VerticalPodAutoscalers are namespaced", autoscalers),
+    ] {
+        if take_back(files, &mut objects) {
+            names.push(name);
+        }
+    }
+    match names.as_slice() {
+        [] => None,
+        [one] => Some((objects, one)),
+        _ => Some((objects, "several decisions")),
+    }
+}
+
+fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The CSV's webhook definitions as shipped.
+fn webhooks(files: &BundleFiles) -> Vec<Value> {
+    documents(files)
+        .iter()
+        .filter(|document| text(document, "kind") == "ClusterServiceVersion")
+        .filter_map(|csv| csv.pointer("/spec/webhookdefinitions").and_then(Value::as_array).cloned())
+        .flatten()
+        .collect()
+}
+
+/// What is generated from the bundle without its other objects, and those as upstream ships them.
+fn parts(files: &BundleFiles, options: &Options) -> Option<(Vec<Value>, Vec<Value>)> {
+    let mut bare = BundleFiles::new();
+    let mut shipped = Vec::new();
+    for (path, content) in files.iter().filter(|(path, _)| !path.starts_with("manifests/")) {
+        bare.insert(path, content);
+    }
+    for (index, document) in documents(files).iter().enumerate() {
+        let path = format!("manifests/{index:05}.json");
+        match text(document, "kind") {
+            "ClusterServiceVersion" | "CustomResourceDefinition" => bare.insert(&path, as_file(document)),
+            _ => shipped.push(placed(document.clone(), &options.install_namespace)),
+        }
+    }
+    Some((render(&bare, options).ok()?.objects, shipped))
+}
+
+/// A shipped object in the install namespace, unless its kind has none.
+fn placed(mut object: Value, namespace: &str) -> Value {
+    let kind = text(&object, "kind");
+    if !kind.starts_with("Cluster") && !kind.starts_with("Console") && kind != "PriorityClass" {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    object
+}
+
+/// Identities that different objects have.
+fn different_twins<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<(String, String, String)> {
+    let mut by_identity: BTreeMap<_, Vec<&Value>> = BTreeMap::new();
+    for object in objects {
+        by_identity.entry(sort_key(object)).or_default().push(object);
+    }
+    by_identity
+        .into_iter()
+        .filter(|(_, twins)| twins.windows(2).any(|pair| pair[0] != pair[1]))
+        .map(|(identity, _)| identity)
+        .collect()
+}
+
+/// The objects that were merged away: generated ones that the bundle ships too, and repeated permissions.
+fn merged_twins(files: &BundleFiles, options: &Options, ours: &[Value]) -> Option<Vec<Value>> {
+    let (generated, shipped) = parts(files, options)?;
+    let mut lost: Vec<_> = generated
+        .iter()
+        .filter(|object| shipped.iter().any(|other| sort_key(other) == sort_key(object)))
+        .cloned()
+        .collect();
+    lost.extend(repeated_permissions(files, ours));
+    // Of each identity exactly one is left, and a shipped one if there is any.
+    let kept = lost.iter().all(|object| {
+        let left: Vec<_> = ours.iter().filter(|other| sort_key(other) == sort_key(object)).collect();
+        let from = if shipped.iter().any(|other| sort_key(other) == sort_key(object)) {
+            &shipped
+        } else {
+            &generated
+        };
+        left.len() == 1 && from.contains(left[0])
+    });
+    (kept && !lost.is_empty()).then_some(lost)
+}
+
+/// Roles and bindings of permission entries that occur again in the same list.
+fn repeated_permissions(files: &BundleFiles, ours: &[Value]) -> Vec<Value> {
+    let csvs = documents(files);
+    let mut again = Vec::new();
+    for csv in csvs.iter().filter(|document| text(document, "kind") == "ClusterServiceVersion") {
+        for field in ["permissions", "clusterPermissions"] {
+            let entries = csv.pointer(&format!("/spec/install/spec/{field}")).and_then(Value::as_array);
+            let entries = entries.map(Vec::as_slice).unwrap_or_default();
+            for (index, entry) in entries.iter().enumerate() {
+                if entries[..index].contains(entry) {
+                    again.extend(roles_of(entry, ours));
+                }
+            }
+        }
+    }
+    again
+}
+
+fn roles_of(entry: &Value, ours: &[Value]) -> Vec<Value> {
+    let account = text(entry, "serviceAccountName");
+    let rules = entry["rules"].as_array().map(Vec::len).unwrap_or_default();
+    let role = ours.iter().find(|object| {
+        matches!(text(object, "kind"), "Role" | "ClusterRole")
+            && sort_key(object).2.contains(account.get(..8).unwrap_or(account))
+            && object["rules"]
+                .as_array()
+                .is_some_and(|found| found.len() == rules || found.len() == rules + 1)
+            && object["rules"][0]["resources"] == entry["rules"][0]["resources"]
+    });
+    let Some(name) = role.map(|role| sort_key(role).2) else { return Vec::new() };
+    ours.iter().filter(|object| sort_key(object).2 == name).cloned().collect()
+}
+
+fn port_is_absent(webhook: &Value) -> bool {
+    webhook.get("containerPort").and_then(Value::as_i64).unwrap_or(0) <= 0
+}
+
+/// References to webhooks without `containerPort` get port 0, which API servers refuse.
+fn ports(files: &BundleFiles, objects: &mut [Value]) -> bool {
+    let mut changed = false;
+    for webhook in webhooks(files).iter().filter(|webhook| port_is_absent(webhook)) {
+        let name = text(webhook, "generateName");
+        let crds = webhook.get("conversionCRDs").and_then(Value::as_array).cloned().unwrap_or_default();
+        for object in objects.iter_mut() {
+            let found = sort_key(object);
+            let port = match found.0.as_str() {
+                "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration"
+                    if found.2 == name.strip_suffix('-').unwrap_or(name) =>
+                {
+                    object.pointer_mut("/webhooks/0/clientConfig/service/port")
+                }
+                "CustomResourceDefinition" if crds.contains(&json!(found.2)) => {
+                    object.pointer_mut("/spec/conversion/webhook/clientConfig/service/port")
+                }
+                _ => None,
+            };
+            if let Some(port) = port.filter(|port| **port == json!(443)) {
+                *port = json!(0);
+                changed = true;
+            }
+        }
+    }
+    changed
+}
+
+/// Two targets behind one port get one name, which API servers refuse.
+fn port_names(files: &BundleFiles, objects: &mut [Value]) -> bool {
+    let mut changed = false;
+    if webhooks(files).len() < 2 {
+        return false;
+    }
+    for object in objects.iter_mut().filter(|object| text(object, "kind") == "Service") {
+        for port in object.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten() {
+            let number = port["port"].to_string();
+            if text(port, "name").starts_with(&format!("{number}-")) {
+                port["name"] = json!(number);
+                changed = true;
+            }
+        }
+    }
+    changed
+}
+
+/// Certificates whose names are too long for X.509 get a common name all the same.
+fn common_names(_: &BundleFiles, objects: &mut [Value]) -> bool {
+    let mut changed = false;
+    for object in objects.iter_mut().filter(|object| text(object, "kind") == "Certificate") {
+        let host = object.pointer("/spec/dnsNames/0").and_then(Value::as_str).map(str::to_owned);
+        if let (Some(host), None) = (host, object.pointer("/spec/commonName"))
+            && host.len() > 64
+        {
+            object["spec"]["commonName"] = json!(host);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// VerticalPodAutoscalers keep the namespace they were shipped with, mostly none.
+fn autoscalers(files: &BundleFiles, objects: &mut [Value]) -> bool {
+    let shipped = documents(files);
+    let mut changed = false;
+    for object in objects.iter_mut().filter(|object| text(object, "kind") == "VerticalPodAutoscaler") {
+        let original = shipped.iter().find(|document| {
+            text(document, "kind") == "VerticalPodAutoscaler" && sort_key(document).2 == sort_key(object).2
+        });
+        if let Some(original) = original {
+            object["metadata"] = original["metadata"].clone();
+            changed = true;
+        }
+    }
+    changed
+}
