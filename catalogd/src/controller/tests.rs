@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kube::{Api, Client, client::Body};
+use kube::{Client, client::Body};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::BoxFuture;
 use olm_image::{PullError, Refusal};
@@ -27,12 +27,23 @@ struct Server {
     object: Value,
     version: u64,
     requests: Vec<String>,
+    /// Reasons and notes of events.
+    events: Vec<String>,
 }
 
 impl Server {
     fn answer(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
-        self.requests.push(format!("{method} {path}"));
         let body: Value = serde_json::from_slice(body).unwrap();
+        if path.starts_with("/apis/events.k8s.io/") {
+            assert_eq!(body["regarding"]["kind"], "ClusterCatalog");
+            self.events.push(format!(
+                "{}: {}",
+                body["reason"].as_str().unwrap(),
+                body["note"].as_str().unwrap()
+            ));
+            return (200, body);
+        }
+        self.requests.push(format!("{method} {path}"));
         match method {
             "PATCH" => {
                 let operations: json_patch::Patch = serde_json::from_value(body).unwrap();
@@ -153,7 +164,7 @@ impl World {
     ) -> Self {
         let (leader, leads) = watch::channel(true);
         let reconciler = Reconciler::new(
-            Api::all(client(&server)),
+            client(&server),
             test.store.clone(),
             registry.clone(),
             clock.clone(),
@@ -192,6 +203,11 @@ impl World {
     /// Requests to the API server since the last call.
     fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.server.lock().unwrap().requests)
+    }
+
+    /// Events since the last call.
+    fn events(&self) -> Vec<String> {
+        std::mem::take(&mut self.server.lock().unwrap().events)
     }
 
     /// Requests to the registry since the last call.
@@ -240,9 +256,12 @@ async fn a_new_catalog_is_claimed_unpacked_and_said_to_be_served() {
     assert_eq!(world.get("/status/lastUnpacked"), "1970-01-02T03:46:40Z");
     assert_eq!(world.condition("Serving"), "True/Available/Serving desired content from resolved source");
 
+    assert_eq!(world.events(), [format!("Unpacked: Serving content of {ONE}")]);
+
     world.asked();
     assert_eq!(world.reconcile().await, Next::Await);
     assert!(world.requests().is_empty() && world.asked().is_empty(), "nothing changed, nothing is done");
+    assert!(world.events().is_empty());
 }
 
 #[tokio::test]
@@ -300,6 +319,7 @@ async fn a_failure_is_reported_once_and_its_own_event_is_no_new_attempt() {
     assert_eq!(world.reconcile().await, Next::Retry(text.into()));
     assert_eq!(world.asked().len(), 1);
     assert!(world.requests().is_empty(), "the same failure is not written again");
+    assert_eq!(world.events(), [format!("Retrying: {text}")]);
 
     world.registry.tags.lock().unwrap().insert("quay.io/a/b:away".into(), TWO.into());
     assert_eq!(world.reconcile().await, Next::Await);

@@ -70,6 +70,7 @@ fn pair(reference: &str, name: &str) -> (String, String) {
     (reference.to_owned(), name.to_owned())
 }
 
+// Shows S003-01.
 #[tokio::test]
 async fn both_readers_see_the_same() {
     let world = World::new();
