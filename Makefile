@@ -4,12 +4,12 @@ CARGO ?= cargo
 .PHONY: demo test bench lint manifests requirements
 
 demo: ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
-	@$(CARGO) build --quiet --locked -p operator-controller --bins -p olm-test --bins
-	@$(CARGO) run --quiet --locked -p olm-test --bin olm-demo
+	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bins
+	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked -p olm-test --bin olm-demo
 
 test: ## everything
 	$(CARGO) build --locked --workspace --bins
-	$(CARGO) test --locked --workspace
+	OLM_TEST_BUILT=1 $(CARGO) test --locked --workspace
 
 bench: ## one line a figure: BENCH <name> <value> <unit>
 	$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test --bins
