@@ -93,7 +93,7 @@ impl Bundle {
         self.set(&format!("/spec/install/spec/deployments/0/spec/template/spec/{field}"), value)
     }
 
-    pub(crate) fn file(mut self, path: &str, content: impl ToString) -> Self {
+    pub(crate) fn file(mut self, path: &str, content: impl std::fmt::Display) -> Self {
         self.files.insert(path, content.to_string());
         self
     }

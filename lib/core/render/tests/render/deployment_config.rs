@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::builder::{Bundle, bundle, find, webhook};
 
-fn deployment(bundle: &Bundle, config: Value) -> Value {
-    let rendered = bundle.configured(json!({"deploymentConfig": config})).unwrap();
+fn deployment(bundle: &Bundle, config: impl Into<Value>) -> Value {
+    let rendered = bundle.configured(json!({"deploymentConfig": config.into()})).unwrap();
     find(&rendered, "Deployment", "manager").clone()
 }
 

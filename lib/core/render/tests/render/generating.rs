@@ -230,19 +230,19 @@ fn rich() -> Bundle {
 /// Replaces, removes or repeats one node of a document.
 fn mutate(value: &mut Value, path: &mut impl Iterator<Item = usize>, with: &Value) {
     let step = path.next().unwrap_or(0);
-    let stop = step % 5 == 0;
+    let ends_here = step.is_multiple_of(5);
     match value {
-        Value::Object(map) if !map.is_empty() && !stop => {
+        Value::Object(map) if !map.is_empty() && !ends_here => {
             let key = map.keys().nth(step % map.len()).unwrap().clone();
-            if step % 7 == 0 {
+            if step.is_multiple_of(7) {
                 map.remove(&key);
             } else {
                 mutate(&mut map[&key], path, with);
             }
         }
-        Value::Array(items) if !items.is_empty() && !stop => {
+        Value::Array(items) if !items.is_empty() && !ends_here => {
             let index = step % items.len();
-            if step % 7 == 0 {
+            if step.is_multiple_of(7) {
                 items.push(items[index].clone());
             } else {
                 mutate(&mut items[index], path, with);
