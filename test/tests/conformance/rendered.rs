@@ -138,8 +138,12 @@ fn digest(objects: &[Value]) -> String {
 }
 
 fn canonical(object: &Value) -> String {
+    let text = serde_json::to_string(&whole_numbers(object.clone())).unwrap();
+    if text.is_ascii() {
+        return text;
+    }
     let mut out = String::new();
-    for c in serde_json::to_string(&whole_numbers(object.clone())).unwrap().chars() {
+    for c in text.chars() {
         if c.is_ascii() {
             out.push(c);
         } else {
