@@ -4,7 +4,7 @@
 //! one; a decision whose condition the bundle does not meet takes nothing back, and a case counts under it only
 //! if the result then equals the reference's.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use olm_render::{BundleFiles, CertificateProvider, Options, RenderError, render};
 use serde::Deserialize;
@@ -148,7 +148,7 @@ fn canonical(object: &Value) -> String {
             out.push(c);
         } else {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
+                write!(out, "\\u{unit:04x}").unwrap();
             }
         }
     }
