@@ -6,10 +6,14 @@ use serde_json::{Value, json};
 
 use crate::builder::{Bundle, bundle, crd, find, object, webhook};
 
+// Shows S001-019.
+// Shows S001-021.
+// Shows S001-365.
 #[test]
 fn objects_come_in_upstreams_order() {
     let sample = bundle()
         .set("/spec/install/spec/clusterPermissions", json!([{"serviceAccountName": "z", "rules": []}]))
+        .set("/spec/minKubeVersion", json!("1.30.0"))
         .file("manifests/a.json", object("ConfigMap", "c"))
         .webhooks(json!([
             webhook("MutatingAdmissionWebhook", "m"),
@@ -36,6 +40,7 @@ fn objects_come_in_upstreams_order() {
             "Certificate",
         ]
     );
+    assert_eq!(rendered.min_kube_version.as_deref(), Some("1.30.0"));
     assert_eq!((rendered.name.as_str(), rendered.version.as_str()), ("sample.v1.0.0", "1.0.0"));
 }
 
@@ -71,6 +76,7 @@ fn role_names_are_hashes_of_the_permission_as_written() {
     }
 }
 
+// Shows S001-366.
 #[test]
 fn webhooks_without_a_port_use_443() {
     let mut conversion = webhook("ConversionWebhook", "c");
@@ -166,6 +172,7 @@ fn long_hosts_have_no_common_name() {
     assert_eq!(certificate["spec"]["dnsNames"].as_array().unwrap().len(), 3);
 }
 
+// Shows S002-76.
 #[test]
 fn autoscalers_get_the_namespace_and_cluster_kinds_do_not() {
     let rendered = bundle()

@@ -8,7 +8,8 @@ fn shipped(bundle: Bundle, text: &str) -> Bundle {
     bundle.set("/metadata/annotations", json!({"olm.properties": text}))
 }
 
-// Shows S001-182. Shows S001-184.
+// Shows S001-182.
+// Shows S001-183.
 #[test]
 fn properties_of_csv_and_file_are_merged() {
     for (annotation, file, wanted) in [
@@ -24,6 +25,11 @@ fn properties_of_csv_and_file_are_merged() {
             Some(
                 r#"[{"type":"a\u003c","value":{"z":1.50,"a":"x \" y"}},{"type":"b","value":{"a":"\u003c","z":4.2}},{"type":"","value":1}]"#,
             ),
+        ),
+        (
+            None,
+            Some("properties:\n- type: olm.kubeversion\n  value:\n    version: \"1.16.0\"\n"),
+            Some(r#"[{"type":"olm.kubeversion","value":{"version":"1.16.0"}}]"#),
         ),
         (None, Some("properties: []\n"), None),
         (None, Some("# nothing\n"), None),
@@ -46,7 +52,7 @@ fn properties_of_csv_and_file_are_merged() {
 
 #[test]
 fn malformed_properties_are_refused() {
-    for text in ["", "{}", "[1]", "[{\"type\": 1}]"] {
+    for text in ["", "{}", "[1]", "[{\"type\": 1}]", "[\"hunter2\"]"] {
         let refusal = shipped(bundle(), text).refusal();
         assert!(
             refusal.starts_with("failed to unmarshal csv.metadata.annotations['olm.properties']: "),
