@@ -1,1 +1,178 @@
-//! Serves the content of cluster catalogs.
+//! catalogd: turns ClusterCatalogs into catalog content that is served over HTTP and read in process.
+//!
+//! A [`Catalogd`] is a value: built from a [`Config`], a client, a [`CatalogSource`] and a metrics registry,
+//! it offers a router (for whoever listens), a reader (for whoever resolves), a stream of changes, and
+//! `run`, the controller. Content lives in a [`CatalogStore`] on disk and can always be fetched again;
+//! validation of catalogs is not its business.
+
+mod clock;
+mod command;
+mod config;
+mod controller;
+mod error;
+mod gc;
+mod http;
+mod ingest;
+pub mod limits;
+mod reader;
+mod source;
+mod status;
+mod store;
+#[cfg(test)]
+mod testing;
+
+use std::sync::Arc;
+
+use axum::Router;
+use futures::{StreamExt, stream};
+use kube::{Api, Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
+use olm_api::v1::ClusterCatalog;
+use olm_fbc::CatalogReader;
+use olm_runtime::{
+    BackoffLimits, ControllerMetrics, ControllerSettings, Metrics, Source, Wake, run_controller,
+};
+use prometheus_client::registry::Registry;
+use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+pub use clock::{Clock, SystemClock};
+pub use command::{Command, CommandError};
+pub use config::{Config, ConfigError};
+pub use error::CatalogdError;
+pub use ingest::{CatalogFiles, IngestError};
+pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog};
+pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
+pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
+
+use controller::Reconciler;
+use http::{HttpMetrics, Serving};
+
+/// Name of the controller in logs and metrics.
+pub const CONTROLLER: &str = "catalogd-clustercatalog-controller";
+/// Lease that the leader of several replicas holds.
+pub const LEASE: &str = "catalogd-operator-lock";
+
+/// catalogd, ready to be run.
+#[derive(Clone)]
+pub struct Catalogd {
+    config: Config,
+    client: Client,
+    source: Arc<dyn CatalogSource>,
+    clock: Arc<dyn Clock>,
+    store: Arc<CatalogStore>,
+    http_metrics: HttpMetrics,
+    controller_metrics: ControllerMetrics,
+}
+
+impl Catalogd {
+    /// Opens the store of `config` and registers the metrics. Reads the cache of an earlier process, which
+    /// blocks for some 50 ms per 100 MB.
+    ///
+    /// # Errors
+    /// The cache directory cannot be used.
+    pub fn new(
+        config: Config,
+        client: Client,
+        source: Arc<dyn CatalogSource>,
+        clock: Arc<dyn Clock>,
+        metrics: &Metrics,
+        registry: &mut Registry,
+    ) -> Result<Self, StoreError> {
+        let store = Arc::new(CatalogStore::open(&config.cache_dir)?);
+        let http_metrics = HttpMetrics::register(registry);
+        let controller_metrics = metrics.controller(CONTROLLER);
+        Ok(Self { config, client, source, clock, store, http_metrics, controller_metrics })
+    }
+
+    /// The HTTP routes, to be put on a listener.
+    pub fn router(&self) -> Router {
+        http::router(Serving {
+            store: Arc::clone(&self.store),
+            metas: self.config.metas,
+            metrics: self.http_metrics.clone(),
+        })
+    }
+
+    /// Reads the same content in process.
+    pub fn reader(&self) -> Arc<dyn CatalogReader> {
+        Arc::new(LocalReader::new(Arc::clone(&self.store)))
+    }
+
+    /// Tells of every catalog whose content became another or went away, from now on.
+    pub fn changes(&self) -> broadcast::Receiver<CatalogChanged> {
+        self.store.changes()
+    }
+
+    /// The content.
+    pub fn store(&self) -> &Arc<CatalogStore> {
+        &self.store
+    }
+
+    /// What is missing until this replica may be sent requests: it is ready when every catalog whose status
+    /// names content has that content here, was tried once, or has kept it waiting for a minute.
+    ///
+    /// # Errors
+    /// The text says what is missing.
+    pub fn ready(&self) -> Result<(), String> {
+        if !self.store.is_synced() {
+            return Err("catalogs have not been listed yet".to_owned());
+        }
+        match self.store.awaited() {
+            Some(catalog) => Err(format!("catalog {catalog} is not served yet")),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs the controller and the garbage collection until `shutdown`. While `leader` is false this replica
+    /// follows: it serves what the statuses say and writes nothing.
+    pub async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
+        let source = Source::<ClusterCatalog>::all(self.client.clone());
+        let catalogs = source.store.clone();
+        let reconciler = Arc::new(Reconciler::new(
+            Api::all(self.client),
+            Arc::clone(&self.store),
+            self.source,
+            self.clock,
+            leader.clone(),
+            self.config.base_url(),
+        ));
+        let settings = ControllerSettings {
+            name: CONTROLLER,
+            concurrency: limits::CONCURRENT_RECONCILES,
+            backoff: BackoffLimits::default(),
+        };
+        let wakes = vec![on_leadership(leader, catalogs.clone())];
+        let controller = run_controller(
+            settings,
+            source,
+            wakes,
+            self.controller_metrics,
+            shutdown.clone(),
+            move |catalog: Arc<ClusterCatalog>| {
+                let reconciler = Arc::clone(&reconciler);
+                async move { reconciler.reconcile(&catalog).await }
+            },
+        );
+        let collector = gc::run(catalogs, self.store, self.config.gc_interval, shutdown);
+        tokio::join!(controller, collector);
+    }
+}
+
+/// Wakes every catalog when this replica begins or ceases to lead.
+fn on_leadership(
+    leader: watch::Receiver<bool>,
+    catalogs: kube::runtime::reflector::Store<DeserializeGuard<ClusterCatalog>>,
+) -> stream::BoxStream<'static, Wake<ClusterCatalog>> {
+    let changed = |mut leader: watch::Receiver<bool>| async move {
+        // The sender is gone at the end of the process only; then nothing changes any more.
+        leader.changed().await.ok().map(|()| ((), leader))
+    };
+    stream::unfold(leader, changed)
+        .chain(stream::pending())
+        .flat_map(move |()| {
+            let wakes: Vec<_> =
+                catalogs.state().iter().map(|catalog| ObjectRef::from_obj(&**catalog)).collect();
+            stream::iter(wakes)
+        })
+        .boxed()
+}

@@ -1,2 +1,41 @@
 //! The command line for catalogs, bundles and clusters.
-fn main() {}
+//!
+//! Each group of commands has a file; [`commands::Command`] is the table of them. A command gets its arguments
+//! and writes to the output it is given; only `main` knows of the process.
+
+mod bundle;
+mod catalog;
+mod commands;
+mod output;
+mod pack;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Works with operator catalogs and bundles, and with clusters that install them.
+#[derive(Parser)]
+#[command(name = "olm", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<()> {
+    rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(arguments.command.run(&mut std::io::stdout()))
+}

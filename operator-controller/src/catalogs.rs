@@ -1,15 +1,27 @@
 //! The catalogs an extension is resolved from.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
+use catalogd::CatalogChanged;
+use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
+use kube::{
+    ResourceExt,
+    core::DeserializeGuard,
+    runtime::reflector::{ObjectRef, Store},
+};
 use olm_api::{
     names::CATALOG_NAME_LABEL,
-    v1::{AvailabilityMode, ClusterCatalog},
+    v1::{AvailabilityMode, ClusterCatalog, ClusterExtension},
 };
 use olm_fbc::{CatalogError, CatalogReader, PackageContent};
 use olm_resolve::CatalogView;
+use olm_runtime::Source;
+use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
 
 /// What one catalog says about a package, or why it cannot be read.
 #[derive(Debug)]
@@ -37,7 +49,10 @@ pub(crate) struct Catalogs {
 }
 
 impl Catalogs {
-    pub(crate) fn new(known: Store<DeserializeGuard<ClusterCatalog>>, reader: Arc<dyn CatalogReader>) -> Self {
+    pub(crate) fn new(
+        known: Store<DeserializeGuard<ClusterCatalog>>,
+        reader: Arc<dyn CatalogReader>,
+    ) -> Self {
         Self { known, reader }
     }
 
@@ -45,7 +60,11 @@ impl Catalogs {
     ///
     /// # Errors
     /// The selector is not valid; the text is the original's.
-    pub(crate) async fn ask(&self, package: &str, selector: Option<&LabelSelector>) -> Result<Vec<Answer>, String> {
+    pub(crate) async fn ask(
+        &self,
+        package: &str,
+        selector: Option<&LabelSelector>,
+    ) -> Result<Vec<Answer>, String> {
         if let Some(selector) = selector {
             validate(selector).map_err(|e| format!("desired catalog selector is invalid: {e}"))?;
         }
@@ -69,11 +88,81 @@ impl Catalogs {
     }
 }
 
+/// What of a catalog matters to resolution, beside its content.
+#[derive(Debug, PartialEq)]
+struct Traits {
+    labels: BTreeMap<String, String>,
+    priority: i32,
+    available: bool,
+}
+
+impl Traits {
+    fn of(catalog: &ClusterCatalog) -> Self {
+        Self {
+            labels: catalog.labels().clone(),
+            priority: catalog.spec.priority,
+            available: catalog.spec.availability_mode == AvailabilityMode::Available
+                && catalog.metadata.deletion_timestamp.is_none(),
+        }
+    }
+}
+
+/// Keeps the store of catalogs current, and wakes every extension when a catalog comes, goes, or changes in
+/// a way that can matter to resolution.
+pub(crate) async fn follow(
+    source: Source<ClusterCatalog>,
+    mut contents: broadcast::Receiver<CatalogChanged>,
+    extensions: Store<DeserializeGuard<ClusterExtension>>,
+    wake: mpsc::Sender<String>,
+    stop: CancellationToken,
+) {
+    let store = source.store.clone();
+    let mut objects = source.into_names();
+    let mut known: HashMap<String, Traits> = HashMap::new();
+    loop {
+        let changed = tokio::select! {
+            () = stop.cancelled() => return,
+            content = contents.recv() => match content {
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => true,
+                Err(broadcast::error::RecvError::Closed) => return,
+            },
+            Some(object) = objects.next() => {
+                object.is_some_and(|name| {
+                    let found = store.get(&ObjectRef::new(&name));
+                    note(&mut known, name, found.and_then(|guarded| guarded.0.as_ref().ok().map(Traits::of)))
+                })
+            }
+        };
+        if changed {
+            for extension in extensions.state() {
+                // A closed channel means that the process is ending.
+                let _ = wake.send(extension.name_any()).await;
+            }
+        }
+    }
+}
+
+/// Remembers what a catalog is like now; whether that is news.
+fn note(known: &mut HashMap<String, Traits>, name: String, traits: Option<Traits>) -> bool {
+    if known.get(&name) == traits.as_ref() {
+        return false;
+    }
+    match traits {
+        Some(traits) => known.insert(name, traits),
+        None => known.remove(&name),
+    };
+    true
+}
+
 /// The label with the catalog's own name counts as set even before catalogd has stamped it.
 fn selected(catalog: &ClusterCatalog, selector: &LabelSelector) -> bool {
     let own_name = catalog.name_any();
     let label = |key: &str| {
-        if key == CATALOG_NAME_LABEL { Some(own_name.as_str()) } else { catalog.labels().get(key).map(String::as_str) }
+        if key == CATALOG_NAME_LABEL {
+            Some(own_name.as_str())
+        } else {
+            catalog.labels().get(key).map(String::as_str)
+        }
     };
     let equal = selector.match_labels.iter().flatten().all(|(key, value)| label(key) == Some(value));
     let expressions = selector.match_expressions.iter().flatten().all(|requirement| {
@@ -124,7 +213,8 @@ mod tests {
 
     fn catalog(labels: &[(&str, &str)]) -> ClusterCatalog {
         let mut catalog = ClusterCatalog::new("mine", Default::default());
-        catalog.metadata.labels = Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        catalog.metadata.labels =
+            Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
         catalog
     }
 
@@ -152,7 +242,8 @@ mod tests {
     #[test]
     fn selectors_that_cannot_select_are_refused() {
         for (operator, values) in [("In", json!([])), ("Exists", json!(["x"])), ("Like", json!(["x"]))] {
-            let wrong = selector(json!({"matchExpressions": [{"key": "k", "operator": operator, "values": values}]}));
+            let wrong =
+                selector(json!({"matchExpressions": [{"key": "k", "operator": operator, "values": values}]}));
             assert!(validate(&wrong).is_err(), "{operator}");
         }
     }

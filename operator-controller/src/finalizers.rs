@@ -33,7 +33,12 @@ where
     }
 }
 
-fn patch(present: &[String], resource_version: Option<String>, finalizers: &[&str], wanted: bool) -> Option<Value> {
+fn patch(
+    present: &[String],
+    resource_version: Option<String>,
+    finalizers: &[&str],
+    wanted: bool,
+) -> Option<Value> {
     let mut after: Vec<&str> = present.iter().map(String::as_str).collect();
     if wanted {
         after.extend(finalizers.iter().filter(|f| !present.iter().any(|p| p == *f)));

@@ -1,1 +1,21 @@
-//! Installs and upgrades cluster extensions.
+//! operator-controller: installs and upgrades cluster extensions from catalogs.
+//!
+//! Two loops, neither waiting for the other: the *extension loop* decides what should run and writes it as a
+//! revision; the *object-set loop* makes revisions true and keeps them so. catalogd runs in the same process
+//! and is read without HTTP. [`Operator`] is a value: built from a [`Config`], run until told to stop.
+
+mod access;
+mod bundles;
+mod catalogs;
+mod concurrently;
+mod config;
+mod controllers;
+mod events;
+mod finalizers;
+mod operator;
+mod permissions;
+mod preflight;
+
+pub use config::{Config, GateError, Gates};
+pub use operator::{Operator, OperatorError};
+pub use permissions::{PERMISSIONS, Permission, Scope};

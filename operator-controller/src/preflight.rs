@@ -7,7 +7,6 @@ mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::{
     authorization::v1::{
         ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SelfSubjectRulesReview,
@@ -27,12 +26,13 @@ pub(crate) use crds::check as check_crds;
 pub(crate) use dry_run::check as dry_run;
 use rights::{Held, Needed, Rule, Target};
 
-use crate::controllers::api_text;
+use crate::{
+    concurrently::{REQUESTS, concurrently},
+    controllers::api_text,
+};
 
 /// A namespace in which nobody has rights of his own: reviews there show what is held cluster-wide.
 const NO_NAMESPACE: &str = "olm-preflight-no-such-namespace";
-/// Access reviews at the same time.
-const CONCURRENT_REVIEWS: usize = 8;
 /// Most single rights confirmed with the API server; beyond it our own evaluation is taken as it is.
 const CONFIRMED_RIGHTS_MAX: usize = 200;
 
@@ -88,7 +88,10 @@ fn unknown_kind(key: &ObjectKey) -> String {
 
 /// Plural and scope of the kinds that the revision's own CRDs define.
 pub(crate) fn brought_kinds(phases: &[Phase]) -> BTreeMap<(String, String), (String, bool)> {
-    let crds = phases.iter().flat_map(|p| &p.objects).filter(|o| ObjectKey::of(o).kind == "CustomResourceDefinition");
+    let crds = phases
+        .iter()
+        .flat_map(|p| &p.objects)
+        .filter(|o| ObjectKey::of(o).kind == "CustomResourceDefinition");
     crds.filter_map(|crd| {
         let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let kind = (text("/spec/group")?, text("/spec/names/kind")?);
@@ -98,7 +101,8 @@ pub(crate) fn brought_kinds(phases: &[Phase]) -> BTreeMap<(String, String), (Str
 }
 
 async fn held(client: &Client, targets: &[Target<'_>]) -> Result<Held, String> {
-    let namespaces: BTreeSet<&str> = targets.iter().map(|t| t.namespace.as_str()).filter(|n| !n.is_empty()).collect();
+    let namespaces: BTreeSet<&str> =
+        targets.iter().map(|t| t.namespace.as_str()).filter(|n| !n.is_empty()).collect();
     let mut held = Held { cluster: review(client, NO_NAMESPACE).await?, ..Held::default() };
     for namespace in namespaces {
         held.namespaces.insert(namespace.to_owned(), review(client, namespace).await?);
@@ -114,7 +118,8 @@ async fn review(client: &Client, namespace: &str) -> Result<Vec<Rule>, String> {
     let api: Api<SelfSubjectRulesReview> = Api::all(client.clone());
     let answer = bounded(api.create(&PostParams::default(), &asked)).await.map_err(|e| api_text(&e))?;
     let status = serde_json::to_value(answer.status).map_err(|e| e.to_string())?;
-    let rules = |key: &str| status.get(key).and_then(Value::as_array).into_iter().flatten().map(Rule::of).collect();
+    let rules =
+        |key: &str| status.get(key).and_then(Value::as_array).into_iter().flatten().map(Rule::of).collect();
     let (mut all, urls): (Vec<Rule>, Vec<Rule>) = (rules("resourceRules"), rules("nonResourceRules"));
     all.extend(urls);
     Ok(all)
@@ -131,7 +136,8 @@ async fn referred_roles(
         let (resource, namespace) =
             if kind == "Role" { ("roles", target.namespace.as_str()) } else { ("clusterroles", "") };
         let place = (resource.to_owned(), namespace.to_owned(), name.clone());
-        let shipped = targets.iter().any(|t| t.resource == resource && t.name == name && t.namespace == namespace);
+        let shipped =
+            targets.iter().any(|t| t.resource == resource && t.name == name && t.namespace == namespace);
         if shipped || roles.contains_key(&place) {
             continue;
         }
@@ -155,21 +161,21 @@ async fn confirmed(client: &Client, missing: Vec<Needed>) -> Result<Vec<Needed>,
     if missing.len() > CONFIRMED_RIGHTS_MAX {
         return Ok(missing);
     }
-    let checked: Vec<Option<Needed>> = stream::iter(missing)
-        .map(|needed| async move {
-            let mut denied = BTreeSet::new();
-            for verb in &needed.rule.verbs {
-                if !allowed(client, &needed, verb).await? {
-                    denied.insert(verb.clone());
-                }
-            }
-            let rule = Rule { verbs: denied, ..needed.rule };
-            Ok::<_, String>((!rule.verbs.is_empty()).then_some(Needed { namespace: needed.namespace, rule }))
-        })
-        .buffered(CONCURRENT_REVIEWS)
-        .try_collect()
-        .await?;
-    Ok(checked.into_iter().flatten().collect())
+    let asked = missing.into_iter().map(|needed| still_denied(client, needed)).collect();
+    let checked: Result<Vec<Option<Needed>>, String> =
+        concurrently(REQUESTS, asked).await.into_iter().collect();
+    Ok(checked?.into_iter().flatten().collect())
+}
+
+async fn still_denied(client: &Client, needed: Needed) -> Result<Option<Needed>, String> {
+    let mut denied = BTreeSet::new();
+    for verb in &needed.rule.verbs {
+        if !allowed(client, &needed, verb).await? {
+            denied.insert(verb.clone());
+        }
+    }
+    let rule = Rule { verbs: denied, ..needed.rule };
+    Ok((!rule.verbs.is_empty()).then_some(Needed { namespace: needed.namespace, rule }))
 }
 
 async fn allowed(client: &Client, needed: &Needed, verb: &str) -> Result<bool, String> {

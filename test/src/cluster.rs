@@ -33,11 +33,13 @@ const CRD_DEADLINE: Duration = Duration::from_secs(30);
 pub struct Options {
     /// How many nodes are played.
     pub nodes: usize,
+    /// Flags added to the API server's, such as `--emulated-version=1.34`.
+    pub api_server_args: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { nodes: 2 }
+        Self { nodes: 2, api_server_args: Vec::new() }
     }
 }
 

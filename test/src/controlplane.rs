@@ -5,6 +5,7 @@
 //! whose kube-apiserver, etcd and kubectl are used instead.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -115,7 +116,8 @@ fn build(module: &Path, folder: &Path) -> Result<()> {
     if complete(folder) {
         return Ok(());
     }
-    eprintln!("building the control plane into {} (once, some minutes)", folder.display());
+    // Not with a print macro: libtest would keep it to itself, for some minutes.
+    writeln!(std::io::stderr(), "building the control plane into {} (once, some minutes)", folder.display())?;
     let partial = tempfile::Builder::new().prefix(".partial-").tempdir_in(cache)?;
     let mut go = Command::new("go");
     go.current_dir(module).args(["build", "-trimpath", "-ldflags"]);

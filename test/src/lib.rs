@@ -5,8 +5,11 @@
 
 pub mod cluster;
 pub mod controlplane;
+pub mod images;
+pub mod operator;
 pub mod pki;
 pub mod process;
 pub mod registry;
+pub mod rights;
 pub mod supervisor;
 pub mod wait;

@@ -10,8 +10,20 @@ use anyhow::{Result, anyhow};
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
+/// An error that waiting does not mend: a wait ends with it at once.
+#[derive(Debug)]
+pub struct Final(pub String);
+
+impl std::fmt::Display for Final {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Final {}
+
 /// Calls `look` until it answers, and returns the answer. While it does not, its error says why; when
-/// `deadline` has passed, the last of these errors is part of the failure.
+/// `deadline` has passed, the last of these errors is part of the failure. A [`Final`] error ends it at once.
 pub async fn until<T>(what: &str, deadline: Duration, mut look: impl AsyncFnMut() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     let mut pause = FIRST_PAUSE;
@@ -23,6 +35,9 @@ pub async fn until<T>(what: &str, deadline: Duration, mut look: impl AsyncFnMut(
             Ok(Err(error)) => error,
             Err(_) => anyhow!("no answer"),
         };
+        if error.is::<Final>() {
+            return Err(error.context(format!("waiting for {what}")));
+        }
         if start.elapsed() + pause >= deadline {
             return Err(error.context(format!("waited {:.1} s for {what}", deadline.as_secs_f64())));
         }
@@ -57,6 +72,18 @@ mod tests {
                 .await
                 .unwrap_err();
         assert_eq!(format!("{error:#}"), "waited 0.1 s for the impossible: no");
+    }
+
+    #[tokio::test]
+    async fn a_final_error_ends_the_wait_at_once() {
+        let start = Instant::now();
+        let error = until("the dead", Duration::from_hours(1), async || {
+            Err::<(), _>(anyhow::Error::new(Final("gone".to_owned())).context("looking"))
+        })
+        .await
+        .unwrap_err();
+        assert_eq!(format!("{error:#}"), "waiting for the dead: looking: gone");
+        assert!(start.elapsed() < Duration::from_mins(1));
     }
 
     #[tokio::test]

@@ -162,3 +162,61 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+    use regex::Regex;
+
+    use super::*;
+
+    static REGEXES: LazyLock<(Regex, Regex)> =
+        LazyLock::new(|| (Regex::new(UPSTREAM).unwrap(), Regex::new(VERSION_RANGE_PATTERN).unwrap()));
+
+    /// The expression of upstream's CRD, which every version a stored extension may hold has passed.
+    const UPSTREAM: &str = r"^(\s*(=||!=|>|<|>=|=>|<=|=<|~|~>|\^)\s*(v?(0|[1-9]\d*|[x|X|\*])(\.(0|[1-9]\d*|x|X|\*]))?(\.(0|[1-9]\d*|x|X|\*))?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?)\s*)((?:\s+|,\s*|\s*\|\|\s*)(=||!=|>|<|>=|=>|<=|=<|~|~>|\^)\s*(v?(0|[1-9]\d*|x|X|\*])(\.(0|[1-9]\d*|x|X|\*))?(\.(0|[1-9]\d*|x|X|\*]))?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?)\s*)*$";
+
+    /// Texts made of the pieces expressions are made of, so that a good part of them matches.
+    fn expressions() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            4 => "(0|[1-9]|10|x|X|\\*)",
+            3 => Just(".".to_owned()),
+            2 => "(=|!=|>|<|>=|=>|<=|=<|~|~>|\\^)",
+            2 => "( |  |,|, | \\|\\| |\\|\\|)",
+            1 => "(v|-alpha|-1|\\+b|-a\\.b)",
+            1 => "[]|0a!&;-]",
+        ];
+        proptest::collection::vec(piece, 1..9).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_upstream_accepts_and_a_range_parser_reads_is_accepted(text in expressions()) {
+            let (upstream, ours) = &*REGEXES;
+            // What the misplaced brackets let through is no range: a bar or a bracket as a component.
+            let readable = !text.contains(']') && !text.replace("||", "").contains('|') && !bar_for_a_version(&text);
+            prop_assert!(!(readable && upstream.is_match(&text)) || ours.is_match(&text), "{text:?}");
+        }
+    }
+
+    /// Whether one of two bars stands where a version should: at the start of the text or of a term.
+    fn bar_for_a_version(text: &str) -> bool {
+        let terms: Vec<_> = text.split("||").collect();
+        terms.iter().any(|term| !term.contains(|c: char| c.is_ascii_alphanumeric() || c == '*'))
+    }
+
+    #[test]
+    fn wildcards_and_only_they_are_new() {
+        let (upstream, ours) = &*REGEXES;
+        for text in ["1 || *", "1.2.* || 1.3.*", ">=1.11.0 <2.0.*", ""] {
+            assert!(!upstream.is_match(text) && ours.is_match(text), "{text:?}");
+        }
+        for text in ["|", "|.1", "1.*]", "1 *]"] {
+            assert!(upstream.is_match(text) && !ours.is_match(text), "{text:?}");
+        }
+    }
+}

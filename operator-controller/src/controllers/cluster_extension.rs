@@ -8,5 +8,6 @@ mod status;
 mod steps;
 mod validate;
 
+pub(crate) use progress::Progress;
 pub(crate) use reconcile::{Extensions, Ports};
 pub(crate) use steps::Features;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::{StreamExt, stream};
 use kube::{
     Api, Client,
     api::{DynamicObject, Patch, PatchParams},
@@ -13,10 +12,10 @@ use olm_runtime::{Discovery, DiscoveryError, bounded};
 use serde_json::Value;
 
 use super::brought_kinds;
-use crate::controllers::api_text;
-
-/// Dry-runs at the same time.
-const CONCURRENT: usize = 8;
+use crate::{
+    concurrently::{REQUESTS, concurrently},
+    controllers::api_text,
+};
 
 /// Applies every object of `phases` in dry-run.
 ///
@@ -36,12 +35,11 @@ pub(crate) async fn check(client: &Client, discovery: &Discovery, phases: &[Phas
         .map(|key| key.name)
         .collect();
     let brought = Brought { kinds, namespaces };
-    let mut refusals: Vec<String> = stream::iter(phases.iter().flat_map(|p| &p.objects))
-        .map(|object| one(client, discovery, object, &brought))
-        .buffer_unordered(CONCURRENT)
-        .filter_map(|refusal| async move { refusal })
-        .collect()
-        .await;
+    let mut asked = Vec::new();
+    for phase in phases {
+        asked.extend(phase.objects.iter().map(|object| one(client, discovery, object, &brought)));
+    }
+    let mut refusals: Vec<String> = concurrently(REQUESTS, asked).await.into_iter().flatten().collect();
     if refusals.is_empty() {
         return Ok(());
     }
@@ -56,7 +54,9 @@ struct Brought {
 
 async fn one(client: &Client, discovery: &Discovery, object: &Value, brought: &Brought) -> Option<String> {
     let key = ObjectKey::of(object);
-    if brought.kinds.contains_key(&(key.group.clone(), key.kind.clone())) || brought.namespaces.contains(&key.namespace) {
+    if brought.kinds.contains_key(&(key.group.clone(), key.kind.clone()))
+        || brought.namespaces.contains(&key.namespace)
+    {
         return None;
     }
     let kind = match discovery.kind(&key.api_version(), &key.kind).await {
@@ -88,7 +88,9 @@ fn refuses(code: u16, message: &str) -> bool {
     match code {
         // A webhook without side-effect declaration cannot be asked; the object may be fine.
         400 => !message.contains("does not support dry run"),
-        403 | 404 | 422 => true,
+        403 | 422 => true,
+        // The role that a binding refers to may come with the revision; only a missing namespace is final.
+        404 => message.starts_with("namespaces "),
         _ => false,
     }
 }
@@ -103,6 +105,7 @@ mod tests {
         assert!(refuses(422, "invalid"));
         assert!(refuses(404, "namespaces \"x\" not found"));
         assert!(refuses(400, "strict decoding error"));
+        assert!(!refuses(404, "clusterrolebindings.rbac.authorization.k8s.io \"b\" not found"));
         assert!(!refuses(400, "admission webhook \"a\" does not support dry run"));
         for busy in [409, 429, 500, 503] {
             assert!(!refuses(busy, "busy"));

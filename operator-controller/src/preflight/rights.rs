@@ -58,7 +58,9 @@ impl Rule {
 
     /// Reads a `rules` entry of a role or of a review.
     pub(crate) fn of(value: &Value) -> Self {
-        let list = |key: &str| set(value.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str));
+        let list = |key: &str| {
+            set(value.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str))
+        };
         Self {
             api_groups: list("apiGroups"),
             resources: list("resources"),
@@ -116,7 +118,9 @@ impl Rule {
         }
         let names = self.resource_names.is_empty()
             || (!wanted.resource_names.is_empty() && wanted.resource_names.is_subset(&self.resource_names));
-        has(&self.api_groups, &wanted.api_groups) && resource_granted(&self.resources, &wanted.resources) && names
+        has(&self.api_groups, &wanted.api_groups)
+            && resource_granted(&self.resources, &wanted.resources)
+            && names
     }
 }
 
@@ -139,7 +143,12 @@ impl Held {
 pub(crate) fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Needed> {
     let mut needed = vec![Needed {
         namespace: String::new(),
-        rule: Rule::new("olm.operatorframework.io", "clusterobjectsets/finalizers", Some(revision), &["update"]),
+        rule: Rule::new(
+            "olm.operatorframework.io",
+            "clusterobjectsets/finalizers",
+            Some(revision),
+            &["update"],
+        ),
     }];
     for target in targets {
         let in_namespace = |rule| Needed { namespace: target.namespace.clone(), rule };
@@ -191,9 +200,9 @@ fn referred(
     roles: &BTreeMap<(String, String, String), Vec<Rule>>,
 ) -> Vec<Rule> {
     let namespace = if resource == "roles" { namespace } else { "" };
-    let shipped = targets
-        .iter()
-        .find(|t| t.group == RBAC_GROUP && t.resource == resource && t.name == name && t.namespace == namespace);
+    let shipped = targets.iter().find(|t| {
+        t.group == RBAC_GROUP && t.resource == resource && t.name == name && t.namespace == namespace
+    });
     match shipped {
         Some(target) => rules_of(target.object),
         None => roles
@@ -279,7 +288,13 @@ mod tests {
     use super::*;
 
     fn target<'a>(group: &str, resource: &str, namespace: &str, name: &str, object: &'a Value) -> Target<'a> {
-        Target { group: group.into(), resource: resource.into(), namespace: namespace.into(), name: name.into(), object }
+        Target {
+            group: group.into(),
+            resource: resource.into(),
+            namespace: namespace.into(),
+            name: name.into(),
+            object,
+        }
     }
 
     fn rule(value: Value) -> Rule {
@@ -297,11 +312,15 @@ mod tests {
         let held = Held {
             cluster: vec![
                 rule(json!({"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["create"]})),
-                rule(json!({"apiGroups": ["olm.operatorframework.io"], "resources": ["*"], "verbs": ["update"]})),
+                rule(
+                    json!({"apiGroups": ["olm.operatorframework.io"], "resources": ["*"], "verbs": ["update"]}),
+                ),
             ],
             namespaces: BTreeMap::from([(
                 "ns".to_owned(),
-                vec![rule(json!({"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "update", "patch", "delete"]}))],
+                vec![rule(
+                    json!({"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "update", "patch", "delete"]}),
+                )],
             )]),
         };
         let missing = missing(&needed(&targets, "ext-1"), &held);
@@ -329,7 +348,9 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].rule.verbs, set(["list"]));
 
-        let powers = rule(json!({"apiGroups": [RBAC_GROUP], "resources": ["clusterroles"], "verbs": ["escalate", "bind"]}));
+        let powers = rule(
+            json!({"apiGroups": [RBAC_GROUP], "resources": ["clusterroles"], "verbs": ["escalate", "bind"]}),
+        );
         let held = Held { cluster: vec![powers], ..Held::default() };
         assert!(granted(&targets, &held, &BTreeMap::new()).is_empty());
     }
@@ -338,7 +359,9 @@ mod tests {
     fn a_binding_needs_the_rules_of_the_role_it_refers_to() {
         let binding = json!({"roleRef": {"kind": "ClusterRole", "name": "system:auth-delegator"}});
         let targets = [target(RBAC_GROUP, "clusterrolebindings", "", "b", &binding)];
-        let reviews = rule(json!({"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}));
+        let reviews = rule(
+            json!({"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}),
+        );
         let roles = BTreeMap::from([(
             ("clusterroles".to_owned(), String::new(), "system:auth-delegator".to_owned()),
             vec![reviews.clone()],

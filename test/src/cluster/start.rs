@@ -59,7 +59,9 @@ async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
     };
     let etcd = launch(Tool::Etcd, etcd_args(path, etcd_port, peer_port))?;
     let authority = write_files(path, &server)?;
-    let api_server = launch(Tool::ApiServer, api_server_args(path, port, etcd_port))?;
+    let api_server_args =
+        api_server_args(path, port, etcd_port).into_iter().chain(options.api_server_args.iter().cloned());
+    let api_server = launch(Tool::ApiServer, api_server_args.collect())?;
 
     let admin = client(&path.join("admin.kubeconfig")).await?;
     wait::until("the API server to be ready", API_SERVER_DEADLINE, || async {
@@ -68,7 +70,7 @@ async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
         wait::check(admin.request_text(request).await? == "ok", || "not ok".to_owned())
     })
     .await
-    .with_context(|| api_server.log_tail())?;
+    .map_err(|error| explain(error, &[&api_server]))?;
 
     let controller_manager = launch(Tool::ControllerManager, controller_manager_args(path))?;
     let scheduler = launch(Tool::Scheduler, scheduler_args(path))?;
@@ -87,11 +89,20 @@ async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
         accounts.get("default").await.map(drop).context("the default service account")
     })
     .await
-    .with_context(|| format!("{}\n{}", kwok.log_tail(), controller_manager.log_tail()))?;
+    .map_err(|error| explain(error, &[&kwok, &controller_manager]))?;
 
     // Ended in this order: nobody shall complain about a server that is gone.
     let processes = vec![kwok, scheduler, controller_manager, api_server, etcd];
     Ok(Own { processes, tools: tools.clone(), authority, server, directory })
+}
+
+/// Adds the logs that say why it takes so long; a program that ended has shown its own already.
+fn explain(error: anyhow::Error, processes: &[&Process]) -> anyhow::Error {
+    if error.is::<wait::Final>() {
+        return error;
+    }
+    let logs: Vec<_> = processes.iter().map(|process| process.log_tail()).collect();
+    anyhow::anyhow!("{error:#}\n{}", logs.join("\n"))
 }
 
 fn running(processes: &[&Process]) -> Result<()> {

@@ -6,14 +6,17 @@
 mod cluster_catalog;
 mod cluster_extension;
 mod cluster_object_set;
+mod probes;
+mod status;
+mod versions;
 
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
 use kube::core::Status;
 use kube::{Client, Resource};
-use olm_test::cluster::{Cluster, unique_name};
-use serde_json::{Value, json};
+use olm_test::cluster::{Cluster, Options, unique_name};
+use serde_json::Value;
 
 /// Requests under way at once.
 const CONCURRENCY: usize = 8;
@@ -25,46 +28,100 @@ const NOT_CHECKED: &str = "some validation rules were not checked";
 struct Row {
     name: String,
     object: Value,
-    /// Field and message of every refusal; empty: accepted.
+    /// Field and message of every refusal; none: accepted.
     refused: Vec<(String, String)>,
 }
 
-fn accepted(name: impl Into<String>, object: Value) -> Row {
-    Row { name: name.into(), object, refused: Vec::new() }
+/// Rows that differ from a valid object in one place each. A path is as in `spec.phases.0.name`.
+struct Rows {
+    base: Value,
+    rows: Vec<Row>,
 }
 
-fn refused(name: impl Into<String>, object: Value, because: &[(&str, &str)]) -> Row {
-    let refused = because.iter().map(|&(field, message)| (field.to_owned(), message.to_owned())).collect();
-    Row { name: name.into(), object, refused }
+impl Rows {
+    /// The first row is the valid object itself.
+    fn of(base: &Value) -> Self {
+        Self { base: base.clone(), rows: Vec::new() }.row("base", base.clone(), &[])
+    }
+
+    /// With this value at the path the object is accepted.
+    fn yes(self, path: &str, value: impl Into<Value>) -> Self {
+        self.no_for(path, value, &[])
+    }
+
+    /// With this value at the path the object is refused there.
+    fn no(self, path: &str, value: impl Into<Value>, message: &str) -> Self {
+        let field = field(path);
+        self.no_for(path, value, &[(&field, message)])
+    }
+
+    /// With this value at the path the object is refused at these fields.
+    fn no_for(self, path: &str, value: impl Into<Value>, because: &[(&str, &str)]) -> Self {
+        let value = value.into();
+        let name: String = format!("{path}: {value}").chars().take(120).collect();
+        let object = with(&self.base, path, value);
+        self.row(name, object, because)
+    }
+
+    /// Without the field the object is accepted.
+    fn yes_without(self, path: &str) -> Self {
+        let object = without(&self.base, path);
+        self.row(format!("without {path}"), object, &[])
+    }
+
+    /// Without the field the object is refused, because it is required.
+    fn required(self, path: &str) -> Self {
+        let field = field(path);
+        self.no_without(path, &field, "Required value")
+    }
+
+    /// Without the field the object is refused at another one.
+    fn no_without(self, path: &str, field: &str, message: &str) -> Self {
+        let object = without(&self.base, path);
+        self.row(format!("without {path}"), object, &[(field, message)])
+    }
+
+    /// Any object.
+    fn row(mut self, name: impl Into<String>, object: Value, because: &[(&str, &str)]) -> Self {
+        let refused =
+            because.iter().map(|&(field, message)| (field.to_owned(), message.to_owned())).collect();
+        self.rows.push(Row { name: name.into(), object, refused });
+        self
+    }
 }
 
-/// A row that is refused for one reason.
-fn denied(name: impl Into<String>, object: Value, field: &str, message: &str) -> Row {
-    refused(name, object, &[(field, message)])
+/// A path as the API server writes it: `spec.phases[0].name`.
+fn field(path: &str) -> String {
+    path.split('.').fold(String::new(), |field, segment| match segment.parse::<usize>() {
+        Ok(index) => format!("{field}[{index}]"),
+        Err(_) if field.is_empty() => segment.to_owned(),
+        Err(_) => format!("{field}.{segment}"),
+    })
 }
 
-/// A copy of the object with a field set. The path is as in `spec.source.catalog`, with numbers for items.
+/// A copy of the object with a field set.
 fn with(object: &Value, path: &str, value: impl Into<Value>) -> Value {
     let mut changed = object.clone();
-    let mut place = &mut changed;
-    for segment in path.split('.') {
-        place = match segment.parse::<usize>() {
-            Ok(index) => &mut place[index],
-            Err(_) => &mut place[segment],
-        };
-    }
-    *place = value.into();
+    *place(&mut changed, path) = value.into();
     changed
 }
 
 /// A copy of the object without a field.
 fn without(object: &Value, path: &str) -> Value {
     let mut changed = object.clone();
-    let (parent, field) = path.rsplit_once('.').unwrap_or(("", path));
-    let pointer: String =
-        parent.split('.').filter(|part| !part.is_empty()).map(|part| format!("/{part}")).collect();
-    changed.pointer_mut(&pointer).and_then(Value::as_object_mut).unwrap().remove(field).unwrap();
+    let (parent, field) = match path.rsplit_once('.') {
+        Some((parent, field)) => (place(&mut changed, parent), field),
+        None => (&mut changed, path),
+    };
+    parent.as_object_mut().unwrap().remove(field).unwrap();
     changed
+}
+
+fn place<'a>(object: &'a mut Value, path: &str) -> &'a mut Value {
+    path.split('.').fold(object, |place, segment| match segment.parse::<usize>() {
+        Ok(index) => &mut place[index],
+        Err(_) => &mut place[segment],
+    })
 }
 
 fn api<K: Resource<DynamicType = ()>>(client: Client) -> Api<DynamicObject> {
@@ -72,20 +129,20 @@ fn api<K: Resource<DynamicType = ()>>(client: Client) -> Api<DynamicObject> {
 }
 
 /// Creates each row's object, as a dry run, and compares.
-async fn check_creates<K: Resource<DynamicType = ()>>(rows: Vec<Row>) -> Result<()> {
+async fn check_creates<K: Resource<DynamicType = ()>>(rows: Rows) -> Result<()> {
     let api = api::<K>(Cluster::shared().await?.client().await?);
-    check(rows, async |object| {
+    check(rows.rows, async |object| {
         let object = serde_json::from_value(object)?;
         Ok(api.create(&PostParams { dry_run: true, ..PostParams::default() }, &object).await)
     })
     .await
 }
 
-/// Creates an object in earnest and then makes of it what each row says, as dry runs.
-async fn check_updates<K: Resource<DynamicType = ()>>(before: &Value, rows: Vec<Row>) -> Result<()> {
-    let (api, before) = create::<K>(before).await?;
+/// Creates the rows' base in earnest and then makes of it what each row says, as dry runs.
+async fn check_updates<K: Resource<DynamicType = ()>>(rows: Rows) -> Result<()> {
+    let (api, before) = create::<K>(&rows.base).await?;
     let name = before.metadata.name.clone().context("no name")?;
-    let result = check(rows, async |object| {
+    let result = check(rows.rows, async |object| {
         let mut after: DynamicObject = serde_json::from_value(object)?;
         after.metadata.name = Some(name.clone());
         after.metadata.resource_version.clone_from(&before.metadata.resource_version);
@@ -96,19 +153,17 @@ async fn check_updates<K: Resource<DynamicType = ()>>(before: &Value, rows: Vec<
     result
 }
 
-/// Creates an object in earnest, gives it a status, and then makes of that what each row says, as dry runs.
-async fn check_status<K: Resource<DynamicType = ()>>(
-    object: &Value,
-    before: Value,
-    rows: Vec<Row>,
-) -> Result<()> {
-    let (api, created) = create::<K>(object).await?;
-    let name = created.metadata.name.context("no name")?;
-    let earnest = PatchParams::default();
-    api.patch_status(&name, &earnest, &Patch::Merge(json!({ "status": before }))).await?;
-    let result = check(rows, async |status| {
-        let params = PatchParams { dry_run: true, ..PatchParams::default() };
-        Ok(api.patch_status(&name, &params, &Patch::Merge(json!({ "status": status }))).await)
+/// Creates an object in earnest, gives it the rows' base status, and then makes of that what each row says,
+/// as dry runs.
+async fn check_status<K: Resource<DynamicType = ()>>(object: &Value, rows: Rows) -> Result<()> {
+    let (api, mut created) = create::<K>(object).await?;
+    let name = created.metadata.name.clone().context("no name")?;
+    created.data["status"] = rows.base["status"].clone();
+    let created = api.replace_status(&name, &PostParams::default(), &created).await?;
+    let result = check(rows.rows, async |object| {
+        let mut after = created.clone();
+        after.data["status"] = object["status"].clone();
+        Ok(api.replace_status(&name, &PostParams { dry_run: true, ..PostParams::default() }, &after).await)
     })
     .await;
     api.delete(&name, &DeleteParams::default()).await?;
@@ -194,4 +249,22 @@ async fn columns<K: Resource<DynamicType = ()>>() -> Result<Vec<String>> {
     let table: Value = client.request(request).await?;
     let columns = table["columnDefinitions"].as_array().context("no columns")?;
     Ok(columns.iter().filter_map(|column| column["name"].as_str().map(str::to_owned)).collect())
+}
+
+/// 1.33 is the oldest version this API server can play; rules that need a newer function fail here.
+#[tokio::test]
+async fn an_older_api_server_takes_the_definitions() -> Result<()> {
+    if std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty()) {
+        println!("skipped: the cluster is the one of KUBECONFIG");
+        return Ok(());
+    }
+    let older = vec!["--emulated-version=1.33".to_owned(), "--min-compatibility-version=1.33".to_owned()];
+    let cluster = Cluster::start(Options { nodes: 0, api_server_args: older }).await?;
+    let version = cluster.client().await?.apiserver_version().await?;
+    assert_eq!(version.emulation_minor.as_deref(), Some("33"));
+    cluster.apply_crds(olm_api::crds::all()).await?;
+    let sets = api::<olm_api::v1::ClusterObjectSet>(cluster.client().await?);
+    let set = serde_json::from_value(cluster_object_set::object_set())?;
+    sets.create(&PostParams::default(), &set).await?;
+    Ok(())
 }

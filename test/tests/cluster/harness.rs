@@ -36,7 +36,7 @@ async fn a_cluster_starts_within_its_budget() -> Result<()> {
         return Ok(());
     }
     let start = Instant::now();
-    let cluster = Cluster::start(Options { nodes: 1 }).await?;
+    let cluster = Cluster::start(Options { nodes: 1, ..Options::default() }).await?;
     let took = start.elapsed();
     eprintln!("control plane started in {:.1} s", took.as_secs_f64());
     assert!(took < Duration::from_mins(1), "{took:?}");
@@ -57,8 +57,10 @@ async fn users_have_the_rights_that_rbac_gives_and_writes_are_audited() -> Resul
         metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
         ..ConfigMap::default()
     };
-    let stranger: Api<ConfigMap> =
-        Api::namespaced(cluster.client_for("ann", &["devs", "ops"]).await?, "default");
+    let stranger: Api<ConfigMap> = Api::namespaced(
+        cluster.client_for("ann", &["devs", "ops", "system:authenticated"]).await?,
+        "default",
+    );
     let refused = stranger.create(&PostParams::default(), &map).await.unwrap_err();
     assert!(refused.to_string().contains("User \"ann\" cannot create"), "{refused}");
 
@@ -195,7 +197,7 @@ async fn a_program_of_the_workspace_is_built_and_found() -> Result<()> {
 #[tokio::test]
 async fn victim() -> Result<()> {
     let Some(report) = std::env::var_os(VICTIM) else { return Ok(()) };
-    let cluster = Cluster::start(Options { nodes: 1 }).await?;
+    let cluster = Cluster::start(Options { nodes: 1, ..Options::default() }).await?;
     let pids: Vec<u32> = cluster.processes().iter().map(Process::pid).collect();
     let directory = cluster.kubeconfig_admin().parent().map(Path::to_owned);
     let report = Path::new(&report);

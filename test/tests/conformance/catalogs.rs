@@ -1,6 +1,6 @@
 //! Reads catalogs into what resolution needs, leaving the large parts where they are.
 
-use std::{borrow::Cow, collections::BTreeMap, path::Path};
+use std::{borrow::Cow, collections::BTreeMap, fs, path::Path};
 
 use olm_fbc::{
     Bundle, Channel, Deprecation, Package, PackageContent, Property, SCHEMA_BUNDLE, SCHEMA_CHANNEL,
@@ -36,11 +36,33 @@ struct RawProperty<'a> {
     value: &'a RawValue,
 }
 
-/// The packages of the catalog at `path`, by name.
+/// The packages of the catalog at `path`, by name: JSON lines compressed by zstd, or a folder of YAML and JSON.
 pub(crate) fn read(path: &Path) -> BTreeMap<String, PackageContent> {
     let mut packages = BTreeMap::new();
-    data::lines(path, |line| add(&mut packages, line));
+    if path.is_dir() {
+        add_folder(&mut packages, path);
+    } else {
+        data::lines(path, |line| add(&mut packages, line));
+    }
     packages
+}
+
+fn add_folder(packages: &mut BTreeMap<String, PackageContent>, folder: &Path) {
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            add_folder(packages, &path);
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        for blob in olm_yaml::mixed(olm_yaml::text(&bytes).unwrap()) {
+            let blob = blob.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            if !blob.is_null() {
+                add(packages, &serde_json::to_vec(&blob).unwrap());
+            }
+        }
+    }
 }
 
 fn add(packages: &mut BTreeMap<String, PackageContent>, line: &[u8]) {

@@ -163,7 +163,7 @@ pub(crate) fn check() {
         } else if same_digest(&views, &request, &answer) {
             counts.decision("D14 same digest");
         } else {
-            let ours = answer.map(|a| a.bundle).unwrap_or_else(|error| error.to_string());
+            let ours = answer.map_or_else(|error| error.to_string(), |answer| answer.bundle);
             let theirs = case.bundle.or(case.error).unwrap_or_default();
             counts.different(format!("{request:?} in {:?}: {ours}, reference {theirs}", case.catalogs));
         }

@@ -8,7 +8,11 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::{error::Misfit, limits::SCHEMA_DEPTH_MAX, schema::Schema};
+use crate::{
+    error::Misfit,
+    limits::SCHEMA_DEPTH_MAX,
+    schema::{Schema, element},
+};
 
 /// What the walk tells about a place that the old schema has: its path, the old schema there, and
 /// the new one's, if it has the place.
@@ -107,8 +111,8 @@ impl<'a> Walker<'_, '_, 'a> {
             (Form::List | Form::OneOrList, Value::Array(schemas)) => {
                 let new = new.and_then(Value::as_array);
                 for (index, schema) in schemas.iter().enumerate() {
-                    let schema = schema.as_object().ok_or_else(|| misfit(name, "a list of schemas"))?;
-                    let new = new.and_then(|new| new.get(index)).and_then(Value::as_object);
+                    let schema = element(schema).ok_or_else(|| misfit(name, "a list of schemas"))?;
+                    let new = new.and_then(|new| new.get(index)).and_then(element);
                     self.below(schema, new, |path| {
                         // Writing to a string cannot fail.
                         let _ = write!(path, ".{name}[{index}]");
@@ -119,13 +123,12 @@ impl<'a> Walker<'_, '_, 'a> {
             (Form::Properties | Form::Named, Value::Object(schemas)) => {
                 let new = new.and_then(Value::as_object);
                 for (key, schema) in schemas {
-                    let schema = match schema {
-                        Value::Object(schema) => schema,
-                        // Dependencies may be lists of names, and null is an empty schema.
-                        Value::Array(_) | Value::Null if name == "dependencies" => continue,
-                        _ => return Err(misfit(name, "an object of schemas")),
-                    };
-                    let new = new.and_then(|new| new.get(key)).and_then(Value::as_object);
+                    if name == "dependencies" && !schema.is_object() {
+                        // A list of names.
+                        continue;
+                    }
+                    let schema = element(schema).ok_or_else(|| misfit(name, "an object of schemas"))?;
+                    let new = new.and_then(|new| new.get(key)).and_then(element);
                     self.below(schema, new, |path| {
                         // Writing to a string cannot fail.
                         let _ = match form {

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::literal::quote;
@@ -45,8 +46,16 @@ impl fmt::Display for Scope {
     }
 }
 
+/// The text of [`Display`](fmt::Display), empty for the definition as a whole.
+impl Serialize for Scope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// A check, by its name in the original.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "the variants are the names of the checks, spelled as in Check::as_str")]
 pub enum Check {
     Default,
@@ -106,7 +115,7 @@ impl fmt::Display for Check {
 }
 
 /// Whether a finding stands in the way of the upgrade.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Verdict {
     /// It does.
     Refused,
@@ -115,7 +124,7 @@ pub enum Verdict {
 }
 
 /// Why a finding has its verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Reason {
     /// A rule says that stored objects or clients can break.
     Incompatible,
@@ -152,7 +161,7 @@ impl fmt::Display for Reason {
 }
 
 /// One change that the original objects to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// What was compared.
     pub scope: Scope,
@@ -202,7 +211,7 @@ impl fmt::Display for Finding {
 }
 
 /// Everything a comparison found, sorted.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     /// The findings, allowed ones included.
     pub findings: Vec<Finding>,

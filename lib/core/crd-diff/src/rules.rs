@@ -190,3 +190,17 @@ fn one_of_changed((old, new): Values<'_>) -> Answer {
 fn joined(texts: &BTreeSet<String>) -> String {
     texts.iter().map(String::as_str).collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULES;
+    use crate::schema::MEMBERS;
+
+    #[test]
+    fn every_rule_is_named_after_a_member_that_there_is() {
+        for rule in RULES {
+            assert!(MEMBERS.iter().any(|member| member.name == rule.member), "{}", rule.member);
+            assert_eq!(rule.check.as_str(), rule.member);
+        }
+    }
+}

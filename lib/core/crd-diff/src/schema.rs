@@ -4,6 +4,8 @@
 //! list or map equals none, numbers are compared as numbers, and members that the API does not have
 //! do not count. This is the original's `Semantic.DeepEqual` on its decoded types.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use crate::{error::Misfit, literal};
@@ -41,18 +43,6 @@ pub(crate) enum Kind {
     ValidationRules,
 }
 
-/// Who judges a change of a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Judge {
-    /// The schemas in it are compared at their own paths, the member itself is not looked at.
-    /// [`BELOW`] repeats which ones.
-    Below,
-    /// A check of the rule table.
-    Check,
-    /// No check.
-    Nobody,
-}
-
 /// A member of a schema.
 #[derive(Debug)]
 pub(crate) struct Member {
@@ -61,67 +51,62 @@ pub(crate) struct Member {
     /// Its name in the original's types, which texts use.
     pub(crate) field: &'static str,
     pub(crate) kind: Kind,
-    pub(crate) judge: Judge,
 }
 
-const fn member(name: &'static str, field: &'static str, kind: Kind, judge: Judge) -> Member {
-    Member { name, field, kind, judge }
+const fn member(name: &'static str, field: &'static str, kind: Kind) -> Member {
+    Member { name, field, kind }
 }
 
-/// All members, in the order of the original's type, which is the order in texts.
+/// All members, in the order of the original's type, which is the order in texts. Those that the rule
+/// table does not name have no check.
 pub(crate) static MEMBERS: &[Member] = &[
-    member("id", "ID", Kind::Text, Judge::Nobody),
-    member("$schema", "Schema", Kind::Text, Judge::Nobody),
-    member("$ref", "Ref", Kind::TextPointer, Judge::Nobody),
-    member("description", "Description", Kind::Text, Judge::Check),
-    member("type", "Type", Kind::Text, Judge::Check),
-    member("format", "Format", Kind::Text, Judge::Nobody),
-    member("title", "Title", Kind::Text, Judge::Nobody),
-    member("default", "Default", Kind::Json, Judge::Check),
-    member("maximum", "Maximum", Kind::Float, Judge::Check),
-    member("exclusiveMaximum", "ExclusiveMaximum", Kind::Flag, Judge::Nobody),
-    member("minimum", "Minimum", Kind::Float, Judge::Check),
-    member("exclusiveMinimum", "ExclusiveMinimum", Kind::Flag, Judge::Nobody),
-    member("maxLength", "MaxLength", Kind::Integer, Judge::Check),
-    member("minLength", "MinLength", Kind::Integer, Judge::Check),
-    member("pattern", "Pattern", Kind::Text, Judge::Check),
-    member("maxItems", "MaxItems", Kind::Integer, Judge::Check),
-    member("minItems", "MinItems", Kind::Integer, Judge::Check),
-    member("uniqueItems", "UniqueItems", Kind::Flag, Judge::Nobody),
-    member("multipleOf", "MultipleOf", Kind::Float, Judge::Nobody),
-    member("enum", "Enum", Kind::JsonList, Judge::Check),
-    member("maxProperties", "MaxProperties", Kind::Integer, Judge::Check),
-    member("minProperties", "MinProperties", Kind::Integer, Judge::Check),
-    member("required", "Required", Kind::TextList, Judge::Check),
-    member("items", "Items", Kind::SchemaOrList, Judge::Below),
-    member("allOf", "AllOf", Kind::SchemaList, Judge::Nobody),
-    member("oneOf", "OneOf", Kind::SchemaList, Judge::Check),
-    member("anyOf", "AnyOf", Kind::SchemaList, Judge::Nobody),
-    member("not", "Not", Kind::Schema, Judge::Nobody),
-    member("properties", "Properties", Kind::SchemaMap, Judge::Below),
-    member("additionalProperties", "AdditionalProperties", Kind::SchemaOrFlag, Judge::Nobody),
-    member("patternProperties", "PatternProperties", Kind::SchemaMap, Judge::Nobody),
-    member("dependencies", "Dependencies", Kind::Dependencies, Judge::Nobody),
-    member("additionalItems", "AdditionalItems", Kind::SchemaOrFlag, Judge::Nobody),
-    member("definitions", "Definitions", Kind::SchemaMap, Judge::Nobody),
-    member("externalDocs", "ExternalDocs", Kind::ExternalDocs, Judge::Nobody),
-    member("example", "Example", Kind::Json, Judge::Nobody),
-    member("nullable", "Nullable", Kind::Flag, Judge::Check),
-    member(
-        "x-kubernetes-preserve-unknown-fields",
-        "XPreserveUnknownFields",
-        Kind::FlagPointer,
-        Judge::Nobody,
-    ),
-    member("x-kubernetes-embedded-resource", "XEmbeddedResource", Kind::Flag, Judge::Nobody),
-    member("x-kubernetes-int-or-string", "XIntOrString", Kind::Flag, Judge::Nobody),
-    member("x-kubernetes-list-map-keys", "XListMapKeys", Kind::TextList, Judge::Nobody),
-    member("x-kubernetes-list-type", "XListType", Kind::TextPointer, Judge::Nobody),
-    member("x-kubernetes-map-type", "XMapType", Kind::TextPointer, Judge::Nobody),
-    member("x-kubernetes-validations", "XValidations", Kind::ValidationRules, Judge::Nobody),
+    member("id", "ID", Kind::Text),
+    member("$schema", "Schema", Kind::Text),
+    member("$ref", "Ref", Kind::TextPointer),
+    member("description", "Description", Kind::Text),
+    member("type", "Type", Kind::Text),
+    member("format", "Format", Kind::Text),
+    member("title", "Title", Kind::Text),
+    member("default", "Default", Kind::Json),
+    member("maximum", "Maximum", Kind::Float),
+    member("exclusiveMaximum", "ExclusiveMaximum", Kind::Flag),
+    member("minimum", "Minimum", Kind::Float),
+    member("exclusiveMinimum", "ExclusiveMinimum", Kind::Flag),
+    member("maxLength", "MaxLength", Kind::Integer),
+    member("minLength", "MinLength", Kind::Integer),
+    member("pattern", "Pattern", Kind::Text),
+    member("maxItems", "MaxItems", Kind::Integer),
+    member("minItems", "MinItems", Kind::Integer),
+    member("uniqueItems", "UniqueItems", Kind::Flag),
+    member("multipleOf", "MultipleOf", Kind::Float),
+    member("enum", "Enum", Kind::JsonList),
+    member("maxProperties", "MaxProperties", Kind::Integer),
+    member("minProperties", "MinProperties", Kind::Integer),
+    member("required", "Required", Kind::TextList),
+    member("items", "Items", Kind::SchemaOrList),
+    member("allOf", "AllOf", Kind::SchemaList),
+    member("oneOf", "OneOf", Kind::SchemaList),
+    member("anyOf", "AnyOf", Kind::SchemaList),
+    member("not", "Not", Kind::Schema),
+    member("properties", "Properties", Kind::SchemaMap),
+    member("additionalProperties", "AdditionalProperties", Kind::SchemaOrFlag),
+    member("patternProperties", "PatternProperties", Kind::SchemaMap),
+    member("dependencies", "Dependencies", Kind::Dependencies),
+    member("additionalItems", "AdditionalItems", Kind::SchemaOrFlag),
+    member("definitions", "Definitions", Kind::SchemaMap),
+    member("externalDocs", "ExternalDocs", Kind::ExternalDocs),
+    member("example", "Example", Kind::Json),
+    member("nullable", "Nullable", Kind::Flag),
+    member("x-kubernetes-preserve-unknown-fields", "XPreserveUnknownFields", Kind::FlagPointer),
+    member("x-kubernetes-embedded-resource", "XEmbeddedResource", Kind::Flag),
+    member("x-kubernetes-int-or-string", "XIntOrString", Kind::Flag),
+    member("x-kubernetes-list-map-keys", "XListMapKeys", Kind::TextList),
+    member("x-kubernetes-list-type", "XListType", Kind::TextPointer),
+    member("x-kubernetes-map-type", "XMapType", Kind::TextPointer),
+    member("x-kubernetes-validations", "XValidations", Kind::ValidationRules),
 ];
 
-/// The members whose schemas are compared at their own paths, so that the member is not looked at.
+/// The members whose schemas are compared at their own paths, so that they are not looked at themselves.
 const BELOW: [&str; 2] = ["items", "properties"];
 
 /// The members of a validation rule: name, field, kind.
@@ -157,10 +142,21 @@ fn is_unset(value: &Value, kind: Kind) -> bool {
     }
 }
 
+/// A schema without members.
+pub(crate) static EMPTY: LazyLock<Schema> = LazyLock::new(Map::new);
+
+/// A schema in a list or map of schemas, where null is one without members.
+pub(crate) fn element(value: &Value) -> Option<&Schema> {
+    match value {
+        Value::Null => Some(&EMPTY),
+        _ => value.as_object(),
+    }
+}
+
 /// Whether two schemas are the same in all members.
 pub(crate) fn same_schema(old: &Value, new: &Value) -> bool {
-    match (old, new) {
-        (Value::Object(old), Value::Object(new)) => old == new || differing(old, new).next().is_none(),
+    match (element(old), element(new)) {
+        (Some(old), Some(new)) => old == new || differing(old, new).next().is_none(),
         _ => old == new,
     }
 }
@@ -272,7 +268,7 @@ pub(crate) fn list<'a>(value: Option<&'a Value>, member: &str) -> Result<&'a [Va
 /// A schema as the API's types hold it: without members that they do not have and without those
 /// that are as good as absent.
 pub(crate) fn canonical(schema: &Value) -> Value {
-    let Value::Object(members) = schema else {
+    let Some(members) = element(schema) else {
         return schema.clone();
     };
     let kept = MEMBERS.iter().filter_map(|member| {

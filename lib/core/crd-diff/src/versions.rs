@@ -4,7 +4,7 @@
 //! empty schema where that has none. Places that only the newer one has are not looked at: adding an
 //! optional property is free.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
     Check, CrdError, Finding, Policy, Reason, Scope,
@@ -13,7 +13,7 @@ use crate::{
     flatten::{self, Stop, StopReason},
     limits::SCHEMA_DEPTH_MAX,
     rules,
-    schema::{self, Judge, Schema},
+    schema::{self, Schema},
     unhandled,
 };
 
@@ -28,14 +28,13 @@ pub(crate) fn compare(
     let Some(root) = old.schema else {
         return Ok(Vec::new());
     };
-    let empty = Map::new();
     let mut findings = Vec::new();
     let mut visit = |path: &str, old_schema: &_, new_schema: Option<&_>| {
         if new_schema.is_none() && matches!(scope, Scope::Version(_)) {
             findings.push(removed_property(old.name, path));
         }
         let place = Place { scope, path, policy };
-        place.compare(old_schema, new_schema.unwrap_or(&empty), &mut findings)
+        place.compare(old_schema, new_schema.unwrap_or(&schema::EMPTY), &mut findings)
     };
     let walked = flatten::walk(root, new.schema, &mut visit);
     walked.map_err(|stop| located(old, new, stop))?;
@@ -86,7 +85,6 @@ impl Place<'_> {
                 None => rest.push(difference),
             }
         }
-        debug_assert!(rest.iter().all(|(member, ..)| member.judge == Judge::Nobody));
         for (reason, differences) in unhandled::sort_out(&rest, self.policy)? {
             let text = unhandled::text(&differences);
             let (old, new) = unhandled::values(&differences);

@@ -3,11 +3,34 @@
 //! [`PackageContent`] is everything resolution needs to know about one package of one catalog; it is
 //! small, because the large parts of bundles (CSV metadata, related images) are left out of it.
 
+//!
+//! Catalogs are read as streams: [`MetaReader`] gives the documents of a file as canonical lines, [`Index`]
+//! says where the lines of a query are, [`Meta::write_record`] cuts a document down to what resolution
+//! needs, [`IgnoreRules`] and [`walk_order`] say which files are read, and in what order. Nothing is
+//! validated beyond what serving needs.
+
+mod canonical;
+mod envelope;
+mod error;
+mod ignore;
+mod index;
+pub mod limits;
+mod meta;
 mod model;
 mod reader;
+mod record;
+mod window;
+mod yaml;
+
+pub use envelope::Envelope;
+pub use error::FbcError;
+pub use ignore::{IGNORE_FILE, IgnoreRules, walk_order};
+pub use index::{Index, Query};
+pub use meta::{Meta, MetaReader};
 
 pub use model::{
     Bundle, Channel, ChannelEntry, Deprecation, DeprecationEntry, Package, PackageContent, PackageReference,
     Property, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
 pub use reader::{BoxFuture, CatalogError, CatalogReader, PackageSnapshot};
+pub use window::WindowReader;

@@ -23,7 +23,8 @@ struct Unreadable<'a> {
 /// See [`ResolveError`]. Every error but those about the request itself tells of each bundle of the package why
 /// it is no answer. [`ResolveError::CatalogUnavailable`] is told only when the catalog that cannot be read could
 /// change the answer: it has the answer's priority or a higher one, it is the installed bundle's origin, or
-/// there is no answer without it.
+/// there is no answer without it. A catalog of lower priority is not waited for, although it could have a bundle
+/// that is not deprecated where the answer is.
 pub fn resolve(request: &Request, catalogs: &[CatalogView<'_>]) -> Result<Resolution, ResolveError> {
     let query = Query::new(request)?;
     let answer = decide(&query, catalogs);
@@ -98,10 +99,15 @@ fn among<'a>(
         }
     }
     let choice = order::choose(found);
-    let could_change = |catalog: &CatalogView<'_>| match &choice {
-        Choice::Nothing => true,
-        Choice::One(first, _) => catalog.priority >= first.catalog.priority || needed == Some(catalog.name),
-        Choice::Ambiguous(all) => all.first().is_none_or(|first| catalog.priority > first.catalog.priority),
+    let could_change = |catalog: &CatalogView<'_>| {
+        needed == Some(catalog.name)
+            || match &choice {
+                Choice::Nothing => true,
+                Choice::One(first, _) => catalog.priority >= first.catalog.priority,
+                Choice::Ambiguous(all) => {
+                    all.first().is_none_or(|first| catalog.priority > first.catalog.priority)
+                }
+            }
     };
     let mut awaited: Vec<_> = unreadable.iter().copied().filter(|u| could_change(u.catalog)).collect();
     awaited

@@ -1,1 +1,8 @@
-//! x
+//! Cases in a small language: what catalogs offer, what is asked for, what the answer is.
+
+mod case;
+mod cases;
+mod catalogs;
+mod conditions;
+mod failures;
+mod properties;

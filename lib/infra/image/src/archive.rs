@@ -25,9 +25,12 @@ const COPY_BUFFER_BYTES: usize = 64 << 10;
 /// What is wrong with a layer's archive.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
-    /// Not a tar archive, or cut short.
-    #[error("{0}")]
-    Format(io::Error),
+    /// Ends within a header or the data of an entry that was skipped.
+    #[error("unexpected EOF")]
+    Eof,
+    /// Not a tar archive. The tar reader's own words are not repeated: they quote the bytes they stumbled over.
+    #[error("not a valid tar archive")]
+    Format,
     /// The entry's size is said twice, differently.
     #[error("entry {0:?} has two different sizes")]
     SizeDisagreement(String),
@@ -64,6 +67,12 @@ pub enum ArchiveError {
     /// The spool cannot be written: a matter of this machine, not of the image.
     #[error("writing the spool file: {0}")]
     Spool(#[source] io::Error),
+}
+
+impl From<io::Error> for ArchiveError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Eof } else { Self::Format }
+    }
 }
 
 /// What the extension headers before an entry say about it.
@@ -117,8 +126,8 @@ impl Unpacker {
         archive: &mut tar::Archive<R>,
     ) -> Result<(), ArchiveError> {
         let mut extensions = Extensions::default();
-        for entry in archive.entries().map_err(ArchiveError::Format)?.raw(true) {
-            let mut entry = entry.map_err(ArchiveError::Format)?;
+        for entry in archive.entries()?.raw(true) {
+            let mut entry = entry?;
             self.entries += 1;
             if self.entries > self.limits.entries_max {
                 return Err(ArchiveError::Entries(self.limits.entries_max));
@@ -151,18 +160,17 @@ impl Unpacker {
         }
         let path = clean(&name, &self.limits)?;
         match whiteout(&path) {
-            Some(Whiteout::Hide(path)) => self.tree.hide(&path, layer),
-            Some(Whiteout::HideBelow(path)) => self.tree.hide_below(&path, layer),
-            Some(Whiteout::Ignored) => {}
+            Some(Whiteout::Hide(path)) => self.tree.hide(&path, layer, &self.limits)?,
+            Some(Whiteout::HideBelow(path)) => self.tree.hide_below(&path, layer, &self.limits)?,
             None if self.select.wants(&path) && !path.is_empty() => {
                 let node = self.node(kind, &name, &path, entry, extensions)?;
                 self.tree.insert(&path, node, layer, &self.limits)?;
             }
             // A file or link in the place of a folder that led to wanted files hides them.
             None if self.select.passes(&path) && kind != EntryType::Directory && !name.ends_with(b"/") => {
-                self.tree.hide(&path, layer);
+                self.tree.hide(&path, layer, &self.limits)?;
             }
-            None => {}
+            Some(Whiteout::Ignored) | None => {}
         }
         Ok(())
     }
@@ -212,7 +220,7 @@ impl Unpacker {
         let mut buffer = vec![0; COPY_BUFFER_BYTES.min(usize::try_from(length).unwrap_or(COPY_BUFFER_BYTES))];
         let mut left = length;
         while left > 0 {
-            let read = entry.read(&mut buffer).map_err(ArchiveError::Format)?;
+            let read = entry.read(&mut buffer)?;
             if read == 0 {
                 return Err(ArchiveError::Truncated(path.to_owned()));
             }
@@ -238,7 +246,7 @@ impl Extensions {
             return Err(ArchiveError::ExtensionSize);
         }
         let mut data = Vec::new();
-        entry.read_to_end(&mut data).map_err(ArchiveError::Format)?;
+        entry.read_to_end(&mut data)?;
         if data.len() as u64 != entry.size() {
             return Err(ArchiveError::Truncated("extension header".to_owned()));
         }

@@ -45,6 +45,12 @@ pub enum BlobError {
     /// A compression we do not read.
     #[error("{0} compressed layers are not supported: use gzip, zstd or none")]
     Compression(&'static str),
+    /// The compressed stream is damaged.
+    #[error("decompressing the layer: {0}")]
+    Decompression(String),
+    /// A decoder stopped before the end of the blob.
+    #[error("data after the end of the compressed stream of {0}")]
+    Trailing(Digest),
     /// The decompressed layers are larger than allowed.
     #[error("the layers have more than {0} bytes uncompressed")]
     Uncompressed(u64),
@@ -57,7 +63,11 @@ impl BlobError {
     /// Whether the image is at fault rather than the way it came.
     pub(crate) fn is_content(&self) -> bool {
         match self {
-            Self::Compression(_) | Self::Uncompressed(_) | Self::Ratio(_) => true,
+            Self::Compression(_)
+            | Self::Decompression(_)
+            | Self::Trailing(_)
+            | Self::Uncompressed(_)
+            | Self::Ratio(_) => true,
             Self::Transport(_) | Self::Digest { .. } | Self::Size { .. } => false,
         }
     }
@@ -68,7 +78,12 @@ impl BlobError {
             Self::Transport(cause) => cause.is_retryable(),
             // Fewer bytes than announced are a broken connection somewhere on the way.
             Self::Size { expected, actual, .. } => actual < expected,
-            Self::Digest { .. } | Self::Compression(_) | Self::Uncompressed(_) | Self::Ratio(_) => false,
+            Self::Digest { .. }
+            | Self::Compression(_)
+            | Self::Decompression(_)
+            | Self::Trailing(_)
+            | Self::Uncompressed(_)
+            | Self::Ratio(_) => false,
         }
     }
 }
@@ -102,6 +117,14 @@ impl BlobState {
 
     pub(crate) fn take_failure(&self) -> Option<BlobError> {
         self.failure.take()
+    }
+
+    /// A decoder's error, unless it only passes on what ended the blob's bytes.
+    fn decoding_failed(&self, error: io::Error) -> io::Error {
+        if error.kind() == io::ErrorKind::Interrupted || self.failure.borrow().is_some() {
+            return error;
+        }
+        self.fail(BlobError::Decompression(error.to_string()))
     }
 
     pub(crate) fn fail(&self, error: BlobError) -> io::Error {
@@ -249,10 +272,11 @@ impl LayerReader {
 impl Read for LayerReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = match &mut self.decoder {
-            Decoder::Plain(reader) => reader.read(buffer)?,
-            Decoder::Gzip(reader) => reader.read(buffer)?,
-            Decoder::Zstd(reader) => reader.read(buffer)?,
+            Decoder::Plain(reader) => reader.read(buffer),
+            Decoder::Gzip(reader) => reader.read(buffer),
+            Decoder::Zstd(reader) => reader.read(buffer),
         };
+        let count = count.map_err(|error| self.state.decoding_failed(error))?;
         self.produced += count as u64;
         self.check()?;
         Ok(count)

@@ -3,8 +3,8 @@
 use thiserror::Error;
 
 use crate::{
-    files::FileError, layers::LayerError, manifest::ManifestError, reference::ReferenceError,
-    registries::RegistriesError, registry::RegistryError, select::Refusal,
+    files::FileError, layers::LayerError, manifest::ManifestError, policy::PolicyError,
+    reference::ReferenceError, registries::RegistriesError, registry::RegistryError, select::Refusal,
 };
 
 /// Why an image could not be pulled.
@@ -22,6 +22,9 @@ pub enum PullError {
     /// A tag could not be resolved.
     #[error("error creating image source: {0}")]
     Source(#[source] SourceError),
+    /// The signature policy cannot be read. It is never taken for one that allows everything.
+    #[error("error loading policy context: {0}")]
+    Policy(#[source] PolicyError),
     /// The manifest, the config or a layer's bytes could not be had.
     #[error("error copying image: {0}")]
     Copy(#[source] SourceError),
@@ -72,6 +75,9 @@ pub enum SourceError {
     /// A layer's bytes.
     #[error(transparent)]
     Blob(#[from] crate::blob::BlobError),
+    /// The signature policy does not allow the image.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// Work was cut off by the process.
     #[error("reading the configuration was interrupted")]
     Interrupted,
@@ -84,6 +90,7 @@ impl PullError {
             Self::Reference(_) | Self::Unpullable(_) => true,
             Self::Refused(refusal) => refusal.is_terminal(),
             Self::Source(_)
+            | Self::Policy(_)
             | Self::Copy(_)
             | Self::Layer { .. }
             | Self::Content(_)
@@ -106,6 +113,7 @@ impl PullError {
             | Self::Reference(_)
             | Self::Unpullable(_)
             | Self::Source(_)
+            | Self::Policy(_)
             | Self::Copy(_)
             | Self::File(_)
             | Self::Deadline(_) => false,

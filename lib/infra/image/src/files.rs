@@ -42,19 +42,19 @@ pub enum FileError {
 /// The files, by path relative to the image's root (`configs/a/catalog.yaml`). Cloning shares the bytes.
 #[derive(Debug, Clone)]
 pub struct Files {
-    files: BTreeMap<String, Extent>,
+    extents: BTreeMap<String, Extent>,
     directories: BTreeSet<String>,
     content: Content,
 }
 
 impl Files {
     pub(crate) fn new(resolved: Resolved, content: Content) -> Self {
-        Self { files: resolved.files, directories: resolved.directories, content }
+        Self { extents: resolved.files, directories: resolved.directories, content }
     }
 
     /// Paths of all regular files, sorted. Links to files are files.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.files.keys().map(String::as_str)
+        self.extents.keys().map(String::as_str)
     }
 
     /// Paths of all directories, sorted, those included that exist only because something lies in them.
@@ -64,12 +64,12 @@ impl Files {
 
     /// Size of a file in bytes.
     pub fn size(&self, path: &str) -> Option<u64> {
-        self.files.get(path).map(|extent| extent.length)
+        self.extents.get(path).map(|extent| extent.length)
     }
 
     /// A reader over a file. It does not borrow from the image.
     pub fn open(&self, path: &str) -> Result<FileReader, FileError> {
-        let extent = self.files.get(path).ok_or_else(|| FileError::NotFound(path.to_owned()))?;
+        let extent = self.extents.get(path).ok_or_else(|| FileError::NotFound(path.to_owned()))?;
         Ok(FileReader::new(self.content.clone(), *extent))
     }
 

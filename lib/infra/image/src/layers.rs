@@ -60,7 +60,13 @@ pub(crate) async fn apply(
     let (sender, pieces) = mpsc::channel::<Piece>(BLOB_CHUNKS_IN_FLIGHT);
     let unpack = tokio::task::spawn_blocking(move || unpack(assembly, &layer, pieces, limits));
     let feed = async move {
-        while let Some(piece) = blob.next().await {
+        loop {
+            // Unpacking that ended early must not wait for a registry that has stopped sending.
+            let piece = tokio::select! {
+                piece = blob.next() => piece,
+                () = sender.closed() => None,
+            };
+            let Some(piece) = piece else { break };
             let failed = piece.is_err();
             arrived(piece.as_ref().map_or(0, |bytes| bytes.len() as u64));
             // A closed channel means that unpacking ended early; it says why.
@@ -84,16 +90,16 @@ fn unpack(
     let state = blob.state();
     let before = assembly.uncompressed;
     let result = LayerReader::new(blob, limits, before)
-        .map_err(|error| LayerError::Archive(ArchiveError::Format(error)))
+        .map_err(|error| LayerError::Archive(error.into()))
         .and_then(|reader| {
             let mut archive = tar::Archive::new(reader);
             assembly.unpacker.apply(layer.index, &mut archive)?;
             let mut reader = archive.into_inner();
             // What follows the archive's end is padding, but the digest covers it.
             let drained = io::copy(&mut reader.by_ref(), &mut io::sink());
-            drained.map_err(|error| LayerError::Archive(ArchiveError::Format(error)))?;
+            drained.map_err(|error| LayerError::Archive(error.into()))?;
             assembly.uncompressed = before.saturating_add(reader.produced());
-            if state.is_verified() { Ok(()) } else { Err(unread(layer)) }
+            if state.is_verified() { Ok(()) } else { Err(BlobError::Trailing(layer.digest.clone()).into()) }
         })
         // What ended the blob's bytes is the cause of whatever the decoder or the archive said then.
         .map_err(|error| state.take_failure().map_or(error, LayerError::Blob));
@@ -108,10 +114,4 @@ fn unpack(
         }
     };
     (assembly, result)
-}
-
-/// A decoder that stopped before the end of the blob: there is more than its compressed form.
-fn unread(layer: &Layer) -> LayerError {
-    let message = format!("data after the end of the compressed stream of {}", layer.digest);
-    LayerError::Archive(ArchiveError::Format(io::Error::new(io::ErrorKind::InvalidData, message)))
 }

@@ -17,6 +17,7 @@ mod layers;
 pub mod limits;
 mod manifest;
 mod pack;
+mod policy;
 mod puller;
 mod reference;
 mod registries;
@@ -38,10 +39,11 @@ pub use manifest::ManifestError;
 pub use pack::{
     Compression, ImageBuilder, LayerBuilder, PackError, PackedImage, PackedLayer, folder_layer, folders_layer,
 };
+pub use policy::{Policy, PolicyError};
 pub use puller::{OnProgress, Progress, PulledImage, Puller, PullerConfig, SharedKeyring};
 pub use reference::{CanonicalReference, Reference, ReferenceCause, ReferenceError, Repository};
 pub use registries::{Config, Endpoint, RegistriesError, candidates};
-pub use registry::{BoxFuture, OciRegistry, Registry, RegistryError};
+pub use registry::{BoxFuture, MemoryRegistry, OciRegistry, Registry, RegistryError};
 pub use select::{Refusal, Select};
 pub use spool::FileReader;
 pub use tree::TreeError;

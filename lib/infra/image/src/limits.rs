@@ -17,6 +17,8 @@ pub const ERROR_BODY_BYTES_MAX: u64 = 16 << 10;
 pub const REMOTE_MESSAGE_CHARS_MAX: usize = 256;
 /// Largest registries configuration file in bytes.
 pub const REGISTRIES_CONF_BYTES_MAX: u64 = 4 << 20;
+/// Largest signature policy file in bytes.
+pub const POLICY_BYTES_MAX: u64 = 4 << 20;
 /// Largest docker configuration (pull secret) in bytes; a Secret holds 1 MiB.
 pub const DOCKER_CONFIG_BYTES_MAX: usize = 4 << 20;
 /// Largest CA or client certificate file in bytes; a system's whole bundle has about 250 KB.
@@ -27,8 +29,9 @@ pub const REDIRECTS_MAX: usize = 5;
 pub const CONCURRENT_PULLS_MAX: usize = 2;
 /// Bytes of an image's wanted files that stay in memory before the spool becomes a file. Bundles fit.
 pub const SPOOL_MEMORY_BYTES_MAX: usize = 1 << 20;
-/// Chunks of a blob in flight between the network and the decoder (of at most some 16 KiB each).
-pub const BLOB_CHUNKS_IN_FLIGHT: usize = 16;
+/// Chunks of a blob in flight between the network and the decoder. The HTTP client reads up to some 400 KiB at
+/// once when the line is fast.
+pub const BLOB_CHUNKS_IN_FLIGHT: usize = 4;
 /// Largest window a zstd layer may ask for, as a power of two (32 MiB): it is memory we must hold. The levels
 /// that image builders use need at most 8 MiB.
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 25;
@@ -52,6 +55,11 @@ pub struct Limits {
     pub entries_max: u64,
     /// Wanted entries that are remembered; each costs memory.
     pub kept_entries_max: usize,
+    /// Bytes of the paths and link targets of wanted entries, and again of the folders they imply.
+    pub kept_path_bytes_max: usize,
+    /// Entries looked at to apply whiteouts, and components to follow links: work that a small archive can ask
+    /// for again and again.
+    pub tree_steps_max: u64,
     /// Bytes of one path or link target.
     pub path_bytes_max: usize,
     /// Components of one path.
@@ -72,7 +80,9 @@ impl Default for Limits {
             uncompressed_bytes_max: 16 << 30,
             entries_max: 1_000_000,
             kept_entries_max: 100_000,
-            path_bytes_max: 4096,
+            kept_path_bytes_max: 16 << 20,
+            tree_steps_max: 5_000_000,
+            path_bytes_max: 1024,
             path_depth_max: 64,
             file_bytes_max: 1 << 30,
             total_bytes_max: 2 << 30,
@@ -92,7 +102,7 @@ pub struct Timeouts {
     pub total: Duration,
     /// Times a request that failed for a reason that passes (429, 5xx, connection) is made again.
     pub retries: u32,
-    /// Wait before the first retry; doubles each time, with a random part.
+    /// Wait before the first retry; doubles each time.
     pub backoff: Duration,
     /// Longest wait that a registry's Retry-After is heeded for.
     pub backoff_max: Duration,
@@ -103,7 +113,7 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(10),
             read: Duration::from_secs(30),
-            total: Duration::from_secs(30 * 60),
+            total: Duration::from_mins(30),
             retries: 3,
             backoff: Duration::from_millis(250),
             backoff_max: Duration::from_secs(10),

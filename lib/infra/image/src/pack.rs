@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::{
     digest::Digest,
     error::SourceError,
-    manifest::{Descriptor, OCI_CONFIG, OCI_MANIFEST, Platform},
+    manifest::{Descriptor, OCI_CONFIG, OCI_MANIFEST},
     puller::Puller,
     reference::{CanonicalReference, Reference},
     registry::RegistryError,
@@ -69,7 +69,8 @@ pub struct ImageBuilder {
 }
 
 impl ImageBuilder {
-    /// An image without labels and layers, for this machine's platform.
+    /// An image without labels and layers, for linux/amd64 wherever it is packed: what holds only data runs
+    /// nowhere, and its digest should not depend on the machine.
     pub fn new() -> Self {
         Self::default()
     }
@@ -97,8 +98,7 @@ impl ImageBuilder {
 
     /// The image: config and manifest around the layers.
     pub fn build(self) -> PackedImage {
-        let own = Platform::own();
-        let (os, architecture) = self.platform.unwrap_or((own.os, own.architecture));
+        let (os, architecture) = self.platform.unwrap_or_else(|| ("linux".to_owned(), "amd64".to_owned()));
         let diff_ids: Vec<String> = self.layers.iter().map(|layer| layer.diff_id.to_string()).collect();
         let config = serde_json::json!({
             "architecture": architecture,

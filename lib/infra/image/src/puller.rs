@@ -1,7 +1,7 @@
 //! Pulling: from a reference to the wanted files of an image.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, PoisonError, RwLock},
 };
@@ -18,6 +18,7 @@ use crate::{
     layers::{Assembly, Layer, LayerError, apply},
     limits::{CONCURRENT_PULLS_MAX, CONFIG_BYTES_MAX, Limits, Timeouts},
     manifest::{Descriptor, Document, ManifestError, Platform, choose, labels, parse},
+    policy::Policy,
     reference::{CanonicalReference, Reference, Repository},
     registries::{Config, Endpoint, candidates},
     registry::{OciRegistry, Registry, RegistryError},
@@ -51,6 +52,10 @@ pub struct PullerConfig {
     pub spool_dir: PathBuf,
     /// `registries.conf`, read again for every pull; it may be absent.
     pub registries_conf: Option<PathBuf>,
+    /// Hosts (with port) that are insecure whatever the registries configuration says of them.
+    pub insecure_hosts: BTreeSet<String>,
+    /// `policy.json`, read again for every pull; when absent every image is accepted.
+    pub policy: Option<PathBuf>,
     /// Folder with certificates for registries (`--pull-cas-dir`).
     pub cas_dir: Option<PathBuf>,
     /// Credentials.
@@ -67,6 +72,8 @@ impl PullerConfig {
         Self {
             spool_dir: spool_dir.into(),
             registries_conf: None,
+            insecure_hosts: BTreeSet::new(),
+            policy: None,
             cas_dir: None,
             keyring: SharedKeyring::default(),
             limits: Limits::default(),
@@ -203,6 +210,7 @@ impl Puller {
     where
         F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
     {
+        self.check_policy(reference).await?;
         let (endpoint, config, layers) = self.manifest(reference).await.map_err(PullError::Copy)?;
         let config = self.config_blob(&endpoint, &config).await.map_err(PullError::Copy)?;
         let labels = labels(&config).map_err(|error| PullError::Copy(error.into()))?;
@@ -240,7 +248,21 @@ impl Puller {
                 .map_err(|_| SourceError::Interrupted)??,
             None => Config::default(),
         };
-        Ok(candidates(repository, by_digest, &config)?)
+        let mut endpoints = candidates(repository, by_digest, &config)?;
+        for endpoint in &mut endpoints {
+            endpoint.insecure |= self.config.insecure_hosts.contains(&endpoint.host);
+        }
+        Ok(endpoints)
+    }
+
+    /// Whether the administrator's policy lets the image in.
+    async fn check_policy(&self, reference: &CanonicalReference) -> Result<(), PullError> {
+        let Some(path) = self.config.policy.clone() else { return Ok(()) };
+        let policy = tokio::task::spawn_blocking(move || Policy::load(&path))
+            .await
+            .map_err(|_| PullError::Copy(SourceError::Interrupted))?
+            .map_err(PullError::Policy)?;
+        policy.check(reference).map_err(|error| PullError::Copy(error.into()))
     }
 
     /// Where a reference is pushed to: the registry itself, never a mirror.

@@ -77,7 +77,8 @@ enum PullFromMirror {
 struct Mirror {
     location: String,
     insecure: bool,
-    pull_from_mirror: Option<PullFromMirror>,
+    #[serde(rename = "pull-from-mirror")]
+    pull_from: Option<PullFromMirror>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -169,7 +170,7 @@ pub fn candidates(
     if registry.blocked {
         return Err(RegistriesError::Blocked { prefix: registry.prefix.clone(), path: config.path.clone() });
     }
-    let usable = |mirror: &&Mirror| match mirror.pull_from_mirror.unwrap_or_default() {
+    let usable = |mirror: &&Mirror| match mirror.pull_from.unwrap_or_default() {
         PullFromMirror::All => by_digest || !registry.mirror_by_digest_only,
         PullFromMirror::DigestOnly => by_digest,
         PullFromMirror::TagOnly => !by_digest,
@@ -217,7 +218,7 @@ fn check(registry: &mut Registry) -> Result<(), String> {
         if mirror.location.is_empty() {
             return Err(format!("a mirror of registry {:?} has no location", registry.prefix));
         }
-        if registry.mirror_by_digest_only && mirror.pull_from_mirror.is_some() {
+        if registry.mirror_by_digest_only && mirror.pull_from.is_some() {
             return Err(format!(
                 "registry {:?}: mirror-by-digest-only and pull-from-mirror cannot both be set",
                 registry.prefix

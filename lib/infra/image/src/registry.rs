@@ -14,9 +14,11 @@ use crate::{digest::Digest, layers::BlobStream, registries::Endpoint};
 mod auth;
 mod client;
 mod http;
+mod memory;
 mod tls;
 
 pub use client::OciRegistry;
+pub use memory::MemoryRegistry;
 
 /// A boxed future, so that [`Registry`] can be a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -43,7 +45,7 @@ pub enum RegistryError {
         message: String,
     },
     /// Credentials are wanted, or those given are wrong.
-    #[error("{action}: unauthorized: {message}")]
+    #[error("{action}: {message}")]
     Unauthorized {
         /// What was being done.
         action: String,

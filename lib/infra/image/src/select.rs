@@ -62,14 +62,13 @@ impl Select {
             let mut components = Vec::new();
             for component in path.as_ref().split('/') {
                 match component {
-                    "" | "." => {}
                     ".." if components.pop().is_none() => {
                         return Err(Refusal::retry(format!(
                             "error getting relative path: {:?} leaves the image",
                             path.as_ref()
                         )));
                     }
-                    ".." => {}
+                    "" | "." | ".." => {}
                     component => components.push(component),
                 }
             }

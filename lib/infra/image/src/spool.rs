@@ -175,7 +175,7 @@ mod tests {
         for memory_max in [100, 0] {
             let mut spool = spool(memory_max);
             spool.append(b"keep").expect("appends");
-            spool.append(&[b'x'; 600_000]).expect("appends");
+            spool.append(&vec![b'x'; 600_000]).expect("appends");
             spool.append(b"drop").expect("appends");
             spool.truncate(4).expect("truncates");
             spool.append(b" this").expect("appends");

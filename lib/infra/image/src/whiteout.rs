@@ -19,6 +19,10 @@ pub(crate) enum Whiteout {
 /// The whiteout that an entry with this cleaned path is, if it is one.
 pub(crate) fn whiteout(path: &str) -> Option<Whiteout> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    // The prefix is reserved: what lies in such a folder is bookkeeping too.
+    if folder.split('/').any(|component| component.starts_with(PREFIX)) {
+        return Some(Whiteout::Ignored);
+    }
     if name == OPAQUE {
         return Some(Whiteout::HideBelow(folder.to_owned()));
     }
@@ -42,6 +46,8 @@ mod tests {
             ("a/.wh..wh.plnk", Some(Whiteout::Ignored)),
             ("a/.wh.", Some(Whiteout::Ignored)),
             ("a/.wh...", Some(Whiteout::Ignored)),
+            (".wh..wh.plnk/x", Some(Whiteout::Ignored)),
+            ("a/.wh.b/c", Some(Whiteout::Ignored)),
             ("a/.white", None),
             ("a/b.wh.c", None),
         ] {

@@ -72,6 +72,30 @@ where
                 .boxed();
         Self { store: reader, stream }
     }
+
+    /// Calls `observer` with every object that changes, deleted ones included, before it is reconciled.
+    #[must_use]
+    pub fn observed<F: Future<Output = ()> + Send + 'static>(
+        self,
+        observer: impl Fn(&K) -> F + Send + Sync + 'static,
+    ) -> Self {
+        let observer = Arc::new(observer);
+        let stream = self.stream.then(move |item| {
+            let observer = observer.clone();
+            async move {
+                if let Ok(DeserializeGuard(Ok(object))) = &item {
+                    observer(object).await;
+                }
+                item
+            }
+        });
+        Self { store: self.store, stream: stream.boxed() }
+    }
+
+    /// Only the names of changed objects (`None` for an interruption), for who reads the store alone.
+    pub fn into_names(self) -> BoxStream<'static, Option<String>> {
+        self.stream.map(|item| item.ok().map(|object| object.name_any())).boxed()
+    }
 }
 
 /// Names an object to be reconciled although nothing happened to it.

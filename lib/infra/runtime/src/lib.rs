@@ -10,6 +10,10 @@ mod metrics;
 mod telemetry;
 mod watch;
 
+mod http;
+mod shutdown;
+mod tls;
+
 pub use backoff::{Backoff, Limits as BackoffLimits};
 pub use client::{AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config};
 pub use controller::{Next, Settings as ControllerSettings, Source, Wake, run as run_controller};
@@ -18,3 +22,9 @@ pub use lease::{DEFAULT_TERMS, Elector, Terms};
 pub use metrics::{ControllerMetrics, Metrics};
 pub use telemetry::init as init_logs;
 pub use watch::{OwnerChanged, Seen, WatchManager};
+
+pub use http::{HttpError, ServerLimits, health_router, listen, serve};
+pub use shutdown::on_signal;
+pub use tls::{
+    CertWatcher, SelfSigned, ServingCert, TlsError, TlsProfile, TlsProfileError, self_signed, server_config,
+};

@@ -12,9 +12,9 @@ use kube::{
 };
 use olm_api::{
     names::{
-        CONTENT_DIGEST_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, OBJECT_DATA_SECRET_TYPE,
-        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL,
-        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        CONTENT_DIGEST_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
+        OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PROPERTIES_ANNOTATION,
+        REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
@@ -74,14 +74,17 @@ impl RevisionWriter<'_> {
     /// The API server's answer.
     pub(crate) async fn refresh(&self, revision: &Revision, inputs_digest: &str) -> Result<(), String> {
         let deadline = self.extension.spec.progress_deadline_minutes;
-        if revision.progress_deadline_minutes == deadline && revision.inputs_digest.as_deref() == Some(inputs_digest) {
+        if revision.progress_deadline_minutes == deadline
+            && revision.inputs_digest.as_deref() == Some(inputs_digest)
+        {
             return Ok(());
         }
         let patch = json!({
             "metadata": {"annotations": {INPUTS_DIGEST_ANNOTATION: inputs_digest}},
             "spec": {"progressDeadlineMinutes": deadline},
         });
-        let params = PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params =
+            PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let patched = bounded(self.sets().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
         patched.map(drop).map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))
     }
@@ -123,7 +126,12 @@ impl RevisionWriter<'_> {
         Ok(())
     }
 
-    async fn create_secret(&self, set: &str, name: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
+    async fn create_secret(
+        &self,
+        set: &str,
+        name: &str,
+        data: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<(), String> {
         let secret = Secret {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
@@ -139,7 +147,8 @@ impl RevisionWriter<'_> {
             data: Some(data.iter().map(|(key, bytes)| (key.clone(), ByteString(bytes.clone()))).collect()),
             ..Secret::default()
         };
-        let params = PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let params =
+            PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(self.secrets().create(&params, &secret)).await {
             Ok(_) => Ok(()),
             // The name is a digest of the content: what exists is what was to be written.
@@ -229,8 +238,12 @@ impl RevisionWriter<'_> {
             "controller": true,
             "blockOwnerDeletion": true,
         }]}});
-        let params = PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        bounded(self.secrets().patch(secret, &params, &Patch::Merge(&patch))).await.map(drop).map_err(|e| api_text(&e))
+        let params =
+            PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        bounded(self.secrets().patch(secret, &params, &Patch::Merge(&patch)))
+            .await
+            .map(drop)
+            .map_err(|e| api_text(&e))
     }
 
     async fn remove_secret(&self, name: &str) -> Result<(), String> {

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use olm_resolve::DeprecationStatus;
+
 use super::revisions::{BundleRecord, Revisions};
 
 /// Why a pass ended early.
@@ -104,21 +106,13 @@ impl BundleRecord {
     }
 }
 
-/// What the catalogs say about deprecation of what the extension uses.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Deprecations {
-    pub(crate) package: Vec<String>,
-    pub(crate) channels: Vec<String>,
-    pub(crate) bundle: Vec<String>,
-}
-
 /// The facts of one pass.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Progress {
     /// The revisions, once they were read.
     pub(crate) revisions: Option<Revisions>,
-    /// Deprecations, when a catalog answered.
-    pub(crate) deprecations: Option<Deprecations>,
+    /// What the catalogs say about deprecation, once they were asked.
+    pub(crate) deprecations: Option<DeprecationStatus>,
     /// The revision that was made in this pass.
     pub(crate) created: Option<BundleRecord>,
     /// Sentences for `Ready` about settings that are in force or things that were passed over.

@@ -196,8 +196,7 @@ mod tests {
     #[test]
     fn only_the_newest_archived_revisions_are_kept() {
         let sets: Vec<_> = (1..=8).map(|n| set(n, LifecycleState::Archived, true)).collect();
-        let names: Vec<_> =
-            Revisions::of("ext", &sets).superfluous(5).iter().map(|r| r.number).collect();
+        let names: Vec<_> = Revisions::of("ext", &sets).superfluous(5).iter().map(|r| r.number).collect();
         assert_eq!(names, [1, 2, 3]);
     }
 }

@@ -7,15 +7,19 @@ use jiff::Timestamp;
 use olm_api::{
     ConditionStatus::{self, False, True, Unknown},
     ConditionType::{
-        self, Available, BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated, Progressing,
-        Ready, Reconciling, Stalled,
+        self, Available, BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated,
+        Progressing, Ready, Reconciling, Stalled,
     },
     ConditionUpdate, Conditions, Reason,
-    v1::{BundleMetadata, ClusterExtension, ClusterExtensionInstallStatus, ClusterExtensionStatus, RevisionStatus},
+    v1::{
+        BundleMetadata, ClusterExtension, ClusterExtensionInstallStatus, ClusterExtensionStatus,
+        RevisionStatus,
+    },
 };
+use olm_resolve::{DeprecationReason, DeprecationStatus, Truth};
 
 use super::{
-    progress::{Cause, CauseKind, Deprecations, Progress, StepError},
+    progress::{Cause, CauseKind, Progress, StepError},
     revisions::{BundleRecord, Revision, Revisions},
 };
 
@@ -27,7 +31,8 @@ pub(crate) fn status(
     now: Timestamp,
 ) -> ClusterExtensionStatus {
     let mut status = extension.status.clone().unwrap_or_default();
-    let mut writer = Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
+    let mut writer =
+        Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
     match (&progress.revisions, result) {
         (None, Err(error @ StepError::Validation { .. })) => {
             writer.put(Installed, Unknown, Reason::Failed, &error.to_string());
@@ -41,18 +46,22 @@ pub(crate) fn status(
         (None, Ok(())) => {}
         (Some(revisions), result) => {
             writer.installed(revisions);
-            writer.deprecations(progress, revisions);
+            if let Some(found) = &progress.deprecations {
+                writer.deprecations(found);
+            }
             match result {
                 Ok(()) => writer.mirrored(revisions, progress.created.as_ref()),
                 Err(error) => writer.failure(error),
             }
-            status.install = revisions.installed().map(|r| ClusterExtensionInstallStatus { bundle: metadata(&r.bundle) });
+            status.install =
+                revisions.installed().map(|r| ClusterExtensionInstallStatus { bundle: metadata(&r.bundle) });
             if result.is_ok() {
                 status.active_revisions = active_revisions(revisions);
             }
         }
     }
-    let mut writer = Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
+    let mut writer =
+        Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
     writer.summary(progress, result.err());
     status
 }
@@ -115,34 +124,26 @@ impl Writer<'_> {
         }
     }
 
-    fn deprecations(&mut self, progress: &Progress, revisions: &Revisions) {
-        let Some(found) = &progress.deprecations else {
-            let unknown = "deprecation status unknown: catalog data unavailable";
-            for type_ in [Deprecated, PackageDeprecated, ChannelDeprecated] {
-                self.put(type_, Unknown, Reason::DeprecationStatusUnknown, unknown);
-            }
-            if revisions.installed().is_some() {
-                self.put(BundleDeprecated, Unknown, Reason::DeprecationStatusUnknown, unknown);
-            } else {
-                self.put(BundleDeprecated, Unknown, Reason::Absent, "no bundle installed yet");
-            }
-            return;
-        };
-        self.deprecation(Deprecated, &all(found), "not deprecated");
-        self.deprecation(PackageDeprecated, &found.package, "package not deprecated");
-        self.deprecation(ChannelDeprecated, &found.channels, "channel not deprecated");
-        if revisions.installed().is_some() {
-            self.deprecation(BundleDeprecated, &found.bundle, "bundle not deprecated");
-        } else {
-            self.put(BundleDeprecated, Unknown, Reason::Absent, "no bundle installed yet");
-        }
-    }
-
-    fn deprecation(&mut self, type_: ConditionType, messages: &[String], otherwise: &str) {
-        if messages.is_empty() {
-            self.put(type_, False, Reason::NotDeprecated, otherwise);
-        } else {
-            self.put(type_, True, Reason::Deprecated, &messages.join("\n"));
+    fn deprecations(&mut self, found: &DeprecationStatus) {
+        let conditions = [
+            (Deprecated, &found.deprecated),
+            (PackageDeprecated, &found.package),
+            (ChannelDeprecated, &found.channel),
+            (BundleDeprecated, &found.bundle),
+        ];
+        for (type_, condition) in conditions {
+            let status = match condition.status {
+                Truth::True => True,
+                Truth::False => False,
+                Truth::Unknown => Unknown,
+            };
+            let reason = match condition.reason {
+                DeprecationReason::Deprecated => Reason::Deprecated,
+                DeprecationReason::NotDeprecated => Reason::NotDeprecated,
+                DeprecationReason::DeprecationStatusUnknown => Reason::DeprecationStatusUnknown,
+                DeprecationReason::Absent => Reason::Absent,
+            };
+            self.put(type_, status, reason, &condition.message);
         }
     }
 
@@ -188,16 +189,16 @@ impl Writer<'_> {
     }
 }
 
-fn all(found: &Deprecations) -> Vec<String> {
-    [&found.package, &found.channels, &found.bundle].into_iter().flatten().cloned().collect()
-}
-
 fn reason(text: &str) -> Reason {
     Reason::ALL.iter().copied().find(|r| r.as_str() == text).unwrap_or(Reason::Retrying)
 }
 
 fn metadata(bundle: &BundleRecord) -> BundleMetadata {
-    BundleMetadata { name: bundle.name.clone(), version: bundle.version.clone(), release: bundle.release.clone() }
+    BundleMetadata {
+        name: bundle.name.clone(),
+        version: bundle.version.clone(),
+        release: bundle.release.clone(),
+    }
 }
 
 /// The installed revision by name, then those that roll out with their conditions.

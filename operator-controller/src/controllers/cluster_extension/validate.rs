@@ -43,7 +43,10 @@ pub(crate) async fn check(
 }
 
 /// The account an extension names, else the default.
-pub(crate) fn account(extension: &ClusterExtension, default_account: Option<&AccountRef>) -> Option<AccountRef> {
+pub(crate) fn account(
+    extension: &ClusterExtension,
+    default_account: Option<&AccountRef>,
+) -> Option<AccountRef> {
     let named = extension.spec.service_account.as_ref().and_then(|a| a.name.clone());
     named
         .map(|name| AccountRef { namespace: extension.spec.namespace.clone(), name })
@@ -92,8 +95,10 @@ mod tests {
     fn unsupported_requests_are_refused_by_name() {
         let mut long = extension(Some("a"));
         long.metadata.name = Some("x".repeat(64));
-        long.metadata.annotations =
-            Some(BTreeMap::from([(format!("{EXTENSIONS_PREFIX}paused"), "true".to_owned()), ("other".into(), "x".into())]));
+        long.metadata.annotations = Some(BTreeMap::from([
+            (format!("{EXTENSIONS_PREFIX}paused"), "true".to_owned()),
+            ("other".into(), "x".into()),
+        ]));
         let errors = unsupported(&long);
         assert_eq!(errors.len(), 2, "{errors:?}");
         assert!(errors[0].contains("64 characters"));

@@ -78,8 +78,10 @@ pub(crate) async fn load(
                 (None, Some(place)) => read(&phase.name, place, &secrets)?,
                 (None, None) => continue,
             };
-            let protection =
-                object.collision_protection.or(phase.collision_protection).unwrap_or(set.spec.collision_protection);
+            let protection = object
+                .collision_protection
+                .or(phase.collision_protection)
+                .unwrap_or(set.spec.collision_protection);
             items.push(Item { stored, protection });
         }
         phases.push(LoadedPhase { name: phase.name.clone(), items });
@@ -103,7 +105,10 @@ pub(crate) fn digests(phases: &[LoadedPhase]) -> Vec<ObservedPhase> {
 ///
 /// # Errors
 /// It is another content; the text names the phases.
-pub(crate) fn check_unchanged(recorded: &[ObservedPhase], found: &[ObservedPhase]) -> Result<(), ContentError> {
+pub(crate) fn check_unchanged(
+    recorded: &[ObservedPhase],
+    found: &[ObservedPhase],
+) -> Result<(), ContentError> {
     if recorded.is_empty() {
         return Ok(());
     }
@@ -139,7 +144,8 @@ async fn secrets(
     system_namespace: &str,
 ) -> Result<Secrets, ContentError> {
     let mut secrets = Secrets::new();
-    let references = set.spec.phases.iter().flat_map(|p| &p.objects).filter_map(|o: &PhaseObject| o.ref_.as_ref());
+    let references =
+        set.spec.phases.iter().flat_map(|p| &p.objects).filter_map(|o: &PhaseObject| o.ref_.as_ref());
     for reference in references {
         let place = (reference.namespace.clone(), reference.name.clone());
         if secrets.contains_key(&place) {
@@ -184,7 +190,11 @@ fn read(phase: &str, place: &ObjectSourceRef, secrets: &Secrets) -> Result<Value
             return Err(ContentError::Missing { phase: phase.to_owned(), secret, cause: cause.clone() });
         }
         None => {
-            return Err(ContentError::Missing { phase: phase.to_owned(), secret, cause: "not read".to_owned() });
+            return Err(ContentError::Missing {
+                phase: phase.to_owned(),
+                secret,
+                cause: "not read".to_owned(),
+            });
         }
     };
     let key = place.key.clone();

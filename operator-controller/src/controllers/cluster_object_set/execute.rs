@@ -1,6 +1,5 @@
 //! Carries out what the plan says about each object, as the revision's ServiceAccount.
 
-use futures::{StreamExt, stream};
 use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
@@ -13,13 +12,12 @@ use olm_objectset::{
 use olm_runtime::{Discovery, DiscoveryError, Kind, Seen, WatchManager, bounded};
 use serde_json::{Value, json};
 
+use crate::concurrently::{REQUESTS, concurrently};
+
 use super::{
     content::{Item, LoadedPhase, api_text},
     memory::{Look, Memory},
 };
-
-/// Objects of one phase that are written at the same time.
-const CONCURRENT_OBJECTS: usize = 8;
 
 /// On whose behalf, and with what, a revision is carried out.
 pub(crate) struct Executor<'a> {
@@ -59,16 +57,9 @@ impl Executor<'_> {
     /// Brings the phases to their desired state, one after another; stops at the first that is not healthy.
     pub(crate) async fn roll_out(&self, phases: &[LoadedPhase]) -> Pass {
         for (index, phase) in phases.iter().enumerate() {
-            let mut done: Vec<(usize, ObjectKey, Done)> = stream::iter(phase.items.iter().enumerate())
-                .map(|(place, item)| async move {
-                    let key = ObjectKey::of(&item.stored);
-                    let done = self.bring(&key, item).await;
-                    (place, key, done)
-                })
-                .buffer_unordered(CONCURRENT_OBJECTS)
-                .collect()
-                .await;
-            done.sort_by_key(|(place, ..)| *place);
+            let mut objects = Vec::with_capacity(phase.items.len());
+            objects.extend(phase.items.iter().map(|item| self.bring(item)));
+            let done = concurrently(REQUESTS, objects).await;
             let pass = judge(index, &done);
             if pass != Pass::Complete {
                 return pass;
@@ -77,7 +68,13 @@ impl Executor<'_> {
         Pass::Complete
     }
 
-    async fn bring(&self, key: &ObjectKey, item: &Item) -> Done {
+    async fn bring(&self, item: &Item) -> (ObjectKey, Done) {
+        let key = ObjectKey::of(&item.stored);
+        let done = self.bring_one(&key, item).await;
+        (key, done)
+    }
+
+    async fn bring_one(&self, key: &ObjectKey, item: &Item) -> Done {
         let desired = for_revision(&item.stored, &self.owner, self.extension.as_deref());
         let digest = sha256(&desired);
         let kind = match self.kind(key).await {
@@ -91,7 +88,11 @@ impl Executor<'_> {
             && look.uid == uid
             && look.resource_version == resource_version
         {
-            return if look.failures.is_empty() { Done::Healthy } else { Done::Unhealthy(look.failures.clone()) };
+            return if look.failures.is_empty() {
+                Done::Healthy
+            } else {
+                Done::Unhealthy(look.failures.clone())
+            };
         }
         let api = self.api(&kind, key);
         let live = match get(&api, &key.name).await {
@@ -117,7 +118,8 @@ impl Executor<'_> {
             },
         };
         let failures = evaluate(self.probes, &current);
-        let text = |pointer: &str| current.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |pointer: &str| current.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let look = Look {
             desired: digest,
             uid: text("/metadata/uid"),
@@ -135,8 +137,10 @@ impl Executor<'_> {
     }
 
     async fn create(&self, api: &Api<DynamicObject>, desired: &Value) -> Result<Value, kube::Error> {
-        let params = PostParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let object: DynamicObject = serde_json::from_value(desired.clone()).map_err(kube::Error::SerdeError)?;
+        let params =
+            PostParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let object: DynamicObject =
+            serde_json::from_value(desired.clone()).map_err(kube::Error::SerdeError)?;
         value(&bounded(api.create(&params, &object)).await?)
     }
 
@@ -148,8 +152,12 @@ impl Executor<'_> {
         metadata_patch: Vec<Value>,
     ) -> Result<Value, kube::Error> {
         if !metadata_patch.is_empty() {
-            let patch = serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
-            let params = PatchParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+            let patch =
+                serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
+            let params = PatchParams {
+                field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()),
+                ..PatchParams::default()
+            };
             bounded(api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await?;
         }
         let params = PatchParams::apply(OBJECT_FIELD_MANAGER).force();
@@ -162,12 +170,11 @@ impl Executor<'_> {
     /// A request failed; the text names the object.
     pub(crate) async fn tear_down(&self, phases: &[LoadedPhase]) -> Result<bool, String> {
         for phase in phases.iter().rev() {
-            let mut results = stream::iter(phase.items.iter().rev())
-                .map(|item| self.remove(&item.stored))
-                .buffer_unordered(CONCURRENT_OBJECTS);
+            let mut objects = Vec::with_capacity(phase.items.len());
+            objects.extend(phase.items.iter().rev().map(|item| self.remove(&item.stored)));
             let mut all_gone = true;
             let mut errors = Vec::new();
-            while let Some(result) = results.next().await {
+            for result in concurrently(REQUESTS, objects).await {
                 match result {
                     Ok(gone) => all_gone &= gone,
                     Err(error) => errors.push(error),
@@ -219,7 +226,12 @@ impl Executor<'_> {
     }
 
     /// Drops this revision's owner reference; somebody else is the controller.
-    async fn release(&self, api: &Api<DynamicObject>, key: &ObjectKey, live: &Value) -> Result<(), kube::Error> {
+    async fn release(
+        &self,
+        api: &Api<DynamicObject>,
+        key: &ObjectKey,
+        live: &Value,
+    ) -> Result<(), kube::Error> {
         let kept: Vec<&Value> =
             owner_references(live).filter(|r| r.get("uid") != Some(&json!(self.owner.uid))).collect();
         let patch = json!([
@@ -256,10 +268,10 @@ fn failed(key: &ObjectKey, error: &kube::Error) -> Done {
 }
 
 /// Sums a phase up: errors come before collisions, collisions before failed probes.
-fn judge(phase: usize, done: &[(usize, ObjectKey, Done)]) -> Pass {
+fn judge(phase: usize, done: &[(ObjectKey, Done)]) -> Pass {
     let errors: Vec<&str> = done
         .iter()
-        .filter_map(|(_, _, done)| match done {
+        .filter_map(|(_, done)| match done {
             Done::Failed(error) => Some(error.as_str()),
             _ => None,
         })
@@ -269,15 +281,18 @@ fn judge(phase: usize, done: &[(usize, ObjectKey, Done)]) -> Pass {
     }
     let collisions: Vec<&str> = done
         .iter()
-        .filter_map(|(_, _, done)| match done {
+        .filter_map(|(_, done)| match done {
             Done::Collision(report) => Some(report.as_str()),
             _ => None,
         })
         .collect();
     if !collisions.is_empty() {
-        return Pass::Collisions(format!("revision object collisions in phase {phase}\n{}", collisions.join("\n\n")));
+        return Pass::Collisions(format!(
+            "revision object collisions in phase {phase}\n{}",
+            collisions.join("\n\n")
+        ));
     }
-    let first_failure = done.iter().find_map(|(_, key, done)| match done {
+    let first_failure = done.iter().find_map(|(key, done)| match done {
         Done::Unhealthy(messages) => Some(probe_failure(key, messages)),
         _ => None,
     });
@@ -288,9 +303,10 @@ fn judge(phase: usize, done: &[(usize, ObjectKey, Done)]) -> Pass {
 mod tests {
     use super::*;
 
-    fn done(name: &str, done: Done) -> (usize, ObjectKey, Done) {
-        let key = ObjectKey::of(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}));
-        (0, key, done)
+    fn done(name: &str, done: Done) -> (ObjectKey, Done) {
+        let key =
+            ObjectKey::of(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}));
+        (key, done)
     }
 
     #[test]
@@ -301,8 +317,12 @@ mod tests {
         let collision = done("d", Done::Collision("Object D".into()));
         let failure = done("e", Done::Failed("Object e: forbidden".into()));
         assert_eq!(judge(0, std::slice::from_ref(&healthy)), Pass::Complete);
-        let of = |items: &[&(usize, ObjectKey, Done)]| judge(3, &items.iter().map(|i| (*i).clone()).collect::<Vec<_>>());
-        assert_eq!(of(&[&healthy, &unhealthy, &second]), Pass::Incomplete(vec!["Object ConfigMap.v1 b: x and y".into()]));
+        let of =
+            |items: &[&(ObjectKey, Done)]| judge(3, &items.iter().map(|i| (*i).clone()).collect::<Vec<_>>());
+        assert_eq!(
+            of(&[&healthy, &unhealthy, &second]),
+            Pass::Incomplete(vec!["Object ConfigMap.v1 b: x and y".into()])
+        );
         assert_eq!(
             of(&[&unhealthy, &collision]),
             Pass::Collisions("revision object collisions in phase 3\nObject D".into())

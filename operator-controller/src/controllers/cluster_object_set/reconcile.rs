@@ -11,7 +11,8 @@ use kube::{
 };
 use olm_api::{
     names::{
-        OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, TEARDOWN_FINALIZER,
+        OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        TEARDOWN_FINALIZER,
     },
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
@@ -25,6 +26,7 @@ use super::{
     memory::Memory,
     status::{Deadline, Outcome, deadline, set_conditions},
 };
+use crate::access::Waiting;
 
 /// How soon a collision is looked at again; nothing announces that the other owner is gone.
 const COLLISION_RETRY: Duration = Duration::from_secs(10);
@@ -38,6 +40,7 @@ pub(crate) struct Ports {
     pub(crate) discovery: Discovery,
     pub(crate) watches: WatchManager,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
+    pub(crate) waiting: Arc<Waiting>,
     pub(crate) system_namespace: String,
 }
 
@@ -69,16 +72,20 @@ impl ObjectSets {
         if set.metadata.deletion_timestamp.is_some() {
             self.ports.watches.release(&uid);
             self.memory.forget(&uid);
+            self.ports.waiting.set(&set.name_any(), false);
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await);
         }
         let now = Timestamp::now();
         let deadline = deadline(&set, now);
         let report = self.pass(&set).await;
+        self.ports.waiting.set(&set.name_any(), matches!(report.outcome, Outcome::Retrying(_)));
         if let Err(error) = self.write_status(&set, &report, deadline, now).await {
             return Next::Retry(format!("error updating status: {error}"));
         }
         match report.outcome {
-            Outcome::Retrying(text) if text.starts_with("revision object collisions") => Next::After(COLLISION_RETRY),
+            Outcome::Retrying(text) if text.starts_with("revision object collisions") => {
+                Next::After(COLLISION_RETRY)
+            }
             Outcome::Retrying(text) => Next::Retry(text),
             Outcome::Blocked(text) => Next::Blocked(text),
             Outcome::Archiving => Next::After(TEARDOWN_RETRY),
@@ -174,7 +181,12 @@ impl ObjectSets {
         }
     }
 
-    fn executor<'a>(&'a self, set: &'a ClusterObjectSet, client: Client, siblings: Vec<Sibling>) -> Executor<'a> {
+    fn executor<'a>(
+        &'a self,
+        set: &'a ClusterObjectSet,
+        client: Client,
+        siblings: Vec<Sibling>,
+    ) -> Executor<'a> {
         Executor {
             client,
             discovery: &self.ports.discovery,
@@ -205,7 +217,8 @@ impl ObjectSets {
         let missing = || format!("revision {revision:?} is missing required annotations");
         let owner = extension_owner(set).ok_or_else(missing)?;
         let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
-        let extension = bounded(api.get_opt(&owner.name)).await.map_err(|e| api_text(&e))?.ok_or_else(missing)?;
+        let extension =
+            bounded(api.get_opt(&owner.name)).await.map_err(|e| api_text(&e))?.ok_or_else(missing)?;
         if extension.uid().as_deref() != Some(owner.uid.as_str()) {
             return Err(missing());
         }
@@ -315,7 +328,9 @@ impl ObjectSets {
 pub(crate) fn extension_owner(
     set: &ClusterObjectSet,
 ) -> Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {
-    set.owner_references().iter().find(|r| r.controller == Some(true) && r.kind == ClusterExtension::kind(&()))
+    set.owner_references()
+        .iter()
+        .find(|r| r.controller == Some(true) && r.kind == ClusterExtension::kind(&()))
 }
 
 fn owner(set: &ClusterObjectSet) -> Owner {

@@ -64,7 +64,8 @@ pub(crate) fn set_conditions(
     use ConditionType::{Available, Progressing, Succeeded};
 
     let generation = set.metadata.generation;
-    let version = set.metadata.annotations.as_ref().and_then(|a| a.get(BUNDLE_VERSION)).map_or("", String::as_str);
+    let version =
+        set.metadata.annotations.as_ref().and_then(|a| a.get(BUNDLE_VERSION)).map_or("", String::as_str);
     let mut put = |type_, status, reason, message: &str| {
         conditions.set(ConditionUpdate::new(type_, status, reason, message, generation), now);
     };
@@ -125,14 +126,19 @@ mod tests {
     use super::*;
 
     fn set() -> ClusterObjectSet {
-        let mut set = ClusterObjectSet::new("ext-1", ClusterObjectSetSpec { revision: 1, ..Default::default() });
+        let mut set =
+            ClusterObjectSet::new("ext-1", ClusterObjectSetSpec { revision: 1, ..Default::default() });
         set.metadata.annotations = Some(BTreeMap::from([(BUNDLE_VERSION.to_owned(), "1.2.3".to_owned())]));
         set.metadata.generation = Some(4);
         set.metadata.creation_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
         set
     }
 
-    fn told(set: &ClusterObjectSet, outcome: &Outcome, now: Timestamp) -> Vec<(String, String, String, String)> {
+    fn told(
+        set: &ClusterObjectSet,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) -> Vec<(String, String, String, String)> {
         let mut conditions = set.status.clone().unwrap_or_default().conditions;
         set_conditions(&mut conditions, set, outcome, deadline(set, now), now);
         conditions
@@ -155,11 +161,17 @@ mod tests {
             (Outcome::Retrying("r".into()), vec![row("Progressing", "True", "Retrying", "r")]),
             (
                 Outcome::Incomplete(vec![]),
-                vec![row("Progressing", "True", "RollingOut", rolling), row("Available", "False", "RollingOut", rolling)],
+                vec![
+                    row("Progressing", "True", "RollingOut", rolling),
+                    row("Available", "False", "RollingOut", rolling),
+                ],
             ),
             (
                 Outcome::Incomplete(vec!["x".into(), "y".into()]),
-                vec![row("Progressing", "True", "RollingOut", rolling), row("Available", "False", "ProbeFailure", "x\ny")],
+                vec![
+                    row("Progressing", "True", "RollingOut", rolling),
+                    row("Available", "False", "ProbeFailure", "x\ny"),
+                ],
             ),
             (
                 Outcome::Complete,

@@ -16,6 +16,7 @@ fn scope_must_not_change() {
     );
 }
 
+// Shows S001-236.
 #[test]
 fn stored_versions_must_stay() {
     let versions = |names: &[&str]| {
@@ -106,6 +107,19 @@ fn served_versions_are_compared_unless_a_webhook_converts() {
     let line = r#"v1alpha1 -> v1: ^.f: enum: allowed enum values removed : ["a"]"#;
     let found = lines(&report(&alike, &different, Policy::Ours));
     assert!(found.contains(&line.to_owned()), "{found:?}");
+
+    // As JSON a finding has the same words.
+    let json = serde_json::to_value(report(&alike, &different, Policy::Ours)).unwrap();
+    assert!(json["findings"].as_array().unwrap().contains(&json!({
+        "scope": "v1alpha1 -> v1",
+        "path": "^.f",
+        "check": "enum",
+        "old": ["a"],
+        "new": ["b"],
+        "verdict": "Refused",
+        "reason": "Incompatible",
+        "text": r#"allowed enum values removed : ["a"]"#,
+    })));
 
     // What the live definition has already does not stand in the way, but is told.
     let known = report(&different, &different, Policy::Ours);

@@ -21,6 +21,7 @@ fn assert_refused(rows: &[(Value, Value, &str)]) {
     }
 }
 
+// Shows S001-237.
 #[test]
 fn values_are_refused_in_the_originals_words() {
     assert_refused(&[
@@ -188,6 +189,10 @@ fn each_rule_lets_safe_changes_through() {
         (json!({"uniqueItems": false, "x-kubernetes-int-or-string": false}), json!({})),
         (json!({"x-not-in-the-api": 1}), json!({"x-not-in-the-api": 2})),
         (json!({"properties": {"a": {}}}), json!({"properties": {"a": {}, "b": {"type": "string"}}})),
+        (
+            json!({"properties": {"a": null}, "allOf": [null]}),
+            json!({"properties": {"a": {}}, "allOf": [{}]}),
+        ),
         (
             json!({"additionalProperties": {"minLength": 1}}),
             json!({"additionalProperties": {"minLength": 1, "type": ""}}),

@@ -62,6 +62,8 @@ macro_rules! with {
     };
 }
 
+mod properties;
+
 fn header(kind: EntryType, name: &str, size: u64) -> Header {
     let mut header = Header::new_ustar();
     header.set_entry_type(kind);
@@ -76,7 +78,7 @@ fn header(kind: EntryType, name: &str, size: u64) -> Header {
 fn record(key: &str, value: &str) -> Vec<u8> {
     let rest = format!(" {key}={value}\n");
     let length =
-        (1..).find(|length: &usize| length.to_string().len() + rest.len() == *length).expect("a length");
+        (1..100).find(|length: &usize| length.to_string().len() + rest.len() == *length).expect("a length");
     format!("{length}{rest}").into_bytes()
 }
 
@@ -335,6 +337,10 @@ fn every_limit_is_enforced() {
     for (limited, wanted) in [
         (files().limited(|l| l.entries_max = 2), "more than 2 entries"),
         (files().limited(|l| l.kept_entries_max = 1), "more than 1 wanted files and directories"),
+        (
+            files().limited(|l| l.kept_path_bytes_max = 20),
+            "the paths of the wanted files have more than 20 bytes",
+        ),
         (files().limited(|l| l.path_bytes_max = 12), "a path of the archive is longer than 12 bytes"),
         (files().limited(|l| l.path_depth_max = 3), "path \"configs/a/b/c\" is deeper than 3 components"),
         (files().limited(|l| l.file_bytes_max = 9), "file \"configs/a/b/c\" is larger than 9 bytes"),
@@ -342,6 +348,32 @@ fn every_limit_is_enforced() {
     ] {
         assert_eq!(limited.error(), wanted);
     }
+}
+
+#[test]
+fn archives_that_ask_for_endless_work_are_stopped() {
+    let limited = |layer: LayerBuilder| image([layer]).limited(|limits| limits.tree_steps_max = 10);
+    let wanted = "the whiteouts and links take more than 10 steps to resolve";
+    let mut whiteouts = with!(layer(), file("configs/a", ""), file("configs/b", ""));
+    for _ in 0..5 {
+        whiteouts = with!(whiteouts, opaque(""));
+    }
+    assert_eq!(limited(with!(whiteouts, file("configs/c", ""))).contents().len(), 3);
+    let mut whiteouts = with!(layer(), file("configs/a", ""), file("configs/b", ""));
+    for _ in 0..6 {
+        whiteouts = with!(whiteouts, opaque(""));
+    }
+    assert_eq!(limited(whiteouts).error(), wanted);
+    let links = with!(
+        layer(),
+        file("configs/a", ""),
+        symlink("configs/b", &format!("{}a", "./../configs/".repeat(6)))
+    );
+    assert_eq!(limited(links).error(), wanted);
+    // Folders that are only implied take memory too.
+    let deep = with!(layer(), file(&format!("configs/{}", "d/".repeat(40) + "f"), ""));
+    let error = image([deep]).limited(|limits| limits.kept_path_bytes_max = 100).error();
+    assert_eq!(error, "the paths of the wanted files have more than 100 bytes");
 }
 
 #[test]
@@ -393,4 +425,39 @@ fn a_layer_can_be_taken_back() {
         files.open(path).expect("opens").read_to_string(&mut text).expect("reads");
     }
     assert_eq!(text, "lowerupper");
+}
+
+/// What GNU tar makes of a folder, in each of its formats, is what is read here.
+#[test]
+fn archives_of_gnu_tar_are_read_as_gnu_tar_lists_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let configs = folder.path().join("configs");
+    let deep = configs.join("d".repeat(80)).join("e".repeat(80));
+    std::fs::create_dir_all(&deep).expect("made");
+    std::fs::write(configs.join("a.yaml"), "a").expect("written");
+    std::fs::write(deep.join("long.yaml"), "long").expect("written");
+    std::fs::hard_link(configs.join("a.yaml"), configs.join("hard")).expect("linked");
+    std::os::unix::fs::symlink("a.yaml", configs.join("soft")).expect("linked");
+    for format in ["gnu", "pax", "ustar", "oldgnu"] {
+        let tar = |arguments: &[&str]| {
+            let mut command = std::process::Command::new("tar");
+            command.current_dir(folder.path()).args(arguments);
+            command.output()
+        };
+        let Ok(made) = tar(&["-cf", "x.tar", "--format", format, "configs"]) else {
+            println!("skipped: there is no tar program here");
+            return;
+        };
+        assert!(made.status.success(), "{made:?}");
+        let listed = String::from_utf8(tar(&["-tf", "x.tar"]).expect("runs").stdout).expect("text");
+        let mut listed: Vec<_> = listed.lines().filter(|line| !line.ends_with('/')).collect();
+        listed.sort_unstable();
+        let bytes = std::fs::read(folder.path().join("x.tar")).expect("reads");
+        let layers = vec![PackedLayer::from_bytes(bytes, Compression::None)];
+        let files = Image { layers, limits: Limits::default() }.files().expect("unpacks");
+        assert_eq!(files.paths().collect::<Vec<_>>(), listed, "{format}");
+        assert_eq!(files.read("configs/soft", 10).expect("reads"), b"a");
+        let sizes: Vec<_> = files.paths().filter_map(|path| files.size(path)).collect();
+        assert_eq!(sizes, [1, 4, 1, 1], "{format}");
+    }
 }

@@ -74,3 +74,20 @@ fn neither_errors_nor_debug_output_show_secrets() {
     let keyring = Keyring::from_docker_config(br#"{"auths": {"a.io": {"auth": "dTpw"}}}"#).expect("valid");
     assert!(format!("{keyring:?}").contains("[hidden]"));
 }
+
+proptest::proptest! {
+    #[test]
+    fn the_longest_key_that_ends_at_a_slash_wins(
+        keys in proptest::collection::btree_set("h(/[ab]){0,3}", 1..6),
+        repository in "[ab](/[ab]){0,3}",
+    ) {
+        let mut keyring = Keyring::default();
+        for key in &keys {
+            keyring.insert(key, basic(key, "p"));
+        }
+        let name = format!("h/{repository}/");
+        let wanted = keys.iter().filter(|key| name.starts_with(&format!("{key}/"))).max_by_key(|key| key.len());
+        let found = keyring.lookup("h", &repository).cloned();
+        proptest::prop_assert_eq!(found, wanted.map(|key| basic(key, "p")));
+    }
+}

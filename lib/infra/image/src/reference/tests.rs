@@ -84,3 +84,17 @@ fn control_characters_of_a_reference_are_escaped_in_its_error() {
         r#"error parsing image reference "quay.io/a\"\x1b[2J\n": invalid reference format: repository name must be lowercase"#
     );
 }
+
+proptest::proptest! {
+    #[test]
+    fn what_parses_is_printed_as_it_was_written(text in "[a-zA-Z0-9.:/@_-]{0,80}") {
+        if let Ok(reference) = Reference::parse(&text) {
+            proptest::prop_assert_eq!(reference.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn no_text_makes_the_parser_panic(text in "\\PC{0,60}") {
+        let _ = Reference::parse(&text).map_err(|error| error.to_string());
+    }
+}

@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -42,7 +42,7 @@ const DIGEST_HEADER: &str = "docker-content-digest";
 pub struct OciRegistry {
     keyring: SharedKeyring,
     timeouts: Timeouts,
-    clients: Clients,
+    clients: Arc<Clients>,
     tokens: Mutex<Tokens>,
     /// Which scheme hosts that are configured insecure answered to.
     schemes: Mutex<HashMap<String, &'static str>>,
@@ -54,10 +54,20 @@ struct Exchange<'a> {
     action: String,
     method: Method,
     url: Url,
+    /// A URL of the registry itself: only its origin gets credentials. An upload's `url` is what the registry
+    /// names, which may be elsewhere.
+    home: Url,
     accept: Option<String>,
     content_type: Option<&'a str>,
     body: Option<Bytes>,
     actions: &'static str,
+}
+
+impl<'a> Exchange<'a> {
+    fn new(at: &'a Endpoint, action: String, method: Method, url: Url, actions: &'static str) -> Self {
+        let home = url.clone();
+        Self { at, action, method, url, home, accept: None, content_type: None, body: None, actions }
+    }
 }
 
 impl OciRegistry {
@@ -66,7 +76,7 @@ impl OciRegistry {
         Self {
             keyring: config.keyring.clone(),
             timeouts: config.timeouts,
-            clients: Clients::new(config.cas_dir.clone(), config.timeouts),
+            clients: Arc::new(Clients::new(config.cas_dir.clone(), config.timeouts)),
             tokens: Mutex::default(),
             schemes: Mutex::default(),
         }
@@ -80,8 +90,11 @@ impl OciRegistry {
         self.schemes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn client(&self, at: &Endpoint) -> Result<Client, RegistryError> {
-        self.clients.get(at.insecure)
+    /// Reads certificate files, so it is kept off the runtime's threads.
+    async fn client(&self, at: &Endpoint) -> Result<Client, RegistryError> {
+        let (clients, insecure) = (Arc::clone(&self.clients), at.insecure);
+        let got = tokio::task::spawn_blocking(move || clients.get(insecure)).await;
+        got.unwrap_or_else(|_| Err(RegistryError::Certificates("interrupted".to_owned())))
     }
 
     /// The URL of something in the endpoint's repository.
@@ -102,7 +115,7 @@ impl OciRegistry {
         if let Some(scheme) = self.schemes().get(&at.host) {
             return Ok(scheme);
         }
-        let probe = self.client(at)?.get(format!("https://{}/v2/", dialled(&at.host))).send().await;
+        let probe = self.client(at).await?.get(format!("https://{}/v2/", dialled(&at.host))).send().await;
         let scheme = if probe.is_ok() { "https" } else { "http" };
         self.schemes().insert(at.host.clone(), scheme);
         Ok(scheme)
@@ -145,7 +158,7 @@ impl OciRegistry {
         let key = TokenKey { host: at.host.clone(), scope, credential };
         let held = self.tokens().get(&key, Instant::now());
         let response = self.follow(exchange, held.as_ref()).await?;
-        let is_own = same_origin(response.url(), &exchange.url);
+        let is_own = same_origin(response.url(), &exchange.home);
         if response.status() != StatusCode::UNAUTHORIZED || !is_own {
             return Ok(response);
         }
@@ -170,7 +183,7 @@ impl OciRegistry {
         exchange: &Exchange<'_>,
         authorization: Option<&Authorization>,
     ) -> Result<Response, RegistryError> {
-        let client = self.client(exchange.at)?;
+        let client = self.client(exchange.at).await?;
         let follows = matches!(exchange.method, Method::GET | Method::HEAD);
         let mut url = exchange.url.clone();
         for _ in 0..=REDIRECTS_MAX {
@@ -185,7 +198,7 @@ impl OciRegistry {
             if let Some(body) = &exchange.body {
                 request = request.body(body.clone());
             }
-            if let Some(authorization) = authorization.filter(|_| same_origin(&url, &exchange.url)) {
+            if let Some(authorization) = authorization.filter(|_| same_origin(&url, &exchange.home)) {
                 request = authorize(request, authorization);
             }
             let response = request
@@ -237,7 +250,7 @@ impl OciRegistry {
             |cause: &str| RegistryError::Protocol { action: action.clone(), cause: cause.to_owned() };
         let mut url = Url::parse(realm).map_err(|_| protocol("the token endpoint is not a URL"))?;
         check_target(&url, at.insecure, &action)?;
-        let client = self.client(at)?;
+        let client = self.client(at).await?;
         let mut fields: Vec<(&str, &str)> = service.map(|service| ("service", service)).into_iter().collect();
         fields.push(("scope", scope));
         let request = match &credential {
@@ -304,16 +317,10 @@ impl OciRegistry {
         method: Method,
         what: &str,
     ) -> Result<Exchange<'a>, RegistryError> {
-        Ok(Exchange {
-            url: self.url(at, &format!("manifests/{what}")).await?,
-            at,
-            action: format!("reading manifest {what} in {}/{}", at.host, at.repository),
-            method,
-            accept: Some([OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST].join(", ")),
-            content_type: None,
-            body: None,
-            actions: PULL,
-        })
+        let action = format!("reading manifest {what} in {}/{}", at.host, at.repository);
+        let url = self.url(at, &format!("manifests/{what}")).await?;
+        let accept = Some([OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST].join(", "));
+        Ok(Exchange { accept, ..Exchange::new(at, action, method, url, PULL) })
     }
 
     async fn resolve_tag(&self, at: &Endpoint, tag: &str) -> Result<Digest, RegistryError> {
@@ -341,16 +348,9 @@ impl OciRegistry {
     }
 
     async fn get_blob(&self, at: &Endpoint, digest: &Digest) -> Result<BlobStream, RegistryError> {
-        let exchange = Exchange {
-            url: self.url(at, &format!("blobs/{digest}")).await?,
-            at,
-            action: format!("reading blob {digest} in {}/{}", at.host, at.repository),
-            method: Method::GET,
-            accept: None,
-            content_type: None,
-            body: None,
-            actions: PULL,
-        };
+        let action = format!("reading blob {digest} in {}/{}", at.host, at.repository);
+        let url = self.url(at, &format!("blobs/{digest}")).await?;
+        let exchange = Exchange::new(at, action, Method::GET, url, PULL);
         let response = self.accepted(&exchange).await?;
         let (host, action) = (at.host.clone(), exchange.action);
         Ok(response
@@ -361,25 +361,18 @@ impl OciRegistry {
 
     async fn upload_blob(&self, at: &Endpoint, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError> {
         let action = format!("writing blob {digest} to {}/{}", at.host, at.repository);
-        let exchange = |method, url, content_type, body| Exchange {
-            at,
-            action: action.clone(),
-            method,
-            url,
-            accept: None,
-            content_type,
-            body,
-            actions: PUSH,
-        };
+        let exchange = |method, url| Exchange::new(at, action.clone(), method, url, PUSH);
         let url = self.url(at, &format!("blobs/{digest}")).await?;
-        if self.send(&exchange(Method::HEAD, url, None, None)).await?.status().is_success() {
+        if self.send(&exchange(Method::HEAD, url)).await?.status().is_success() {
             return Ok(());
         }
-        let url = self.url(at, "blobs/uploads/").await?;
-        let started = self.accepted(&exchange(Method::POST, url, None, Some(Bytes::new()))).await?;
-        let mut url = location(&started, &action)?;
+        let home = self.url(at, "blobs/uploads/").await?;
+        let start = Exchange { body: Some(Bytes::new()), ..exchange(Method::POST, home.clone()) };
+        let mut url = location(&self.accepted(&start).await?, &action)?;
         url.query_pairs_mut().append_pair("digest", &digest.to_string());
-        self.accepted(&exchange(Method::PUT, url, Some("application/octet-stream"), Some(bytes))).await?;
+        let content_type = Some("application/octet-stream");
+        let upload = Exchange { home, content_type, body: Some(bytes), ..exchange(Method::PUT, url) };
+        self.accepted(&upload).await?;
         Ok(())
     }
 
@@ -390,16 +383,10 @@ impl OciRegistry {
         media_type: &str,
         bytes: Bytes,
     ) -> Result<(), RegistryError> {
-        let exchange = Exchange {
-            url: self.url(at, &format!("manifests/{name}")).await?,
-            at,
-            action: format!("writing manifest {name} to {}/{}", at.host, at.repository),
-            method: Method::PUT,
-            accept: None,
-            content_type: Some(media_type),
-            body: Some(bytes),
-            actions: PUSH,
-        };
+        let action = format!("writing manifest {name} to {}/{}", at.host, at.repository);
+        let url = self.url(at, &format!("manifests/{name}")).await?;
+        let (content_type, body) = (Some(media_type), Some(bytes));
+        let exchange = Exchange { content_type, body, ..Exchange::new(at, action, Method::PUT, url, PUSH) };
         self.accepted(&exchange).await.map(drop)
     }
 }

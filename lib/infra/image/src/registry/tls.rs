@@ -1,8 +1,8 @@
 //! HTTP clients: trust, timeouts, no redirects of their own.
 //!
 //! Certificates of the `--pull-cas-dir` kind are read from a folder: `*.crt` are added to the system's
-//! authorities, `*.cert` with `*.key` are client certificates. The folder is looked at for every pull, and new
-//! clients are made when its content changed. An unusable certificate is an error, never ignored.
+//! authorities, `*.cert` with `*.key` are client certificates. The folder is looked at for every
+//! request, and new clients are made when its content changed. An unusable certificate is an error, never ignored.
 
 use std::{
     fs,

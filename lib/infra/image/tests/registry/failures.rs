@@ -127,7 +127,7 @@ async fn wrong_bytes_are_never_handed_out() {
 }
 
 /// A body that ends, or breaks, after some of its bytes.
-fn cut_short(bytes: Bytes, breaks: bool) -> Response {
+fn cut_short(bytes: &Bytes, breaks: bool) -> Response {
     let length = bytes.len() / 2;
     let pieces: Vec<Result<Bytes, std::io::Error>> = if breaks {
         vec![Ok(bytes.slice(..length)), Err(std::io::Error::other("gone"))]
@@ -146,14 +146,14 @@ async fn a_layer_that_breaks_off_is_fetched_again() {
         let other = packed.clone();
         registry.interfere(move |seen| {
             let bytes = other.blobs().map(|(_, bytes)| bytes.clone()).max_by_key(Bytes::len)?;
-            (is_layer(seen, &other) && seen.earlier < 2).then(|| cut_short(bytes, breaks))
+            (is_layer(seen, &other) && seen.earlier < 2).then(|| cut_short(&bytes, breaks))
         });
-        let pulled = pull_with(&registry.puller(), &registry, &packed).await.expect("the third time works");
-        assert_eq!(pulled.files.size("a"), Some(80_000));
+        let unpacked = pull_with(&registry.puller(), &registry, &packed).await.expect("the third time works");
+        assert_eq!(unpacked.files.size("a"), Some(80_000));
         let other = packed.clone();
         registry.interfere(move |seen| {
             let bytes = other.blobs().map(|(_, bytes)| bytes.clone()).max_by_key(Bytes::len)?;
-            is_layer(seen, &other).then(|| cut_short(bytes, breaks))
+            is_layer(seen, &other).then(|| cut_short(&bytes, breaks))
         });
         let error = failure(&registry, &packed).await;
         assert!(error.to_string().starts_with("error copying image: reading blob sha256:"), "{error}");
@@ -175,7 +175,7 @@ async fn an_endless_layer_is_cut_at_its_announced_size() {
         })
     });
     let error = failure(&registry, &packed).await;
-    assert!(error.to_string().contains("size mismatch") || error.to_string().contains("entry"), "{error}");
+    assert!(error.to_string().contains("size mismatch: the manifest says"), "{error}");
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn a_pull_as_a_whole_has_a_deadline() {
     });
     let mut config = registry.config();
     config.timeouts.total = Duration::from_millis(100);
-    config.timeouts.backoff_max = Duration::from_secs(60);
+    config.timeouts.backoff_max = Duration::from_mins(1);
     let error = pull_with(&Puller::new(config), &registry, &packed).await.expect_err("gives up");
     assert_eq!(error.to_string(), "error copying image: not finished after 0 seconds");
 }
@@ -358,9 +358,9 @@ async fn unreadable_layers_are_the_images_fault() {
     for (bytes, wanted) in [
         (b"BZh91AY&SY".to_vec(), "bzip2 compressed layers are not supported"),
         (b"\xfd7zXZ\0\0\0".to_vec(), "xz compressed layers are not supported"),
-        (vec![b'x'; 2048], "numeric field"),
-        (b"\x1f\x8b\x08garbage".to_vec(), ""),
-        (b"\x28\xb5\x2f\xfdgarbage".to_vec(), ""),
+        (b"a secret text ".repeat(200), "layer[0]: not a valid tar archive"),
+        (b"\x1f\x8b\x08garbage".to_vec(), "decompressing the layer: "),
+        (b"\x28\xb5\x2f\xfdgarbage".to_vec(), "decompressing the layer: "),
     ] {
         let packed = ImageBuilder::new().layer(PackedLayer::from_bytes(bytes, Compression::None)).build();
         registry.put("v1", &packed);
@@ -387,8 +387,8 @@ async fn an_empty_layer_is_fine_and_an_artifact_is_not() {
     let registry = FakeRegistry::start().await;
     let packed = ImageBuilder::new().layer(PackedLayer::from_bytes(Vec::new(), Compression::None)).build();
     registry.put("v1", &packed);
-    let pulled = pull_with(&registry.puller(), &registry, &packed).await.expect("pulls");
-    assert_eq!(pulled.files.paths().count(), 0);
+    let unpacked = pull_with(&registry.puller(), &registry, &packed).await.expect("pulls");
+    assert_eq!(unpacked.files.paths().count(), 0);
     let artifact = serde_json::json!({
         "schemaVersion": 2, "layers": [],
         "config": {"mediaType": "application/vnd.oci.empty.v1+json", "size": 2,

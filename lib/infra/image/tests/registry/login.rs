@@ -43,9 +43,9 @@ fn token_rules(address: String, user_password: String) -> impl Fn(&Seen) -> Opti
 
 async fn pull(puller: &Puller, registry: &FakeRegistry) -> Result<usize, String> {
     let resolved = puller.resolve(&registry.reference("ns/a:v1")).await.map_err(|error| error.to_string())?;
-    let pulled =
+    let unpacked =
         puller.pull(&resolved, |_| Ok(Select::everything())).await.map_err(|error| error.to_string())?;
-    Ok(pulled.files.paths().count())
+    Ok(unpacked.files.paths().count())
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_wrong_password_is_said_in_the_registrys_own_words() {
     assert_eq!(
         error,
         format!(
-            "error creating image source: requesting a token for {host}/ns/a: unauthorized: unauthorized: \
+            "error creating image source: requesting a token for {host}/ns/a: unauthorized: \
              incorrect username or password (status 401)"
         )
     );
@@ -159,4 +159,23 @@ async fn credentials_of_one_registry_are_not_shown_to_another() {
     let puller = Puller::new(PullerConfig { keyring, ..registry.config() });
     assert!(pull(&puller, &registry).await.is_err());
     assert!(registry.seen().iter().all(|seen| seen.authorization.is_none()));
+}
+
+#[tokio::test]
+async fn credentials_do_not_follow_an_upload_to_another_host() {
+    let (registry, elsewhere) = (FakeRegistry::start().await, FakeRegistry::start().await);
+    let (right, target) = (basic("me", "right"), elsewhere.address);
+    registry.interfere(move |seen| {
+        if seen.authorization.as_deref() != Some(&right) {
+            return (seen.path != "/v2/").then(|| challenge("Basic realm=x"));
+        }
+        let location = format!("http://{target}/upload?state=x");
+        let is_start = seen.path.ends_with("/blobs/uploads/");
+        is_start.then(|| (StatusCode::ACCEPTED, [(header::LOCATION, location)]).into_response())
+    });
+    let puller = registry.puller_with_password("me", "right");
+    image(&[("a", "x")]).push(&puller, &registry.reference("ns/a:v1")).await.expect("pushes");
+    let uploads = elsewhere.seen();
+    assert_eq!(uploads.len(), 2, "config and layer");
+    assert!(uploads.iter().all(|seen| seen.authorization.is_none()));
 }

@@ -26,6 +26,7 @@ fn text(image: &olm_image::PulledImage, path: &str) -> String {
     String::from_utf8(image.files.read(path, 1 << 20).expect("reads")).expect("text")
 }
 
+// Shows S003-132.
 #[tokio::test]
 async fn a_packed_folder_is_pushed_resolved_and_pulled_again() {
     let registry = FakeRegistry::start().await;
@@ -38,13 +39,18 @@ async fn a_packed_folder_is_pushed_resolved_and_pulled_again() {
     let pushed = packed.push(&puller, &reference).await.expect("pushes");
     let resolved = puller.resolve(&reference).await.expect("resolves");
     assert_eq!(resolved, pushed);
-    let pulled = puller.pull(&resolved, |labels| Select::paths([&labels["configs"]])).await.expect("pulls");
-    assert_eq!(pulled.reference, resolved);
-    assert_eq!(pulled.labels["configs"], "/configs");
-    assert_eq!(pulled.files.paths().collect::<Vec<_>>(), ["configs/a/catalog.yaml"]);
-    assert_eq!(pulled.files.directories().collect::<Vec<_>>(), ["configs", "configs/a"]);
+    let unpacked = puller.pull(&resolved, |labels| Select::paths([&labels["configs"]])).await.expect("pulls");
+    assert_eq!(unpacked.reference, resolved);
+    assert_eq!(unpacked.labels["configs"], "/configs");
+    assert_eq!(unpacked.files.paths().collect::<Vec<_>>(), ["configs/a/catalog.yaml"]);
+    assert_eq!(unpacked.files.directories().collect::<Vec<_>>(), ["configs", "configs/a"]);
     let mut content = String::new();
-    pulled.files.open("configs/a/catalog.yaml").expect("opens").read_to_string(&mut content).expect("reads");
+    unpacked
+        .files
+        .open("configs/a/catalog.yaml")
+        .expect("opens")
+        .read_to_string(&mut content)
+        .expect("reads");
     assert_eq!(content, "schema: olm.package\n");
 }
 
@@ -75,8 +81,8 @@ async fn layers_of_all_compressions_are_read() {
         let packed = ImageBuilder::new().layer(layer(compression, &[("a", "hello")])).build();
         registry.put("v1", &packed);
         let reference = registry.reference("x:v1").at(packed.digest().clone());
-        let pulled = registry.puller().pull(&reference, |_| Ok(Select::everything())).await.expect("pulls");
-        assert_eq!(text(&pulled, "a"), "hello", "{compression:?}");
+        let unpacked = registry.puller().pull(&reference, |_| Ok(Select::everything())).await.expect("pulls");
+        assert_eq!(text(&unpacked, "a"), "hello", "{compression:?}");
     }
 }
 
@@ -96,8 +102,8 @@ async fn a_gzip_layer_of_several_members_is_read_to_its_end() {
         ImageBuilder::new().layer(olm_image::PackedLayer::from_bytes(bytes, Compression::Gzip)).build();
     registry.put("v1", &packed);
     let reference = registry.reference("x:v1").at(packed.digest().clone());
-    let pulled = registry.puller().pull(&reference, |_| Ok(Select::everything())).await.expect("pulls");
-    assert_eq!((text(&pulled, "a"), text(&pulled, "b")), ("first".into(), "second".into()));
+    let unpacked = registry.puller().pull(&reference, |_| Ok(Select::everything())).await.expect("pulls");
+    assert_eq!((text(&unpacked, "a"), text(&unpacked, "b")), ("first".into(), "second".into()));
 }
 
 #[tokio::test]
@@ -113,8 +119,8 @@ async fn upper_layers_hide_and_replace_what_lower_ones_have() {
     let packed = ImageBuilder::new().layer(lower).layer(upper).build();
     registry.put("v1", &packed);
     let reference = registry.reference("x:v1").at(packed.digest().clone());
-    let pulled = registry.puller().pull(&reference, |_| Select::paths(["/configs"])).await.expect("pulls");
-    assert_eq!(pulled.files.paths().collect::<Vec<_>>(), ["configs/c/x"]);
+    let unpacked = registry.puller().pull(&reference, |_| Select::paths(["/configs"])).await.expect("pulls");
+    assert_eq!(unpacked.files.paths().collect::<Vec<_>>(), ["configs/c/x"]);
 }
 
 #[tokio::test]
@@ -138,9 +144,9 @@ async fn the_image_for_our_platform_is_taken_from_an_index_and_the_indexs_digest
     let puller = registry.puller();
     let resolved = puller.resolve(&registry.reference("x:v1")).await.expect("resolves");
     assert_eq!(*resolved.digest(), digest);
-    let pulled = puller.pull(&resolved, |_| Ok(Select::everything())).await.expect("pulls");
-    assert_eq!(pulled.files.paths().collect::<Vec<_>>(), ["configs/own"]);
-    assert_eq!(*pulled.reference.digest(), digest);
+    let unpacked = puller.pull(&resolved, |_| Ok(Select::everything())).await.expect("pulls");
+    assert_eq!(unpacked.files.paths().collect::<Vec<_>>(), ["configs/own"]);
+    assert_eq!(*unpacked.reference.digest(), digest);
 }
 
 #[tokio::test]
@@ -185,9 +191,9 @@ async fn mirrors_are_tried_first_and_the_reference_stays_that_of_the_source() {
     let puller = olm_image::Puller::new(config);
     let reference = olm_image::Reference::parse("example.com/ns/a:v1").expect("parses");
     let resolved = puller.resolve(&reference).await.expect("resolves");
-    let pulled = puller.pull(&resolved, |_| Ok(Select::everything())).await.expect("pulls");
+    let unpacked = puller.pull(&resolved, |_| Ok(Select::everything())).await.expect("pulls");
     let wanted = format!("example.com/ns/a@{}", packed.digest());
-    assert_eq!(CanonicalReference::parse(&wanted).expect("parses"), pulled.reference);
+    assert_eq!(CanonicalReference::parse(&wanted).expect("parses"), unpacked.reference);
     assert!(source.seen().is_empty());
     assert!(mirror.seen().iter().all(|seen| seen.path == "/v2/" || seen.path.starts_with("/v2/proxy/a/")));
 }
@@ -203,4 +209,50 @@ async fn the_same_folder_gives_the_same_digest() {
         ImageBuilder::new().layer(layer).platform("linux", "amd64").build().digest().to_string()
     };
     assert_eq!(digest(), digest());
+}
+
+#[tokio::test]
+async fn images_can_be_kept_and_pulled_in_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let memory = Arc::new(olm_image::MemoryRegistry::new());
+    let puller = olm_image::Puller::with_registry(olm_image::PullerConfig::new(folder.path()), memory);
+    let reference = olm_image::Reference::parse("example.com/ns/a:v1").expect("parses");
+    let error = puller.resolve(&reference).await.expect_err("unknown").to_string();
+    assert!(
+        error.ends_with("reading manifest v1 in example.com/ns/a: manifest unknown (status 404)"),
+        "{error}"
+    );
+    let large = "x".repeat(300_000);
+    image(&[("configs/a", &large)]).push(&puller, &reference).await.expect("pushes");
+    let resolved = puller.resolve(&reference).await.expect("resolves");
+    let unpacked = puller.pull(&resolved, |_| Ok(Select::everything())).await.expect("pulls");
+    assert_eq!(text(&unpacked, "configs/a"), large);
+}
+
+#[tokio::test]
+async fn the_policy_is_asked_before_the_registry() {
+    let registry = FakeRegistry::start().await;
+    let packed = image(&[]);
+    registry.put("v1", &packed);
+    let folder = tempfile::tempdir().expect("a folder");
+    let policy = folder.path().join("policy.json");
+    let config = olm_image::PullerConfig { policy: Some(policy.clone()), ..registry.config() };
+    let puller = olm_image::Puller::new(config);
+    let reference = registry.reference("a:v1").at(packed.digest().clone());
+    let pull = async || {
+        let done = puller.pull(&reference, |_| Ok(Select::everything())).await;
+        done.map(drop).map_err(|error| error.to_string())
+    };
+    std::fs::write(&policy, r#"{"default": [{"type": "reject"}]}"#).expect("written");
+    let error = pull().await.expect_err("rejected");
+    assert!(
+        error.starts_with("error copying image: Source image rejected: Running image docker://"),
+        "{error}"
+    );
+    std::fs::write(&policy, "no policy").expect("written");
+    let error = pull().await.expect_err("unreadable");
+    assert!(error.starts_with("error loading policy context: invalid policy in "), "{error}");
+    assert!(registry.seen().is_empty());
+    std::fs::remove_file(&policy).expect("removed");
+    assert_eq!(pull().await, Ok(()));
 }

@@ -104,8 +104,8 @@ impl FakeRegistry {
             registries_conf: Some(self.registries_conf(&insecure)),
             timeouts: Timeouts {
                 connect: Duration::from_secs(5),
-                read: Duration::from_millis(500),
-                total: Duration::from_secs(20),
+                read: Duration::from_secs(10),
+                total: Duration::from_mins(1),
                 retries: 2,
                 backoff: Duration::from_millis(1),
                 backoff_max: Duration::from_millis(20),

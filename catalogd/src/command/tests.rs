@@ -1,0 +1,65 @@
+use clap::Parser;
+
+use super::Command;
+
+fn parsed(arguments: &[&str]) -> Command {
+    Command::try_parse_from(["catalogd"].iter().chain(arguments)).unwrap()
+}
+
+#[test]
+fn defaults_are_upstreams() {
+    let command = parsed(&[]);
+    let config = command.config().unwrap();
+    assert_eq!(config.base_url(), "https://catalogd-service.olmv1-system.svc/catalogs");
+    assert_eq!(config.cache_dir.to_str(), Some("/var/cache/catalogd"));
+    assert_eq!(config.gc_interval.as_secs(), 12 * 3600);
+    assert_eq!(
+        (
+            command.catalogs_server_addr.as_str(),
+            command.health_probe_bind_address.as_str(),
+            command.leader_elect
+        ),
+        (":8443", ":8081", false)
+    );
+}
+
+#[test]
+fn contradictions_are_refused_in_upstreams_words() {
+    for (arguments, text) in [
+        (&["--tls-cert=x"][..], "tls-cert and tls-key flags must be used together"),
+        (&["--gc-interval=x"], "invalid value \"x\" of gc-interval, want a duration like 12h"),
+        (&["--feature-gates=X=true"], "unrecognized feature gate: X"),
+        (
+            &["--feature-gates=APIV1MetasHandler"],
+            "invalid value of feature gate \"APIV1MetasHandler\", want <name>=true or <name>=false",
+        ),
+        (
+            &["--feature-gates=GraphQLCatalogQueries=true"],
+            "feature gate GraphQLCatalogQueries=true: GraphQL queries are not supported, use /api/v1/metas",
+        ),
+    ] {
+        assert_eq!(parsed(arguments).config().unwrap_err().to_string(), text);
+    }
+    for secret in ["x", "/x", "x/", "a/b/c"] {
+        let error = parsed(&["--global-pull-secret", secret]).pull_secret().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "value of global-pull-secret should be of the format <namespace>/<name>"
+        );
+    }
+    assert_eq!(parsed(&["--global-pull-secret=a/b"]).pull_secret().unwrap(), Some(("a", "b")));
+}
+
+#[test]
+fn gates_and_election_are_read_in_all_their_spellings() {
+    let off =
+        parsed(&["--feature-gates=GraphQLCatalogQueries=false, APIV1MetasHandler=false", "--leader-elect"]);
+    assert!(!off.config().unwrap().metas && off.leader_elect);
+    let on = parsed(&[
+        "--feature-gates=APIV1MetasHandler=false",
+        "--feature-gates=AllAlpha=true",
+        "--leader-elect=true",
+    ]);
+    assert!(on.config().unwrap().metas && on.leader_elect);
+    assert!(!parsed(&["--leader-elect=false"]).leader_elect);
+}

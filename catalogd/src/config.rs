@@ -1,0 +1,84 @@
+//! What catalogd is told at its start.
+
+use std::{path::PathBuf, time::Duration};
+
+use thiserror::Error;
+
+/// Settings of a [`crate::Catalogd`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Where content is kept; survives restarts.
+    pub cache_dir: PathBuf,
+    /// `host[:port]` in the addresses that statuses name.
+    pub external_address: String,
+    /// Whether the addresses are `https`.
+    pub tls: bool,
+    /// Whether `/metas` is served.
+    pub metas: bool,
+    /// Time between two garbage collections.
+    pub gc_interval: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            cache_dir: "/var/cache/catalogd".into(),
+            external_address: "catalogd-service.olmv1-system.svc".into(),
+            tls: true,
+            metas: true,
+            gc_interval: Duration::from_hours(12),
+        }
+    }
+}
+
+impl Config {
+    /// The base of all catalogs' addresses, without a slash at the end.
+    pub(crate) fn base_url(&self) -> String {
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}/catalogs", self.external_address)
+    }
+
+    /// Applies `--feature-gates`: `name=bool`, separated by commas.
+    ///
+    /// # Errors
+    /// A gate is unknown, its value no boolean, or it asks for what this build does not have.
+    pub fn apply_feature_gates(&mut self, gates: &str) -> Result<(), ConfigError> {
+        for gate in gates.split(',').map(str::trim).filter(|gate| !gate.is_empty()) {
+            let malformed = || ConfigError::Gate { gate: gate.to_owned() };
+            let (name, value) = gate.split_once('=').ok_or_else(malformed)?;
+            let on = match value.trim() {
+                "true" | "True" | "TRUE" | "t" | "T" | "1" => true,
+                "false" | "False" | "FALSE" | "f" | "F" | "0" => false,
+                _ => return Err(malformed()),
+            };
+            match name.trim() {
+                "APIV1MetasHandler" | "AllAlpha" => self.metas = on,
+                "AllBeta" => {}
+                "GraphQLCatalogQueries" if !on => {}
+                "GraphQLCatalogQueries" => return Err(ConfigError::GraphQl),
+                other => return Err(ConfigError::UnknownGate { name: other.to_owned() }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why settings were refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// A gate is not of the form `name=bool`.
+    #[error("invalid value of feature gate {gate:?}, want <name>=true or <name>=false")]
+    Gate {
+        /// The text given.
+        gate: String,
+    },
+    /// There is no gate of that name.
+    #[error("unrecognized feature gate: {name}")]
+    UnknownGate {
+        /// The name given.
+        name: String,
+    },
+    /// GraphQL is not served.
+    #[error("feature gate GraphQLCatalogQueries=true: GraphQL queries are not supported, use /api/v1/metas")]
+    GraphQl,
+}

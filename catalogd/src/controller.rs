@@ -1,0 +1,266 @@
+//! The ClusterCatalog controller: every replica holds what the catalogs' statuses say, the leader says it.
+//!
+//! Observe, decide, act, report: [`decide`] says whether the source has to be looked at, [`crate::status`]
+//! what the status is to say, and the rest performs it. Followers ingest exactly the digest in
+//! `status.resolvedSource` and write nothing. What is held is kept by digest, so that a restart needs no
+//! pull and a look that finds the same digest ingests nothing.
+
+mod decide;
+mod write;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use kube::{Api, ResourceExt};
+use olm_api::{
+    names::DELETE_SERVER_CACHE_FINALIZER,
+    v1::{AvailabilityMode, ClusterCatalog, ClusterCatalogStatus},
+};
+use olm_runtime::Next;
+use tokio::sync::{Semaphore, watch};
+
+use crate::{
+    CatalogSource, CatalogStore, CatalogdError, Clock, Generation, Pinned, Resolution,
+    limits::CONCURRENT_INGESTS,
+    status::{Facts, Outcome, Served, status},
+};
+use decide::{Look, decide};
+
+/// Everything a reconcile needs.
+pub(crate) struct Reconciler {
+    pub(crate) api: Api<ClusterCatalog>,
+    pub(crate) store: Arc<CatalogStore>,
+    pub(crate) source: Arc<dyn CatalogSource>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) leader: watch::Receiver<bool>,
+    /// `<scheme>://<host>/catalogs`.
+    pub(crate) base_url: String,
+    ingests: Semaphore,
+    /// Failures whose status was just written, by catalog: the event of that write is no reason to try again.
+    echoes: Mutex<BTreeMap<String, Echo>>,
+}
+
+struct Echo {
+    resource_version: String,
+    next: Next,
+}
+
+impl Reconciler {
+    pub(crate) fn new(
+        api: Api<ClusterCatalog>,
+        store: Arc<CatalogStore>,
+        source: Arc<dyn CatalogSource>,
+        clock: Arc<dyn Clock>,
+        leader: watch::Receiver<bool>,
+        base_url: String,
+    ) -> Self {
+        let ingests = Semaphore::new(CONCURRENT_INGESTS);
+        Self { api, store, source, clock, leader, base_url, ingests, echoes: Mutex::default() }
+    }
+
+    /// Makes one catalog as its spec says, as far as that is this replica's part.
+    pub(crate) async fn reconcile(&self, catalog: &ClusterCatalog) -> Next {
+        let name = catalog.name_any();
+        if let Some(next) = self.take_echo(&name, catalog) {
+            return next;
+        }
+        let next = if *self.leader.borrow() {
+            self.lead(&name, catalog).await
+        } else {
+            self.follow(&name, catalog)
+                .await
+                .map_or_else(|error| Next::Retry(error.to_string()), |()| Next::Await)
+        };
+        if catalog.metadata.deletion_timestamp.is_none() {
+            self.store.set_tried(&name);
+        }
+        tracing::info!(catalog = name, "reconcile ending");
+        next
+    }
+
+    async fn follow(&self, name: &str, catalog: &ClusterCatalog) -> Result<(), CatalogdError> {
+        if is_gone(catalog) {
+            return self.remove(name).await;
+        }
+        let said = announced(catalog.status.as_ref());
+        self.store.announce(name, said.clone());
+        let Some((reference, _)) = said else { return Ok(()) };
+        if self.store.generation(name).is_none_or(|held| held.reference() != reference) {
+            self.ingest(name, &reference, Pinned::Yes).await?;
+        }
+        Ok(())
+    }
+
+    async fn lead(&self, name: &str, catalog: &ClusterCatalog) -> Next {
+        if is_gone(catalog) {
+            return self.retire(name, catalog).await.unwrap_or_else(|error| Next::Retry(error.to_string()));
+        }
+        let catalog = match self.claim(catalog).await {
+            Ok(catalog) => catalog,
+            Err(error) => return Next::Retry(error.to_string()),
+        };
+        if self.store.generation(name).is_none() {
+            self.store.announce(name, announced(catalog.status.as_ref()));
+        }
+        let looked = self.look(name, &catalog).await;
+        let next = match &looked {
+            Ok(wait) => wait.map_or(Next::Await, Next::After),
+            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
+            Err(error) => Next::Retry(error.to_string()),
+        };
+        let message = looked.as_ref().err().map(ToString::to_string);
+        let outcome = match (&message, &looked) {
+            (Some(message), Err(error)) => Outcome::Failed { message, terminal: error.is_terminal() },
+            _ => Outcome::Succeeded,
+        };
+        match self.report(name, &catalog, outcome).await {
+            Ok(Some(resource_version)) if message.is_some() => {
+                self.echoes().insert(name.to_owned(), Echo { resource_version, next: next.clone() });
+                next
+            }
+            Ok(_) => next,
+            Err(error) => Next::Retry(error.to_string()),
+        }
+    }
+
+    /// Removes the content of a catalog that is deleted or not to be available, then lets go of it.
+    async fn retire(&self, name: &str, catalog: &ClusterCatalog) -> Result<Next, CatalogdError> {
+        let deleted = catalog.metadata.deletion_timestamp.is_some();
+        if deleted && !has_finalizer(catalog) {
+            self.remove(name).await?;
+            return Ok(Next::Await);
+        }
+        if let Err(error) = self.remove(name).await {
+            let message = error.to_string();
+            self.report(name, catalog, Outcome::Failed { message: &message, terminal: false }).await?;
+            return Err(error);
+        }
+        let outcome = if deleted { Outcome::Deleted } else { Outcome::Unavailable };
+        self.report(name, catalog, outcome).await?;
+        self.release(catalog).await?;
+        Ok(Next::Await)
+    }
+
+    /// Looks at the source if it is time to, and brings its content here; answers when to look again.
+    async fn look(&self, name: &str, catalog: &ClusterCatalog) -> Result<Option<Duration>, CatalogdError> {
+        let image = catalog.spec.source.image.as_ref().ok_or(CatalogdError::NoImage("Image"))?;
+        let interval = image.poll_interval_minutes.and_then(|minutes| u64::try_from(minutes).ok());
+        let interval = interval.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
+        let held = self.store.generation(name);
+        let known = self.store.resolution(name);
+        let now = self.clock.now();
+        let look =
+            decide(&image.ref_, interval, held.as_deref().map(Generation::reference), known.as_ref(), now);
+        if let Look::Later(wait) = look {
+            return Ok(wait.map(|wait| jittered(wait, interval, self.clock.random())));
+        }
+        let pinned = if image.ref_.contains('@') { Pinned::Yes } else { Pinned::No };
+        let reference = self.source.resolve(&image.ref_).await.map_err(CatalogdError::Pull)?;
+        if held.is_none_or(|held| held.reference() != reference) {
+            self.ingest(name, &reference, pinned).await?;
+        }
+        let resolution = Resolution { source: image.ref_.clone(), reference, polled_at: now };
+        let (store, owned) = (Arc::clone(&self.store), name.to_owned());
+        tokio::task::spawn_blocking(move || store.set_resolution(&owned, &resolution))
+            .await?
+            .map_err(CatalogdError::Store)?;
+        Ok(interval.map(|interval| jittered(interval, Some(interval), self.clock.random())))
+    }
+
+    async fn ingest(&self, name: &str, reference: &str, pinned: Pinned) -> Result<(), CatalogdError> {
+        // The semaphore is never closed; if it were, going on unbounded is right.
+        let _permit = self.ingests.acquire().await.ok();
+        let files = self.source.pull(reference, pinned).await.map_err(CatalogdError::Pull)?;
+        let (store, name, reference) = (Arc::clone(&self.store), name.to_owned(), reference.to_owned());
+        let now = self.clock.now();
+        let started = tokio::time::Instant::now();
+        let generation = tokio::task::spawn_blocking(move || {
+            store.install(&name, &reference, now, files.as_ref()).map(|generation| (name, generation))
+        });
+        let (name, generation) = generation.await?.map_err(CatalogdError::Store)?;
+        tracing::info!(
+            catalog = name,
+            reference = generation.reference(),
+            documents = generation.documents(),
+            bytes = generation.bytes(),
+            milliseconds = started.elapsed().as_millis(),
+            "catalog unpacked"
+        );
+        Ok(())
+    }
+
+    async fn remove(&self, name: &str) -> Result<(), CatalogdError> {
+        let (store, name) = (Arc::clone(&self.store), name.to_owned());
+        tokio::task::spawn_blocking(move || store.remove(&name)).await?.map_err(CatalogdError::Remove)
+    }
+
+    /// Writes the status if it changed; answers the object's new version if it did.
+    async fn report(
+        &self,
+        name: &str,
+        catalog: &ClusterCatalog,
+        outcome: Outcome<'_>,
+    ) -> Result<Option<String>, CatalogdError> {
+        let held = self.store.generation(name);
+        let image = catalog.spec.source.image.as_ref();
+        let known = self.store.resolution(name);
+        let served = held.as_deref().map(|held| Served {
+            reference: held.reference(),
+            unpacked_at: held.unpacked_at(),
+            current: image.is_some_and(|image| {
+                image.ref_ == held.reference()
+                    || known.as_ref().is_some_and(|known| {
+                        known.source == image.ref_ && known.reference == held.reference()
+                    })
+            }),
+        });
+        let base_url = format!("{}/{name}", self.base_url);
+        let facts = Facts { generation: catalog.metadata.generation, served, outcome, base_url: &base_url };
+        let before = catalog.status.clone().unwrap_or_default();
+        let after = status(&before, &facts, self.clock.now());
+        // What the leader holds is what all are to serve.
+        if let Some(served) = served {
+            self.store.announce(name, Some((served.reference.to_owned(), Some(served.unpacked_at))));
+        }
+        if after == before { Ok(None) } else { self.write_status(catalog, after).await.map(Some) }
+    }
+
+    fn take_echo(&self, name: &str, catalog: &ClusterCatalog) -> Option<Next> {
+        let echo = self.echoes().remove(name)?;
+        (catalog.metadata.resource_version.as_deref() == Some(echo.resource_version.as_str()))
+            .then_some(echo.next)
+    }
+
+    fn echoes(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Echo>> {
+        self.echoes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether nothing of the catalog is to be served.
+fn is_gone(catalog: &ClusterCatalog) -> bool {
+    catalog.metadata.deletion_timestamp.is_some()
+        || catalog.spec.availability_mode == AvailabilityMode::Unavailable
+}
+
+fn has_finalizer(catalog: &ClusterCatalog) -> bool {
+    catalog.finalizers().iter().any(|finalizer| finalizer == DELETE_SERVER_CACHE_FINALIZER)
+}
+
+/// What a status says is served.
+pub(crate) fn announced(status: Option<&ClusterCatalogStatus>) -> Option<(String, Option<Timestamp>)> {
+    let status = status?;
+    let reference = status.resolved_source.as_ref()?.image.ref_.clone();
+    Some((reference, status.last_unpacked.as_ref().map(|time| time.0)))
+}
+
+/// Spreads looks by up to a hundredth of the interval, as the original does.
+fn jittered(wait: Duration, interval: Option<Duration>, random: f64) -> Duration {
+    wait + interval.unwrap_or_default().mul_f64(0.01 * random.clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests;

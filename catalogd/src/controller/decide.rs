@@ -1,0 +1,80 @@
+//! Whether a catalog's source has to be looked at now.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::Resolution;
+
+/// What to do about a source.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Ask the registry what the reference stands for.
+    Now,
+    /// Nothing, until this time has passed (never, if there is none) or something changes.
+    Later(Option<Duration>),
+}
+
+/// `held` is the digest reference of the content that is here, `known` what the source stood for when it was
+/// last looked at.
+pub(super) fn decide(
+    source: &str,
+    interval: Option<Duration>,
+    held: Option<&str>,
+    known: Option<&Resolution>,
+    now: Timestamp,
+) -> Look {
+    let Some(held) = held else { return Look::Now };
+    if source == held {
+        return Look::Later(None);
+    }
+    let Some(known) = known.filter(|known| known.source == source && known.reference == held) else {
+        return Look::Now;
+    };
+    let Some(interval) = interval else { return Look::Later(None) };
+    // A clock that was set back must not stop the polling.
+    let elapsed = Duration::try_from(now.duration_since(known.polled_at)).unwrap_or(interval);
+    match interval.checked_sub(elapsed) {
+        Some(left) if !left.is_zero() => Look::Later(Some(left)),
+        _ => Look::Now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_looked_at_only_when_it_can_have_changed() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let known = |source: &str, reference: &str| Resolution {
+            source: source.into(),
+            reference: reference.into(),
+            polled_at: at(1_000),
+        };
+        let tag = known("r/a:v1", "r/a@sha256:1");
+        let minute = Some(Duration::from_mins(1));
+        for (what, source, interval, held, known, now, expected) in [
+            ("nothing held", "r/a:v1", None, None, None, 1_000, Look::Now),
+            ("held by digest", "r/a@sha256:1", None, Some("r/a@sha256:1"), None, 9_000, Look::Later(None)),
+            ("another digest", "r/a@sha256:2", None, Some("r/a@sha256:1"), Some(&tag), 1_000, Look::Now),
+            ("no polling", "r/a:v1", None, Some("r/a@sha256:1"), Some(&tag), 9_000, Look::Later(None)),
+            ("another tag", "r/a:v2", None, Some("r/a@sha256:1"), Some(&tag), 1_000, Look::Now),
+            ("content of another replica", "r/a:v1", None, Some("r/a@sha256:1"), None, 1_000, Look::Now),
+            ("content not the tag's", "r/a:v1", None, Some("r/a@sha256:9"), Some(&tag), 1_000, Look::Now),
+            (
+                "before the interval is over",
+                "r/a:v1",
+                minute,
+                Some("r/a@sha256:1"),
+                Some(&tag),
+                1_020,
+                Look::Later(Some(Duration::from_secs(40))),
+            ),
+            ("interval over", "r/a:v1", minute, Some("r/a@sha256:1"), Some(&tag), 1_060, Look::Now),
+            ("clock set back", "r/a:v1", minute, Some("r/a@sha256:1"), Some(&tag), 10, Look::Now),
+        ] {
+            assert_eq!(decide(source, interval, held, known, at(now)), expected, "{what}");
+        }
+    }
+}

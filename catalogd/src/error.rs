@@ -1,0 +1,45 @@
+//! Why a catalog is not as its spec says, in upstream's words.
+
+use olm_image::PullError;
+use thiserror::Error;
+
+use crate::StoreError;
+
+/// An error of a reconcile.
+#[derive(Debug, Error)]
+pub enum CatalogdError {
+    /// The spec names no image.
+    #[error("terminal error: source of type {0:?} has no image")]
+    NoImage(&'static str),
+    /// Fetching failed.
+    #[error("source catalog content: {0}")]
+    Pull(#[source] PullError),
+    /// Ingesting failed.
+    #[error("error storing fbc: {0}")]
+    Store(#[source] StoreError),
+    /// Removing content failed.
+    #[error("error deleting content: {0}")]
+    Remove(#[source] StoreError),
+    /// The API server refused, or did not answer.
+    #[error("{action}: {source}")]
+    Api {
+        /// What was asked of it.
+        action: &'static str,
+        /// Its answer.
+        source: kube::Error,
+    },
+    /// A thread ended unexpectedly.
+    #[error("internal: {0}")]
+    Thread(#[from] tokio::task::JoinError),
+}
+
+impl CatalogdError {
+    /// Whether trying again is pointless until the catalog changes.
+    pub fn is_terminal(&self) -> bool {
+        match self {
+            Self::NoImage(_) => true,
+            Self::Pull(error) => error.is_terminal(),
+            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) => false,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Removes content that belongs to no catalog: of catalogs deleted while this replica was away, or never
+//! finished by a killed process.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
+use olm_api::v1::ClusterCatalog;
+use tokio_util::sync::CancellationToken;
+
+use crate::{CatalogStore, controller::announced};
+
+/// Collects once the catalogs are known, then every `interval`, until `shutdown`.
+pub(crate) async fn run(
+    catalogs: Store<DeserializeGuard<ClusterCatalog>>,
+    store: Arc<CatalogStore>,
+    interval: Duration,
+    shutdown: CancellationToken,
+) {
+    tokio::select! {
+        () = shutdown.cancelled() => return,
+        ready = catalogs.wait_until_ready() => if ready.is_err() { return },
+    }
+    for catalog in catalogs.state() {
+        if let Ok(catalog) = &catalog.0
+            && store.generation(&catalog.name_any()).is_none()
+        {
+            store.announce(&catalog.name_any(), announced(catalog.status.as_ref()));
+        }
+    }
+    store.set_synced();
+    loop {
+        collect(&catalogs, &store).await;
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(interval) => {}
+        }
+    }
+}
+
+async fn collect(catalogs: &Store<DeserializeGuard<ClusterCatalog>>, store: &Arc<CatalogStore>) {
+    let names: BTreeSet<String> = catalogs.state().iter().map(|catalog| catalog.name_any()).collect();
+    let store = Arc::clone(store);
+    match tokio::task::spawn_blocking(move || store.retain(&names)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "collecting content that belongs to no catalog"),
+        Err(error) => tracing::error!(%error, "collecting content that belongs to no catalog"),
+    }
+}

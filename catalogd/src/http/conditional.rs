@@ -1,0 +1,93 @@
+//! Conditional requests (RFC 9110, 13): whether the client needs the content at all.
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderName, Response, StatusCode, header},
+};
+use jiff::{Timestamp, civil::DateTime, fmt::rfc2822, tz::TimeZone};
+
+use super::set;
+use crate::limits::ETAGS_MAX;
+
+/// What identifies an answer.
+pub(super) struct Validators {
+    /// Strong entity tag, quotes included.
+    pub(super) etag: String,
+    /// When the content was unpacked; seconds count.
+    pub(super) last_modified: Timestamp,
+}
+
+impl Validators {
+    /// The answer to a request whose conditions say that no content is to be sent; `None` to go on.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Option<Response<Body>> {
+        let status = self.status(headers)?;
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = status;
+        if status == StatusCode::NOT_MODIFIED {
+            self.stamp(&mut response);
+        }
+        Some(response)
+    }
+
+    fn status(&self, headers: &HeaderMap) -> Option<StatusCode> {
+        if headers.contains_key(header::IF_MATCH) {
+            if !self.named_in(headers, &header::IF_MATCH, Comparison::Strong) {
+                return Some(StatusCode::PRECONDITION_FAILED);
+            }
+        } else if let Some(since) = date(headers, &header::IF_UNMODIFIED_SINCE)
+            && self.last_modified.as_second() > since.as_second()
+        {
+            return Some(StatusCode::PRECONDITION_FAILED);
+        }
+        if headers.contains_key(header::IF_NONE_MATCH) {
+            let named = self.named_in(headers, &header::IF_NONE_MATCH, Comparison::Weak);
+            return named.then_some(StatusCode::NOT_MODIFIED);
+        }
+        let since = date(headers, &header::IF_MODIFIED_SINCE)?;
+        (self.last_modified.as_second() <= since.as_second()).then_some(StatusCode::NOT_MODIFIED)
+    }
+
+    /// Whether a `Range` header counts: `If-Range` has to name this very content.
+    pub(super) fn range_counts(&self, headers: &HeaderMap) -> bool {
+        let Some(condition) = headers.get(header::IF_RANGE) else { return true };
+        match condition.to_str() {
+            Ok(tag) if tag.starts_with('"') => tag == self.etag,
+            Ok(_) => date(headers, &header::IF_RANGE)
+                .is_some_and(|date| date.as_second() == self.last_modified.as_second()),
+            Err(_) => false,
+        }
+    }
+
+    /// Sets the headers that identify the content.
+    pub(super) fn stamp(&self, response: &mut Response<Body>) {
+        set(response, header::ETAG, &self.etag);
+        let printer = rfc2822::DateTimePrinter::new();
+        if let Ok(text) = printer.timestamp_to_rfc9110_string(&self.last_modified) {
+            set(response, header::LAST_MODIFIED, &text);
+        }
+    }
+
+    fn named_in(&self, headers: &HeaderMap, name: &HeaderName, comparison: Comparison) -> bool {
+        let tags = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        tags.flat_map(|list| list.split(',')).take(ETAGS_MAX).map(str::trim).any(|tag| match comparison {
+            _ if tag == "*" => true,
+            Comparison::Strong => tag == self.etag,
+            Comparison::Weak => tag.strip_prefix("W/").unwrap_or(tag) == self.etag,
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Comparison {
+    Strong,
+    Weak,
+}
+
+/// The date in a header, in one of HTTP's three forms; what is none of them counts as absent.
+fn date(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
+    let text = headers.get(name)?.to_str().ok()?;
+    let civil = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"]
+        .into_iter()
+        .find_map(|form| DateTime::strptime(form, text).ok())?;
+    civil.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+}

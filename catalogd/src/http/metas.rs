@@ -1,0 +1,83 @@
+//! `/api/v1/metas`: the lines of a schema, package and name, from the index.
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, Response, header},
+};
+use olm_fbc::Query;
+use sha2::{Digest, Sha256};
+
+use super::{
+    Content,
+    all::JSON_LINES,
+    body::{Part, length, stream},
+    conditional::Validators,
+    routes::{Plus, percent_decoded},
+    set,
+};
+
+/// What a query string asks for. Of repeated parameters the first counts; empty means not given.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Parameters {
+    schema: Option<String>,
+    package: Option<String>,
+    name: Option<String>,
+}
+
+impl Parameters {
+    /// Reads a query string; `None` when it is malformed or names anything else.
+    pub(super) fn parse(query: &str) -> Option<Self> {
+        let mut parameters = Self::default();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            // The original drops such pairs, and then answers with the whole catalog.
+            if pair.contains(';') {
+                return None;
+            }
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = percent_decoded(value, Plus::Blank)?;
+            let parameter = match percent_decoded(key, Plus::Blank)?.as_str() {
+                "schema" => &mut parameters.schema,
+                "package" => &mut parameters.package,
+                "name" => &mut parameters.name,
+                _ => return None,
+            };
+            parameter.get_or_insert(value);
+        }
+        Some(parameters)
+    }
+
+    fn query(&self) -> Query<'_> {
+        Query { schema: self.schema.as_deref(), package: self.package.as_deref(), name: self.name.as_deref() }
+    }
+
+    /// Tells queries apart in entity tags.
+    fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for value in [&self.schema, &self.package, &self.name] {
+            hash.update(value.as_deref().unwrap_or_default());
+            hash.update([0]);
+        }
+        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+pub(super) fn answer(content: Content, parameters: &Parameters, headers: &HeaderMap) -> Response<Body> {
+    let query = parameters.query();
+    let digest = content.generation.digest();
+    let etag = if query.is_empty() {
+        format!("\"{digest}\"")
+    } else {
+        format!("\"{digest}-{}\"", parameters.fingerprint())
+    };
+    let validators = Validators { etag, last_modified: content.last_modified };
+    if let Some(response) = validators.check(headers) {
+        return response;
+    }
+    let parts: Vec<Part> = content.generation.find(&query).into_iter().map(Part::Lines).collect();
+    let bytes = length(&parts);
+    let mut response = Response::new(stream(content.generation, parts));
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON_LINES);
+    set(&mut response, header::CONTENT_LENGTH, &bytes.to_string());
+    validators.stamp(&mut response);
+    response
+}

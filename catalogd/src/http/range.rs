@@ -1,0 +1,99 @@
+//! The `Range` header of `/all`, read as the original's HTTP library reads it.
+
+use std::ops::Range;
+
+use crate::limits::RANGES_MAX;
+
+/// What a `Range` header asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Everything: no range, or more than makes sense.
+    Whole,
+    /// These bytes.
+    Parts(Vec<Range<u64>>),
+    /// Nothing that is there; the text says why.
+    Unsatisfiable(&'static str),
+}
+
+const INVALID: Asked = Asked::Unsatisfiable("invalid range");
+
+/// Reads the header's value for content of `size` bytes.
+pub(super) fn parse(header: &str, size: u64) -> Asked {
+    let Some(list) = header.strip_prefix("bytes=") else { return INVALID };
+    let mut parts = Vec::new();
+    let mut missed = false;
+    for range in list.split(',').map(str::trim).filter(|range| !range.is_empty()) {
+        let Some((first, last)) = range.split_once('-') else { return INVALID };
+        let (first, last) = (first.trim(), last.trim());
+        let part = if first.is_empty() {
+            let Some(count) = number(last) else { return INVALID };
+            size - count.min(size)..size
+        } else {
+            let Some(first) = number(first) else { return INVALID };
+            let end = match last {
+                "" => size,
+                _ => match number(last) {
+                    Some(last) if last >= first => last.saturating_add(1).min(size),
+                    _ => return INVALID,
+                },
+            };
+            if first >= size {
+                missed = true;
+                continue;
+            }
+            first..end
+        };
+        parts.push(part);
+    }
+    if parts.is_empty() {
+        return if missed && size > 0 {
+            Asked::Unsatisfiable("invalid range: failed to overlap")
+        } else {
+            Asked::Whole
+        };
+    }
+    // More bytes than there are, or very many pieces, is an attack or a mistake: the whole is cheaper.
+    let total = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(part.end - part.start));
+    if parts.len() > RANGES_MAX || total.is_none_or(|total| total > size) {
+        return Asked::Whole;
+    }
+    Asked::Parts(parts)
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Asked, parse};
+
+    #[test]
+    fn ranges_are_read_as_the_original_reads_them() {
+        let whole = || Asked::Whole;
+        let overlap = || Asked::Unsatisfiable("invalid range: failed to overlap");
+        let invalid = || Asked::Unsatisfiable("invalid range");
+        for (header, asked) in [
+            ("bytes=0-4", Asked::Parts(Vec::from([0..5]))),
+            ("bytes=95-", Asked::Parts(Vec::from([95..100]))),
+            ("bytes=-5", Asked::Parts(Vec::from([95..100]))),
+            ("bytes=-500", Asked::Parts(Vec::from([0..100]))),
+            ("bytes=90-500", Asked::Parts(Vec::from([90..100]))),
+            ("bytes=0-0, 5-6", Asked::Parts(vec![0..1, 5..7])),
+            ("bytes=0-0,200-", Asked::Parts(Vec::from([0..1]))),
+            ("bytes=0-99,0-99", whole()),
+            ("bytes=", whole()),
+            ("bytes=100-", overlap()),
+            ("bytes=5-2", invalid()),
+            ("bytes=a-b", invalid()),
+            ("bytes=--5", invalid()),
+            ("bytes=5", invalid()),
+            ("lines=0-1", invalid()),
+        ] {
+            assert_eq!(parse(header, 100), asked, "{header}");
+        }
+        assert_eq!(parse("bytes=0-", 0), whole());
+        let many = format!("bytes={}", vec!["1-1"; 50].join(","));
+        assert_eq!(parse(&many, 100), whole());
+    }
+}

@@ -1,0 +1,196 @@
+//! From a request to its endpoint, with the answers that need no content.
+//!
+//! Matched by hand rather than by a router: the original's answers to odd paths and methods (307 on unclean
+//! paths, 405 without `Allow`, 404 texts) are part of the contract.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderValue, Method, Response, StatusCode, header},
+};
+use tokio::time::Instant;
+
+use super::{Content, Serving, all, metas, set, status_text, text};
+use crate::{
+    limits::{CATCH_UP, RETRY_AFTER_SECONDS},
+    store::Slot,
+};
+
+/// Kubernetes' text for a name that is no DNS-1123 subdomain.
+const SUBDOMAIN_TEXT: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+    '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for \
+    validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+/// Longest DNS-1123 subdomain.
+const SUBDOMAIN_BYTES_MAX: usize = 253;
+
+#[derive(Clone, Copy)]
+enum Endpoint {
+    All,
+    Metas,
+}
+
+pub(super) fn router(serving: Arc<Serving>) -> Router {
+    Router::new().fallback(answer).with_state(serving)
+}
+
+async fn answer(State(serving): State<Arc<Serving>>, request: Request) -> Response<Body> {
+    let started = Instant::now();
+    let mut response = dispatch(&serving, &request);
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    if request.method() == Method::HEAD {
+        *response.body_mut() = Body::empty();
+    }
+    let (status, took) = (response.status(), started.elapsed());
+    serving.metrics.answered(status.as_u16(), took.as_secs_f64());
+    let (method, uri) = (request.method(), request.uri());
+    if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
+        tracing::error!(%method, %uri, status = status.as_u16(), "handled request");
+    } else {
+        tracing::debug!(%method, %uri, status = status.as_u16(), "handled request");
+    }
+    response
+}
+
+fn dispatch(serving: &Serving, request: &Request) -> Response<Body> {
+    let path = request.uri().path();
+    let clean = cleaned(path);
+    if clean != path {
+        return redirect(&clean, request.uri().query());
+    }
+    let Some((name, endpoint)) = route(path, serving.metas) else {
+        return text(StatusCode::NOT_FOUND, "404 page not found");
+    };
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+    }
+    let name = percent_decoded(name, Plus::Literal);
+    let Some(name) = name.filter(|name| is_subdomain(name)) else {
+        return text(StatusCode::BAD_REQUEST, &format!("invalid catalog name: {SUBDOMAIN_TEXT}"));
+    };
+    let query = match endpoint {
+        Endpoint::All => None,
+        // The parameters are checked before the content is looked for, as in the original.
+        Endpoint::Metas => match metas::Parameters::parse(request.uri().query().unwrap_or_default()) {
+            Some(parameters) => Some(parameters),
+            None => return status_text(StatusCode::BAD_REQUEST),
+        },
+    };
+    match select(serving.store.slot(&name), Instant::now()) {
+        Selected::Absent => status_text(StatusCode::NOT_FOUND),
+        Selected::OnItsWay => {
+            let mut response = status_text(StatusCode::SERVICE_UNAVAILABLE);
+            set(&mut response, header::RETRY_AFTER, &RETRY_AFTER_SECONDS.to_string());
+            response
+        }
+        Selected::Content(content) => match query {
+            None => all::answer(content, request.headers()),
+            Some(parameters) => metas::answer(content, &parameters, request.headers()),
+        },
+    }
+}
+
+enum Selected {
+    Content(Content),
+    /// The status names content that is not here yet.
+    OnItsWay,
+    Absent,
+}
+
+/// What a catalog's requests are answered from: newer content is waited for, but not for long.
+fn select(slot: Slot, now: Instant) -> Selected {
+    match (slot.generation, slot.announced) {
+        (None, None) => Selected::Absent,
+        (None, Some(_)) => Selected::OnItsWay,
+        (Some(generation), announced) => {
+            let (same, other): (Vec<_>, Vec<_>) =
+                announced.into_iter().partition(|announced| announced.reference == generation.reference());
+            if other.iter().any(|announced| now.saturating_duration_since(announced.since) < CATCH_UP) {
+                return Selected::OnItsWay;
+            }
+            let last_unpacked = same.first().and_then(|announced| announced.last_unpacked);
+            let last_modified = last_unpacked.unwrap_or_else(|| generation.unpacked_at());
+            Selected::Content(Content { generation, last_modified })
+        }
+    }
+}
+
+fn route(path: &str, metas: bool) -> Option<(&str, Endpoint)> {
+    let (name, rest) = path.strip_prefix("/catalogs/")?.split_once('/')?;
+    match rest {
+        _ if name.is_empty() => None,
+        "api/v1/all" => Some((name, Endpoint::All)),
+        "api/v1/metas" if metas => Some((name, Endpoint::Metas)),
+        _ => None,
+    }
+}
+
+/// The path without empty, `.` and `..` segments; a slash at the end stays.
+fn cleaned(path: &str) -> String {
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                segments.pop();
+            }
+            _ => segments.push(segment),
+        }
+    }
+    let mut clean = format!("/{}", segments.join("/"));
+    if path.ends_with('/') && clean.len() > 1 {
+        clean.push('/');
+    }
+    clean
+}
+
+fn redirect(path: &str, query: Option<&str>) -> Response<Body> {
+    let target = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    let escaped =
+        target.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&#34;");
+    let mut response =
+        Response::new(Body::from(format!("<a href=\"{escaped}\">Temporary Redirect</a>.\n\n")));
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    set(&mut response, header::LOCATION, &target);
+    response
+}
+
+/// Whether a name may be that of a catalog.
+fn is_subdomain(name: &str) -> bool {
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    name.len() <= SUBDOMAIN_BYTES_MAX && name.split('.').all(label)
+}
+
+/// What a plus sign stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plus {
+    /// Itself, in paths.
+    Literal,
+    /// A blank, in queries.
+    Blank,
+}
+
+/// Undoes percent encoding; `None` when it is malformed.
+pub(super) fn percent_decoded(encoded: &str, plus: Plus) -> Option<String> {
+    let mut bytes = encoded.bytes();
+    let mut decoded = Vec::with_capacity(encoded.len());
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(bytes.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            b'+' if plus == Plus::Blank => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(decoded).ok()
+}

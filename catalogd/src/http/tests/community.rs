@@ -1,0 +1,138 @@
+//! The large catalog of the test data: what is served is what went in, and every query is a filter over it.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::PathBuf,
+    time::Instant,
+};
+
+use axum::{body::Body, http::Request};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::routes;
+use crate::{
+    CatalogFiles,
+    testing::{ONE, TestStore, at},
+};
+
+struct OneFile(PathBuf);
+
+impl CatalogFiles for OneFile {
+    fn paths(&self) -> Vec<String> {
+        vec!["configs/catalog.json".into()]
+    }
+
+    fn open<'a>(&'a self, _: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
+        Ok(Box::new(zstd::Decoder::new(File::open(&self.0)?)?))
+    }
+}
+
+fn data() -> Option<PathBuf> {
+    let folder = std::env::var_os("OLM_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"), PathBuf::from);
+    let file = folder.join("community.jsonl.zst");
+    if !file.exists() {
+        println!("skipped: {} is not there", file.display());
+        return None;
+    }
+    Some(file)
+}
+
+async fn body(test: &TestStore, uri: &str) -> Vec<u8> {
+    let request = Request::get(uri).body(Body::empty()).unwrap();
+    let response = routes(test).oneshot(request).await.unwrap();
+    assert!(response.status().is_success(), "{uri}: {}", response.status());
+    response.into_body().collect().await.unwrap().to_bytes().to_vec()
+}
+
+fn field<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_large_catalog_is_served_whole_and_by_query() {
+    let Some(file) = data() else { return };
+    let mut original = String::new();
+    zstd::Decoder::new(File::open(&file).unwrap()).unwrap().read_to_string(&mut original).unwrap();
+
+    let test = TestStore::new();
+    let started = Instant::now();
+    let generation = test.store.install("community", ONE, at(1), &OneFile(file)).unwrap();
+    println!("ingested {} bytes in {:?}", generation.bytes(), started.elapsed());
+
+    let all = String::from_utf8(body(&test, "/catalogs/community/api/v1/all").await).unwrap();
+    let mut documents = Vec::new();
+    for (line, source) in all.lines().zip(original.lines()) {
+        let value: Value = serde_json::from_str(source).unwrap();
+        // The test's own writer: sorted keys, compact, and the two separators escaped.
+        let expected = serde_json::to_string(&value).unwrap();
+        let expected = expected.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
+        assert_eq!(line, expected);
+        documents.push((line, value));
+    }
+    assert_eq!(documents.len(), original.lines().count());
+    assert_eq!(documents.len(), generation.documents());
+
+    let mut asked = 0;
+    for (at, (_, sample)) in documents.iter().enumerate().filter(|(at, _)| at % 97 == 0) {
+        let (schema, package, name) =
+            (field(sample, "schema"), field(sample, "package"), field(sample, "name"));
+        for chosen in 1..8_u8 {
+            // A whole schema is large; a few of them are enough.
+            if chosen == 1 && at % 1_000 != 0 {
+                continue;
+            }
+            let pick = |bit: u8, value: &'static str, text: &str| {
+                (chosen & bit != 0 && !text.is_empty()).then(|| format!("{value}={text}"))
+            };
+            let parameters: Vec<_> =
+                [pick(1, "schema", schema), pick(2, "package", package), pick(4, "name", name)]
+                    .into_iter()
+                    .flatten()
+                    .collect();
+            if parameters.is_empty() {
+                continue;
+            }
+            let fits = |document: &Value| {
+                (chosen & 1 == 0 || field(document, "schema") == schema)
+                    && (chosen & 2 == 0 || package.is_empty() || field(document, "package") == package)
+                    && (chosen & 4 == 0 || field(document, "name") == name)
+            };
+            let expected: String = documents
+                .iter()
+                .filter(|(_, document)| fits(document))
+                .flat_map(|(line, _)| [*line, "\n"])
+                .collect();
+            let uri = format!("/catalogs/community/api/v1/metas?{}", parameters.join("&"));
+            assert!(body(&test, &uri).await == expected.as_bytes(), "{uri}");
+            asked += 1;
+        }
+    }
+    println!("{asked} queries");
+    assert!(asked > 100);
+}
+
+#[test]
+fn records_resolve_as_whole_documents_do() {
+    let Some(file) = data() else { return };
+    let mut original = String::new();
+    zstd::Decoder::new(File::open(&file).unwrap()).unwrap().read_to_string(&mut original).unwrap();
+    let test = TestStore::new();
+    let generation = test.store.install("community", ONE, at(1), &OneFile(file)).unwrap();
+    let mut contents = std::collections::BTreeMap::<String, olm_fbc::PackageContent>::new();
+    for line in original.lines() {
+        let value: Value = serde_json::from_str(line).unwrap();
+        let package = if field(&value, "schema") == "olm.package" { "name" } else { "package" };
+        contents.entry(field(&value, package).to_owned()).or_default().push_json(line.as_bytes()).unwrap();
+    }
+    assert_eq!(generation.packages().collect::<Vec<_>>(), contents.keys().collect::<Vec<_>>());
+    for (package, mut expected) in contents {
+        for bundle in &mut expected.bundles {
+            bundle.properties.retain(|property| property.kind != "olm.csv.metadata");
+        }
+        assert_eq!(generation.package(&package).unwrap(), expected, "{package}");
+    }
+}

@@ -1,0 +1,215 @@
+//! From the files of a catalog image to what is served: JSON lines, their index, the resolver's records.
+//!
+//! One pass, constant memory: each document is read through a window, written as its canonical line, entered
+//! into the index and cut down to its record. Order is that of the original: files in walk order, documents
+//! in file order. Everything is written into a folder that nobody reads yet.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    path::Path,
+};
+
+use flate2::Crc;
+use olm_fbc::{
+    FbcError, IGNORE_FILE, IgnoreRules, Index, Meta, MetaReader, limits::IGNORE_FILE_BYTES_MAX, walk_order,
+};
+use thiserror::Error;
+
+use crate::{limits::CATALOG_BYTES_MAX, store::FileSum};
+
+/// File of the lines that are served.
+pub(crate) const LINES_FILE: &str = "catalog.jsonl";
+/// File of the index.
+pub(crate) const INDEX_FILE: &str = "index";
+/// File of the resolver's records.
+pub(crate) const RECORDS_FILE: &str = "packages";
+
+/// Written out at this size.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// The files of an unpacked catalog image, by their paths below the image's root.
+pub trait CatalogFiles: Send {
+    /// All files, in any order.
+    fn paths(&self) -> Vec<String>;
+
+    /// Opens one of them.
+    ///
+    /// # Errors
+    /// The content cannot be read.
+    fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>>;
+}
+
+/// Why an image's files did not become a catalog.
+#[derive(Debug, Error)]
+pub enum IngestError {
+    /// The image has nothing where its label points to.
+    #[error("error walking FBC root: the image has no files at the path its configs label names")]
+    Empty,
+    /// A file is no catalog content.
+    #[error("error walking FBC root: {path}: {source}")]
+    Content {
+        /// The file's path in the image.
+        path: String,
+        /// What is wrong with it.
+        source: FbcError,
+    },
+    /// The catalog is larger than we take.
+    #[error("error walking FBC root: catalog has more than {limit} bytes")]
+    TooLarge {
+        /// Most bytes accepted.
+        limit: u64,
+    },
+    /// The store could not be written.
+    #[error("error writing {file}: {source}")]
+    Write {
+        /// Which file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What was written.
+pub(crate) struct Ingested {
+    pub(crate) index: Index,
+    pub(crate) lines: FileSum,
+    pub(crate) index_file: FileSum,
+    pub(crate) records: FileSum,
+}
+
+/// Writes lines, index and records of the files into `folder`. Blocks; meant for a blocking thread.
+pub(crate) fn ingest(files: &dyn CatalogFiles, folder: &Path) -> Result<Ingested, IngestError> {
+    let mut paths = files.paths();
+    if paths.is_empty() {
+        return Err(IngestError::Empty);
+    }
+    walk_order(&mut paths);
+    let rules = ignore_rules(files, &paths)?;
+    let mut sink = Sink {
+        index: Index::default(),
+        lines: Writer::create(folder, LINES_FILE)?,
+        records: Writer::create(folder, RECORDS_FILE)?,
+    };
+    for path in paths.iter().filter(|path| !rules.ignores(path)) {
+        let content = |source| IngestError::Content { path: shown(path), source };
+        let file = files.open(path).map_err(|error| content(error.into()))?;
+        let mut reader = MetaReader::new(file);
+        while let Some(meta) = reader.next_meta().map_err(content)? {
+            sink.document(&meta).map_err(|stop| stop.at(path))?;
+        }
+    }
+    let mut index_file = Writer::create(folder, INDEX_FILE)?;
+    index_file.buffer = sink.index.to_bytes();
+    Ok(Ingested {
+        index: sink.index,
+        lines: sink.lines.finish()?,
+        index_file: index_file.finish()?,
+        records: sink.records.finish()?,
+    })
+}
+
+/// A path from an image, fit for a status: short, and without control characters.
+fn shown(path: &str) -> String {
+    const CHARACTERS_MAX: usize = 200;
+    path.chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect()
+}
+
+fn ignore_rules(files: &dyn CatalogFiles, paths: &[String]) -> Result<IgnoreRules, IngestError> {
+    let mut rules = IgnoreRules::default();
+    for path in paths.iter().filter(|path| path.rsplit('/').next() == Some(IGNORE_FILE)) {
+        let content = |source| IngestError::Content { path: shown(path), source };
+        let mut text = Vec::new();
+        let file = files.open(path).map_err(|error| content(error.into()))?;
+        file.take(IGNORE_FILE_BYTES_MAX as u64 + 1)
+            .read_to_end(&mut text)
+            .map_err(|error| content(error.into()))?;
+        rules.push_file(path, &String::from_utf8_lossy(&text)).map_err(content)?;
+    }
+    Ok(rules)
+}
+
+struct Sink {
+    index: Index,
+    lines: Writer,
+    records: Writer,
+}
+
+/// An error that does not know its file yet.
+enum Stop {
+    Content(FbcError),
+    Ingest(IngestError),
+}
+
+impl Stop {
+    fn at(self, path: &str) -> IngestError {
+        match self {
+            Self::Content(source) => IngestError::Content { path: shown(path), source },
+            Self::Ingest(error) => error,
+        }
+    }
+}
+
+impl From<FbcError> for Stop {
+    fn from(error: FbcError) -> Self {
+        Self::Content(error)
+    }
+}
+
+impl From<IngestError> for Stop {
+    fn from(error: IngestError) -> Self {
+        Self::Ingest(error)
+    }
+}
+
+impl Sink {
+    fn document(&mut self, meta: &Meta<'_>) -> Result<(), Stop> {
+        self.index.push_line(&meta.envelope, meta.line.len() + 1)?;
+        self.lines.buffer.extend_from_slice(meta.line);
+        self.lines.buffer.push(b'\n');
+        let before = self.records.buffer.len();
+        if meta.write_record(&mut self.records.buffer) {
+            self.index.push_record(meta.envelope.subject(), self.records.buffer.len() - before)?;
+        }
+        self.lines.flush(BUFFER_BYTES)?;
+        self.records.flush(BUFFER_BYTES)?;
+        if self.lines.sum.bytes > CATALOG_BYTES_MAX {
+            return Err(IngestError::TooLarge { limit: CATALOG_BYTES_MAX }.into());
+        }
+        Ok(())
+    }
+}
+
+struct Writer {
+    name: &'static str,
+    file: File,
+    buffer: Vec<u8>,
+    crc: Crc,
+    sum: FileSum,
+}
+
+impl Writer {
+    fn create(folder: &Path, name: &'static str) -> Result<Self, IngestError> {
+        let file = File::create_new(folder.join(name))
+            .map_err(|source| IngestError::Write { file: name.into(), source })?;
+        Ok(Self { name, file, buffer: Vec::new(), crc: Crc::new(), sum: FileSum::default() })
+    }
+
+    fn flush(&mut self, threshold: usize) -> Result<(), IngestError> {
+        if self.buffer.len() >= threshold {
+            self.crc.update(&self.buffer);
+            self.sum.bytes += self.buffer.len() as u64;
+            self.file
+                .write_all(&self.buffer)
+                .map_err(|source| IngestError::Write { file: self.name.into(), source })?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<FileSum, IngestError> {
+        self.flush(0)?;
+        self.sum.crc32 = self.crc.sum();
+        Ok(self.sum)
+    }
+}

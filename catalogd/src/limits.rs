@@ -1,0 +1,30 @@
+//! What catalogd accepts at most. Images, requests and the files of an earlier process are not trusted.
+
+use std::time::Duration;
+
+/// Largest catalog, as served lines. The largest published ones have 150 MB.
+pub const CATALOG_BYTES_MAX: u64 = 2 << 30;
+/// Largest index file that is loaded; the index of 8,000 documents has 0.5 MB.
+pub const INDEX_BYTES_MAX: u64 = 128 << 20;
+/// Largest generation or resolution file; both hold a few names and numbers.
+pub const GENERATION_BYTES_MAX: u64 = 64 << 10;
+/// Largest set of records that is read for one package. The largest real package has 0.5 MB.
+pub const PACKAGE_BYTES_MAX: u64 = 64 << 20;
+/// Catalogs pulled and ingested at the same time: ingest is bound by the processor.
+pub const CONCURRENT_INGESTS: usize = 2;
+/// Catalogs reconciled at the same time; most of them wait for a registry.
+pub const CONCURRENT_RECONCILES: u16 = 4;
+/// Bytes of an answer that are read at once; each answer in flight holds two such pieces at most.
+pub const CHUNK_BYTES: usize = 128 << 10;
+/// Ranges of one request; whoever asks for more gets the whole.
+pub const RANGES_MAX: usize = 32;
+/// Entity tags looked at in one header.
+pub const ETAGS_MAX: usize = 64;
+/// How long a replica that knows of newer content than it holds asks clients to wait.
+pub const CATCH_UP: Duration = Duration::from_secs(10);
+/// What `Retry-After` says while content is on its way.
+pub const RETRY_AFTER_SECONDS: u64 = 2;
+/// How long fetching a whole catalog from another catalogd may take, as the original's client.
+pub const FETCH_TIMEOUT: Duration = Duration::from_mins(5);
+/// How long readiness waits for a catalog's content.
+pub const READY_WAIT: Duration = Duration::from_mins(1);

@@ -1,0 +1,26 @@
+//! The program `catalogd`.
+
+use std::process::ExitCode;
+
+use catalogd::Command;
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
+        // Somebody else installed one first, which cannot happen before the first line.
+        return ExitCode::FAILURE;
+    }
+    let command = Command::parse();
+    olm_runtime::init_logs(command.v);
+    match Box::pin(command.run()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(%error, "catalogd ended");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Reading catalogs that another process serves: fetched whole once per digest, kept on disk.
+//!
+//! What is fetched goes through the same ingest into a store of this process, so answers are the same as in
+//! process. A body of another digest than the status names is not taken. While a catalog cannot be fetched,
+//! the last good copy is used, across restarts too.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageSnapshot};
+use reqwest::{StatusCode, header};
+use thiserror::Error;
+use tokio::time::Instant;
+
+use super::read;
+use crate::{
+    CatalogFiles, CatalogStore, Clock, StoreError,
+    limits::{CATALOG_BYTES_MAX, FETCH_TIMEOUT},
+};
+
+/// After a failure the next one to ask waits this long before fetching is tried again.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Where a catalog is served, and what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteCatalog {
+    /// Base of its addresses, without a slash at the end.
+    pub base_url: String,
+    /// Digest reference in its status.
+    pub reference: String,
+}
+
+/// Knows the statuses of the catalogs.
+pub trait CatalogDirectory: Send + Sync {
+    /// Where `catalog` is served; `None` when its status names no content.
+    fn find(&self, catalog: &str) -> Option<RemoteCatalog>;
+}
+
+/// The reader over another process' HTTPS server.
+pub struct HttpReader {
+    client: reqwest::Client,
+    directory: Arc<dyn CatalogDirectory>,
+    store: Arc<CatalogStore>,
+    clock: Arc<dyn Clock>,
+    spool: PathBuf,
+    attempts: std::sync::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Option<Failure>>>>>,
+}
+
+/// The last failure to fetch a catalog.
+struct Failure {
+    reference: String,
+    since: Instant,
+    text: String,
+}
+
+#[derive(Debug, Error)]
+enum FetchError {
+    #[error("{}", chain(.0))]
+    Request(#[from] reqwest::Error),
+    #[error("catalog server answered {0}")]
+    Status(StatusCode),
+    #[error("catalog server has other content than the catalog's status names")]
+    OtherDigest,
+    #[error("catalog has more than {CATALOG_BYTES_MAX} bytes")]
+    TooLarge,
+    #[error("keeping the catalog: {0}")]
+    Spool(#[from] io::Error),
+    #[error("keeping the catalog: {0}")]
+    Store(#[from] StoreError),
+    #[error("internal: {0}")]
+    Thread(#[from] tokio::task::JoinError),
+}
+
+/// An error with its causes, which the library's own text leaves out.
+fn chain(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+impl HttpReader {
+    /// Reads through `client` (which knows the server's authority) and keeps copies below `cache_dir`.
+    /// Blocks while it checks the copies of an earlier process.
+    ///
+    /// # Errors
+    /// The cache directory cannot be used.
+    pub fn new(
+        client: reqwest::Client,
+        directory: Arc<dyn CatalogDirectory>,
+        clock: Arc<dyn Clock>,
+        cache_dir: &Path,
+    ) -> Result<Self, StoreError> {
+        let store = Arc::new(CatalogStore::open(cache_dir)?);
+        let spool = cache_dir.to_owned();
+        Ok(Self { client, directory, store, clock, spool, attempts: std::sync::Mutex::default() })
+    }
+
+    /// The copies; its changes tell when a newer one has come.
+    pub fn store(&self) -> &Arc<CatalogStore> {
+        &self.store
+    }
+
+    /// Brings the content here that the status names; one at a time for each catalog.
+    async fn update(&self, catalog: &str, remote: &RemoteCatalog) -> Result<(), String> {
+        let held = || self.store.generation(catalog).is_some_and(|held| held.reference() == remote.reference);
+        if held() {
+            return Ok(());
+        }
+        let attempt = {
+            let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(attempts.entry(catalog.to_owned()).or_default())
+        };
+        let mut failure = attempt.lock().await;
+        if held() {
+            return Ok(());
+        }
+        if let Some(before) = failure.as_ref()
+            && before.reference == remote.reference
+            && before.since.elapsed() < PAUSE
+        {
+            return Err(before.text.clone());
+        }
+        match self.fetch(catalog, remote).await {
+            Ok(()) => {
+                *failure = None;
+                Ok(())
+            }
+            Err(error) => {
+                let text = error.to_string();
+                tracing::warn!(catalog, error = text, "fetching catalog content");
+                *failure = Some(Failure {
+                    reference: remote.reference.clone(),
+                    since: Instant::now(),
+                    text: text.clone(),
+                });
+                Err(text)
+            }
+        }
+    }
+
+    async fn fetch(&self, catalog: &str, remote: &RemoteCatalog) -> Result<(), FetchError> {
+        let url = format!("{}/api/v1/all", remote.base_url);
+        let mut response = self.client.get(url).timeout(FETCH_TIMEOUT).send().await?;
+        if response.status() != StatusCode::OK {
+            return Err(FetchError::Status(response.status()));
+        }
+        let digest =
+            remote.reference.rsplit_once('@').map_or(remote.reference.as_str(), |(_, digest)| digest);
+        // The original's server sends no tag; there the status has to be trusted.
+        let tag = response.headers().get(header::ETAG);
+        if tag.is_some_and(|tag| tag.as_bytes() != format!("\"{digest}\"").as_bytes()) {
+            return Err(FetchError::OtherDigest);
+        }
+        let mut spool = tempfile::tempfile_in(&self.spool)?;
+        let mut bytes = 0_u64;
+        while let Some(piece) = response.chunk().await? {
+            bytes += piece.len() as u64;
+            if bytes > CATALOG_BYTES_MAX {
+                return Err(FetchError::TooLarge);
+            }
+            // To the page cache: short enough to be done here.
+            spool.write_all(&piece)?;
+        }
+        let (store, catalog, reference) =
+            (Arc::clone(&self.store), catalog.to_owned(), remote.reference.clone());
+        let now = self.clock.now();
+        tokio::task::spawn_blocking(move || store.install(&catalog, &reference, now, &Fetched(spool)))
+            .await??;
+        Ok(())
+    }
+}
+
+impl CatalogReader for HttpReader {
+    fn package<'a>(
+        &'a self,
+        catalog: &'a str,
+        package: &'a str,
+    ) -> BoxFuture<'a, Result<PackageSnapshot, CatalogError>> {
+        Box::pin(async move {
+            let not_served = || CatalogError::NotServed { catalog: catalog.to_owned() };
+            let remote = self.directory.find(catalog).ok_or_else(not_served)?;
+            let updated = self.update(catalog, &remote).await;
+            if let Err(cause) = updated
+                && self.store.generation(catalog).is_none()
+            {
+                return Err(CatalogError::Read { catalog: catalog.to_owned(), cause });
+            }
+            read(&self.store, catalog, package).await
+        })
+    }
+}
+
+/// The one file that a fetched catalog is.
+struct Fetched(File);
+
+impl CatalogFiles for Fetched {
+    fn paths(&self) -> Vec<String> {
+        vec!["catalog.jsonl".to_owned()]
+    }
+
+    fn open<'a>(&'a self, _: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
+        let mut file = &self.0;
+        file.seek(SeekFrom::Start(0))?;
+        Ok(Box::new(file))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+use std::sync::{Arc, Mutex};
+
+use olm_fbc::CatalogReader;
+use olm_runtime::{ServerLimits, listen, serve};
+use prometheus_client::registry::Registry;
+use tokio_util::sync::CancellationToken;
+
+use super::{CatalogDirectory, HttpReader, RemoteCatalog};
+use crate::{
+    LocalReader, SystemClock,
+    http::{HttpMetrics, Serving, router},
+    testing::{ONE, TWO, TestStore},
+};
+
+const OLD: &[(&str, &str)] = &[("c.json", r#"{"schema":"olm.channel","package":"p","name":"old"}"#)];
+const NEW: &[(&str, &str)] = &[("c.json", r#"{"schema":"olm.channel","package":"p","name":"new"}"#)];
+
+#[derive(Default)]
+struct Directory(Mutex<Option<RemoteCatalog>>);
+
+impl CatalogDirectory for Directory {
+    fn find(&self, _: &str) -> Option<RemoteCatalog> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+struct World {
+    origin: TestStore,
+    base: String,
+    directory: Arc<Directory>,
+    server: tokio::task::JoinHandle<()>,
+    stop: CancellationToken,
+    cache: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let origin = TestStore::new();
+        let listener = listen("127.0.0.1:0").unwrap();
+        let base = format!("http://{}/catalogs/c", listener.local_addr().unwrap());
+        let metrics = HttpMetrics::register(&mut Registry::default());
+        let router = router(Serving { store: origin.store.clone(), metas: true, metrics });
+        let stop = CancellationToken::new();
+        let serving = serve(listener, router, None, ServerLimits::default(), stop.clone());
+        let server = tokio::spawn(async move { serving.await.unwrap() });
+        let cache = tempfile::tempdir().unwrap();
+        Self { origin, base, directory: Arc::default(), server, stop, cache }
+    }
+
+    fn reader(&self) -> HttpReader {
+        // Whoever made one before is fine.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+        HttpReader::new(client, self.directory.clone(), Arc::new(SystemClock), self.cache.path()).unwrap()
+    }
+
+    fn says(&self, reference: &str) {
+        let remote = RemoteCatalog { base_url: self.base.clone(), reference: reference.to_owned() };
+        *self.directory.0.lock().unwrap() = Some(remote);
+    }
+}
+
+/// Reference and name of the channel that a reader sees.
+async fn seen(reader: &dyn CatalogReader) -> Result<(String, String), String> {
+    let snapshot = reader.package("c", "p").await.map_err(|error| error.to_string())?;
+    Ok((snapshot.resolved_reference, snapshot.content.channels[0].name.clone()))
+}
+
+fn is(reference: &str, name: &str) -> Result<(String, String), String> {
+    Ok((reference.to_owned(), name.to_owned()))
+}
+
+#[tokio::test]
+async fn both_readers_see_the_same() {
+    let world = World::new();
+    let reader = world.reader();
+    let not_served = "catalog \"c\" is not being served".to_owned();
+    assert_eq!(seen(&reader).await, Err(not_served.clone()));
+    assert_eq!(seen(&LocalReader::new(world.origin.store.clone())).await, Err(not_served));
+    world.origin.install("c", ONE, OLD);
+    world.says(ONE);
+    assert_eq!(seen(&reader).await, is(ONE, "old"));
+    assert_eq!(seen(&LocalReader::new(world.origin.store.clone())).await, is(ONE, "old"));
+    assert!(reader.package("c", "none").await.unwrap().content.is_empty());
+    world.origin.install("c", TWO, NEW);
+    world.says(TWO);
+    assert_eq!(seen(&reader).await, is(TWO, "new"));
+}
+
+#[tokio::test]
+async fn content_of_another_digest_is_not_taken() {
+    let world = World::new();
+    let reader = world.reader();
+    world.origin.install("c", ONE, OLD);
+    world.says(TWO);
+    assert_eq!(
+        seen(&reader).await.unwrap_err(),
+        "error retrieving cache for catalog \"c\": catalog server has other content than the catalog's status names"
+    );
+}
+
+#[tokio::test]
+async fn the_last_good_copy_is_used_while_the_server_is_away_also_after_a_restart() {
+    let world = World::new();
+    world.origin.install("c", ONE, OLD);
+    world.says(ONE);
+    assert_eq!(seen(&world.reader()).await, is(ONE, "old"));
+    world.stop.cancel();
+    world.server.await.unwrap();
+    let remote = RemoteCatalog { base_url: world.base.clone(), reference: TWO.to_owned() };
+    *world.directory.0.lock().unwrap() = Some(remote);
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let reader = HttpReader::new(client, world.directory, Arc::new(SystemClock), world.cache.path()).unwrap();
+    assert_eq!(seen(&reader).await, is(ONE, "old"));
+}

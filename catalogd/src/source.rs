@@ -1,0 +1,80 @@
+//! The port through which catalog images are fetched, and its adapter over olm-image.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read},
+};
+
+use olm_fbc::BoxFuture;
+use olm_image::{CanonicalReference, Files, PullError, Puller, Reference, Refusal, Select};
+
+use crate::ingest::CatalogFiles;
+
+/// Label of an image that says where in it the catalog's content is.
+pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+
+/// Whether the spec names a digest, whose content cannot change, or a tag, whose content may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pinned {
+    /// A digest: what is wrong with the image stays wrong.
+    Yes,
+    /// A tag: a new push may put things right.
+    No,
+}
+
+/// Fetches catalog images. Implemented by [`Puller`]; tests have their own.
+pub trait CatalogSource: Send + Sync {
+    /// What a reference stands for now, as `<repository>@<digest>`. A digest stands for itself, without a
+    /// request.
+    fn resolve<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, PullError>>;
+
+    /// The files below the path that the image's configs label names.
+    fn pull<'a>(
+        &'a self,
+        resolved: &'a str,
+        pinned: Pinned,
+    ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>>;
+}
+
+impl CatalogSource for Puller {
+    fn resolve<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, PullError>> {
+        Box::pin(async move {
+            let resolved = Puller::resolve(self, &Reference::parse(reference)?).await?;
+            Ok(resolved.to_string())
+        })
+    }
+
+    fn pull<'a>(
+        &'a self,
+        resolved: &'a str,
+        pinned: Pinned,
+    ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>> {
+        Box::pin(async move {
+            let reference = CanonicalReference::parse(resolved)?;
+            let image = Puller::pull(self, &reference, |labels| wanted(labels, pinned)).await?;
+            Ok(Box::new(image.files) as Box<dyn CatalogFiles>)
+        })
+    }
+}
+
+fn wanted(labels: &BTreeMap<String, String>, pinned: Pinned) -> Result<Select, Refusal> {
+    let Some(path) = labels.get(CONFIGS_LABEL) else {
+        let text = format!("catalog image is missing the required label {CONFIGS_LABEL:?}");
+        return Err(match pinned {
+            Pinned::Yes => Refusal::terminal(text),
+            Pinned::No => Refusal::retry(text),
+        });
+    };
+    Select::paths([path])
+}
+
+impl CatalogFiles for Files {
+    fn paths(&self) -> Vec<String> {
+        Files::paths(self).map(str::to_owned).collect()
+    }
+
+    fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
+        let reader = Files::open(self, path).map_err(io::Error::other)?;
+        Ok(Box::new(reader))
+    }
+}

@@ -1,0 +1,163 @@
+//! What the status of a ClusterCatalog says, as a function of what happened.
+//!
+//! `Serving` and `Progressing` are upstream's to the letter. `Ready` (with `Reconciling` or `Stalled`) is for
+//! tools that know only those: it holds while content of the source that the spec names is served, also
+//! while a later look at that source fails.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use olm_api::{
+    ConditionStatus, ConditionType, ConditionUpdate, Reason,
+    v1::{
+        CatalogSourceType, ClusterCatalogStatus, ClusterCatalogUrls, ResolvedCatalogSource,
+        ResolvedImageSource,
+    },
+};
+
+const SERVING: &str = "Serving desired content from resolved source";
+const UNPACKED: &str = "Successfully unpacked and stored content from resolved source";
+const USER_UNAVAILABLE: &str = "Catalog availability mode is set to Unavailable";
+const CONTENT_LOST: &str = "Content is not available until it is unpacked again";
+
+/// The content that is held and served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Served<'a> {
+    /// Digest reference.
+    pub(crate) reference: &'a str,
+    /// When it was unpacked.
+    pub(crate) unpacked_at: Timestamp,
+    /// Whether it came from the source that the spec names now.
+    pub(crate) current: bool,
+}
+
+/// How a reconcile ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Outcome<'a> {
+    /// What is served is what is wanted.
+    Succeeded,
+    /// It could not be made so.
+    Failed {
+        /// The error's text.
+        message: &'a str,
+        /// Whether only a change of the catalog can help.
+        terminal: bool,
+    },
+    /// The spec asks for nothing to be served, and nothing is.
+    Unavailable,
+    /// The catalog is being deleted, and its content is gone.
+    Deleted,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    /// `metadata.generation`.
+    pub(crate) generation: Option<i64>,
+    /// What is held here.
+    pub(crate) served: Option<Served<'a>>,
+    /// How it ended.
+    pub(crate) outcome: Outcome<'a>,
+    /// Where the catalog is served, without a slash at the end.
+    pub(crate) base_url: &'a str,
+}
+
+/// The status after `facts`, where it was `before`.
+pub(crate) fn status(
+    before: &ClusterCatalogStatus,
+    facts: &Facts<'_>,
+    now: Timestamp,
+) -> ClusterCatalogStatus {
+    let mut writer = Writer { status: before.clone(), generation: facts.generation, now };
+    match facts.outcome {
+        Outcome::Succeeded => {
+            writer.set(ConditionType::Serving, ConditionStatus::True, Reason::Available, SERVING);
+            writer.set(ConditionType::Progressing, ConditionStatus::True, Reason::Succeeded, UNPACKED);
+            writer.ready(ConditionStatus::True, Reason::Succeeded, SERVING);
+        }
+        Outcome::Failed { message, terminal } => {
+            let (progressing, reason) = if terminal {
+                (ConditionStatus::False, Reason::Blocked)
+            } else {
+                (ConditionStatus::True, Reason::Retrying)
+            };
+            writer.set(ConditionType::Progressing, progressing, reason, message);
+            if facts.served.is_none() && before.conditions.is_true(ConditionType::Serving) {
+                // What an earlier process served is gone, and could not be fetched again.
+                writer.set(ConditionType::Serving, ConditionStatus::False, Reason::Unavailable, CONTENT_LOST);
+            }
+            writer.failed(facts, message, reason, terminal);
+        }
+        Outcome::Unavailable => {
+            let reason = Reason::UserSpecifiedUnavailable;
+            writer.set(ConditionType::Serving, ConditionStatus::False, reason, USER_UNAVAILABLE);
+            writer.set(
+                ConditionType::Progressing,
+                ConditionStatus::True,
+                Reason::Succeeded,
+                USER_UNAVAILABLE,
+            );
+            writer.ready(ConditionStatus::True, reason, USER_UNAVAILABLE);
+        }
+        Outcome::Deleted => {
+            writer.set(ConditionType::Serving, ConditionStatus::False, Reason::Unavailable, "");
+            writer.ready(ConditionStatus::False, Reason::Unavailable, "");
+        }
+    }
+    writer.content(facts);
+    writer.status
+}
+
+struct Writer {
+    status: ClusterCatalogStatus,
+    generation: Option<i64>,
+    now: Timestamp,
+}
+
+impl Writer {
+    fn set(&mut self, type_: ConditionType, status: ConditionStatus, reason: Reason, message: &str) {
+        let update = ConditionUpdate::new(type_, status, reason, message, self.generation);
+        self.status.conditions.set(update, self.now);
+    }
+
+    /// Sets `Ready` where nothing goes on.
+    fn ready(&mut self, status: ConditionStatus, reason: Reason, message: &str) {
+        self.set(ConditionType::Ready, status, reason, message);
+        self.status.conditions.remove(ConditionType::Reconciling);
+        self.status.conditions.remove(ConditionType::Stalled);
+    }
+
+    /// Sets `Ready` and its companions where something failed.
+    fn failed(&mut self, facts: &Facts<'_>, message: &str, reason: Reason, terminal: bool) {
+        if facts.served.is_some_and(|served| served.current) {
+            let message = format!("{SERVING}; looking at the source again failed: {message}");
+            self.ready(ConditionStatus::True, Reason::Succeeded, &message);
+            return;
+        }
+        self.ready(ConditionStatus::False, reason, message);
+        let companion = if terminal { ConditionType::Stalled } else { ConditionType::Reconciling };
+        self.set(companion, ConditionStatus::True, reason, message);
+    }
+
+    /// Sets the fields that say what is served, and where.
+    fn content(&mut self, facts: &Facts<'_>) {
+        match (facts.outcome, facts.served) {
+            (Outcome::Unavailable | Outcome::Deleted, _) => {
+                self.status.resolved_source = None;
+                self.status.urls = None;
+                self.status.last_unpacked = None;
+            }
+            (_, Some(served)) => {
+                self.status.resolved_source = Some(ResolvedCatalogSource {
+                    type_: CatalogSourceType::Image,
+                    image: ResolvedImageSource { ref_: served.reference.to_owned() },
+                });
+                self.status.urls = Some(ClusterCatalogUrls { base: facts.base_url.to_owned() });
+                self.status.last_unpacked = Some(Time(served.unpacked_at));
+            }
+            (_, None) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! The served content of all catalogs: one generation each, on disk, kept by digest across restarts.
+//!
+//! Layout: `<cache-dir>/catalogs/<name>/<digest>/{catalog.jsonl,index,packages,generation}`. A generation is
+//! written in a staging folder and renamed when complete; only its small `generation` file is synced, the
+//! others are checked by length and checksum when a process starts. Readers hold an `Arc` to the generation
+//! they started with, so a swap disturbs nobody; files go when the last reader lets go of them.
+
+mod files;
+mod generation;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use jiff::Timestamp;
+use thiserror::Error;
+use tokio::{sync::broadcast, time::Instant};
+
+pub use files::FileSum;
+pub use generation::Generation;
+
+use crate::{
+    ingest::{CatalogFiles, IngestError, ingest},
+    limits::READY_WAIT,
+};
+
+/// Folder of the catalogs in the cache directory.
+const CATALOGS: &str = "catalogs";
+/// Folder of generations that are being written.
+const STAGING: &str = ".staging";
+/// What a catalog's tag stood for when it was last looked at.
+const RESOLUTION_FILE: &str = "resolution";
+/// Changes that a slow listener may be behind before it misses some.
+const CHANGES_BUFFERED: usize = 256;
+
+/// Why the store failed.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The files of an image did not become a catalog.
+    #[error(transparent)]
+    Ingest(#[from] IngestError),
+    /// The file system failed.
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+pub(crate) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::Io { action, path, source }
+}
+
+/// The content of a catalog became another, or went away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogChanged {
+    /// Name of the catalog.
+    pub catalog: String,
+    /// Digest reference of what is served now; `None` when nothing is.
+    pub reference: Option<String>,
+}
+
+/// What a catalog's status says is served, as this replica last saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announced {
+    /// Digest reference in `status.resolvedSource`.
+    pub reference: String,
+    /// `status.lastUnpacked`.
+    pub last_unpacked: Option<Timestamp>,
+    /// When this replica learned of it.
+    pub since: Instant,
+}
+
+/// What is known of one catalog.
+#[derive(Debug, Clone, Default)]
+pub struct Slot {
+    /// What is held here.
+    pub generation: Option<Arc<Generation>>,
+    /// What is said to be served.
+    pub announced: Option<Announced>,
+    /// Whether bringing content here was tried.
+    pub tried: bool,
+}
+
+/// What a catalog's source stood for when it was last looked at; survives restarts.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resolution {
+    /// `spec.source.image.ref`.
+    pub source: String,
+    /// Digest reference it stood for.
+    pub reference: String,
+    /// When it was looked at.
+    pub polled_at: Timestamp,
+}
+
+/// The catalogs on one disk.
+#[derive(Debug)]
+pub struct CatalogStore {
+    root: PathBuf,
+    slots: RwLock<BTreeMap<String, Slot>>,
+    changes: broadcast::Sender<CatalogChanged>,
+    staged: AtomicU64,
+    synced: AtomicBool,
+}
+
+impl CatalogStore {
+    /// Opens the store below `cache_dir`, takes over what an earlier process completed and removes what it
+    /// left unfinished. Reads all content once, to check it; blocks.
+    ///
+    /// # Errors
+    /// The directory cannot be made or read.
+    pub fn open(cache_dir: &Path) -> Result<Self, StoreError> {
+        let root = cache_dir.join(CATALOGS);
+        let staging = root.join(STAGING);
+        if staging.exists() {
+            fs::remove_dir_all(&staging).map_err(io_error("removing", &staging))?;
+        }
+        files::create_private(&staging)?;
+        let mut slots = BTreeMap::new();
+        for (name, folder) in files::subfolders(&root)? {
+            if name.starts_with('.') {
+                continue;
+            }
+            if let Some(generation) = generation::newest(&name, &folder)? {
+                slots.insert(name, Slot { generation: Some(Arc::new(generation)), ..Slot::default() });
+            }
+        }
+        let (changes, _) = broadcast::channel(CHANGES_BUFFERED);
+        Ok(Self {
+            root,
+            slots: RwLock::new(slots),
+            changes,
+            staged: AtomicU64::new(0),
+            synced: AtomicBool::new(false),
+        })
+    }
+
+    /// What is known of a catalog.
+    pub fn slot(&self, catalog: &str) -> Slot {
+        self.slots.read().unwrap_or_else(PoisonError::into_inner).get(catalog).cloned().unwrap_or_default()
+    }
+
+    /// The generation of a catalog that is held here.
+    pub fn generation(&self, catalog: &str) -> Option<Arc<Generation>> {
+        self.slot(catalog).generation
+    }
+
+    /// Names of the catalogs that have content here.
+    pub fn catalogs(&self) -> Vec<String> {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        slots.iter().filter(|(_, slot)| slot.generation.is_some()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Notes that every catalog of the cluster is known.
+    pub(crate) fn set_synced(&self) {
+        self.synced.store(true, Ordering::Release);
+    }
+
+    /// Whether every catalog of the cluster is known.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    /// Notes that bringing a catalog's content here was tried.
+    pub(crate) fn set_tried(&self, catalog: &str) {
+        self.update(catalog, |slot| slot.tried = true);
+    }
+
+    /// A catalog that is to have content and has none here, and for which it is worth waiting.
+    pub(crate) fn awaited(&self) -> Option<String> {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let waits = |slot: &Slot| {
+            let announced = slot.announced.as_ref();
+            !slot.tried
+                && slot.generation.is_none()
+                && announced.is_some_and(|announced| announced.since.elapsed() < READY_WAIT)
+        };
+        slots.iter().find(|(_, slot)| waits(slot)).map(|(name, _)| name.clone())
+    }
+
+    /// Tells of every change from now on.
+    pub fn changes(&self) -> broadcast::Receiver<CatalogChanged> {
+        self.changes.subscribe()
+    }
+
+    /// Notes what a catalog's status says; `None` when it names nothing.
+    pub fn announce(&self, catalog: &str, said: Option<(String, Option<Timestamp>)>) {
+        self.update(catalog, |slot| {
+            slot.announced = said.map(|(reference, last_unpacked)| {
+                let since = slot
+                    .announced
+                    .as_ref()
+                    .filter(|before| before.reference == reference)
+                    .map_or_else(Instant::now, |before| before.since);
+                Announced { reference, last_unpacked, since }
+            });
+        });
+    }
+
+    /// Ingests the files of `reference` and serves them from now on. Blocks.
+    ///
+    /// # Errors
+    /// The files are no catalog, or the disk failed; what was served stays.
+    pub fn install(
+        &self,
+        catalog: &str,
+        reference: &str,
+        unpacked_at: Timestamp,
+        files: &dyn CatalogFiles,
+    ) -> Result<Arc<Generation>, StoreError> {
+        let number = self.staged.fetch_add(1, Ordering::Relaxed);
+        let staging = self.root.join(STAGING).join(format!("{catalog}-{number}"));
+        files::create_private(&staging)?;
+        let written = ingest(files, &staging).map_err(StoreError::from).and_then(|ingested| {
+            let target = self.root.join(catalog).join(generation::folder_name(reference));
+            generation::complete(catalog, reference, unpacked_at, ingested, &staging, &target)
+        });
+        let generation = match written {
+            Ok(generation) => Arc::new(generation),
+            Err(error) => {
+                // The first error says why; what stays behind goes with the next start.
+                let _ = fs::remove_dir_all(&staging);
+                return Err(error);
+            }
+        };
+        self.update(catalog, |slot| slot.generation = Some(Arc::clone(&generation)));
+        self.tell(catalog, Some(reference));
+        self.drop_others(catalog, &generation)?;
+        Ok(generation)
+    }
+
+    /// Removes a catalog's content, also from disk. Blocks.
+    ///
+    /// # Errors
+    /// The disk failed; nothing is served any more all the same.
+    pub fn remove(&self, catalog: &str) -> Result<(), StoreError> {
+        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let removed = slots.remove(catalog).is_some_and(|slot| slot.generation.is_some());
+        drop(slots);
+        if removed {
+            self.tell(catalog, None);
+        }
+        files::remove_tree(&self.root.join(catalog))
+    }
+
+    /// Removes the content of every catalog that is not among `names`, and folders that belong to none.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn retain(&self, names: &BTreeSet<String>) -> Result<(), StoreError> {
+        let known =
+            self.slots.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect::<Vec<_>>();
+        let on_disk = files::subfolders(&self.root)?.into_iter().map(|(name, _)| name);
+        for name in known.into_iter().chain(on_disk).filter(|name| name != STAGING && !names.contains(name)) {
+            tracing::info!(catalog = name, "removing content that belongs to no catalog");
+            self.remove(&name)?;
+        }
+        Ok(())
+    }
+
+    /// What the catalog's source stood for when it was last looked at, if that is known.
+    pub fn resolution(&self, catalog: &str) -> Option<Resolution> {
+        let text = files::read_small(&self.root.join(catalog).join(RESOLUTION_FILE)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Notes what the catalog's source stands for now. Blocks.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn set_resolution(&self, catalog: &str, resolution: &Resolution) -> Result<(), StoreError> {
+        let path = self.root.join(catalog).join(RESOLUTION_FILE);
+        let bytes =
+            serde_json::to_vec(resolution).map_err(|error| io_error("encoding", &path)(error.into()))?;
+        files::replace(&path, &bytes)
+    }
+
+    fn update(&self, catalog: &str, change: impl FnOnce(&mut Slot)) {
+        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        change(slots.entry(catalog.to_owned()).or_default());
+    }
+
+    fn tell(&self, catalog: &str, reference: Option<&str>) {
+        // Nobody listening is no error.
+        let _ = self
+            .changes
+            .send(CatalogChanged { catalog: catalog.to_owned(), reference: reference.map(str::to_owned) });
+    }
+
+    fn drop_others(&self, catalog: &str, current: &Generation) -> Result<(), StoreError> {
+        let current = generation::folder_name(current.reference());
+        for (name, folder) in files::subfolders(&self.root.join(catalog))? {
+            if name != current {
+                files::remove_tree(&folder)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

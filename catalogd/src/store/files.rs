@@ -1,0 +1,109 @@
+//! The few operations on files that the store is made of.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{ErrorKind, Read, Write},
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use flate2::Crc;
+use serde::{Deserialize, Serialize};
+
+use super::{StoreError, io_error};
+use crate::limits::GENERATION_BYTES_MAX;
+
+/// Length and checksum of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSum {
+    /// Length in bytes.
+    pub bytes: u64,
+    /// CRC-32 of the content: it guards against torn writes, not against malice.
+    pub crc32: u32,
+}
+
+impl FileSum {
+    /// Whether `file` has this length and checksum; reads it from where it stands.
+    pub(super) fn fits(self, file: &mut File) -> std::io::Result<bool> {
+        if file.metadata()?.len() != self.bytes {
+            return Ok(false);
+        }
+        let mut crc = Crc::new();
+        let mut buffer = vec![0; 256 << 10];
+        loop {
+            let read = file.read(&mut buffer)?;
+            if read == 0 {
+                return Ok(crc.sum() == self.crc32);
+            }
+            crc.update(&buffer[..read]);
+        }
+    }
+}
+
+/// Makes a folder (and those above it) that only this user may enter.
+pub(super) fn create_private(folder: &Path) -> Result<(), StoreError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io_error("creating", folder))
+}
+
+/// The folders in a folder, sorted; what has no UTF-8 name is none of ours.
+pub(super) fn subfolders(folder: &Path) -> Result<Vec<(String, PathBuf)>, StoreError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(io_error("reading", folder))? {
+        let entry = entry.map_err(io_error("reading", folder))?;
+        let is_folder = entry.file_type().map_err(io_error("reading", &entry.path()))?.is_dir();
+        if let (true, Ok(name)) = (is_folder, entry.file_name().into_string()) {
+            found.push((name, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Removes a folder with all it holds; that it is not there is fine.
+pub(super) fn remove_tree(folder: &Path) -> Result<(), StoreError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_error("removing", folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a file that is known to be small.
+pub(super) fn read_small(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(io_error("opening", path))?;
+    file.take(GENERATION_BYTES_MAX).read_to_end(&mut bytes).map_err(io_error("reading", path))?;
+    Ok(bytes)
+}
+
+/// Writes a small file aside and moves it to its place, so that nobody sees half of it.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let aside = path.with_extension("new");
+    fs::write(&aside, bytes).map_err(io_error("writing", &aside))?;
+    fs::rename(&aside, path).map_err(io_error("renaming to", path))
+}
+
+/// Writes a small file and waits until the disk has it.
+pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let mut file = File::create_new(path).map_err(io_error("creating", path))?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io_error("writing", path))
+}
+
+/// Appends a line with the checksum of `bytes`.
+pub(super) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let seal = seal(&bytes);
+    bytes.extend_from_slice(seal.as_bytes());
+    bytes
+}
+
+/// Undoes [`sealed`]; `None` when the checksum is another.
+pub(super) fn unsealed(bytes: &[u8]) -> Option<&[u8]> {
+    let end = bytes.iter().rposition(|&byte| byte == b'\n')?;
+    let (content, found) = bytes.split_at(end);
+    (found == seal(content).as_bytes()).then_some(content)
+}
+
+fn seal(bytes: &[u8]) -> String {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    format!("\n{:08x}", crc.sum())
+}

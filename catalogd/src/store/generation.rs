@@ -1,0 +1,232 @@
+//! One catalog's content of one digest: open files and the index over them.
+
+use std::{
+    fs::{self, File},
+    io::{self, Seek},
+    ops::Range,
+    os::unix::fs::FileExt,
+    path::Path,
+};
+
+use jiff::Timestamp;
+use olm_fbc::{CatalogError, Index, PackageContent, Query};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    StoreError,
+    files::{self, FileSum},
+    io_error,
+};
+use crate::{
+    ingest::{INDEX_FILE, Ingested, LINES_FILE, RECORDS_FILE},
+    limits::{INDEX_BYTES_MAX, PACKAGE_BYTES_MAX},
+};
+
+/// The file that makes a folder a generation; written last.
+const GENERATION_FILE: &str = "generation";
+/// Raised when the folder's form changes; older generations are then ingested anew.
+const VERSION: u32 = 1;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Description {
+    version: u32,
+    reference: String,
+    unpacked_at: Timestamp,
+    lines: FileSum,
+    index: FileSum,
+    packages: FileSum,
+}
+
+/// A catalog's content of one digest. Its files stay readable as long as this value lives.
+#[derive(Debug)]
+pub struct Generation {
+    catalog: String,
+    reference: String,
+    unpacked_at: Timestamp,
+    index: Index,
+    lines: File,
+    records: File,
+}
+
+impl Generation {
+    /// Digest reference of the image the content came from.
+    pub fn reference(&self) -> &str {
+        &self.reference
+    }
+
+    /// Digest of that image, as `sha256:<hex>`.
+    pub fn digest(&self) -> &str {
+        self.reference.rsplit_once('@').map_or(self.reference.as_str(), |(_, digest)| digest)
+    }
+
+    /// When the content was unpacked, in whole seconds.
+    pub fn unpacked_at(&self) -> Timestamp {
+        self.unpacked_at
+    }
+
+    /// Length of all lines in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.index.bytes()
+    }
+
+    /// How many documents the catalog has.
+    pub fn documents(&self) -> usize {
+        self.index.documents()
+    }
+
+    /// Names of the packages that can be resolved.
+    pub fn packages(&self) -> impl Iterator<Item = &str> {
+        self.index.packages()
+    }
+
+    /// Byte ranges of the lines that a query finds, in file order.
+    pub fn find(&self, query: &Query<'_>) -> Vec<Range<u64>> {
+        self.index.find(query)
+    }
+
+    /// Fills `buffer` with the lines' bytes from `offset` on. Blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read, or ends before.
+    pub fn read_lines(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.lines.read_exact_at(buffer, offset)
+    }
+
+    /// What the catalog says about a package; empty when it does not have it. Blocks.
+    ///
+    /// # Errors
+    /// The records cannot be read or decoded.
+    pub fn package(&self, package: &str) -> Result<PackageContent, CatalogError> {
+        let ranges = self.index.records(package);
+        let read = |cause: String| CatalogError::Read { catalog: self.catalog.clone(), cause };
+        let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        if bytes > PACKAGE_BYTES_MAX {
+            return Err(read(format!("package {package:?} has more than {PACKAGE_BYTES_MAX} bytes")));
+        }
+        let mut content = PackageContent::default();
+        let mut buffer = Vec::new();
+        for range in ranges {
+            buffer.resize(usize::try_from(range.end - range.start).unwrap_or(usize::MAX), 0);
+            self.records.read_exact_at(&mut buffer, range.start).map_err(|error| read(error.to_string()))?;
+            for line in buffer.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+                content.push_json(line).map_err(|error| CatalogError::Decode {
+                    package: package.to_owned(),
+                    cause: error.to_string(),
+                })?;
+            }
+        }
+        Ok(content)
+    }
+}
+
+/// The folder of a digest reference.
+pub(super) fn folder_name(reference: &str) -> &str {
+    reference.rsplit_once('@').map_or(reference, |(_, digest)| digest)
+}
+
+/// Turns a staging folder into the generation at `target`.
+pub(super) fn complete(
+    catalog: &str,
+    reference: &str,
+    unpacked_at: Timestamp,
+    ingested: Ingested,
+    staging: &Path,
+    target: &Path,
+) -> Result<Generation, StoreError> {
+    let unpacked_at = Timestamp::from_second(unpacked_at.as_second()).unwrap_or(unpacked_at);
+    let description = Description {
+        version: VERSION,
+        reference: reference.to_owned(),
+        unpacked_at,
+        lines: ingested.lines,
+        index: ingested.index_file,
+        packages: ingested.records,
+    };
+    let bytes =
+        serde_json::to_vec(&description).map_err(|error| io_error("encoding", target)(error.into()))?;
+    files::write_synced(&staging.join(GENERATION_FILE), &files::sealed(bytes))?;
+    let open = |name: &str| {
+        let path = staging.join(name);
+        File::open(&path).map_err(io_error("opening", &path))
+    };
+    let (lines, records) = (open(LINES_FILE)?, open(RECORDS_FILE)?);
+    if let Some(parent) = target.parent() {
+        files::create_private(parent)?;
+    }
+    // The same digest may be there already, damaged.
+    files::remove_tree(target)?;
+    fs::rename(staging, target).map_err(io_error("renaming to", target))?;
+    Ok(Generation {
+        catalog: catalog.to_owned(),
+        reference: reference.to_owned(),
+        unpacked_at,
+        index: ingested.index,
+        lines,
+        records,
+    })
+}
+
+/// The newest complete generation in a catalog's folder; everything else in there is removed.
+pub(super) fn newest(catalog: &str, folder: &Path) -> Result<Option<Generation>, StoreError> {
+    let mut newest: Option<(Generation, std::path::PathBuf)> = None;
+    for (name, path) in files::subfolders(folder)? {
+        let loaded = match load(catalog, &name, &path) {
+            Ok(generation) => generation,
+            Err(problem) => {
+                tracing::warn!(catalog, digest = name, problem, "cached content is not usable and removed");
+                files::remove_tree(&path)?;
+                continue;
+            }
+        };
+        let stale = match &newest {
+            Some((other, _)) if other.unpacked_at >= loaded.unpacked_at => path,
+            _ => match newest.replace((loaded, path)) {
+                Some((_, older)) => older,
+                None => continue,
+            },
+        };
+        files::remove_tree(&stale)?;
+    }
+    Ok(newest.map(|(generation, _)| generation))
+}
+
+fn load(catalog: &str, name: &str, folder: &Path) -> Result<Generation, String> {
+    let bytes = files::read_small(&folder.join(GENERATION_FILE)).map_err(|error| error.to_string())?;
+    let bytes = files::unsealed(&bytes).ok_or("generation: checksum differs")?;
+    let description: Description = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if description.version != VERSION || folder_name(&description.reference) != name {
+        return Err("written by another version".into());
+    }
+    let open = |name: &str, sum: FileSum| -> Result<File, String> {
+        let mut file = File::open(folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
+        match sum.fits(&mut file) {
+            Ok(true) => Ok(file),
+            Ok(false) => Err(format!("{name}: length or checksum differs")),
+            Err(error) => Err(format!("{name}: {error}")),
+        }
+    };
+    let lines = open(LINES_FILE, description.lines)?;
+    let records = open(RECORDS_FILE, description.packages)?;
+    let mut index = open(INDEX_FILE, description.index)?;
+    if description.index.bytes > INDEX_BYTES_MAX {
+        return Err("index is too large".into());
+    }
+    let mut bytes = Vec::new();
+    index
+        .rewind()
+        .and_then(|()| io::Read::read_to_end(&mut index, &mut bytes))
+        .map_err(|error| error.to_string())?;
+    let index = Index::from_bytes(&bytes).map_err(|error| error.to_string())?;
+    if index.bytes() != description.lines.bytes || index.record_bytes() != description.packages.bytes {
+        return Err("index does not belong to the lines".into());
+    }
+    Ok(Generation {
+        catalog: catalog.to_owned(),
+        reference: description.reference,
+        unpacked_at: description.unpacked_at,
+        index,
+        lines,
+        records,
+    })
+}

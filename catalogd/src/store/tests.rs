@@ -1,0 +1,156 @@
+use std::{collections::BTreeSet, fs, path::Path};
+
+use crate::{
+    Resolution,
+    testing::{MemoryFiles, ONE, TWO, TestStore, at},
+};
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "configs/b/catalog.yaml",
+        "schema: olm.package\nname: b\ndefaultChannel: s\n---\nschema: olm.channel\npackage: b\nname: s\nentries: [{name: b.v1}]\n",
+    ),
+    (
+        "configs/a.json",
+        "{\"schema\":\"olm.bundle\",\"package\":\"b\",\"name\":\"b.v1\",\"image\":\"i\",\"properties\":[{\"type\":\"olm.csv.metadata\",\"value\":{}}]}\n{\"a\":1}",
+    ),
+    ("configs/.indexignore", "*.md"),
+    ("configs/README.md", "not FBC ["),
+];
+
+const LINES: &str = concat!(
+    "{\"image\":\"i\",\"name\":\"b.v1\",\"package\":\"b\",\"properties\":[{\"type\":\"olm.csv.metadata\",\"value\":{}}],\"schema\":\"olm.bundle\"}\n",
+    "{\"a\":1}\n",
+    "{\"defaultChannel\":\"s\",\"name\":\"b\",\"schema\":\"olm.package\"}\n",
+    "{\"entries\":[{\"name\":\"b.v1\"}],\"name\":\"s\",\"package\":\"b\",\"schema\":\"olm.channel\"}\n",
+);
+
+fn lines(generation: &super::Generation) -> String {
+    let mut bytes = vec![0; usize::try_from(generation.bytes()).unwrap()];
+    generation.read_lines(&mut bytes, 0).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn content_is_lines_in_walk_order_and_records_by_package() {
+    let test = TestStore::new();
+    let generation = test.install("c", ONE, FILES);
+    assert_eq!(lines(&generation), LINES);
+    assert_eq!((generation.documents(), generation.unpacked_at()), (4, at(1_000)));
+    let content = generation.package("b").unwrap();
+    assert_eq!((content.packages.len(), content.channels.len(), content.bundles.len()), (1, 1, 1));
+    assert_eq!((content.bundles[0].image.as_str(), content.bundles[0].properties.len()), ("i", 0));
+    assert!(generation.package("none").unwrap().is_empty());
+}
+
+#[test]
+fn content_survives_a_restart_and_is_not_ingested_again() {
+    let test = TestStore::new();
+    test.install("c", ONE, FILES);
+    let resolution = Resolution { source: "quay.io/a/b:v1".into(), reference: ONE.into(), polled_at: at(7) };
+    test.store.set_resolution("c", &resolution).unwrap();
+    let test = test.restarted();
+    let generation = test.store.generation("c").unwrap();
+    assert_eq!((generation.reference(), generation.unpacked_at()), (ONE, at(1_000)));
+    assert_eq!(lines(&generation), LINES);
+    assert_eq!(generation.package("b").unwrap().channels[0].entries[0].name, "b.v1");
+    assert_eq!(test.store.resolution("c"), Some(resolution));
+    assert_eq!(test.store.catalogs(), ["c"]);
+}
+
+#[test]
+fn new_content_replaces_the_old_but_not_under_its_readers() {
+    let test = TestStore::new();
+    let old = test.install("c", ONE, FILES);
+    let mut changes = test.store.changes();
+    test.install("c", TWO, &[("x.json", "{\"b\":2}")]);
+    assert_eq!(lines(&old), LINES, "whoever holds the old content reads it to its end");
+    assert_eq!(lines(&test.store.generation("c").unwrap()), "{\"b\":2}\n");
+    let folder = test.folder.path().join("catalogs/c");
+    assert_eq!(entries(&folder), [TWO.split_once('@').unwrap().1]);
+    assert_eq!(changes.try_recv().unwrap().reference.as_deref(), Some(TWO));
+}
+
+#[test]
+fn content_that_is_refused_leaves_the_old_served_and_nothing_behind() {
+    let test = TestStore::new();
+    test.install("c", ONE, FILES);
+    for (files, expected) in [
+        (
+            &[("configs/bad.yaml", "a: [secret")][..],
+            "error walking FBC root: configs/bad.yaml: error converting YAML to JSON: yaml: line",
+        ),
+        (
+            &[("configs/s.yaml", "secret")][..],
+            "error walking FBC root: configs/s.yaml: document at offset 0 is not an object",
+        ),
+        (&[][..], "error walking FBC root: the image has no files at the path its configs label names"),
+    ] {
+        let error = test.store.install("c", TWO, at(5), &MemoryFiles::new(files)).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+    assert_eq!(lines(&test.store.generation("c").unwrap()), LINES);
+    assert!(entries(&test.folder.path().join("catalogs/.staging")).is_empty());
+}
+
+#[test]
+fn what_a_killed_process_left_is_removed_and_damage_is_found() {
+    let digest = ONE.split_once('@').unwrap().1;
+    for file in ["catalog.jsonl", "index", "packages", "generation"] {
+        let test = TestStore::new();
+        test.install("c", ONE, FILES);
+        let root = test.folder.path().join("catalogs");
+        fs::create_dir_all(root.join(".staging/c-0")).unwrap();
+        fs::write(root.join(".staging/c-0/catalog.jsonl"), "half").unwrap();
+        let path = root.join("c").join(digest).join(file);
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        let test = test.restarted();
+        assert!(test.store.generation("c").is_none(), "{file} was damaged");
+        assert!(entries(&root.join(".staging")).is_empty());
+        assert!(entries(&root.join("c")).is_empty());
+        test.install("c", ONE, FILES);
+        assert_eq!(lines(&test.store.generation("c").unwrap()), LINES);
+    }
+}
+
+#[test]
+fn of_two_generations_the_newer_is_taken_over() {
+    let test = TestStore::new();
+    test.install("other", TWO, &[("x.json", "{\"b\":2}")]);
+    test.store.install("c", ONE, at(2_000), &MemoryFiles::new(FILES)).unwrap();
+    let root = test.folder.path().join("catalogs");
+    let older = TWO.split_once('@').unwrap().1;
+    fs::rename(root.join("other").join(older), root.join("c").join(older)).unwrap();
+    let test = test.restarted();
+    assert_eq!(test.store.generation("c").unwrap().reference(), ONE);
+    assert_eq!(entries(&root.join("c")).len(), 1);
+}
+
+#[test]
+fn garbage_is_what_belongs_to_no_catalog() {
+    let test = TestStore::new();
+    test.install("keep", ONE, FILES);
+    test.install("drop", ONE, FILES);
+    let root = test.folder.path().join("catalogs");
+    fs::create_dir_all(root.join("unknown/x")).unwrap();
+    test.store.retain(&BTreeSet::from(["keep".to_owned()])).unwrap();
+    assert_eq!(entries(&root), [".staging", "keep"]);
+    assert!(test.store.generation("drop").is_none());
+    assert!(test.store.generation("keep").is_some());
+    test.store.remove("keep").unwrap();
+    test.store.remove("keep").unwrap();
+    assert_eq!(entries(&root), [".staging"]);
+}

@@ -1,0 +1,132 @@
+//! Commands for bundles.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{Read as _, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use olm_image::{Compression, ImageBuilder, PackedImage, folders_layer};
+
+use crate::pack::Destination;
+
+/// Where the annotations of a bundle stand.
+const ANNOTATIONS: &str = "metadata/annotations.yaml";
+/// Folders of a bundle that go into its image; the others are not part of one.
+const FOLDERS: [(&str, Presence); 3] =
+    [("manifests", Presence::Required), ("metadata", Presence::Required), ("tests", Presence::Optional)];
+const PACKAGE_KEY: &str = "operators.operatorframework.io.bundle.package.v1";
+/// Largest annotations file in bytes; real ones have one or two thousand.
+const ANNOTATIONS_BYTES_MAX: u64 = 1 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Required,
+    Optional,
+}
+
+/// `olm bundle …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bundle {
+    /// Makes a bundle image from a folder with `manifests` and `metadata`.
+    Pack(Pack),
+}
+
+/// `olm bundle pack`
+#[derive(Debug, Args)]
+pub(crate) struct Pack {
+    /// Folder of the bundle; the image's labels are taken from its metadata/annotations.yaml
+    folder: PathBuf,
+    #[command(flatten)]
+    destination: Destination,
+}
+
+impl Bundle {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        match self {
+            Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+        }
+    }
+}
+
+impl Pack {
+    fn image(&self) -> anyhow::Result<PackedImage> {
+        let mut folders = Vec::new();
+        for (name, presence) in FOLDERS {
+            let path = self.folder.join(name);
+            if path.is_dir() {
+                folders.push((path, name));
+            } else if presence == Presence::Required {
+                bail!("{}: no such folder: a bundle has manifests and metadata", path.display());
+            }
+        }
+        let labels = labels(&self.folder.join(ANNOTATIONS))?;
+        let folders: Vec<(&Path, &str)> =
+            folders.iter().map(|(path, name)| (path.as_path(), *name)).collect();
+        let layer = folders_layer(&folders, Compression::Gzip).context("packing the bundle")?;
+        let image = ImageBuilder::new().layer(layer);
+        Ok(labels.into_iter().fold(image, |image, (key, value)| image.label(key, value)).build())
+    }
+}
+
+/// The annotations of a bundle, which are also its image's labels.
+fn labels(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    file.take(ANNOTATIONS_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| path.display().to_string())?;
+    if bytes.len() as u64 > ANNOTATIONS_BYTES_MAX {
+        bail!("{}: larger than {ANNOTATIONS_BYTES_MAX} bytes", path.display());
+    }
+    annotations(&bytes).with_context(|| path.display().to_string())
+}
+
+fn annotations(bytes: &[u8]) -> anyhow::Result<BTreeMap<String, String>> {
+    let document = olm_yaml::one(olm_yaml::text(bytes)?)?;
+    let annotations = document.get("annotations").and_then(serde_json::Value::as_object);
+    let Some(annotations) = annotations else {
+        bail!("annotations: missing or not a mapping");
+    };
+    let mut labels = BTreeMap::new();
+    for (key, value) in annotations {
+        let Some(value) = value.as_str() else {
+            bail!("annotations: the value of {key:?} is not a string: put it in quotes");
+        };
+        labels.insert(key.clone(), value.to_owned());
+    }
+    if labels.get(PACKAGE_KEY).is_none_or(String::is_empty) {
+        bail!("annotations: {PACKAGE_KEY:?} is missing: it names the bundle's package");
+    }
+    Ok(labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::annotations;
+
+    #[test]
+    fn annotations_become_labels_as_they_are() {
+        let text = "annotations:\n  operators.operatorframework.io.bundle.package.v1: \"a\"\n  x: 'true'\n";
+        let labels = annotations(text.as_bytes()).expect("valid");
+        assert_eq!(labels["x"], "true");
+        assert_eq!(labels.len(), 2);
+    }
+
+    #[test]
+    fn annotations_that_cannot_be_labels_are_refused_by_name() {
+        for (text, wanted) in [
+            ("{}", "annotations: missing or not a mapping"),
+            ("annotations: [a]", "annotations: missing or not a mapping"),
+            ("annotations: {a: true}", "annotations: the value of \"a\" is not a string: put it in quotes"),
+            ("annotations: {a: b}", "is missing: it names the bundle's package"),
+            ("annotations: {a: b", ""),
+        ] {
+            let error = annotations(text.as_bytes()).expect_err(text).to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The table of commands.
+
+use std::io::Write;
+
+use clap::Subcommand;
+
+use crate::{bundle, catalog};
+
+/// What `olm` can do: one line a group of commands.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Works with catalogs.
+    #[command(subcommand)]
+    Catalog(catalog::Catalog),
+    /// Works with bundles.
+    #[command(subcommand)]
+    Bundle(bundle::Bundle),
+}
+
+impl Command {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        match self {
+            Self::Catalog(command) => command.run(out).await,
+            Self::Bundle(command) => command.run(out).await,
+        }
+    }
+}

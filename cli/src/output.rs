@@ -1,0 +1,64 @@
+//! What people and scripts get to see: escaped text, or JSON.
+
+use std::{fmt::Write as _, io::Write};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// The form of a command's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+/// Writes an answer in the form asked for; `text` is made only when it is wanted.
+pub(crate) fn answer<T: Serialize>(
+    out: &mut dyn Write,
+    format: Format,
+    value: &T,
+    text: impl FnOnce(&T) -> String,
+) -> anyhow::Result<()> {
+    match format {
+        Format::Text => writeln!(out, "{}", escaped(&text(value)))?,
+        Format::Json => {
+            serde_json::to_writer_pretty(&mut *out, value)?;
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reports a failure on standard error.
+pub(crate) fn error(error: &anyhow::Error) {
+    // Nobody is left to be told if standard error is gone.
+    let _ = writeln!(std::io::stderr(), "error: {}", escaped(&format!("{error:#}")));
+}
+
+/// Text from files and registries, safe for a terminal: control characters other than the line's end are
+/// written out.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() && character != '\n' {
+            // Writing to a String cannot fail.
+            let _ = write!(safe, "{}", character.escape_default());
+        } else {
+            safe.push(character);
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(escaped("a\u{1b}[2Jb\u{9b}c\nd"), "a\\u{1b}[2Jb\\u{9b}c\nd");
+    }
+}

@@ -1,0 +1,74 @@
+//! The three fields by which a document of a catalog is found: schema, package and name.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use crate::{
+    FbcError,
+    canonical::{Member, decode},
+    limits::NAME_BYTES_MAX,
+};
+
+/// The fields that every document may have, borrowed from its line; absent ones are empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// What kind of document it is, for example `olm.bundle`.
+    pub schema: Cow<'a, str>,
+    /// The package it belongs to; empty for `olm.package`, which names itself.
+    pub package: Cow<'a, str>,
+    /// Its name.
+    pub name: Cow<'a, str>,
+}
+
+/// So many keys are compared pair by pair; more go through a set.
+const FEW_KEYS: usize = 24;
+
+impl<'a> Envelope<'a> {
+    /// Picks the fields out of the members of a line. Keys are compared regardless of case, as the
+    /// original does; `offset` is where the document starts, for errors.
+    pub(crate) fn of(line: &'a [u8], members: &[Member], offset: u64) -> Result<Self, FbcError> {
+        if has_duplicates(line, members) {
+            return Err(FbcError::DuplicateKeys { offset });
+        }
+        let mut envelope = Self::default();
+        for member in members {
+            let (key, field) = match &line[member.key()] {
+                key if key.eq_ignore_ascii_case(b"\"schema\"") => ("schema", &mut envelope.schema),
+                key if key.eq_ignore_ascii_case(b"\"package\"") => ("package", &mut envelope.package),
+                key if key.eq_ignore_ascii_case(b"\"name\"") => ("name", &mut envelope.name),
+                _ => continue,
+            };
+            let value = &line[member.value()];
+            if value.first() != Some(&b'"') {
+                return Err(FbcError::NotAString { key });
+            }
+            if value.len() > NAME_BYTES_MAX {
+                return Err(FbcError::NameTooLong { key, limit: NAME_BYTES_MAX });
+            }
+            *field = decode(value);
+        }
+        Ok(envelope)
+    }
+
+    /// The package a document is about: an `olm.package` is about itself.
+    pub fn subject(&self) -> &str {
+        if self.schema == crate::SCHEMA_PACKAGE { &self.name } else { &self.package }
+    }
+}
+
+fn has_duplicates(line: &[u8], members: &[Member]) -> bool {
+    let key = |member: &Member| &line[member.key()];
+    let plain = members.len() <= FEW_KEYS
+        && members.iter().all(|member| key(member).is_ascii() && !key(member).contains(&b'\\'));
+    if plain {
+        return members.iter().enumerate().any(|(at, member)| {
+            members[..at].iter().any(|other| key(other).eq_ignore_ascii_case(key(member)))
+        });
+    }
+    let mut seen = BTreeSet::new();
+    !members.iter().all(|member| seen.insert(fold(&decode(key(member)))))
+}
+
+/// Unicode case folding, by way of upper case (which merges what lower case alone keeps apart).
+fn fold(key: &str) -> String {
+    key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+}

@@ -1,0 +1,95 @@
+use std::borrow::Cow;
+
+use proptest::prelude::*;
+
+use super::{Index, Query};
+use crate::Envelope;
+
+fn envelope<'a>(schema: &'a str, package: &'a str, name: &'a str) -> Envelope<'a> {
+    Envelope { schema: Cow::Borrowed(schema), package: Cow::Borrowed(package), name: Cow::Borrowed(name) }
+}
+
+fn index(lines: &[(&str, &str, &str)]) -> Index {
+    let mut index = Index::default();
+    for (schema, package, name) in lines {
+        index.push_line(&envelope(schema, package, name), 10).unwrap();
+    }
+    index
+}
+
+fn query<'a>(schema: &'a str, package: &'a str, name: &'a str) -> Query<'a> {
+    Query { schema: Some(schema), package: Some(package), name: Some(name) }
+}
+
+#[test]
+fn queries_are_exact_and_answers_in_file_order() {
+    let index = index(&[
+        ("olm.package", "", "foo"),
+        ("olm.bundle", "foo", "foo.v1"),
+        ("", "foo", "no schema"),
+        ("olm.bundle", "foo", "foo.v2"),
+        ("olm.bundle", "bar", "foo.v1"),
+        ("olm.channel", "foo", "stable"),
+    ]);
+    let all: Vec<_> = Some(0..60).into_iter().collect();
+    for (asked, found) in [
+        (query("", "", ""), all),
+        (query("olm.bundle", "", ""), vec![10..20, 30..50]),
+        // The package's own document carries its name as name.
+        (query("", "foo", ""), vec![10..20, 30..40, 50..60]),
+        (query("olm.package", "", "foo"), Vec::from([0..10])),
+        (query("", "", "foo.v1"), vec![10..20, 40..50]),
+        (query("olm.bundle", "foo", "foo.v1"), Vec::from([10..20])),
+        (query("", "", "no schema"), vec![]),
+        (query("olm.Bundle", "", ""), vec![]),
+        (query("olm.bundle", "none", ""), vec![]),
+    ] {
+        assert_eq!(index.find(&asked), found, "{asked:?}");
+    }
+}
+
+#[test]
+fn an_empty_catalog_has_no_ranges() {
+    assert!(Index::default().find(&Query::default()).is_empty());
+}
+
+#[test]
+fn a_damaged_index_is_refused() {
+    let mut stored = index(&[("a", "b", "c"), ("a", "", "d")]);
+    stored.push_record("b", 7).unwrap();
+    let bytes = stored.to_bytes();
+    assert_eq!(Index::from_bytes(&bytes).unwrap(), stored);
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        assert!(Index::from_bytes(&damaged).is_err(), "byte {at}");
+        assert!(Index::from_bytes(&bytes[..at]).is_err(), "cut at {at}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_query_finds_what_a_filter_finds(
+        lines in prop::collection::vec((0_usize..3, 0_usize..3, 0_usize..3, 1_usize..9), 0..30),
+        asked in (0_usize..3, 0_usize..3, 0_usize..3),
+    ) {
+        let values = ["", "a", "b"];
+        let mut index = Index::default();
+        let mut expected = Vec::new();
+        let mut position = 0_u64;
+        for &(schema, package, name, length) in &lines {
+            index.push_line(&envelope(values[schema], values[package], values[name]), length).unwrap();
+            let end = position + length as u64;
+            let fits = |asked: usize, own: usize| asked == 0 || asked == own;
+            let all = asked == (0, 0, 0);
+            if all || (schema != 0 && fits(asked.0, schema) && fits(asked.1, package) && fits(asked.2, name)) {
+                expected.extend(position..end);
+            }
+            position = end;
+        }
+        let stored = Index::from_bytes(&index.to_bytes()).unwrap();
+        let found: Vec<u64> =
+            stored.find(&query(values[asked.0], values[asked.1], values[asked.2])).into_iter().flatten().collect();
+        prop_assert_eq!(found, expected);
+    }
+}

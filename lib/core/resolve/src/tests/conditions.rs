@@ -1,0 +1,84 @@
+//! The deprecation conditions.
+
+use olm_fbc::Deprecation;
+
+use super::case::Case;
+use crate::{DeprecationCondition, DeprecationData, DeprecationStatus, Truth, deprecation_status};
+
+fn shown(condition: &DeprecationCondition) -> String {
+    let status = match condition.status {
+        Truth::True => "True",
+        Truth::False => "False",
+        Truth::Unknown => "Unknown",
+    };
+    format!("{status}/{}/{}", condition.reason.as_str(), condition.message)
+}
+
+fn all(status: &DeprecationStatus) -> [String; 4] {
+    [&status.deprecated, &status.package, &status.channel, &status.bundle].map(shown)
+}
+
+fn deprecations() -> Deprecation {
+    let mut case = Case::new("")
+        .package("p", ["1.0.0 deprecated", "2.0.0"])
+        .deprecates("olm.channel", "fast", "fast is gone")
+        .deprecates("olm.channel", "slow", "slow is gone")
+        .deprecates("olm.package", "", "p is gone")
+        .deprecates("olm.package", "", "")
+        .deprecates("olm.package", "", "really");
+    case.content().deprecations.remove(0)
+}
+
+const UNKNOWN: &str = "Unknown/DeprecationStatusUnknown/deprecation status unknown: catalog data unavailable";
+const ABSENT: &str = "Unknown/Absent/no bundle installed yet";
+
+#[test]
+fn without_catalog_data_nothing_is_known() {
+    let found = deprecation_status(DeprecationData::Unavailable, &[], None);
+    assert_eq!(all(&found), [UNKNOWN, UNKNOWN, UNKNOWN, ABSENT]);
+    let found = deprecation_status(DeprecationData::Unavailable, &[], Some("p.v1.0.0"));
+    assert_eq!(all(&found), [UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]);
+}
+
+#[test]
+fn without_matching_entries_nothing_is_deprecated() {
+    let not = [
+        "False/NotDeprecated/not deprecated",
+        "False/NotDeprecated/package not deprecated",
+        "False/NotDeprecated/channel not deprecated",
+    ];
+    let found = deprecation_status(DeprecationData::Available(None), &[], None);
+    assert_eq!(all(&found), [not[0], not[1], not[2], ABSENT]);
+    let empty = Deprecation::default();
+    let found = deprecation_status(DeprecationData::Available(Some(&empty)), &[], Some("p.v1.0.0"));
+    assert_eq!(all(&found), [not[0], not[1], not[2], "False/NotDeprecated/bundle not deprecated"]);
+}
+
+// Shows S003-88, S003-89, S003-90, S003-101.
+#[test]
+fn matching_entries_are_told_each_and_together() {
+    let data = deprecations();
+    let found = deprecation_status(DeprecationData::Available(Some(&data)), &[], Some("p.v1.0.0"));
+    assert_eq!(
+        all(&found),
+        [
+            "True/Deprecated/p is gone\nreally\nfast is gone\nslow is gone\nuse another",
+            "True/Deprecated/p is gone\nreally",
+            "True/Deprecated/fast is gone\nslow is gone",
+            "True/Deprecated/use another",
+        ]
+    );
+    let channels = ["slow".to_owned()];
+    let found = deprecation_status(DeprecationData::Available(Some(&data)), &channels, Some("p.v2.0.0"));
+    assert_eq!(
+        all(&found),
+        [
+            "True/Deprecated/p is gone\nreally\nslow is gone",
+            "True/Deprecated/p is gone\nreally",
+            "True/Deprecated/slow is gone",
+            "False/NotDeprecated/bundle not deprecated",
+        ]
+    );
+    let found = deprecation_status(DeprecationData::Available(Some(&data)), &channels, None);
+    assert_eq!(shown(&found.bundle), ABSENT);
+}

@@ -1,0 +1,152 @@
+//! Listening: a router behind limits, with or without TLS, and the health endpoints.
+//!
+//! Every connection has a time for its handshake and its headers, every request one for its whole answer, and
+//! only so many are answered at once; whoever comes after that is told to come again. HTTP/1.1 only.
+
+mod limit;
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    response::IntoResponse,
+    routing::get,
+};
+use axum_server::{
+    Handle,
+    tls_rustls::{RustlsAcceptor, RustlsConfig},
+};
+use hyper_util::rt::TokioTimer;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+/// Why nothing could be served.
+#[derive(Debug, Error)]
+pub enum HttpError {
+    /// The address is none.
+    #[error("address {address:?} is not of the form [host]:port")]
+    Address {
+        /// The text given.
+        address: String,
+    },
+    /// The port could not be taken.
+    #[error("listening on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server ended.
+    #[error("serving: {0}")]
+    Serve(#[source] io::Error),
+}
+
+/// Limits of a server.
+#[derive(Debug, Clone)]
+pub struct ServerLimits {
+    /// Requests that are answered at the same time, bodies included.
+    pub requests_max: usize,
+    /// For the TLS handshake, and for the headers of each request (so also between two requests).
+    pub header_timeout: Duration,
+    /// For one answer, from its request to the end of its body.
+    pub answer_timeout: Duration,
+    /// For the answers in flight when the process ends.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            requests_max: 128,
+            header_timeout: Duration::from_secs(5),
+            answer_timeout: Duration::from_mins(5),
+            drain_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Takes a port, given as `host:port` or `:port` (all addresses, of both IP versions where there are two).
+///
+/// # Errors
+/// The text is no address, or the port is taken.
+pub fn listen(address: &str) -> Result<TcpListener, HttpError> {
+    let malformed = || HttpError::Address { address: address.to_owned() };
+    let failed = |source| HttpError::Listen { address: address.to_owned(), source };
+    let listener = match address.strip_prefix(':') {
+        Some(port) => {
+            let port: u16 = port.parse().map_err(|_| malformed())?;
+            let both = TcpListener::bind(SocketAddr::from(([0_u16; 8], port)));
+            both.or_else(|_| TcpListener::bind(SocketAddr::from(([0_u8; 4], port)))).map_err(failed)?
+        }
+        None => {
+            address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()).ok_or_else(malformed)?;
+            TcpListener::bind(address).map_err(failed)?
+        }
+    };
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Serves `router` until `shutdown`, then finishes what is in flight. With `tls`, only TLS is spoken.
+///
+/// # Errors
+/// The listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    limits: ServerLimits,
+    shutdown: CancellationToken,
+) -> Result<(), HttpError> {
+    let router = limit::limited(router, &limits);
+    let handle = Handle::new();
+    let mut server =
+        axum_server::from_tcp(listener).map_err(HttpError::Serve)?.handle(handle.clone()).http1_only();
+    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(limits.header_timeout);
+    let service = router.into_make_service();
+    let drain = async {
+        shutdown.cancelled().await;
+        handle.graceful_shutdown(Some(limits.drain_timeout));
+        std::future::pending().await
+    };
+    let served = async {
+        match tls {
+            None => server.serve(service).await,
+            Some(config) => {
+                let acceptor = RustlsAcceptor::new(RustlsConfig::from_config(config))
+                    .handshake_timeout(limits.header_timeout);
+                // Replacing the acceptor forgets the version.
+                server.acceptor(acceptor).http1_only().serve(service).await
+            }
+        }
+    };
+    tokio::select! {
+        served = served => served.map_err(HttpError::Serve),
+        never = drain => never,
+    }
+}
+
+/// `/healthz` and `/readyz`. `ready` says what is missing, if anything is.
+pub fn health_router(ready: impl Fn() -> Result<(), String> + Clone + Send + Sync + 'static) -> Router {
+    const PLAIN: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    let readiness = move || {
+        let answer = match ready() {
+            Ok(()) => (StatusCode::OK, PLAIN, "ok".to_owned()),
+            Err(missing) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, PLAIN, format!("[-]{missing}\nreadyz check failed\n"))
+            }
+        };
+        std::future::ready(answer.into_response())
+    };
+    Router::new().route("/healthz", get(async move || (PLAIN, "ok"))).route("/readyz", get(readiness))
+}
+
+#[cfg(test)]
+mod tests;

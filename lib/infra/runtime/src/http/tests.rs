@@ -1,0 +1,82 @@
+use std::time::Duration;
+
+use axum::{
+    Router,
+    body::Body,
+    http::{Request, StatusCode},
+    routing::get,
+};
+use futures::StreamExt;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use super::{ServerLimits, health_router, limit::limited, listen, serve};
+
+#[test]
+fn addresses_are_host_and_port() {
+    let listener = listen("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    assert!(listen(&taken).unwrap_err().to_string().starts_with(&format!("listening on {taken}: ")));
+    assert!(listen(":0").is_ok());
+    for address in ["", "8443", ":x", "host", "host:", "0"] {
+        let text = listen(address).unwrap_err().to_string();
+        assert_eq!(text, format!("address {address:?} is not of the form [host]:port"));
+    }
+}
+
+async fn status(router: &Router, uri: &str) -> StatusCode {
+    router.clone().oneshot(Request::get(uri).body(Body::empty()).unwrap()).await.unwrap().status()
+}
+
+#[tokio::test]
+async fn readiness_says_what_is_missing() {
+    assert_eq!(status(&health_router(|| Ok(())), "/readyz").await, StatusCode::OK);
+    let waiting = health_router(|| Err("catalogs not read yet".into()));
+    assert_eq!(status(&waiting, "/healthz").await, StatusCode::OK);
+    assert_eq!(status(&waiting, "/readyz").await, StatusCode::INTERNAL_SERVER_ERROR);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_counts_until_its_body_ends_or_its_time_is_up() {
+    let endless = || async { Body::from_stream(futures::stream::pending::<std::io::Result<Vec<u8>>>()) };
+    let limits = ServerLimits { requests_max: 1, ..ServerLimits::default() };
+    let router = limited(Router::new().route("/", get(endless)), &limits);
+    let request = || Request::get("/").body(Body::empty()).unwrap();
+    let first = router.clone().oneshot(request()).await.unwrap();
+    assert_eq!(status(&router, "/").await, StatusCode::SERVICE_UNAVAILABLE);
+    drop(first);
+    let second = router.clone().oneshot(request()).await.unwrap();
+    assert_eq!(second.status(), StatusCode::OK);
+    let mut body = second.into_body().into_data_stream();
+    assert!(body.next().await.unwrap().is_err(), "broken off at the deadline");
+}
+
+#[tokio::test]
+async fn a_server_answers_ends_and_does_not_wait_for_silent_clients() {
+    let listener = listen("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let limits = ServerLimits {
+        header_timeout: Duration::from_millis(100),
+        drain_timeout: Duration::from_secs(5),
+        ..ServerLimits::default()
+    };
+    let router = Router::new().route("/", get(|| async { "hello" }));
+    let server = tokio::spawn(serve(listener, router, None, limits, shutdown.clone()));
+
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    let mut talking = TcpStream::connect(address).await.unwrap();
+    talking.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    talking.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("hello"), "{answer}");
+
+    let ended = tokio::time::timeout(Duration::from_secs(10), silent.read_to_end(&mut Vec::new())).await;
+    ended.expect("the server closes the connection").unwrap();
+    shutdown.cancel();
+    tokio::time::timeout(Duration::from_secs(10), server).await.unwrap().unwrap().unwrap();
+}

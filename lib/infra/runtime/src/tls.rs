@@ -1,0 +1,213 @@
+//! Certificates of servers: read from files and read again when they change, or made here.
+//!
+//! Files are polled, not watched: Kubernetes replaces them by swapping a symbolic link, which a watch on the
+//! file misses. A pair that does not parse or does not belong together leaves the last good one in use.
+
+mod profile;
+
+use std::{
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use rustls::{
+    ServerConfig,
+    crypto::aws_lc_rs,
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+pub use profile::{TlsProfile, TlsProfileError};
+
+/// How often files are looked at.
+const POLL: Duration = Duration::from_secs(10);
+/// Largest file; a chain with its key has some 10 kB.
+const PEM_BYTES_MAX: u64 = 1 << 20;
+/// Life of a certificate made here. It is made anew with each process.
+const SELF_SIGNED_DAYS: i64 = 365;
+
+/// Why there is no certificate.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("open {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file holds no PEM, or not what is wanted.
+    #[error("{}: {problem}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, without the content.
+        problem: String,
+    },
+    /// Certificate and key cannot be used together.
+    #[error("certificate {} and key {}: {source}", cert.display(), key.display())]
+    Pair {
+        /// File of the certificate.
+        cert: PathBuf,
+        /// File of the key.
+        key: PathBuf,
+        /// Why.
+        source: rustls::Error,
+    },
+    /// Making a certificate failed.
+    #[error("making a certificate: {0}")]
+    Make(#[from] rcgen::Error),
+    /// The library refused the configuration.
+    #[error("TLS configuration: {0}")]
+    Config(#[from] rustls::Error),
+}
+
+/// The certificate that new connections get.
+#[derive(Debug)]
+pub struct ServingCert(ArcSwap<CertifiedKey>);
+
+impl ResolvesServerCert for ServingCert {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+/// A pair of files, read again when they change.
+pub struct CertWatcher {
+    cert: PathBuf,
+    key: PathBuf,
+    digest: [u8; 32],
+    serving: Arc<ServingCert>,
+}
+
+impl CertWatcher {
+    /// Reads the files (PEM; the certificate with its chain).
+    ///
+    /// # Errors
+    /// They cannot be read or used.
+    pub fn new(cert: &Path, key: &Path) -> Result<Self, TlsError> {
+        let (digest, certified) = load(cert, key)?;
+        let serving = Arc::new(ServingCert(ArcSwap::from_pointee(certified)));
+        Ok(Self { cert: cert.to_owned(), key: key.to_owned(), digest, serving })
+    }
+
+    /// What connections are answered with.
+    pub fn serving(&self) -> Arc<ServingCert> {
+        Arc::clone(&self.serving)
+    }
+
+    /// Looks at the files every ten seconds until `shutdown`.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(POLL) => {}
+            }
+            match self.look() {
+                Ok(false) => {}
+                Ok(true) => tracing::info!(cert = %self.cert.display(), "serving certificate replaced"),
+                Err(error) => tracing::warn!(%error, "serving certificate not replaced, the old one stays"),
+            }
+        }
+    }
+
+    /// Reads the files once; answers whether they had changed.
+    fn look(&mut self) -> Result<bool, TlsError> {
+        let (digest, certified) = load(&self.cert, &self.key)?;
+        let changed = digest != self.digest;
+        if changed {
+            self.digest = digest;
+            self.serving.0.store(Arc::new(certified));
+        }
+        Ok(changed)
+    }
+}
+
+fn load(cert: &Path, key: &Path) -> Result<([u8; 32], CertifiedKey), TlsError> {
+    let (cert_pem, key_pem) = (read(cert)?, read(key)?);
+    let mut hash = Sha256::new();
+    hash.update((cert_pem.len() as u64).to_le_bytes());
+    hash.update(&cert_pem);
+    hash.update(&key_pem);
+    let pem = |path: &Path, problem: String| TlsError::Pem { path: path.to_owned(), problem };
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&cert_pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| pem(cert, error.to_string()))?;
+    if chain.is_empty() {
+        return Err(pem(cert, "holds no certificate".into()));
+    }
+    let private = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| pem(key, error.to_string()))?;
+    let certified = CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider())
+        .map_err(|source| TlsError::Pair { cert: cert.to_owned(), key: key.to_owned(), source })?;
+    Ok((hash.finalize().into(), certified))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(PEM_BYTES_MAX).read_to_end(&mut bytes))
+        .map_err(|source| TlsError::Read { path: path.to_owned(), source })?;
+    Ok(bytes)
+}
+
+/// A certificate made here, and what clients have to trust.
+pub struct SelfSigned {
+    /// What connections are answered with.
+    pub serving: Arc<ServingCert>,
+    /// The certificate as PEM; it is its own authority.
+    pub ca_pem: String,
+}
+
+/// Makes an ECDSA certificate for `names` (host names and IP addresses), held in memory only.
+///
+/// # Errors
+/// A name is none.
+pub fn self_signed(names: &[String]) -> Result<SelfSigned, TlsError> {
+    let key = rcgen::KeyPair::generate()?;
+    let mut params = rcgen::CertificateParams::new(names)?;
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, names.first().map_or("catalogd", String::as_str));
+    let now = jiff::Timestamp::now();
+    let day = |offset: i64| {
+        let date =
+            now.to_zoned(jiff::tz::TimeZone::UTC).date().saturating_add(jiff::Span::new().days(offset));
+        let part = |number: i8| u8::try_from(number).unwrap_or(1);
+        rcgen::date_time_ymd(date.year().into(), part(date.month()), part(date.day()))
+    };
+    // A day back, for clocks that run behind.
+    params.not_before = day(-1);
+    params.not_after = day(SELF_SIGNED_DAYS);
+    let cert = params.self_signed(&key)?;
+    let private = PrivateKeyDer::try_from(key.serialize_der())
+        .map_err(|problem| rustls::Error::General(problem.to_owned()))?;
+    let certified =
+        CertifiedKey::from_der(vec![cert.der().clone()], private, &aws_lc_rs::default_provider())?;
+    let serving = Arc::new(ServingCert(ArcSwap::from_pointee(certified)));
+    Ok(SelfSigned { serving, ca_pem: cert.pem() })
+}
+
+/// The configuration of a server: HTTP/1.1 only, versions and algorithms of `profile`.
+///
+/// # Errors
+/// The profile leaves nothing to talk with.
+pub fn server_config(serving: Arc<ServingCert>, profile: &TlsProfile) -> Result<Arc<ServerConfig>, TlsError> {
+    let provider = Arc::new(profile.provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(profile.versions())?
+        .with_no_client_auth()
+        .with_cert_resolver(serving);
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! Wakes what waits for rights: a ServiceAccount, role or binding that appears or changes may heal it.
+//!
+//! Only the fact of a change is used, so the watches carry metadata and keep nothing.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::{Stream, StreamExt, stream::SelectAll};
+use k8s_openapi::api::{
+    core::v1::ServiceAccount,
+    rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
+};
+use kube::{
+    Api, Client, Resource,
+    api::PartialObjectMeta,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event},
+    },
+};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Changes that come together, as when a manifest is applied, wake once.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// Who waits.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    extensions: Mutex<BTreeSet<String>>,
+    sets: Mutex<BTreeSet<String>>,
+}
+
+impl Waiting {
+    pub(crate) fn extension(&self, name: &str, waits: bool) {
+        note(&self.extensions, name, waits);
+    }
+
+    pub(crate) fn set(&self, name: &str, waits: bool) {
+        note(&self.sets, name, waits);
+    }
+}
+
+fn note(names: &Mutex<BTreeSet<String>>, name: &str, waits: bool) {
+    let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+    if waits {
+        names.insert(name.to_owned());
+    } else {
+        names.remove(name);
+    }
+}
+
+fn all(names: &Mutex<BTreeSet<String>>) -> Vec<String> {
+    names.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+}
+
+/// Watches accounts, roles and bindings, and sends the names of those who wait at every change.
+pub(crate) async fn run(
+    client: Client,
+    waiting: Arc<Waiting>,
+    extensions: mpsc::Sender<String>,
+    sets: mpsc::Sender<String>,
+    shutdown: CancellationToken,
+) {
+    let mut changes = SelectAll::new();
+    changes.push(changed::<ServiceAccount>(client.clone()).boxed());
+    changes.push(changed::<Role>(client.clone()).boxed());
+    changes.push(changed::<RoleBinding>(client.clone()).boxed());
+    changes.push(changed::<ClusterRole>(client.clone()).boxed());
+    changes.push(changed::<ClusterRoleBinding>(client).boxed());
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            Some(()) = changes.next() => {}
+        }
+        let gathered = tokio::time::sleep(GATHER);
+        tokio::pin!(gathered);
+        loop {
+            tokio::select! {
+                () = &mut gathered => break,
+                Some(()) = changes.next() => {}
+            }
+        }
+        for (names, sender) in [(&waiting.extensions, &extensions), (&waiting.sets, &sets)] {
+            for name in all(names) {
+                // A closed channel means that the process is ending.
+                let _ = sender.send(name).await;
+            }
+        }
+    }
+}
+
+fn changed<K>(client: Client) -> impl Stream<Item = ()> + Send
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
+    let api: Api<PartialObjectMeta<K>> = Api::all(client);
+    kube::runtime::watcher(api, watcher::Config::default()).default_backoff().filter_map(|event| async move {
+        match event {
+            Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone) => Some(()),
+            Ok(Event::Init | Event::InitApply(_)) => None,
+            Err(error) => {
+                tracing::debug!(%error, "watch of access rules interrupted");
+                None
+            }
+        }
+    })
+}

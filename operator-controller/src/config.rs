@@ -1,0 +1,182 @@
+//! What operator-controller is told at its start.
+
+use std::path::PathBuf;
+
+use olm_image::PullerConfig;
+use olm_render::CertificateProvider;
+use olm_runtime::{AccountRef, Terms};
+use olm_semver::ReleaseSupport;
+use thiserror::Error;
+
+/// Settings of an [`crate::Operator`].
+#[derive(Clone)]
+pub struct Config {
+    /// The cluster.
+    pub cluster: kube::Config,
+    /// Where revisions' Secrets and the lease live.
+    pub system_namespace: String,
+    /// Folder for bundles that were pulled; may be emptied at any time.
+    pub cache_path: PathBuf,
+    /// Pulling of images, catalogs and bundles alike.
+    pub puller: PullerConfig,
+    /// The catalogs' part; its cache lies in a folder of its own.
+    pub catalogd: catalogd::Config,
+    /// Where catalog content is served: `host:port`, or `:port` for all interfaces.
+    pub catalogs_address: String,
+    /// Certificate and key for serving catalogs; a self-signed pair is made when absent.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Where `/healthz` and `/readyz` are served.
+    pub health_address: Option<String>,
+    /// Terms of the election, when there is one.
+    pub leader_election: Option<Terms>,
+    /// Name of this process in leases and events.
+    pub identity: String,
+    /// Account of extensions that name none.
+    pub default_account: Option<AccountRef>,
+    /// Feature gates.
+    pub gates: Gates,
+}
+
+/// Feature gates. The alpha ones of the original are on here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gates {
+    single_own_namespace: bool,
+    deployment_config: bool,
+    bundle_release: bool,
+    preflight_permissions: bool,
+    cert_manager: bool,
+    service_ca: bool,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self {
+            single_own_namespace: true,
+            deployment_config: true,
+            bundle_release: true,
+            preflight_permissions: true,
+            cert_manager: true,
+            service_ca: true,
+        }
+    }
+}
+
+/// Why `--feature-gates` was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum GateError {
+    /// Not of the form `name=bool`.
+    #[error("invalid value of feature gate {0:?}, want <name>=true or <name>=false")]
+    Malformed(String),
+    /// There is no gate of that name.
+    #[error("unrecognized feature gate: {0}")]
+    Unknown(String),
+    /// The gate cannot be set to that value.
+    #[error("feature gate {0}: {1}")]
+    Fixed(&'static str, &'static str),
+}
+
+impl Gates {
+    /// Applies one `--feature-gates` value: `name=bool`, separated by commas. Names of catalogd's gates are
+    /// left to catalogd.
+    ///
+    /// # Errors
+    /// A gate is unknown, its value no boolean, or it cannot have that value.
+    pub fn apply(&mut self, gates: &str, catalogd: &mut catalogd::Config) -> Result<(), GateError> {
+        for gate in gates.split(',').map(str::trim).filter(|gate| !gate.is_empty()) {
+            let malformed = || GateError::Malformed(gate.to_owned());
+            let (name, value) = gate.split_once('=').ok_or_else(malformed)?;
+            let on = match value.trim().to_ascii_lowercase().as_str() {
+                "true" | "t" | "1" => true,
+                "false" | "f" | "0" => false,
+                _ => return Err(malformed()),
+            };
+            match name.trim() {
+                "SingleOwnNamespaceInstallSupport" => self.single_own_namespace = on,
+                "DeploymentConfig" => self.deployment_config = on,
+                "BundleReleaseSupport" => self.bundle_release = on,
+                "PreflightPermissions" => self.preflight_permissions = on,
+                "WebhookProviderCertManager" => self.cert_manager = on,
+                "WebhookProviderOpenshiftServiceCA" => self.service_ca = on,
+                "BoxcutterRuntime" if on => {}
+                "BoxcutterRuntime" => {
+                    return Err(GateError::Fixed(
+                        "BoxcutterRuntime",
+                        "revisions are the only runtime here, leave the gate out or set it to true",
+                    ));
+                }
+                "SyntheticPermissions" if !on => {}
+                "SyntheticPermissions" => {
+                    return Err(GateError::Fixed(
+                        "SyntheticPermissions",
+                        "synthetic users are not supported, name a service account in the extension",
+                    ));
+                }
+                "HelmChartSupport" if !on => {}
+                "HelmChartSupport" => {
+                    return Err(GateError::Fixed(
+                        "HelmChartSupport",
+                        "Helm charts are not supported as bundles",
+                    ));
+                }
+                "APIV1MetasHandler" | "GraphQLCatalogQueries" => {
+                    catalogd.apply_feature_gates(gate).map_err(|_| {
+                        GateError::Fixed(
+                            "GraphQLCatalogQueries",
+                            "GraphQL is not supported, use /api/v1/metas",
+                        )
+                    })?;
+                }
+                other => return Err(GateError::Unknown(other.to_owned())),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn features(self) -> crate::controllers::cluster_extension::Features {
+        crate::controllers::cluster_extension::Features {
+            render: olm_render::Features {
+                single_own_namespace_install_support: self.single_own_namespace,
+                deployment_config: self.deployment_config,
+            },
+            releases: if self.bundle_release { ReleaseSupport::On } else { ReleaseSupport::Off },
+            preflight_permissions: self.preflight_permissions,
+            certificates: match (self.cert_manager, self.service_ca) {
+                (true, _) => CertificateProvider::CertManager,
+                (false, true) => CertificateProvider::OpenshiftServiceCa,
+                (false, false) => CertificateProvider::None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn apply(text: &str) -> Result<Gates, String> {
+        let mut gates = Gates::default();
+        gates.apply(text, &mut catalogd::Config::default()).map(|()| gates).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn gates_are_set_by_name() {
+        let gates = apply("DeploymentConfig=false, WebhookProviderCertManager=false").unwrap();
+        assert!(!gates.deployment_config);
+        assert_eq!(gates.features().certificates, CertificateProvider::OpenshiftServiceCa);
+        assert!(apply("BoxcutterRuntime=true,APIV1MetasHandler=true,SyntheticPermissions=false").is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_a_sentence() {
+        for (text, told) in [
+            ("BoxcutterRuntime=false", "feature gate BoxcutterRuntime: revisions are the only runtime here"),
+            ("Nonsense=true", "unrecognized feature gate: Nonsense"),
+            ("DeploymentConfig=maybe", "invalid value of feature gate \"DeploymentConfig=maybe\""),
+            ("DeploymentConfig", "invalid value of feature gate \"DeploymentConfig\""),
+            ("GraphQLCatalogQueries=true", "feature gate GraphQLCatalogQueries: GraphQL is not supported"),
+        ] {
+            let error = apply(text).unwrap_err();
+            assert!(error.starts_with(told), "{error}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Every outcome of a pass and the conditions it leads to.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use olm_api::v1::{
+    ClusterExtensionSpec, ClusterObjectSet, ClusterObjectSetSpec, ClusterObjectSetStatus, LifecycleState,
+};
+use olm_resolve::{DeprecationData, deprecation_status};
+
+use super::*;
+
+const GENERATION: i64 = 3;
+
+fn extension() -> ClusterExtension {
+    let mut extension = ClusterExtension::new("ext", ClusterExtensionSpec::default());
+    extension.metadata.generation = Some(GENERATION);
+    extension
+}
+
+fn bundle(version: &str) -> BundleRecord {
+    BundleRecord {
+        name: format!("op.v{version}"),
+        package: "op".into(),
+        version: version.into(),
+        release: None,
+        reference: format!("example.com/op@{version}"),
+    }
+}
+
+/// A revision with conditions given as (type, status, reason, message).
+fn set(
+    number: i64,
+    version: &str,
+    told: &[(ConditionType, ConditionStatus, Reason, &str)],
+) -> ClusterObjectSet {
+    let spec = ClusterObjectSetSpec {
+        revision: number,
+        lifecycle_state: LifecycleState::Active,
+        ..ClusterObjectSetSpec::default()
+    };
+    let mut set = ClusterObjectSet::new(&format!("ext-{number}"), spec);
+    set.metadata.owner_references =
+        Some(vec![OwnerReference { uid: "u".into(), controller: Some(true), ..OwnerReference::default() }]);
+    set.metadata.annotations = Some(bundle(version).annotations());
+    let mut status = ClusterObjectSetStatus::default();
+    for (type_, state, reason, message) in told {
+        let update = ConditionUpdate::new(*type_, *state, *reason, *message, Some(1));
+        status.conditions.set(update, Timestamp::UNIX_EPOCH);
+    }
+    set.status = Some(status);
+    set
+}
+
+fn rolled_out(number: i64, version: &str) -> ClusterObjectSet {
+    let message = format!("Revision {version} has rolled out.");
+    set(
+        number,
+        version,
+        &[
+            (Progressing, True, Reason::Succeeded, &message),
+            (Available, True, Reason::ProbesSucceeded, "Objects are available and pass all probes."),
+            (ConditionType::Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out."),
+        ],
+    )
+}
+
+fn rolling_out(number: i64, version: &str) -> ClusterObjectSet {
+    let message = format!("Revision {version} is rolling out.");
+    set(
+        number,
+        version,
+        &[
+            (Progressing, True, Reason::RollingOut, &message),
+            (Available, False, Reason::ProbeFailure, "Object Deployment.apps/v1 ns/d: unhealthy"),
+        ],
+    )
+}
+
+fn progress(sets: &[ClusterObjectSet]) -> Progress {
+    Progress { revisions: Some(Revisions::of("u", sets)), ..Progress::default() }
+}
+
+fn after(progress: &Progress, result: Result<(), StepError>) -> ClusterExtensionStatus {
+    status(&extension(), progress, result.as_ref().map(|()| ()), Timestamp::UNIX_EPOCH)
+}
+
+fn shown(status: &ClusterExtensionStatus, type_: ConditionType) -> Option<String> {
+    let condition = status.conditions.find(type_)?;
+    assert_eq!(condition.observed_generation, Some(GENERATION), "{type_}");
+    Some(format!("{}/{}/{}", condition.status, condition.reason, condition.message))
+}
+
+fn failed_bundle(text: &str, kind: CauseKind) -> StepError {
+    StepError::Bundle { bundle: bundle("1.0.0"), cause: Cause { text: text.into(), kind } }
+}
+
+#[test]
+fn a_missing_account_leaves_nothing_known() {
+    let errors = vec!["service account \"sa\" not found in namespace \"ns\"".to_owned()];
+    let status = after(&Progress::default(), Err(StepError::Validation { errors, terminal: false }));
+    let text = "operation cannot proceed due to the following validation error(s): service account \"sa\" not found in namespace \"ns\"";
+    assert_eq!(shown(&status, Installed).unwrap(), format!("Unknown/Failed/{text}"));
+    assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Retrying/{text}"));
+    assert_eq!(shown(&status, Ready).unwrap(), format!("False/Retrying/{text}"));
+    assert!(status.conditions.is_true(Reconciling) && status.conditions.find(Stalled).is_none());
+}
+
+#[test]
+fn unreadable_revisions_clear_the_installed_bundle() {
+    let status = after(&Progress::default(), Err(StepError::Revisions("api server away".into())));
+    assert_eq!(shown(&status, Installed).unwrap(), "Unknown/Failed/api server away");
+    assert_eq!(shown(&status, Progressing).unwrap(), "True/Retrying/retrying to get installed bundle");
+    assert!(status.install.is_none());
+}
+
+#[test]
+fn an_unresolvable_package_is_retried_and_explained() {
+    let error = StepError::Resolution {
+        text: "no bundles found for package \"x\"".into(),
+        explanation: Some("Passed over: nothing".into()),
+    };
+    let status = after(&progress(&[]), Err(error));
+    assert_eq!(shown(&status, Installed).unwrap(), "False/Failed/No bundle installed");
+    assert_eq!(shown(&status, Progressing).unwrap(), "True/Retrying/no bundles found for package \"x\"");
+    assert_eq!(
+        shown(&status, Stalled).unwrap(),
+        "True/Retrying/no bundles found for package \"x\"\nPassed over: nothing"
+    );
+}
+
+#[test]
+fn errors_about_a_bundle_name_it() {
+    let prefix = "error for resolved bundle \"op.v1.0.0\" with version \"1.0.0\": ";
+    for (kind, wanted) in [
+        (CauseKind::Transient, format!("True/Retrying/{prefix}broken")),
+        (CauseKind::Terminal, format!("False/Blocked/{prefix}broken")),
+        (CauseKind::InvalidConfiguration, format!("False/InvalidConfiguration/{prefix}broken")),
+    ] {
+        let status = after(&progress(&[]), Err(failed_bundle("broken", kind)));
+        assert_eq!(shown(&status, Progressing).unwrap(), wanted);
+        assert_eq!(status.conditions.is_true(Stalled), kind != CauseKind::Transient);
+        assert_eq!(status.conditions.is_true(Reconciling), kind == CauseKind::Transient);
+    }
+}
+
+#[test]
+fn a_failing_upgrade_keeps_what_is_installed() {
+    let status =
+        after(&progress(&[rolled_out(1, "1.0.0")]), Err(failed_bundle("broken", CauseKind::Transient)));
+    assert_eq!(
+        shown(&status, Installed).unwrap(),
+        "True/Succeeded/Installed bundle example.com/op@1.0.0 successfully"
+    );
+    assert_eq!(status.install.unwrap().bundle.name, "op.v1.0.0");
+}
+
+#[test]
+fn a_new_revision_is_rolling_out() {
+    let created = Progress { created: Some(bundle("1.0.0")), ..progress(&[]) };
+    let status = after(&created, Ok(()));
+    assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.0.0 is rolling out.");
+    assert_eq!(shown(&status, Ready).unwrap(), "False/RollingOut/Revision 1.0.0 is rolling out.");
+    assert!(status.conditions.is_true(Reconciling));
+}
+
+#[test]
+fn a_first_roll_out_shows_its_revision() {
+    let status = after(&progress(&[rolling_out(1, "1.0.0")]), Ok(()));
+    assert_eq!(shown(&status, Installed).unwrap(), "False/Absent/No bundle installed");
+    assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.0.0 is rolling out.");
+    assert_eq!(status.active_revisions.len(), 1);
+    assert_eq!(status.active_revisions[0].conditions.len(), 2);
+}
+
+#[test]
+fn a_first_roll_out_that_fails_counts_as_failed() {
+    let failing = set(1, "1.0.0", &[(Progressing, True, Reason::Retrying, "forbidden")]);
+    let status = after(&progress(&[failing]), Ok(()));
+    assert_eq!(shown(&status, Installed).unwrap(), "False/Failed/No bundle installed");
+    assert_eq!(shown(&status, Progressing).unwrap(), "True/Retrying/forbidden");
+}
+
+#[test]
+fn an_upgrade_mirrors_the_installed_revision_and_the_one_under_way() {
+    let status = after(&progress(&[rolled_out(1, "1.0.0"), rolling_out(2, "1.1.0")]), Ok(()));
+    assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.1.0 is rolling out.");
+    assert_eq!(
+        shown(&status, Available).unwrap(),
+        "True/ProbesSucceeded/Objects are available and pass all probes."
+    );
+    let names: Vec<_> = status.active_revisions.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["ext-1", "ext-2"]);
+    assert!(status.active_revisions[0].conditions.is_empty());
+    assert_eq!(status.install.unwrap().bundle.version, "1.0.0");
+}
+
+#[test]
+fn a_settled_extension_is_ready() {
+    let status = after(&progress(&[rolled_out(2, "1.1.0")]), Ok(()));
+    assert_eq!(shown(&status, Progressing).unwrap(), "True/Succeeded/Revision 1.1.0 has rolled out.");
+    assert_eq!(shown(&status, Ready).unwrap(), "True/Succeeded/Revision 1.1.0 has rolled out.");
+    assert!(status.conditions.find(Reconciling).is_none() && status.conditions.find(Stalled).is_none());
+}
+
+#[test]
+fn an_unhealthy_workload_is_not_ready() {
+    let sick = set(
+        1,
+        "1.0.0",
+        &[
+            (Progressing, True, Reason::Succeeded, "Revision 1.0.0 has rolled out."),
+            (Available, False, Reason::ProbeFailure, "Object Deployment.apps/v1 ns/d: down"),
+            (ConditionType::Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out."),
+        ],
+    );
+    let status = after(&progress(&[sick]), Ok(()));
+    assert_eq!(shown(&status, Ready).unwrap(), "False/ProbeFailure/Object Deployment.apps/v1 ns/d: down");
+    assert!(status.conditions.is_true(Installed));
+}
+
+#[test]
+fn notes_stand_in_ready_and_nowhere_else() {
+    let noted = Progress { notes: vec!["A note.".into()], ..progress(&[rolled_out(1, "1.0.0")]) };
+    let status = after(&noted, Ok(()));
+    assert!(shown(&status, Ready).unwrap().ends_with("\nA note."));
+    assert!(!shown(&status, Progressing).unwrap().contains("A note."));
+}
+
+#[test]
+fn deprecations_are_copied() {
+    let told = deprecation_status(DeprecationData::Unavailable, &[], None);
+    let status = after(&Progress { deprecations: Some(told), ..progress(&[]) }, Ok(()));
+    let unknown = "Unknown/DeprecationStatusUnknown/deprecation status unknown: catalog data unavailable";
+    assert_eq!(shown(&status, Deprecated).unwrap(), unknown);
+    assert_eq!(shown(&status, BundleDeprecated).unwrap(), "Unknown/Absent/no bundle installed yet");
+}
+
+#[test]
+fn nothing_changes_when_nothing_happened() {
+    let progress = progress(&[rolled_out(1, "1.0.0")]);
+    let first = status(&extension(), &progress, Ok(()), Timestamp::UNIX_EPOCH);
+    let mut settled = extension();
+    settled.status = Some(first.clone());
+    let later = Timestamp::from_second(100).unwrap();
+    assert_eq!(status(&settled, &progress, Ok(()), later), first);
+}
+
+#[test]
+fn ports_of_broken_connections_are_left_out() {
+    for (text, wanted) in [
+        ("get: read tcp 10.0.0.1:4711->10.0.0.2:443: reset by peer", "get: reset by peer"),
+        ("write udp [::1]:5->[::2]:6: broken", "broken"),
+        ("no connection here", "no connection here"),
+        ("read tcp nonsense here", "read tcp nonsense here"),
+    ] {
+        assert_eq!(without_connections(text), wanted);
+    }
+}

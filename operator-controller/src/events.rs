@@ -1,0 +1,173 @@
+//! Kubernetes Events for what a person would want to know: derived from what changed in a status.
+
+use kube::{
+    Client, Resource,
+    runtime::events::{Event, EventType, Recorder, Reporter},
+};
+use olm_api::{
+    ConditionType::{Installed, Progressing},
+    Reason,
+    v1::{ClusterExtension, ClusterExtensionStatus},
+};
+
+use crate::controllers::cluster_extension::Progress;
+
+/// Most bytes of an Event's note; the API refuses longer ones.
+const NOTE_BYTES_MAX: usize = 1024;
+
+/// Publishes Events.
+#[derive(Clone)]
+pub(crate) struct Events {
+    recorder: Recorder,
+}
+
+/// What is worth an Event.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    reason: &'static str,
+    warning: bool,
+    note: String,
+}
+
+impl Events {
+    pub(crate) fn new(client: Client, instance: &str) -> Self {
+        let reporter =
+            Reporter { controller: "operator-controller".to_owned(), instance: Some(instance.to_owned()) };
+        Self { recorder: Recorder::new(client, reporter) }
+    }
+
+    /// Tells what changed from `before` to `after`. Failing to tell is no failure of the pass.
+    pub(crate) async fn extension(
+        &self,
+        extension: &ClusterExtension,
+        before: &ClusterExtensionStatus,
+        after: &ClusterExtensionStatus,
+        progress: &Progress,
+    ) {
+        let reference = extension.object_ref(&());
+        for told in changes(before, after, progress) {
+            let event = Event {
+                type_: if told.warning { EventType::Warning } else { EventType::Normal },
+                reason: told.reason.to_owned(),
+                note: Some(shortened(told.note)),
+                action: told.reason.to_owned(),
+                secondary: None,
+            };
+            if let Err(error) = self.recorder.publish(&event, &reference).await {
+                tracing::debug!(%error, "event not published");
+            }
+        }
+    }
+}
+
+fn changes(
+    before: &ClusterExtensionStatus,
+    after: &ClusterExtensionStatus,
+    progress: &Progress,
+) -> Vec<Told> {
+    let mut told = Vec::new();
+    if let Some(bundle) = &progress.created {
+        let note = format!("Rolling out bundle {} with version {}", bundle.name, bundle.display_version());
+        told.push(Told { reason: "RollingOut", warning: false, note });
+    }
+    let version = |status: &ClusterExtensionStatus| status.install.as_ref().map(|i| i.bundle.clone());
+    match (version(before), version(after)) {
+        (None, Some(now)) => {
+            told.push(Told {
+                reason: "Installed",
+                warning: false,
+                note: format!("Installed bundle {}", now.name),
+            });
+        }
+        (Some(then), Some(now)) if then != now => {
+            let note = format!("Upgraded from bundle {} to {}", then.name, now.name);
+            told.push(Told { reason: "Upgraded", warning: false, note });
+        }
+        _ => {}
+    }
+    let failing = |status: &ClusterExtensionStatus| {
+        status
+            .conditions
+            .find(Progressing)
+            .filter(|c| is_failure(&c.reason))
+            .map(|c| (c.reason.clone(), c.message.clone()))
+    };
+    if let Some((reason, message)) = failing(after)
+        && failing(before).as_ref() != Some(&(reason.clone(), message.clone()))
+    {
+        let reason = [Reason::Blocked, Reason::InvalidConfiguration, Reason::ProgressDeadlineExceeded]
+            .into_iter()
+            .find(|r| r.as_str() == reason)
+            .unwrap_or(Reason::Retrying);
+        told.push(Told { reason: reason.as_str(), warning: true, note: message });
+    }
+    let lost = before.conditions.is_true(Installed) && !after.conditions.is_true(Installed);
+    if lost && version(after).is_none() && version(before).is_some() {
+        told.push(Told { reason: "NotInstalled", warning: true, note: "No bundle installed".to_owned() });
+    }
+    told
+}
+
+fn is_failure(reason: &str) -> bool {
+    [Reason::Retrying, Reason::Blocked, Reason::InvalidConfiguration, Reason::ProgressDeadlineExceeded]
+        .iter()
+        .any(|r| r.as_str() == reason)
+}
+
+fn shortened(mut note: String) -> String {
+    if note.len() > NOTE_BYTES_MAX {
+        note.truncate(note.floor_char_boundary(NOTE_BYTES_MAX - 3));
+        note.push_str("...");
+    }
+    note
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use olm_api::{
+        ConditionStatus, ConditionUpdate,
+        v1::{BundleMetadata, ClusterExtensionInstallStatus},
+    };
+
+    use super::*;
+
+    fn installed(version: &str) -> ClusterExtensionStatus {
+        let bundle = BundleMetadata { name: format!("op.{version}"), version: version.into(), release: None };
+        ClusterExtensionStatus {
+            install: Some(ClusterExtensionInstallStatus { bundle }),
+            ..Default::default()
+        }
+    }
+
+    fn reasons(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus) -> Vec<&'static str> {
+        changes(before, after, &Progress::default()).into_iter().map(|t| t.reason).collect()
+    }
+
+    #[test]
+    fn installation_and_upgrade_are_told_once() {
+        let none = ClusterExtensionStatus::default();
+        assert_eq!(reasons(&none, &installed("1.0.0")), ["Installed"]);
+        assert_eq!(reasons(&installed("1.0.0"), &installed("1.1.0")), ["Upgraded"]);
+        assert!(reasons(&installed("1.1.0"), &installed("1.1.0")).is_empty());
+    }
+
+    #[test]
+    fn a_failure_is_told_when_it_appears_or_changes() {
+        let failing = |message: &str| {
+            let mut status = installed("1.0.0");
+            let update =
+                ConditionUpdate::new(Progressing, ConditionStatus::False, Reason::Blocked, message, None);
+            status.conditions.set(update, Timestamp::UNIX_EPOCH);
+            status
+        };
+        assert_eq!(reasons(&installed("1.0.0"), &failing("a")), ["Blocked"]);
+        assert!(reasons(&failing("a"), &failing("a")).is_empty());
+        assert_eq!(reasons(&failing("a"), &failing("b")), ["Blocked"]);
+    }
+
+    #[test]
+    fn notes_fit_the_api() {
+        assert!(shortened("ü".repeat(2000)).len() <= NOTE_BYTES_MAX);
+    }
+}

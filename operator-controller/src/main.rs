@@ -1,0 +1,37 @@
+//! The program operator-controller.
+
+mod args;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use olm_runtime::init_logs;
+use operator_controller::Operator;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            args::tell(&format!("Error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: args::Args) -> anyhow::Result<()> {
+    if args.wants_version() {
+        args::tell_version();
+        return Ok(());
+    }
+    init_logs(args.verbosity());
+    // The only failure is that a provider is installed already, which is what is wanted.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+        let shutdown = olm_runtime::on_signal()?;
+        Ok(Operator::new(args.into_config().await?)?.run(shutdown).await?)
+    })
+}

@@ -1,0 +1,340 @@
+//! Wires the parts together and runs them.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use catalogd::{Catalogd, StoreError, SystemClock};
+use futures::{StreamExt, stream::BoxStream};
+use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
+use olm_api::{
+    names::{MANAGED_BY, MANAGED_BY_LABEL},
+    v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
+};
+use olm_image::Puller;
+use olm_runtime::{
+    Accounts, BackoffLimits, CertWatcher, ClientError, ControllerSettings, Discovery, Elector, HttpError,
+    Metrics, OwnerChanged, ServerLimits, Source, TlsError, TlsProfile, Wake, WatchManager, health_router,
+    listen, run_controller, self_signed, serve, server_config,
+};
+use prometheus_client::registry::Registry;
+use thiserror::Error;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    access::{self, Waiting},
+    bundles::Bundles,
+    catalogs::{self, Catalogs},
+    config::Config,
+    controllers::{cluster_extension, cluster_object_set},
+    events::Events,
+};
+
+/// Lease of the extension side, the original's.
+const LEASE: &str = "9c4404e7.operatorframework.io";
+/// Extensions worked on at the same time.
+const CONCURRENT_EXTENSIONS: u16 = 8;
+/// Revisions worked on at the same time.
+const CONCURRENT_SETS: u16 = 8;
+/// Wakes that may wait in a channel before their sender waits.
+const WAKES: usize = 1024;
+
+/// Why the program could not run, or had to end.
+#[derive(Debug, Error)]
+pub enum OperatorError {
+    /// No client for the cluster.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The cache cannot be used.
+    #[error("cache folder {path}: {source}")]
+    Cache {
+        /// The folder.
+        path: String,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+    /// The catalogs' store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The certificate for serving cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Another process leads now.
+    #[error("leadership lost: another process may lead now, this one ends to start afresh")]
+    LeadershipLost,
+}
+
+/// operator-controller with catalogd inside, ready to be run.
+pub struct Operator {
+    config: Config,
+    accounts: Accounts,
+    catalogd: Catalogd,
+    bundles: Bundles,
+    metrics: Metrics,
+    registry: Arc<Mutex<Registry>>,
+}
+
+impl Operator {
+    /// Opens caches and builds the parts; nothing runs yet.
+    ///
+    /// # Errors
+    /// A cache folder or the cluster's configuration cannot be used.
+    pub fn new(config: Config) -> Result<Self, OperatorError> {
+        let accounts = Accounts::new(&config.cluster)?;
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let puller = Puller::new(config.puller.clone());
+        let bundles = Bundles::new(puller.clone(), config.cache_path.join("bundles")).map_err(|source| {
+            OperatorError::Cache { path: config.cache_path.display().to_string(), source }
+        })?;
+        let catalogd = Catalogd::new(
+            config.catalogd.clone(),
+            accounts.controller(),
+            Arc::new(puller),
+            Arc::new(SystemClock),
+            &metrics,
+            &mut registry,
+        )?;
+        Ok(Self { config, accounts, catalogd, bundles, metrics, registry: Arc::new(Mutex::new(registry)) })
+    }
+
+    /// The metrics of all parts.
+    pub fn registry(&self) -> Arc<Mutex<Registry>> {
+        self.registry.clone()
+    }
+
+    /// Runs until `shutdown`.
+    ///
+    /// # Errors
+    /// An address cannot be listened on, or leadership was lost.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), OperatorError> {
+        let (leads, leader) = watch::channel(false);
+        let ready = Arc::new(AtomicBool::new(false));
+        let servers = self.serve(ready.clone(), &shutdown)?;
+        let catalogs = tokio::spawn(self.catalogd.clone().run(leader, shutdown.clone()));
+        ready.store(true, Ordering::Relaxed);
+        let lost = match self.config.leader_election {
+            None => {
+                self.lead(&leads, shutdown.clone()).await;
+                false
+            }
+            Some(terms) => {
+                let client = self.accounts.controller();
+                let candidate = |lease: &str| {
+                    Elector::new(
+                        client.clone(),
+                        &self.config.system_namespace,
+                        lease,
+                        &self.config.identity,
+                        terms,
+                    )
+                };
+                let catalogs_lost = AtomicBool::new(false);
+                let lost = candidate(LEASE)
+                    .lead(shutdown.clone(), |stop| async {
+                        let inner =
+                            candidate(catalogd::LEASE).lead(stop, |stop| self.lead(&leads, stop)).await;
+                        catalogs_lost.store(inner, Ordering::Relaxed);
+                    })
+                    .await;
+                lost || catalogs_lost.load(Ordering::Relaxed)
+            }
+        };
+        shutdown.cancel();
+        // Both end with `shutdown`; a panic in them has been logged by the runtime.
+        let _ = catalogs.await;
+        for server in servers {
+            let _ = server.await;
+        }
+        if lost { Err(OperatorError::LeadershipLost) } else { Ok(()) }
+    }
+
+    /// Starts the servers of catalogs and health, which run on every replica.
+    fn serve(
+        &self,
+        ready: Arc<AtomicBool>,
+        shutdown: &CancellationToken,
+    ) -> Result<Vec<tokio::task::JoinHandle<()>>, OperatorError> {
+        let mut tasks = Vec::new();
+        let certificate = match &self.config.tls {
+            Some((cert, key)) => {
+                let watcher = CertWatcher::new(cert, key)?;
+                let serving = watcher.serving();
+                tasks.push(tokio::spawn(watcher.run(shutdown.clone())));
+                serving
+            }
+            None => {
+                let host = self.config.catalogd.external_address.split(':').next().unwrap_or_default();
+                self_signed(&[host.to_owned(), "localhost".to_owned()])?.serving
+            }
+        };
+        let tls = server_config(certificate, &TlsProfile::default())?;
+        let catalogs = listen(&self.config.catalogs_address)?;
+        tasks.push(spawn_server("catalogs", catalogs, self.catalogd.router(), Some(tls), shutdown));
+        if let Some(address) = &self.config.health_address {
+            let is_ready = move || {
+                if ready.load(Ordering::Relaxed) {
+                    Ok(())
+                } else {
+                    Err("controllers are starting".to_owned())
+                }
+            };
+            tasks.push(spawn_server("health", listen(address)?, health_router(is_ready), None, shutdown));
+        }
+        Ok(tasks)
+    }
+
+    /// Runs everything that only the leader may do.
+    async fn lead(&self, leads: &watch::Sender<bool>, stop: CancellationToken) {
+        leads.send_replace(true);
+        self.metrics.leading(true);
+        self.controllers(stop).await;
+        leads.send_replace(false);
+        self.metrics.leading(false);
+    }
+
+    async fn controllers(&self, stop: CancellationToken) {
+        let client = self.accounts.controller();
+        let discovery = Discovery::new(client.clone());
+        let waiting = Arc::new(Waiting::default());
+        let (wake_extension, woken_extensions) = mpsc::channel::<String>(WAKES);
+        let (wake_set, woken_sets) = mpsc::channel::<String>(WAKES);
+        let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
+
+        let of_set = wake_extension.clone();
+        let sets = Source::<ClusterObjectSet>::all(client.clone()).observed(move |set| {
+            let owner =
+                set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
+            let wake = of_set.clone();
+            async move {
+                if let Some(owner) = owner {
+                    // A closed channel means that the process is ending.
+                    let _ = wake.send(owner).await;
+                }
+            }
+        });
+        let extensions = Source::<ClusterExtension>::all(client.clone());
+        let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
+        let ports = cluster_extension::Ports {
+            accounts: self.accounts.clone(),
+            discovery: discovery.clone(),
+            catalogs: Catalogs::new(known_catalogs.store.clone(), self.catalogd.reader()),
+            bundles: self.bundles.clone(),
+            events: Events::new(client.clone(), &self.config.identity),
+            waiting: waiting.clone(),
+            features: self.config.gates.features(),
+            default_account: self.config.default_account.clone(),
+            system_namespace: self.config.system_namespace.clone(),
+        };
+        let set_ports = cluster_object_set::Ports {
+            accounts: self.accounts.clone(),
+            discovery,
+            watches: WatchManager::new(
+                client.clone(),
+                &format!("{MANAGED_BY_LABEL}={MANAGED_BY}"),
+                owner_changed,
+            ),
+            sets: sets.store.clone(),
+            waiting: waiting.clone(),
+            system_namespace: self.config.system_namespace.clone(),
+        };
+        let all_extensions = extensions.store.clone();
+        let set_wakes = vec![names(woken_sets), owners(changed_owners)];
+        let extension_wakes = vec![names(woken_extensions)];
+        tokio::join!(
+            catalogs::follow(
+                known_catalogs,
+                self.catalogd.changes(),
+                all_extensions,
+                wake_extension.clone(),
+                stop.clone()
+            ),
+            access::run(client, waiting, wake_extension, wake_set, stop.clone()),
+            self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
+            self.run_sets(sets, set_wakes, set_ports, stop),
+        );
+    }
+
+    async fn run_extensions(
+        &self,
+        source: Source<ClusterExtension>,
+        wakes: Vec<BoxStream<'static, Wake<ClusterExtension>>>,
+        ports: cluster_extension::Ports,
+        stop: CancellationToken,
+    ) {
+        let name = "controller-operator-cluster-extension-controller";
+        let settings = ControllerSettings {
+            name,
+            concurrency: CONCURRENT_EXTENSIONS,
+            backoff: BackoffLimits::default(),
+        };
+        let controller = Arc::new(cluster_extension::Extensions::new(ports));
+        let reconcile = move |extension| {
+            let controller = controller.clone();
+            async move { Box::pin(controller.reconcile(extension)).await }
+        };
+        run_controller(settings, source, wakes, self.metrics.controller(name), stop, reconcile).await;
+    }
+
+    async fn run_sets(
+        &self,
+        source: Source<ClusterObjectSet>,
+        wakes: Vec<BoxStream<'static, Wake<ClusterObjectSet>>>,
+        ports: cluster_object_set::Ports,
+        stop: CancellationToken,
+    ) {
+        let name = "clusterobjectset";
+        let settings =
+            ControllerSettings { name, concurrency: CONCURRENT_SETS, backoff: BackoffLimits::default() };
+        let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
+        let reconcile = move |set| {
+            let controller = controller.clone();
+            async move { Box::pin(controller.reconcile(set)).await }
+        };
+        run_controller(settings, source, wakes, self.metrics.controller(name), stop, reconcile).await;
+    }
+}
+
+/// Serves in a task of its own; a server that fails ends the process, so that it is started afresh.
+fn spawn_server(
+    name: &'static str,
+    listener: std::net::TcpListener,
+    router: axum::Router,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    shutdown: &CancellationToken,
+) -> tokio::task::JoinHandle<()> {
+    let shutdown = shutdown.clone();
+    tokio::spawn(async move {
+        if let Err(error) = serve(listener, router, tls, ServerLimits::default(), shutdown.clone()).await {
+            tracing::error!(server = name, %error, "server ended");
+            shutdown.cancel();
+        }
+    })
+}
+
+/// Wakes by name.
+fn names<K>(receiver: mpsc::Receiver<String>) -> BoxStream<'static, Wake<K>>
+where
+    K: kube::Resource<DynamicType = ()> + 'static,
+{
+    futures::stream::unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|name| (name, receiver))
+    })
+    .map(|name| ObjectRef::<DeserializeGuard<K>>::new(&name))
+    .boxed()
+}
+
+/// Wakes of the revisions whose objects changed.
+fn owners(receiver: mpsc::Receiver<OwnerChanged>) -> BoxStream<'static, Wake<ClusterObjectSet>> {
+    futures::stream::unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|owner| (owner, receiver))
+    })
+    .filter(|owner| std::future::ready(owner.kind == "ClusterObjectSet"))
+    .map(|owner| ObjectRef::new(&owner.name))
+    .boxed()
+}

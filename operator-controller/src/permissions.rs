@@ -1,0 +1,116 @@
+//! The rights of the program's own identity, as a table. It is the truth: `config/rbac` is generated from it,
+//! and tests run the program with nothing else.
+//!
+//! Bundle content is never written with these rights but with those of the extension's ServiceAccount.
+
+/// Where rights hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// In the whole cluster.
+    Cluster,
+    /// In the namespace the program runs in.
+    SystemNamespace,
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Permission {
+    /// Where it holds.
+    pub scope: Scope,
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// Resources.
+    pub resources: &'static [&'static str],
+    /// Verbs.
+    pub verbs: &'static [&'static str],
+    /// What it is for.
+    pub purpose: &'static str,
+}
+
+const OLM: &str = "olm.operatorframework.io";
+
+const fn row(
+    scope: Scope,
+    group: &'static str,
+    resources: &'static [&'static str],
+    verbs: &'static [&'static str],
+    purpose: &'static str,
+) -> Permission {
+    Permission { scope, group, resources, verbs, purpose }
+}
+
+/// All rights of operator-controller with catalogd inside.
+pub const PERMISSIONS: &[Permission] = &[
+    row(
+        Scope::Cluster,
+        OLM,
+        &["clustercatalogs", "clusterextensions"],
+        &["get", "list", "watch", "patch", "update"],
+        "read the specs; finalizers and labels are metadata",
+    ),
+    row(
+        Scope::Cluster,
+        OLM,
+        &["clustercatalogs/status", "clusterextensions/status", "clusterobjectsets/status"],
+        &["patch", "update"],
+        "tell what became of them",
+    ),
+    row(
+        Scope::Cluster,
+        OLM,
+        &["clustercatalogs/finalizers", "clusterextensions/finalizers", "clusterobjectsets/finalizers"],
+        &["update"],
+        "own what is made for them, on clusters that enforce it",
+    ),
+    row(
+        Scope::Cluster,
+        OLM,
+        &["clusterobjectsets"],
+        &["create", "delete", "get", "list", "patch", "update", "watch"],
+        "revisions are written and archived by the program",
+    ),
+    row(
+        Scope::Cluster,
+        "",
+        &["serviceaccounts/token"],
+        &["create"],
+        "act as the ServiceAccount that an extension names",
+    ),
+    row(Scope::Cluster, "", &["serviceaccounts"], &["list", "watch"], "go on when an account appears"),
+    row(
+        Scope::Cluster,
+        "rbac.authorization.k8s.io",
+        &["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
+        &["list", "watch"],
+        "go on when rights are granted, and read the rules of roles that a bundle binds",
+    ),
+    row(Scope::Cluster, "*", &["*"], &["list", "watch"], "see objects of revisions change"),
+    row(
+        Scope::Cluster,
+        "apiextensions.k8s.io",
+        &["customresourcedefinitions"],
+        &["get"],
+        "compare a CRD with the one that is to replace it",
+    ),
+    row(
+        Scope::Cluster,
+        "events.k8s.io",
+        &["events"],
+        &["create", "patch"],
+        "Events about cluster-scoped objects",
+    ),
+    row(
+        Scope::SystemNamespace,
+        "",
+        &["secrets"],
+        &["create", "delete", "get", "list", "patch"],
+        "the content of revisions",
+    ),
+    row(
+        Scope::SystemNamespace,
+        "coordination.k8s.io",
+        &["leases"],
+        &["create", "get", "update"],
+        "leader election",
+    ),
+];

@@ -1,0 +1,124 @@
+//! Our program, run against a cluster as an administrator would: CRDs and rights applied, then started.
+
+use std::{path::PathBuf, process::Command, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    cluster::Cluster,
+    images::Images,
+    process::{Process, StateDirectory, cargo_program, free_ports},
+    supervisor::Program,
+    wait,
+};
+
+/// The user that the program is known as in the cluster.
+pub const USER: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
+/// The namespace of its Secrets and leases.
+pub const SYSTEM_NAMESPACE: &str = "olmv1-system";
+const GROUPS: [&str; 3] =
+    ["system:serviceaccounts", "system:serviceaccounts:olmv1-system", "system:authenticated"];
+const READY: Duration = Duration::from_secs(30);
+
+/// operator-controller with catalogd inside. Dropped, it is gone.
+pub struct Operator {
+    process: Process,
+    catalogs_port: u16,
+    health_port: u16,
+    directory: StateDirectory,
+}
+
+impl Operator {
+    /// Installs CRDs and rights, then starts the program with exactly these rights.
+    pub async fn start(cluster: &Cluster, images: &Images, extra_args: &[&str]) -> Result<Self> {
+        install(cluster)?;
+        let directory = StateDirectory::new("operator-controller")?;
+        let [catalogs_port, health_port] = free_ports()?;
+        let cache = directory.path().join("cache");
+        let mut args = vec![
+            format!("--kubeconfig={}", cluster.kubeconfig_for(USER, &GROUPS)?.display()),
+            format!("--system-namespace={SYSTEM_NAMESPACE}"),
+            format!("--cache-path={}", cache.join("bundles").display()),
+            format!("--cache-dir={}", cache.join("catalogs").display()),
+            format!("--catalogs-server-addr=127.0.0.1:{catalogs_port}"),
+            format!("--external-address=localhost:{catalogs_port}"),
+            format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
+        ];
+        args.extend(extra_args.iter().map(|a| (*a).to_owned()));
+        let conf = images.registries_conf().display().to_string();
+        let program = Program {
+            program: program()?,
+            args,
+            env: [("CONTAINERS_REGISTRIES_CONF".to_owned(), conf)].into(),
+            env_remove: vec!["KUBECONFIG".to_owned(), "RUST_LOG".to_owned()],
+            log: directory.path().join("operator-controller.log"),
+        };
+        let process = Process::start("operator-controller", program)?;
+        let operator = Self { process, catalogs_port, health_port, directory };
+        operator.ready().await?;
+        Ok(operator)
+    }
+
+    /// Waits until `/readyz` says so.
+    pub async fn ready(&self) -> Result<()> {
+        wait::until("operator-controller to be ready", READY, || async {
+            self.process.check_running()?;
+            let answer = reqwest::get(format!("http://127.0.0.1:{}/readyz", self.health_port)).await?;
+            ensure!(answer.status().is_success(), "{}", answer.text().await?);
+            Ok(())
+        })
+        .await
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// The address under which catalogs are served.
+    pub fn catalogs_url(&self) -> String {
+        format!("https://localhost:{}", self.catalogs_port)
+    }
+
+    /// The folder with its caches.
+    pub fn directory(&self) -> PathBuf {
+        self.directory.path().join("cache")
+    }
+}
+
+/// The program: `OLM_OPERATOR_CONTROLLER`, or the one cargo builds.
+fn program() -> Result<PathBuf> {
+    match std::env::var_os("OLM_OPERATOR_CONTROLLER") {
+        Some(path) => Ok(PathBuf::from(path)),
+        None => cargo_program("operator-controller", "operator-controller"),
+    }
+}
+
+/// Applies the generated CRDs and rights with kubectl, as an administrator does.
+pub fn install(cluster: &Cluster) -> Result<()> {
+    let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
+    for part in ["crd", "rbac"] {
+        kubectl(
+            cluster,
+            &["apply", "--server-side", "--force-conflicts", "-f", &config.join(part).display().to_string()],
+        )?;
+    }
+    kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"])?;
+    Ok(())
+}
+
+/// Runs kubectl as admin and returns what it prints.
+pub fn kubectl(cluster: &Cluster, args: &[&str]) -> Result<String> {
+    let output = Command::new(cluster.kubectl())
+        .arg(format!("--kubeconfig={}", cluster.kubeconfig_admin().display()))
+        .args(args)
+        .output()
+        .context("running kubectl")?;
+    ensure!(
+        output.status.success(),
+        "kubectl {}: {}",
+        args.join(" "),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

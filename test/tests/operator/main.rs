@@ -1,0 +1,10 @@
+//! Our program on a real control plane, with real images in a real registry.
+//!
+//! Tests share one cluster, registry and program; each has a catalog, a namespace and names of its own.
+
+mod bad_input;
+mod catalogs;
+mod real_bundles;
+mod restarts;
+mod rights;
+mod world;

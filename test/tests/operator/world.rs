@@ -1,0 +1,289 @@
+//! The shared cluster with our program in it, and what a test does with it.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+};
+use olm_api::{
+    ConditionType,
+    names::CATALOG_NAME_LABEL,
+    v1::{ClusterCatalog, ClusterExtension},
+};
+use olm_test::{
+    cluster::{Cluster, Options, unique_name},
+    images::{Images, bundle_files, catalog},
+    operator::Operator,
+    registry::Registry,
+    rights::{create_account, grant, rules_for},
+    wait,
+};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+/// For anything that should happen by itself. Generous: two cores run a whole control plane.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
+/// The account that installs.
+pub(crate) const ACCOUNT: &str = "installer";
+
+/// A control plane, a registry, and our program.
+pub(crate) struct World {
+    pub(crate) operator: Operator,
+    pub(crate) images: Images,
+    pub(crate) cluster: Cluster,
+    pub(crate) registry: Registry,
+}
+
+impl World {
+    pub(crate) async fn start() -> Result<Self> {
+        let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+        let images = Images::new(&registry)?;
+        let operator = Operator::start(&cluster, &images, &[]).await?;
+        Ok(Self { operator, images, cluster, registry })
+    }
+
+    pub(crate) async fn shared() -> Result<&'static Self> {
+        static SHARED: OnceCell<World> = OnceCell::const_new();
+        SHARED.get_or_try_init(Self::start).await
+    }
+}
+
+/// The folder with real bundles, or `None`, said on standard output.
+pub(crate) fn real_bundles() -> Option<PathBuf> {
+    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    let folder = std::env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from).join("bundles");
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("skipped: no bundles in {} (set OLM_DATA)", folder.display());
+    None
+}
+
+/// The sample bundles that are part of the project.
+pub(crate) fn sample_bundle(version: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../config/samples/lighthouse/bundles").join(version)
+}
+
+/// What an extension shows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shown {
+    pub(crate) version: Option<String>,
+    pub(crate) generation_seen: bool,
+    conditions: BTreeMap<String, (String, String, String)>,
+}
+
+impl Shown {
+    /// `Status/Reason/Message` of a condition, or nothing.
+    pub(crate) fn condition(&self, type_: ConditionType) -> String {
+        self.conditions.get(type_.as_str()).map(|(s, r, m)| format!("{s}/{r}/{m}")).unwrap_or_default()
+    }
+}
+
+/// One test's part of the world.
+pub(crate) struct Scenario<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) client: Client,
+    pub(crate) name: String,
+}
+
+impl<'a> Scenario<'a> {
+    /// A namespace of its own.
+    pub(crate) async fn new(world: &'a World, base: &str) -> Result<Self> {
+        let name = unique_name(base);
+        world.cluster.create_namespace(&name).await?;
+        Ok(Self { world, client: world.cluster.client().await?, name })
+    }
+
+    /// Pushes bundles (folders by version) and a catalog of them as `<name>-catalog:<tag>`.
+    pub(crate) async fn push(&self, package: &str, bundles: &[(&str, PathBuf)], tag: &str) -> Result<String> {
+        let mut pushed = Vec::new();
+        for (version, folder) in bundles {
+            // A version may hold characters that a tag may not.
+            let image_tag = version.replace('+', "-");
+            let image = self
+                .world
+                .images
+                .push_bundle(folder, &format!("{}/{package}:v{image_tag}", self.name))
+                .await?;
+            pushed.push((*version, image));
+        }
+        let listed: Vec<(&str, &str)> = pushed.iter().map(|(v, i)| (*v, i.as_str())).collect();
+        self.push_catalog(&catalog(package, &listed), tag).await
+    }
+
+    pub(crate) async fn push_catalog(&self, content: &str, tag: &str) -> Result<String> {
+        self.world.images.push_catalog(content, &format!("{}-catalog:{tag}", self.name)).await
+    }
+
+    /// The tagged reference of the test's catalog image.
+    pub(crate) fn catalog_image(&self, tag: &str) -> String {
+        format!("{}/{}-catalog:{tag}", self.world.images.host(), self.name)
+    }
+
+    pub(crate) async fn create_catalog(&self, reference: &str, poll_minutes: Option<u32>) -> Result<()> {
+        let mut image = json!({"ref": reference});
+        if let Some(minutes) = poll_minutes {
+            image["pollIntervalMinutes"] = minutes.into();
+        }
+        let catalog: ClusterCatalog = serde_json::from_value(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
+            "metadata": {"name": self.name},
+            "spec": {"source": {"type": "Image", "image": image}},
+        }))?;
+        Api::all(self.client.clone()).create(&PostParams::default(), &catalog).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn catalog_serves(&self) -> Result<()> {
+        let api: Api<ClusterCatalog> = Api::all(self.client.clone());
+        wait::until("the catalog to serve", DEADLINE, || async {
+            self.world.operator.process().check_running()?;
+            let status = api.get(&self.name).await?.status.unwrap_or_default();
+            let told = status.conditions.find(ConditionType::Progressing).map(|c| c.message.clone());
+            wait::check(status.conditions.is_true(ConditionType::Serving), || told.unwrap_or_default())
+        })
+        .await
+    }
+
+    /// A catalog of these bundles that serves, and an account with exactly the rights for them.
+    pub(crate) async fn prepare(&self, package: &str, bundles: &[(&str, PathBuf)]) -> Result<()> {
+        let reference = self.push(package, bundles, "latest").await?;
+        self.create_catalog(&reference, None).await?;
+        create_account(&self.client, &self.name, ACCOUNT).await?;
+        self.grant(bundles).await?;
+        self.catalog_serves().await
+    }
+
+    pub(crate) async fn grant(&self, bundles: &[(&str, PathBuf)]) -> Result<()> {
+        let files: Vec<_> = bundles.iter().map(|(_, folder)| bundle_files(folder)).collect::<Result<_>>()?;
+        grant(&self.client, &self.name, ACCOUNT, &rules_for(&files, &self.name, &self.name)?).await
+    }
+
+    /// The test's extension: `package` from its own catalog, with further fields of `source.catalog`.
+    pub(crate) async fn create_extension(&self, package: &str, filter: Value) -> Result<()> {
+        let mut catalog = json!({
+            "packageName": package,
+            "selector": {"matchLabels": {CATALOG_NAME_LABEL: self.name}},
+        });
+        if let (Some(catalog), Some(filter)) = (catalog.as_object_mut(), filter.as_object()) {
+            catalog.extend(filter.clone());
+        }
+        let extension: ClusterExtension = serde_json::from_value(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": self.name},
+            "spec": {
+                "namespace": self.name,
+                "serviceAccount": {"name": ACCOUNT},
+                "source": {"sourceType": "Catalog", "catalog": catalog},
+            },
+        }))?;
+        self.extensions().create(&PostParams::default(), &extension).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn patch_extension(&self, patch: Value) -> Result<()> {
+        self.extensions().patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn set_version(&self, version: &str) -> Result<()> {
+        self.patch_extension(json!({"spec": {"source": {"catalog": {"version": version}}}})).await
+    }
+
+    pub(crate) fn extensions(&self) -> Api<ClusterExtension> {
+        Api::all(self.client.clone())
+    }
+
+    pub(crate) async fn shown(&self) -> Result<Shown> {
+        let extension = self.extensions().get(&self.name).await?;
+        let generation = extension.metadata.generation;
+        let status = extension.status.unwrap_or_default();
+        Ok(Shown {
+            version: status.install.as_ref().map(|i| i.bundle.version.clone()),
+            generation_seen: status
+                .conditions
+                .find(ConditionType::Progressing)
+                .is_some_and(|c| c.observed_generation == generation),
+            conditions: status
+                .conditions
+                .iter()
+                .map(|c| (c.type_.clone(), (c.status.clone(), c.reason.clone(), c.message.clone())))
+                .collect(),
+        })
+    }
+
+    /// Waits until the version is installed and everything is ready.
+    pub(crate) async fn installed(&self, version: &str) -> Result<()> {
+        wait::until(&format!("{} to be installed at {version}", self.name), DEADLINE, || async {
+            self.world.operator.process().check_running()?;
+            let shown = self.shown().await?;
+            ensure!(
+                shown.version.as_deref() == Some(version)
+                    && shown.generation_seen
+                    && shown.condition(ConditionType::Ready).starts_with("True/"),
+                "{shown:?}"
+            );
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until a condition is as wanted: `Status/Reason/beginning of the message`.
+    pub(crate) async fn shows(&self, type_: ConditionType, wanted: &str) -> Result<()> {
+        wait::until(&format!("{type_} to be {wanted}"), DEADLINE, || async {
+            self.world.operator.process().check_running()?;
+            let shown = self.shown().await?;
+            let found = shown.condition(type_);
+            ensure!(found.starts_with(wanted), "{type_} is {found}");
+            Ok(())
+        })
+        .await
+    }
+
+    pub(crate) async fn delete_extension(&self) -> Result<()> {
+        self.extensions().delete(&self.name, &DeleteParams::default()).await?;
+        wait::until("the extension to be gone", DEADLINE, || async {
+            wait::check(self.extensions().get_opt(&self.name).await?.is_none(), || "it is still there".into())
+        })
+        .await
+    }
+
+    /// Every object in the cluster that carries the extension's owner label, as `<Kind> <namespace>/<name>`.
+    pub(crate) async fn owned(&self) -> Result<Vec<String>> {
+        let mut owned = Vec::new();
+        let discovery = kube::Discovery::new(self.client.clone()).run().await.context("discovery")?;
+        for group in discovery.groups() {
+            for (resource, capabilities) in group.recommended_resources() {
+                if !capabilities.supports_operation(kube::discovery::verbs::LIST) {
+                    continue;
+                }
+                let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+                let label = format!("olm.operatorframework.io/owner-name={}", self.name);
+                let params = kube::api::ListParams::default().labels(&label);
+                let Ok(list) = api.list_metadata(&params).await else { continue };
+                for item in list.items {
+                    let namespace = item.metadata.namespace.unwrap_or_default();
+                    owned.push(format!(
+                        "{} {namespace}/{}",
+                        resource.kind,
+                        item.metadata.name.unwrap_or_default()
+                    ));
+                }
+            }
+        }
+        owned.sort_unstable();
+        owned.dedup();
+        Ok(owned)
+    }
+
+    /// Waits until nothing of the extension is left.
+    pub(crate) async fn nothing_left(&self) -> Result<()> {
+        wait::until("everything of the extension to be gone", DEADLINE, || async {
+            let owned = self.owned().await?;
+            wait::check(owned.is_empty(), || format!("left: {owned:?}"))
+        })
+        .await
+    }
+}
