@@ -4,7 +4,7 @@ CARGO ?= cargo
 .PHONY: demo test bench lint manifests requirements
 
 demo: ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
-	@$(CARGO) build --quiet --locked -p operator-controller --bins -p olm-test --bins
+	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bins
 	@$(CARGO) run --quiet --locked -p olm-test --bin olm-demo
 
 test: ## everything

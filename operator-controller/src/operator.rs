@@ -95,7 +95,7 @@ impl Operator {
         let catalogd = Catalogd::new(
             config.catalogd.clone(),
             accounts.controller(),
-            todo!(),
+            Arc::new(puller),
             Arc::new(SystemClock),
             &metrics,
             &mut registry,

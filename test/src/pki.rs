@@ -62,8 +62,10 @@ impl Authority {
     }
 
     /// Signs a certificate for a user, in at most two groups (rcgen keeps one value for each attribute, and
-    /// the attribute can be spelled in two ways).
+    /// the attribute can be spelled in two ways) beside `system:authenticated`, which the API server adds.
     pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity> {
+        let groups: Vec<_> =
+            groups.iter().copied().filter(|group| *group != "system:authenticated").collect();
         let organization = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
         if groups.len() > organization.len() {
             bail!("a certificate carries at most two groups, not {groups:?}: impersonate instead");
@@ -73,7 +75,7 @@ impl Authority {
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, user);
         for (attribute, group) in organization.into_iter().zip(groups) {
-            params.distinguished_name.push(attribute, *group);
+            params.distinguished_name.push(attribute, group);
         }
         self.sign(params)
     }

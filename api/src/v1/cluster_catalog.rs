@@ -37,6 +37,7 @@ pub struct ClusterCatalogSpec {
 
     /// Which catalog wins when several offer a bundle equally good: the higher number.
     #[serde(default)]
+    #[schemars(range(min = i32::MIN, max = i32::MAX))]
     pub priority: i32,
 
     /// Whether clients may use the content.
@@ -47,11 +48,12 @@ pub struct ClusterCatalogSpec {
 /// Whether clients may use a catalog's content.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AvailabilityMode {
+    /// The content is dropped, as though the catalog did not exist.
+    // First, because refusals list the values in this order, as upstream's do.
+    Unavailable,
     /// The content is served.
     #[default]
     Available,
-    /// The content is dropped, as though the catalog did not exist.
-    Unavailable,
 }
 
 /// Where a catalog's content comes from: a union, `type` says which member is set.

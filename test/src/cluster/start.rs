@@ -70,7 +70,7 @@ async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
         wait::check(admin.request_text(request).await? == "ok", || "not ok".to_owned())
     })
     .await
-    .map_err(|error| anyhow::anyhow!("{error:#}\n{}", api_server.log_tail()))?;
+    .map_err(|error| explain(error, &[&api_server]))?;
 
     let controller_manager = launch(Tool::ControllerManager, controller_manager_args(path))?;
     let scheduler = launch(Tool::Scheduler, scheduler_args(path))?;
@@ -89,11 +89,20 @@ async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
         accounts.get("default").await.map(drop).context("the default service account")
     })
     .await
-    .map_err(|error| anyhow::anyhow!("{error:#}\n{}\n{}", kwok.log_tail(), controller_manager.log_tail()))?;
+    .map_err(|error| explain(error, &[&kwok, &controller_manager]))?;
 
     // Ended in this order: nobody shall complain about a server that is gone.
     let processes = vec![kwok, scheduler, controller_manager, api_server, etcd];
     Ok(Own { processes, tools: tools.clone(), authority, server, directory })
+}
+
+/// Adds the logs that say why it takes so long; a program that ended has shown its own already.
+fn explain(error: anyhow::Error, processes: &[&Process]) -> anyhow::Error {
+    if error.is::<wait::Final>() {
+        return error;
+    }
+    let logs: Vec<_> = processes.iter().map(|process| process.log_tail()).collect();
+    anyhow::anyhow!("{error:#}\n{}", logs.join("\n"))
 }
 
 fn running(processes: &[&Process]) -> Result<()> {

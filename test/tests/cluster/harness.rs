@@ -57,8 +57,10 @@ async fn users_have_the_rights_that_rbac_gives_and_writes_are_audited() -> Resul
         metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
         ..ConfigMap::default()
     };
-    let stranger: Api<ConfigMap> =
-        Api::namespaced(cluster.client_for("ann", &["devs", "ops"]).await?, "default");
+    let stranger: Api<ConfigMap> = Api::namespaced(
+        cluster.client_for("ann", &["devs", "ops", "system:authenticated"]).await?,
+        "default",
+    );
     let refused = stranger.create(&PostParams::default(), &map).await.unwrap_err();
     assert!(refused.to_string().contains("User \"ann\" cannot create"), "{refused}");
 

@@ -115,11 +115,9 @@ fn keeps_spelling(parts: &Parts<'_>) -> bool {
         Family::Binary => {
             let factor = 1_i64.checked_shl(parts.exponent.unsigned_abs());
             let fits = |n: i64| n % 8 != 0 && factor.is_some_and(|factor| n.checked_mul(factor).is_some());
-            let precision = 15 - i64::try_from(whole).unwrap_or(i64::MAX) - i64::from(parts.exponent * 3 / 10) - 1;
-            fraction == 0
-                && precision >= 0
-                && whole > 0
-                && parts.whole.parse::<i64>().is_ok_and(fits)
+            let precision =
+                15 - i64::try_from(whole).unwrap_or(i64::MAX) - i64::from(parts.exponent * 3 / 10) - 1;
+            fraction == 0 && precision >= 0 && whole > 0 && parts.whole.parse::<i64>().is_ok_and(fits)
         }
     }
 }

@@ -107,9 +107,18 @@ async fn unions_and_limits_are_enforced() -> Result<()> {
         )
         .yes(priority, i32::MIN)
         .yes(priority, i32::MAX)
-        .no_for(priority, i64::from(i32::MAX) + 1, &[("<nil>", out_of_range)])
+        .no_for(
+            priority,
+            i64::from(i32::MAX) + 1,
+            &[("<nil>", out_of_range), (priority, "should be less than or equal to 2147483647")],
+        )
+        .no_for(
+            priority,
+            i64::from(i32::MIN) - 1,
+            &[("<nil>", out_of_range), (priority, "should be greater than or equal to -2147483648")],
+        )
         .yes(availability, "Unavailable")
-        .no(availability, "Sometimes", "supported values: \"Available\", \"Unavailable\"");
+        .no(availability, "Sometimes", "supported values: \"Unavailable\", \"Available\"");
     check_creates::<ClusterCatalog>(rows).await
 }
 
