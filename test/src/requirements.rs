@@ -162,7 +162,8 @@ impl Claims {
             if !decision && !matches!(extension, "rs" | "feature") {
                 continue;
             }
-            let text = std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+            let text =
+                std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
             let (into, found) = match extension {
                 "md" => (&mut claims.settled, ids(&text)),
                 "feature" => (&mut claims.shown, shown(&text, "#")),
@@ -289,7 +290,8 @@ mod tests {
 
     #[test]
     fn each_requirement_is_counted_once() {
-        let list = "- S002-1 [v1] does: a\n- S002-2 [v1] does: b\n- S002-3 [v1] n/a: c\n- S002-4 [v1] does: d\n";
+        let list =
+            "- S002-1 [v1] does: a\n- S002-2 [v1] does: b\n- S002-3 [v1] n/a: c\n- S002-4 [v1] does: d\n";
         let requirements = requirements(list);
         let claims = Claims {
             shown: ids("S002-1").into_keys().collect(),
