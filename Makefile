@@ -1,19 +1,26 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
+export DEMO_EXIT
 
-.PHONY: demo test bench lint manifests requirements
+.PHONY: demo test bench lint manifests requirements check-tools
 
+<<<<<<< HEAD
 demo: ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bins
 	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked -p olm-test --bin olm-demo
+=======
+demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
+	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
+	@$(CARGO) run --quiet --locked -p olm-test --bin olm-demo
+>>>>>>> tools
 
-test: ## everything
+test: check-tools ## everything
 	$(CARGO) build --locked --workspace --bins
 	OLM_TEST_BUILT=1 $(CARGO) test --locked --workspace
 
-bench: ## one line a figure: BENCH <name> <value> <unit>
-	$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test --bins
-	$(CARGO) run --quiet --locked --release -p olm-test --bin olm-bench
+bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
+	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test --bins
+	@$(CARGO) run --quiet --locked --release -p olm-test --bin olm-bench
 
 lint: ## format, clippy, generated files
 	$(CARGO) fmt --all --check
@@ -24,3 +31,11 @@ manifests: ## writes the generated part of config/
 
 requirements: ## the requirements that no test shows yet
 	@$(CARGO) run --quiet --locked -p olm-test --bin olm-requirements
+
+check-tools: # names what is missing before minutes are spent on building
+	@ok=true; need() { command -v "$$1" >/dev/null || { echo "$$1 is missing: $$2" >&2; ok=false; }; }; \
+	need $(CARGO) "install Rust with rustup (https://rustup.rs)"; \
+	need cc "install a C compiler, for instance gcc or clang"; \
+	[ -n "$$KUBEBUILDER_ASSETS$$KUBECONFIG" ] || \
+	need go "install Go 1.26 or later (https://go.dev/dl), or set KUBECONFIG to a cluster for the tests"; \
+	$$ok

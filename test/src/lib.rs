@@ -10,6 +10,7 @@ pub mod operator;
 pub mod pki;
 pub mod process;
 pub mod registry;
+pub mod requirements;
 pub mod rights;
 pub mod supervisor;
 pub mod wait;
