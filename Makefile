@@ -1,6 +1,5 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
-export DEMO_EXIT
 
 .PHONY: demo test bench lint manifests requirements check-tools
 
