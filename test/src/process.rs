@@ -161,7 +161,18 @@ pub fn cargo_program(package: &str, name: &str) -> Result<PathBuf> {
     }
     let folder = target_folder()?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--package", package, "--bin", name]);
+    // Together with this package, as `make` builds them: with other features everything would be built again.
+    cargo.args([
+        "build",
+        "--quiet",
+        "--locked",
+        "--package",
+        package,
+        "--package",
+        "olm-test",
+        "--bin",
+        name,
+    ]);
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
     let profile = folder.file_name().and_then(|name| name.to_str()).unwrap_or("debug");
     if profile != "debug" {
