@@ -40,6 +40,15 @@ pub struct Command {
     /// File of the serving certificate's key.
     #[arg(long, default_value = "")]
     tls_key: String,
+    /// Address of the metrics; not served by this program, so only empty or 0 is accepted.
+    #[arg(long, default_value = "")]
+    metrics_bind_address: String,
+    /// Address of profiles; not served by this program, so only 0 is accepted.
+    #[arg(long, default_value = "0")]
+    pprof_bind_address: String,
+    /// Accepted and without effect: there is no webhook.
+    #[arg(long, default_value_t = 9443)]
+    webhook_server_port: u16,
     /// Address of /healthz and /readyz; 0 turns them off.
     #[arg(long, default_value = ":8081")]
     health_probe_bind_address: String,
@@ -93,6 +102,12 @@ pub enum CommandError {
     /// One of the pair is missing.
     #[error("tls-cert and tls-key flags must be used together")]
     TlsPair,
+    /// Metrics without a certificate, as upstream.
+    #[error("metrics-bind-address requires tls-cert and tls-key flags")]
+    MetricsTls,
+    /// A listener that this program does not have.
+    #[error("{0}: not supported by catalogd on its own, leave the flag out")]
+    Unsupported(&'static str),
     /// No `<namespace>/<name>`.
     #[error("value of global-pull-secret should be of the format <namespace>/<name>")]
     PullSecretFormat,
@@ -194,6 +209,16 @@ impl Command {
     fn config(&self) -> Result<Config, CommandError> {
         if self.tls_cert.is_empty() != self.tls_key.is_empty() {
             return Err(CommandError::TlsPair);
+        }
+        if !matches!(self.metrics_bind_address.as_str(), "" | "0") {
+            return Err(if self.tls_cert.is_empty() {
+                CommandError::MetricsTls
+            } else {
+                CommandError::Unsupported("metrics-bind-address")
+            });
+        }
+        if self.pprof_bind_address != "0" {
+            return Err(CommandError::Unsupported("pprof-bind-address"));
         }
         let interval = self.gc_interval.parse::<jiff::SignedDuration>().ok();
         let gc_interval = interval

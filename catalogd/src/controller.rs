@@ -6,6 +6,7 @@
 //! pull and a look that finds the same digest ingests nothing.
 
 mod decide;
+mod events;
 mod write;
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use olm_api::{
     names::DELETE_SERVER_CACHE_FINALIZER,
     v1::{AvailabilityMode, ClusterCatalog, ClusterCatalogStatus},
@@ -29,6 +30,7 @@ use crate::{
     status::{Facts, Outcome, Served, status},
 };
 use decide::{Look, decide};
+use events::Events;
 
 /// Everything a reconcile needs.
 pub(crate) struct Reconciler {
@@ -39,6 +41,7 @@ pub(crate) struct Reconciler {
     pub(crate) leader: watch::Receiver<bool>,
     /// `<scheme>://<host>/catalogs`.
     pub(crate) base_url: String,
+    events: Events,
     ingests: Semaphore,
     /// Failures whose status was just written, by catalog: the event of that write is no reason to try again.
     echoes: Mutex<BTreeMap<String, Echo>>,
@@ -51,7 +54,7 @@ struct Echo {
 
 impl Reconciler {
     pub(crate) fn new(
-        api: Api<ClusterCatalog>,
+        client: Client,
         store: Arc<CatalogStore>,
         source: Arc<dyn CatalogSource>,
         clock: Arc<dyn Clock>,
@@ -59,7 +62,9 @@ impl Reconciler {
         base_url: String,
     ) -> Self {
         let ingests = Semaphore::new(CONCURRENT_INGESTS);
-        Self { api, store, source, clock, leader, base_url, ingests, echoes: Mutex::default() }
+        let events = Events::new(client.clone());
+        let api = Api::all(client);
+        Self { api, store, source, clock, leader, base_url, events, ingests, echoes: Mutex::default() }
     }
 
     /// Makes one catalog as its spec says, as far as that is this replica's part.
@@ -119,6 +124,9 @@ impl Reconciler {
         };
         match self.report(name, &catalog, outcome).await {
             Ok(Some(resource_version)) if message.is_some() => {
+                if let (Some(message), Err(error)) = (&message, &looked) {
+                    self.events.failed(&catalog, error.is_terminal(), message).await;
+                }
                 self.echoes().insert(name.to_owned(), Echo { resource_version, next: next.clone() });
                 next
             }
@@ -162,6 +170,7 @@ impl Reconciler {
         let reference = self.source.resolve(&image.ref_).await.map_err(CatalogdError::Pull)?;
         if held.is_none_or(|held| held.reference() != reference) {
             self.ingest(name, &reference, pinned).await?;
+            self.events.unpacked(catalog, &reference).await;
         }
         let resolution = Resolution { source: image.ref_.clone(), reference, polled_at: now };
         let (store, owned) = (Arc::clone(&self.store), name.to_owned());

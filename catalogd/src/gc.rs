@@ -1,9 +1,13 @@
 //! Removes content that belongs to no catalog: of catalogs deleted while this replica was away, or never
 //! finished by a killed process.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
+use kube::{
+    ResourceExt,
+    core::DeserializeGuard,
+    runtime::reflector::{ObjectRef, Store},
+};
 use olm_api::v1::ClusterCatalog;
 use tokio_util::sync::CancellationToken;
 
@@ -38,9 +42,9 @@ pub(crate) async fn run(
 }
 
 async fn collect(catalogs: &Store<DeserializeGuard<ClusterCatalog>>, store: &Arc<CatalogStore>) {
-    let names: BTreeSet<String> = catalogs.state().iter().map(|catalog| catalog.name_any()).collect();
-    let store = Arc::clone(store);
-    match tokio::task::spawn_blocking(move || store.retain(&names)).await {
+    let (store, catalogs) = (Arc::clone(store), catalogs.clone());
+    let exists = move |name: &str| catalogs.get(&ObjectRef::new(name)).is_some();
+    match tokio::task::spawn_blocking(move || store.retain(exists)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "collecting content that belongs to no catalog"),
         Err(error) => tracing::error!(%error, "collecting content that belongs to no catalog"),

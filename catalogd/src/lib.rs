@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use futures::{StreamExt, stream};
-use kube::{Api, Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
+use kube::{Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::CatalogReader;
 use olm_runtime::{
@@ -129,7 +129,7 @@ impl Catalogd {
         let source = Source::<ClusterCatalog>::all(self.client.clone());
         let catalogs = source.store.clone();
         let reconciler = Arc::new(Reconciler::new(
-            Api::all(self.client),
+            self.client,
             Arc::clone(&self.store),
             self.source,
             self.clock,

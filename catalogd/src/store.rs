@@ -9,7 +9,7 @@ mod files;
 mod generation;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::{
@@ -235,7 +235,13 @@ impl CatalogStore {
                 return Err(error);
             }
         };
-        self.update(catalog, |slot| slot.generation = Some(Arc::clone(&generation)));
+        self.update(catalog, |slot| {
+            slot.generation = Some(Arc::clone(&generation));
+            // What was just brought here is what is to be served; the status says so in a moment.
+            if slot.announced.as_ref().is_some_and(|announced| announced.reference != reference) {
+                slot.announced = None;
+            }
+        });
         self.tell(catalog, Some(reference));
         self.drop_others(catalog, &generation)?;
         Ok(generation)
@@ -255,16 +261,16 @@ impl CatalogStore {
         files::remove_tree(&self.root.join(catalog))
     }
 
-    /// Removes the content of every catalog that is not among `names`, and folders that belong to none.
-    /// Blocks.
+    /// Removes the content of every catalog that does not exist, and folders that belong to none. Blocks.
+    /// `exists` is asked just before a removal, so that a catalog that comes meanwhile keeps its content.
     ///
     /// # Errors
     /// The disk failed.
-    pub fn retain(&self, names: &BTreeSet<String>) -> Result<(), StoreError> {
+    pub fn retain(&self, exists: impl Fn(&str) -> bool) -> Result<(), StoreError> {
         let known =
             self.slots.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect::<Vec<_>>();
         let on_disk = files::subfolders(&self.root)?.into_iter().map(|(name, _)| name);
-        for name in known.into_iter().chain(on_disk).filter(|name| name != STAGING && !names.contains(name)) {
+        for name in known.into_iter().chain(on_disk).filter(|name| name != STAGING && !exists(name)) {
             tracing::info!(catalog = name, "removing content that belongs to no catalog");
             self.remove(&name)?;
         }

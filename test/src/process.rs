@@ -152,7 +152,8 @@ pub fn target_folder() -> Result<PathBuf> {
 }
 
 /// The path of a program of this workspace, built now if it is not up to date (cargo builds only the
-/// programs of the package under test by itself).
+/// programs of the package under test by itself). With `OLM_TEST_BUILT` set it was built before, as
+/// `make test` does for all at once.
 pub fn cargo_program(package: &str, name: &str) -> Result<PathBuf> {
     static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,19 +161,13 @@ pub fn cargo_program(package: &str, name: &str) -> Result<PathBuf> {
         return Ok(path.clone());
     }
     let folder = target_folder()?;
+    let path = folder.join(name);
+    if std::env::var_os("OLM_TEST_BUILT").is_some() && path.is_file() {
+        return Ok(path);
+    }
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // Together with this package, as `make` builds them: with other features everything would be built again.
-    cargo.args([
-        "build",
-        "--quiet",
-        "--locked",
-        "--package",
-        package,
-        "--package",
-        "olm-test",
-        "--bin",
-        name,
-    ]);
+    // Together with this package, so that dependencies have the features they have here.
+    cargo.args(["build", "--quiet", "--package", package, "--package", "olm-test", "--bin", name]);
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
     let profile = folder.file_name().and_then(|name| name.to_str()).unwrap_or("debug");
     if profile != "debug" {
@@ -184,7 +179,6 @@ pub fn cargo_program(package: &str, name: &str) -> Result<PathBuf> {
     if !status.success() {
         bail!("cargo could not build {name}: {status}");
     }
-    let path = folder.join(name);
     built.insert(name.to_owned(), path.clone());
     Ok(path)
 }

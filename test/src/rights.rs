@@ -59,12 +59,24 @@ pub fn rules_for(
                 for rule in object.get("rules").and_then(Value::as_array).into_iter().flatten() {
                     rules.insert(rule.to_string());
                 }
+                if let Some(rule) = binding_of_a_foreign_role(object, &rendered.objects) {
+                    rules.insert(rule.to_string());
+                }
             }
         }
     }
     let parse =
         |rules: BTreeSet<String>| rules.iter().map(|r| serde_json::from_str(r)).collect::<Result<_, _>>();
     Ok(Rules { cluster: parse(cluster)?, namespace: parse(namespace)? })
+}
+
+/// The right to bind a role that the bundle does not bring itself.
+fn binding_of_a_foreign_role(binding: &Value, objects: &[Value]) -> Option<Value> {
+    let kind = binding.pointer("/roleRef/kind")?.as_str()?;
+    let name = binding.pointer("/roleRef/name")?.as_str()?;
+    let shipped = objects.iter().map(ObjectKey::of).any(|key| key.kind == kind && key.name == name);
+    let resource = format!("{}s", kind.to_lowercase());
+    (!shipped).then(|| json!({"apiGroups": [RBAC], "resources": [resource], "resourceNames": [name], "verbs": ["bind"]}))
 }
 
 /// Plurals of kinds that the bundle's own CRDs bring.

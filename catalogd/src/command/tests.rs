@@ -27,6 +27,11 @@ fn defaults_are_upstreams() {
 fn contradictions_are_refused_in_upstreams_words() {
     for (arguments, text) in [
         (&["--tls-cert=x"][..], "tls-cert and tls-key flags must be used together"),
+        (&["--metrics-bind-address=:7443"], "metrics-bind-address requires tls-cert and tls-key flags"),
+        (
+            &["--pprof-bind-address=:6060"],
+            "pprof-bind-address: not supported by catalogd on its own, leave the flag out",
+        ),
         (&["--gc-interval=x"], "invalid value \"x\" of gc-interval, want a duration like 12h"),
         (&["--feature-gates=X=true"], "unrecognized feature gate: X"),
         (

@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kube::{Api, Client, client::Body};
+use kube::{Client, client::Body};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::BoxFuture;
 use olm_image::{PullError, Refusal};
@@ -27,16 +27,27 @@ struct Server {
     object: Value,
     version: u64,
     requests: Vec<String>,
+    /// Reasons and notes of events.
+    events: Vec<String>,
 }
 
 impl Server {
     fn answer(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
-        self.requests.push(format!("{method} {path}"));
         let body: Value = serde_json::from_slice(body).unwrap();
+        if path.starts_with("/apis/events.k8s.io/") {
+            assert_eq!(body["regarding"]["kind"], "ClusterCatalog");
+            self.events.push(format!(
+                "{}: {}",
+                body["reason"].as_str().unwrap(),
+                body["note"].as_str().unwrap()
+            ));
+            return (200, body);
+        }
+        self.requests.push(format!("{method} {path}"));
         match method {
             "PATCH" => {
-                let patch: json_patch::Patch = serde_json::from_value(body).unwrap();
-                if json_patch::patch(&mut self.object, &patch).is_err() {
+                let operations: json_patch::Patch = serde_json::from_value(body).unwrap();
+                if json_patch::patch(&mut self.object, &operations).is_err() {
                     return (
                         422,
                         json!({"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid"}),
@@ -128,7 +139,7 @@ struct World {
 }
 
 impl World {
-    fn new(image: Value) -> Self {
+    fn new(image: &Value) -> Self {
         let object = json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
             "metadata": { "name": "c", "generation": 1, "resourceVersion": "0" },
@@ -153,7 +164,7 @@ impl World {
     ) -> Self {
         let (leader, leads) = watch::channel(true);
         let reconciler = Reconciler::new(
-            Api::all(client(&server)),
+            client(&server),
             test.store.clone(),
             registry.clone(),
             clock.clone(),
@@ -194,6 +205,11 @@ impl World {
         std::mem::take(&mut self.server.lock().unwrap().requests)
     }
 
+    /// Events since the last call.
+    fn events(&self) -> Vec<String> {
+        std::mem::take(&mut self.server.lock().unwrap().events)
+    }
+
     /// Requests to the registry since the last call.
     fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.registry.asked.lock().unwrap())
@@ -229,7 +245,7 @@ fn polled_tag() -> Value {
 
 #[tokio::test]
 async fn a_new_catalog_is_claimed_unpacked_and_said_to_be_served() {
-    let world = World::new(tag());
+    let world = World::new(&tag());
     assert_eq!(world.reconcile().await, Next::Await);
     assert_eq!(world.requests(), [format!("PATCH {RESOURCE}"), format!("PUT {RESOURCE}/status")]);
     assert_eq!(world.served().as_deref(), Some(ONE));
@@ -240,14 +256,17 @@ async fn a_new_catalog_is_claimed_unpacked_and_said_to_be_served() {
     assert_eq!(world.get("/status/lastUnpacked"), "1970-01-02T03:46:40Z");
     assert_eq!(world.condition("Serving"), "True/Available/Serving desired content from resolved source");
 
+    assert_eq!(world.events(), [format!("Unpacked: Serving content of {ONE}")]);
+
     world.asked();
     assert_eq!(world.reconcile().await, Next::Await);
     assert!(world.requests().is_empty() && world.asked().is_empty(), "nothing changed, nothing is done");
+    assert!(world.events().is_empty());
 }
 
 #[tokio::test]
 async fn polling_asks_for_the_digest_and_ingests_only_what_is_new() {
-    let world = World::new(polled_tag());
+    let world = World::new(&polled_tag());
     let interval = Next::After(Duration::from_secs(603));
     assert_eq!(world.reconcile().await, interval);
     world.requests();
@@ -273,7 +292,7 @@ async fn polling_asks_for_the_digest_and_ingests_only_what_is_new() {
 
 #[tokio::test]
 async fn a_restart_serves_from_disk_without_asking_the_registry() {
-    let world = World::new(polled_tag());
+    let world = World::new(&polled_tag());
     world.reconcile().await;
     let world = world.restarted();
     world.requests();
@@ -286,7 +305,7 @@ async fn a_restart_serves_from_disk_without_asking_the_registry() {
 
 #[tokio::test]
 async fn a_failure_is_reported_once_and_its_own_event_is_no_new_attempt() {
-    let world = World::new(json!({ "ref": "quay.io/a/b:away" }));
+    let world = World::new(&json!({ "ref": "quay.io/a/b:away" }));
     let text = "source catalog content: error copying image: not finished after 1 seconds";
     assert_eq!(world.reconcile().await, Next::Retry(text.into()));
     assert_eq!(world.condition("Progressing"), format!("True/Retrying/{text}"));
@@ -300,6 +319,7 @@ async fn a_failure_is_reported_once_and_its_own_event_is_no_new_attempt() {
     assert_eq!(world.reconcile().await, Next::Retry(text.into()));
     assert_eq!(world.asked().len(), 1);
     assert!(world.requests().is_empty(), "the same failure is not written again");
+    assert_eq!(world.events(), [format!("Retrying: {text}")]);
 
     world.registry.tags.lock().unwrap().insert("quay.io/a/b:away".into(), TWO.into());
     assert_eq!(world.reconcile().await, Next::Await);
@@ -309,7 +329,7 @@ async fn a_failure_is_reported_once_and_its_own_event_is_no_new_attempt() {
 
 #[tokio::test]
 async fn terminal_errors_block_and_leave_old_content_served() {
-    let world = World::new(tag());
+    let world = World::new(&tag());
     world.reconcile().await;
     let gone = ONE.replace('1', "3");
     world.change(|object| {
@@ -327,7 +347,7 @@ async fn terminal_errors_block_and_leave_old_content_served() {
 
 #[tokio::test]
 async fn an_unavailable_catalog_loses_content_and_finalizer_and_comes_back() {
-    let world = World::new(tag());
+    let world = World::new(&tag());
     world.reconcile().await;
     world.change(|object| object["spec"]["availabilityMode"] = json!("Unavailable"));
     assert_eq!(world.reconcile().await, Next::Await);
@@ -348,7 +368,7 @@ async fn an_unavailable_catalog_loses_content_and_finalizer_and_comes_back() {
 
 #[tokio::test]
 async fn a_deleted_catalog_is_let_go_of_once_its_content_is_gone() {
-    let world = World::new(tag());
+    let world = World::new(&tag());
     world.reconcile().await;
     world.change(|object| {
         object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -366,7 +386,7 @@ async fn a_deleted_catalog_is_let_go_of_once_its_content_is_gone() {
 
 #[tokio::test]
 async fn a_follower_ingests_the_digest_of_the_status_and_writes_nothing() {
-    let world = World::new(tag());
+    let world = World::new(&tag());
     world.leader.send_replace(false);
     assert_eq!(world.reconcile().await, Next::Await);
     assert!(world.asked().is_empty());
@@ -385,7 +405,7 @@ async fn a_follower_ingests_the_digest_of_the_status_and_writes_nothing() {
 
 #[tokio::test]
 async fn content_that_is_no_catalog_is_retried_with_upstreams_text() {
-    let world = World::new(tag());
+    let world = World::new(&tag());
     world.registry.images.lock().unwrap().insert(ONE.into(), MemoryFiles::new(&[("configs/a", "secret")]));
     let text = "error storing fbc: error walking FBC root: configs/a: document at offset 0 is not an object";
     assert_eq!(world.reconcile().await, Next::Retry(text.into()));

@@ -48,8 +48,8 @@ impl Reconciler {
             json!({ "op": "remove", "path": path }),
         ];
         let name = catalog.name_any();
-        let patch = Patch::Json::<()>(operations_of(operations)?);
-        match bounded(self.api.patch(&name, &PatchParams::default(), &patch)).await {
+        let removal = Patch::Json::<()>(operations_of(operations)?);
+        match bounded(self.api.patch(&name, &PatchParams::default(), &removal)).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(source) => Err(CatalogdError::Api { action: "removing finalizer", source }),
             Ok(_) => Ok(()),

@@ -57,7 +57,8 @@ impl Parameters {
             hash.update(value.as_deref().unwrap_or_default());
             hash.update([0]);
         }
-        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        let head = hash.finalize().iter().take(8).fold(0_u64, |head, byte| head << 8 | u64::from(*byte));
+        format!("{head:016x}")
     }
 }
 

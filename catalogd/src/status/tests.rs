@@ -5,8 +5,8 @@ use jiff::Timestamp;
 
 const REFERENCE: &str = "quay.io/a/b@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-fn served(current: bool) -> Option<Served<'static>> {
-    Some(Served { reference: REFERENCE, unpacked_at: at(5), current })
+fn served(current: bool) -> Served<'static> {
+    Served { reference: REFERENCE, unpacked_at: at(5), current }
 }
 
 fn at(second: i64) -> Timestamp {
@@ -41,7 +41,7 @@ const TERMINAL: Outcome<'_> = Outcome::Failed { message: "bad reference", termin
 
 #[test]
 fn success_serves_and_progressing_stays_true() {
-    let status = after(&ClusterCatalogStatus::default(), served(true), Outcome::Succeeded);
+    let status = after(&ClusterCatalogStatus::default(), Some(served(true)), Outcome::Succeeded);
     assert_eq!(
         conditions(&status),
         [
@@ -80,9 +80,9 @@ fn a_first_failure_leaves_serving_unsaid() {
 
 #[test]
 fn a_later_failure_leaves_old_content_served() {
-    let good = after(&ClusterCatalogStatus::default(), served(true), Outcome::Succeeded);
+    let good = after(&ClusterCatalogStatus::default(), Some(served(true)), Outcome::Succeeded);
     let serving = "Serving=True/Available/Serving desired content from resolved source";
-    let polled = after(&good, served(true), RETRY);
+    let polled = after(&good, Some(served(true)), RETRY);
     assert_eq!(
         conditions(&polled),
         [
@@ -92,7 +92,7 @@ fn a_later_failure_leaves_old_content_served() {
         ]
     );
     assert_eq!(polled.resolved_source, good.resolved_source);
-    let changed = after(&good, served(false), TERMINAL);
+    let changed = after(&good, Some(served(false)), TERMINAL);
     assert_eq!(
         conditions(&changed),
         [
@@ -102,12 +102,12 @@ fn a_later_failure_leaves_old_content_served() {
             "Stalled=True/Blocked/bad reference",
         ]
     );
-    assert_eq!(conditions(&after(&changed, served(true), Outcome::Succeeded)), conditions(&good));
+    assert_eq!(conditions(&after(&changed, Some(served(true)), Outcome::Succeeded)), conditions(&good));
 }
 
 #[test]
 fn content_that_was_lost_and_cannot_be_fetched_is_not_called_served() {
-    let good = after(&ClusterCatalogStatus::default(), served(true), Outcome::Succeeded);
+    let good = after(&ClusterCatalogStatus::default(), Some(served(true)), Outcome::Succeeded);
     let lost = after(&good, None, RETRY);
     assert!(conditions(&lost).contains(
         &"Serving=False/Unavailable/Content is not available until it is unpacked again".to_owned()
@@ -118,7 +118,7 @@ fn content_that_was_lost_and_cannot_be_fetched_is_not_called_served() {
 
 #[test]
 fn unavailable_and_deleted_catalogs_name_no_content() {
-    let good = after(&ClusterCatalogStatus::default(), served(true), Outcome::Succeeded);
+    let good = after(&ClusterCatalogStatus::default(), Some(served(true)), Outcome::Succeeded);
     let unavailable = after(&good, None, Outcome::Unavailable);
     let text = "Catalog availability mode is set to Unavailable";
     assert_eq!(
@@ -145,10 +145,10 @@ fn unavailable_and_deleted_catalogs_name_no_content() {
 
 #[test]
 fn the_same_facts_change_nothing() {
-    let good = after(&ClusterCatalogStatus::default(), served(true), Outcome::Succeeded);
+    let good = after(&ClusterCatalogStatus::default(), Some(served(true)), Outcome::Succeeded);
     let facts = Facts {
         generation: Some(3),
-        served: served(true),
+        served: Some(served(true)),
         outcome: Outcome::Succeeded,
         base_url: "https://host/catalogs/c",
     };

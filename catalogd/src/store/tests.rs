@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{fs, path::Path};
 
 use crate::{
     Resolution,
@@ -40,6 +40,7 @@ fn entries(folder: &Path) -> Vec<String> {
     names
 }
 
+// Shows S003-24, S003-25, S003-26, S003-36.
 #[test]
 fn content_is_lines_in_walk_order_and_records_by_package() {
     let test = TestStore::new();
@@ -80,6 +81,7 @@ fn new_content_replaces_the_old_but_not_under_its_readers() {
     assert_eq!(changes.try_recv().unwrap().reference.as_deref(), Some(TWO));
 }
 
+// Shows S003-27.
 #[test]
 fn content_that_is_refused_leaves_the_old_served_and_nothing_behind() {
     let test = TestStore::new();
@@ -139,6 +141,61 @@ fn of_two_generations_the_newer_is_taken_over() {
     assert_eq!(entries(&root.join("c")).len(), 1);
 }
 
+// Shows S003-11, S003-32, S003-33, S003-37.
+#[test]
+fn the_documented_tree_is_one_catalog_of_three_packages() {
+    let test = TestStore::new();
+    let generation = test.install(
+        "c",
+        ONE,
+        &[
+            ("configs/packageA/index.yaml", "schema: olm.package\nname: packageA\n"),
+            ("configs/packageB/.indexignore", "# manifests are no catalog content\n/objects\n"),
+            ("configs/packageB/index.yaml", "schema: olm.package\nname: packageB\n"),
+            (
+                "configs/packageB/objects/packageB.v0.1.0.clusterserviceversion.yaml",
+                "kind: ClusterServiceVersion\nname: 1\n",
+            ),
+            ("configs/packageC/index.json", "{\"schema\":\"olm.package\",\"name\":\"packageC\"}"),
+            (
+                "configs/packageC/deprecations.yaml",
+                "schema: olm.deprecations\npackage: packageC\nentries: []\n",
+            ),
+        ],
+    );
+    assert_eq!(generation.packages().collect::<Vec<_>>(), ["packageA", "packageB", "packageC"]);
+    assert_eq!(generation.documents(), 4);
+    assert_eq!(generation.package("packageC").unwrap().deprecations.len(), 1);
+}
+
+// Shows S003-12, S003-14, S003-39.
+#[test]
+fn catalogs_copied_under_one_root_are_their_union() {
+    let test = TestStore::new();
+    let (a, b) = (
+        ("a.yaml", "schema: olm.package\nname: a\n"),
+        ("b.json", "{\"schema\":\"olm.package\",\"name\":\"b\"}"),
+    );
+    let apart = lines(&test.install("a", ONE, &[a])) + &lines(&test.install("b", ONE, &[b]));
+    let together =
+        test.install("c", ONE, &[("catalogC/catalogA/a.yaml", a.1), ("catalogC/catalogB/b.json", b.1)]);
+    assert_eq!(lines(&together), apart);
+}
+
+// Shows S003-17, S003-18, S003-40, S003-49, S003-50, S003-51, S003-52: these are validation's business.
+#[test]
+fn what_validation_would_refuse_is_served_all_the_same() {
+    let test = TestStore::new();
+    let package = "{\"name\":\"p\",\"schema\":\"olm.package\"}\n";
+    let bundle = "{\"name\":\"p.v1\",\"package\":\"p\",\"schema\":\"olm.bundle\"}\n";
+    let custom = "{\"anything\":{\"a\":1},\"package\":\"p\",\"schema\":\"olm.custom\"}\n";
+    let all = [package, package, bundle, bundle, custom].concat();
+    let generation = test.install("c", ONE, &[("x.json", &all)]);
+    assert_eq!(lines(&generation), all);
+    let content = generation.package("p").unwrap();
+    assert_eq!((content.packages.len(), content.channels.len(), content.bundles.len()), (2, 0, 2));
+}
+
 #[test]
 fn garbage_is_what_belongs_to_no_catalog() {
     let test = TestStore::new();
@@ -146,7 +203,7 @@ fn garbage_is_what_belongs_to_no_catalog() {
     test.install("drop", ONE, FILES);
     let root = test.folder.path().join("catalogs");
     fs::create_dir_all(root.join("unknown/x")).unwrap();
-    test.store.retain(&BTreeSet::from(["keep".to_owned()])).unwrap();
+    test.store.retain(|name| name == "keep").unwrap();
     assert_eq!(entries(&root), [".staging", "keep"]);
     assert!(test.store.generation("drop").is_none());
     assert!(test.store.generation("keep").is_some());

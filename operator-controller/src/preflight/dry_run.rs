@@ -88,7 +88,9 @@ fn refuses(code: u16, message: &str) -> bool {
     match code {
         // A webhook without side-effect declaration cannot be asked; the object may be fine.
         400 => !message.contains("does not support dry run"),
-        403 | 404 | 422 => true,
+        403 | 422 => true,
+        // The role that a binding refers to may come with the revision; only a missing namespace is final.
+        404 => message.starts_with("namespaces "),
         _ => false,
     }
 }
@@ -103,6 +105,7 @@ mod tests {
         assert!(refuses(422, "invalid"));
         assert!(refuses(404, "namespaces \"x\" not found"));
         assert!(refuses(400, "strict decoding error"));
+        assert!(!refuses(404, "clusterrolebindings.rbac.authorization.k8s.io \"b\" not found"));
         assert!(!refuses(400, "admission webhook \"a\" does not support dry run"));
         for busy in [409, 429, 500, 503] {
             assert!(!refuses(busy, "busy"));

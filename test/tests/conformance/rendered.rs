@@ -4,7 +4,7 @@
 //! one; a decision whose condition the bundle does not meet takes nothing back, and a case counts under it only
 //! if the result then equals the reference's.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use olm_render::{BundleFiles, CertificateProvider, Options, RenderError, render};
 use serde::Deserialize;
@@ -138,13 +138,17 @@ fn digest(objects: &[Value]) -> String {
 }
 
 fn canonical(object: &Value) -> String {
+    let text = serde_json::to_string(&whole_numbers(object.clone())).unwrap();
+    if text.is_ascii() {
+        return text;
+    }
     let mut out = String::new();
-    for c in serde_json::to_string(&whole_numbers(object.clone())).unwrap().chars() {
+    for c in text.chars() {
         if c.is_ascii() {
             out.push(c);
         } else {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
+                write!(out, "\\u{unit:04x}").unwrap();
             }
         }
     }

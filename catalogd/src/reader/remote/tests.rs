@@ -66,10 +66,11 @@ async fn seen(reader: &dyn CatalogReader) -> Result<(String, String), String> {
     Ok((snapshot.resolved_reference, snapshot.content.channels[0].name.clone()))
 }
 
-fn is(reference: &str, name: &str) -> Result<(String, String), String> {
-    Ok((reference.to_owned(), name.to_owned()))
+fn pair(reference: &str, name: &str) -> (String, String) {
+    (reference.to_owned(), name.to_owned())
 }
 
+// Shows S003-01.
 #[tokio::test]
 async fn both_readers_see_the_same() {
     let world = World::new();
@@ -79,12 +80,12 @@ async fn both_readers_see_the_same() {
     assert_eq!(seen(&LocalReader::new(world.origin.store.clone())).await, Err(not_served));
     world.origin.install("c", ONE, OLD);
     world.says(ONE);
-    assert_eq!(seen(&reader).await, is(ONE, "old"));
-    assert_eq!(seen(&LocalReader::new(world.origin.store.clone())).await, is(ONE, "old"));
+    assert_eq!(seen(&reader).await, Ok(pair(ONE, "old")));
+    assert_eq!(seen(&LocalReader::new(world.origin.store.clone())).await, Ok(pair(ONE, "old")));
     assert!(reader.package("c", "none").await.unwrap().content.is_empty());
     world.origin.install("c", TWO, NEW);
     world.says(TWO);
-    assert_eq!(seen(&reader).await, is(TWO, "new"));
+    assert_eq!(seen(&reader).await, Ok(pair(TWO, "new")));
 }
 
 #[tokio::test]
@@ -104,12 +105,12 @@ async fn the_last_good_copy_is_used_while_the_server_is_away_also_after_a_restar
     let world = World::new();
     world.origin.install("c", ONE, OLD);
     world.says(ONE);
-    assert_eq!(seen(&world.reader()).await, is(ONE, "old"));
+    assert_eq!(seen(&world.reader()).await, Ok(pair(ONE, "old")));
     world.stop.cancel();
     world.server.await.unwrap();
     let remote = RemoteCatalog { base_url: world.base.clone(), reference: TWO.to_owned() };
     *world.directory.0.lock().unwrap() = Some(remote);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let reader = HttpReader::new(client, world.directory, Arc::new(SystemClock), world.cache.path()).unwrap();
-    assert_eq!(seen(&reader).await, is(ONE, "old"));
+    assert_eq!(seen(&reader).await, Ok(pair(ONE, "old")));
 }

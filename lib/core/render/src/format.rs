@@ -17,6 +17,8 @@ pub struct Rendered {
     pub name: String,
     /// Version of its ClusterServiceVersion; empty when it has none.
     pub version: String,
+    /// The oldest Kubernetes version the operator claims to run on, as written.
+    pub min_kube_version: Option<String>,
     /// The objects: ServiceAccounts, Roles and bindings, ClusterRoles and bindings, CRDs, shipped objects,
     /// Deployments, webhook configurations, webhook Services, certificate objects.
     pub objects: Vec<Value>,

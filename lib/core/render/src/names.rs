@@ -103,7 +103,7 @@ mod tests {
         n: Option<u8>,
     }
 
-    // Shows upstream's own hash tests.
+    // The values are those of upstream's own tests.
     #[test]
     fn hashes_are_upstreams() {
         let sample =

@@ -71,11 +71,16 @@ impl BundleFormat for RegistryV1 {
             target_namespaces: &target_namespaces,
             provider: options.certificate_provider,
         };
-        let olm_properties = bundle.csv.olm_properties().map(str::to_owned);
-        let (package_name, name, version) =
-            (bundle.package.clone(), bundle.csv.name.clone(), bundle.csv.version.clone());
-        let objects = generate(bundle, &context, configuration.deployment_config.as_ref())?;
-        Ok(Rendered { package_name, name, version, objects, olm_properties })
+        let mut rendered = Rendered {
+            package_name: bundle.package.clone(),
+            name: bundle.csv.name.clone(),
+            version: bundle.csv.version.clone(),
+            min_kube_version: bundle.csv.min_kube_version.clone(),
+            objects: Vec::new(),
+            olm_properties: bundle.csv.olm_properties().map(str::to_owned),
+        };
+        rendered.objects = generate(bundle, &context, configuration.deployment_config.as_ref())?;
+        Ok(rendered)
     }
 }
 

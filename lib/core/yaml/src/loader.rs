@@ -3,7 +3,10 @@
 //! Reproduces go-yaml v2's decoder into `interface{}` followed by sigs.k8s.io/yaml's conversion: merges
 //! happen where `<<` stands (so they overwrite what precedes them), the last of duplicate keys wins.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value};
@@ -19,13 +22,25 @@ const CORE: &str = "tag:yaml.org,2002:";
 
 /// The first document of `text`; `Null` when there is none.
 pub(crate) fn first_document(text: &str, limits: &Limits) -> Result<Value, YamlError> {
-    let mut text = Cow::Borrowed(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let failure = match load(text, limits, &BTreeSet::new()) {
+        Ok(value) => return Ok(value),
+        Err(failure) => failure,
+    };
+    let Some(behind) = failure.quoted_behind else { return Err(failure.error) };
+    // All at once where that turns out to have touched nothing else, one by one otherwise.
+    let mut repairs = Repairs::default();
+    let repaired = repairs.indent_all(text, behind);
+    if let Ok(value) = load(&repaired, limits, repairs.lines()) {
+        return Ok(value);
+    }
+    repaired_one_by_one(text, limits, failure)
+}
+
+fn repaired_one_by_one(text: &str, limits: &Limits, mut failure: Failure) -> Result<Value, YamlError> {
+    let mut text = Cow::Borrowed(text);
     let mut repairs = Repairs::default();
     loop {
-        let failure = match load(&text, limits) {
-            Ok(value) => return Ok(value),
-            Err(failure) => failure,
-        };
         let repaired = match &failure {
             Failure { error: YamlError::Syntax { line, .. }, quoted_behind: Some(behind) } => {
                 repairs.indent(&text, *line, *behind)
@@ -36,6 +51,10 @@ pub(crate) fn first_document(text: &str, limits: &Limits) -> Result<Value, YamlE
             Some(repaired) => text = Cow::Owned(repaired),
             None => return Err(repairs.unpadded(failure.error)),
         }
+        failure = match load(&text, limits, &BTreeSet::new()) {
+            Ok(value) => return Ok(value),
+            Err(failure) => failure,
+        };
     }
 }
 
@@ -51,14 +70,15 @@ impl From<YamlError> for Failure {
     }
 }
 
-fn load(text: &str, limits: &Limits) -> Result<Value, Failure> {
+/// Reads the first document. Lines of `inside_quotes` (counted from 1) must continue quoted scalars.
+fn load(text: &str, limits: &Limits, inside_quotes: &BTreeSet<usize>) -> Result<Value, Failure> {
     let mut options = granit_parser::options! {
         flow_nesting_limit: limits.depth,
         block_nesting_limit: limits.depth,
     };
     options.set_emit_comments(false);
     let mut loader = Loader::new(limits);
-    let mut read = 0;
+    let (mut read, mut quoted_lines) = (0, 0);
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| Failure {
             quoted_behind: matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent).then_some(read),
@@ -71,9 +91,19 @@ fn load(text: &str, limits: &Limits) -> Result<Value, Failure> {
         if let Some(range) = span.byte_range() {
             read = range.end;
         }
+        if !inside_quotes.is_empty()
+            && matches!(event, Event::Scalar(_, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted, _, _))
+        {
+            let end = span.end.line();
+            let lines = inside_quotes.range(span.start.line() + 1..);
+            quoted_lines += lines.take_while(|line| **line <= end).count();
+        }
         if loader.take(event, span.start)? == Progress::Done {
             break;
         }
+    }
+    if quoted_lines != inside_quotes.len() {
+        return Err(refused(Marker::new(0, 1, 0), "indented text that is not quoted").into());
     }
     Ok(loader.root.unwrap_or(Value::Null))
 }

@@ -17,6 +17,30 @@ pub(crate) struct Repairs {
 }
 
 impl Repairs {
+    /// Indents every scalar from byte `behind` on that looks quoted and continues on further lines. What looks
+    /// so may be part of a block scalar: the caller has to check [`Repairs::lines`] against what was read.
+    pub(crate) fn indent_all(&mut self, text: &str, behind: usize) -> String {
+        self.padding = deepest_indentation(text) + 1;
+        let mut out = String::with_capacity(text.len() * 2);
+        let (mut at, mut scalar_end) = (0, 0);
+        for (index, line) in text.split_inclusive('\n').enumerate() {
+            if at < scalar_end {
+                self.lines.insert(index + 1);
+                out.extend(std::iter::repeat_n(' ', self.padding));
+            }
+            out.push_str(line);
+            let end = at + line.len();
+            if end > behind && at >= scalar_end {
+                let opening = opening_quote(line).map(|quote| at + quote);
+                let closing =
+                    opening.and_then(|at| closing(text.as_bytes(), at + 1, *text.as_bytes().get(at)?));
+                scalar_end = closing.filter(|closing| *closing > end).unwrap_or(0);
+            }
+            at = end;
+        }
+        out
+    }
+
     /// Indents the scalar that continues on `line` (counted from 1) and begins behind byte `behind`; `None`
     /// when that line was indented before, so that indentation can't be its fault, or the work is too much.
     pub(crate) fn indent(&mut self, text: &str, line: usize, behind: usize) -> Option<String> {
@@ -41,6 +65,11 @@ impl Repairs {
         Some(out)
     }
 
+    /// The lines that were indented, counted from 1.
+    pub(crate) fn lines(&self) -> &BTreeSet<usize> {
+        &self.lines
+    }
+
     /// The error with its place in the text as it was.
     pub(crate) fn unpadded(&self, mut error: YamlError) -> YamlError {
         if let YamlError::Syntax { line, column, .. } | YamlError::Value { line, column, .. } = &mut error
@@ -50,6 +79,14 @@ impl Repairs {
         }
         error
     }
+}
+
+/// Where a quoted scalar begins on a line of block style, be it an item or the value of a key.
+fn opening_quote(line: &str) -> Option<usize> {
+    let quote = line.find(['\'', '"'])?;
+    let before = line.get(..quote)?;
+    let fits = before.ends_with(": ") || before.bytes().all(|byte| b" -".contains(&byte));
+    (fits && !before.contains('#')).then_some(quote)
 }
 
 /// The widest run of what can stand before a key on its line.

@@ -64,9 +64,14 @@ fn bytes_that_are_no_text_are_located() {
 
 #[test]
 fn quoted_scalars_may_continue_at_any_indentation() {
-    let text = "a:\n  # it's a comment\n  b: 'one\n  two ''x''\n three'\n  c: \"four\nfive \\\" six\"\n  d:\n  - 'e\n  f'\n  g: h\n";
+    let text = "a:\n  # it's a comment\n  b: 'one\n  two ''x''\n three'\n  c: \"four\nfive \\\" six\"\n  d:\n  - 'e\n  f'\n  g: 'h'\n";
     let wanted = json!({"a": {"b": "one two 'x' three", "c": "four five \" six", "d": ["e f"], "g": "h"}});
     assert_eq!(one(text), Ok(wanted));
+    // What only looks like such a scalar, in a block scalar, is left alone.
+    let both = "a:\n  b: 'one\n two'\n  c: |\n    x: 'y\n   z'\n";
+    assert!(one(both).is_err(), "the block scalar ends where its indentation does");
+    let both = "a:\n  b: 'one\n two'\n  c: |\n    x: 'y\n    z'\n  d: 'e\n f'\n";
+    assert_eq!(one(both), Ok(json!({"a": {"b": "one two", "c": "x: 'y\nz'\n", "d": "e f"}})));
     let error = one("a:\n  b: 'one\n  two' x\n").unwrap_err();
     assert!(matches!(error, YamlError::Syntax { line: 3, column: 3..=9, .. }), "{error}");
 }

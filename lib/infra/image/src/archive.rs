@@ -160,15 +160,15 @@ impl Unpacker {
         }
         let path = clean(&name, &self.limits)?;
         match whiteout(&path) {
-            Some(Whiteout::Hide(path)) => self.tree.hide(&path, layer),
-            Some(Whiteout::HideBelow(path)) => self.tree.hide_below(&path, layer),
+            Some(Whiteout::Hide(path)) => self.tree.hide(&path, layer, &self.limits)?,
+            Some(Whiteout::HideBelow(path)) => self.tree.hide_below(&path, layer, &self.limits)?,
             None if self.select.wants(&path) && !path.is_empty() => {
                 let node = self.node(kind, &name, &path, entry, extensions)?;
                 self.tree.insert(&path, node, layer, &self.limits)?;
             }
             // A file or link in the place of a folder that led to wanted files hides them.
             None if self.select.passes(&path) && kind != EntryType::Directory && !name.ends_with(b"/") => {
-                self.tree.hide(&path, layer);
+                self.tree.hide(&path, layer, &self.limits)?;
             }
             Some(Whiteout::Ignored) | None => {}
         }

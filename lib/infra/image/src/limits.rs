@@ -55,6 +55,11 @@ pub struct Limits {
     pub entries_max: u64,
     /// Wanted entries that are remembered; each costs memory.
     pub kept_entries_max: usize,
+    /// Bytes of the paths and link targets of wanted entries, and again of the folders they imply.
+    pub kept_path_bytes_max: usize,
+    /// Entries looked at to apply whiteouts, and components to follow links: work that a small archive can ask
+    /// for again and again.
+    pub tree_steps_max: u64,
     /// Bytes of one path or link target.
     pub path_bytes_max: usize,
     /// Components of one path.
@@ -75,7 +80,9 @@ impl Default for Limits {
             uncompressed_bytes_max: 16 << 30,
             entries_max: 1_000_000,
             kept_entries_max: 100_000,
-            path_bytes_max: 4096,
+            kept_path_bytes_max: 16 << 20,
+            tree_steps_max: 5_000_000,
+            path_bytes_max: 1024,
             path_depth_max: 64,
             file_bytes_max: 1 << 30,
             total_bytes_max: 2 << 30,

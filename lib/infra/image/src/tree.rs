@@ -50,6 +50,12 @@ pub enum TreeError {
     /// Too many wanted entries.
     #[error("more than {0} wanted files and directories")]
     Entries(usize),
+    /// Too much text in paths and links.
+    #[error("the paths of the wanted files have more than {0} bytes")]
+    PathBytes(usize),
+    /// Whiteouts or links made to keep a reader busy.
+    #[error("the whiteouts and links take more than {0} steps to resolve")]
+    Steps(u64),
     /// The files, counted at each link, are larger than allowed.
     #[error("the wanted files have more than {0} bytes")]
     Total(u64),
@@ -73,6 +79,10 @@ struct Placed {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tree {
     entries: BTreeMap<String, Placed>,
+    /// Bytes of paths and links ever placed; what was replaced still counts.
+    path_bytes: usize,
+    /// Entries looked at for whiteouts and replacements.
+    steps: u64,
 }
 
 /// What a finished tree holds.
@@ -97,9 +107,13 @@ impl Tree {
             }
         }
         if node != Node::Directory {
-            for below in self.below(path) {
+            for below in self.below(path, limits)? {
                 self.entries.remove(&below);
             }
+        }
+        self.path_bytes += path.len() + if let Node::Symlink(target) = &node { target.len() } else { 0 };
+        if self.path_bytes > limits.kept_path_bytes_max {
+            return Err(TreeError::PathBytes(limits.kept_path_bytes_max));
         }
         self.entries.insert(path.to_owned(), Placed { node, layer });
         if self.entries.len() > limits.kept_entries_max {
@@ -117,16 +131,17 @@ impl Tree {
     }
 
     /// Removes what layers below `layer` wrote at `path` and beneath it.
-    pub(crate) fn hide(&mut self, path: &str, layer: usize) {
+    pub(crate) fn hide(&mut self, path: &str, layer: usize, limits: &Limits) -> Result<(), TreeError> {
         self.hide_one(path, layer);
-        self.hide_below(path, layer);
+        self.hide_below(path, layer, limits)
     }
 
     /// Removes what layers below `layer` wrote beneath the directory `path` (the root when empty).
-    pub(crate) fn hide_below(&mut self, path: &str, layer: usize) {
-        for below in self.below(path) {
+    pub(crate) fn hide_below(&mut self, path: &str, layer: usize, limits: &Limits) -> Result<(), TreeError> {
+        for below in self.below(path, limits)? {
             self.hide_one(&below, layer);
         }
+        Ok(())
     }
 
     fn hide_one(&mut self, path: &str, layer: usize) {
@@ -135,7 +150,16 @@ impl Tree {
         }
     }
 
-    fn below(&self, path: &str) -> Vec<String> {
+    fn below(&mut self, path: &str, limits: &Limits) -> Result<Vec<String>, TreeError> {
+        let found = self.paths_below(path);
+        self.steps = self.steps.saturating_add(found.len() as u64);
+        if self.steps > limits.tree_steps_max {
+            return Err(TreeError::Steps(limits.tree_steps_max));
+        }
+        Ok(found)
+    }
+
+    fn paths_below(&self, path: &str) -> Vec<String> {
         if path.is_empty() {
             return self.entries.keys().cloned().collect();
         }
@@ -148,14 +172,15 @@ impl Tree {
     /// Files and directories, with symbolic links to files as files. A link to a wanted directory adds nothing:
     /// walking a tree does not follow it. Every other link is refused.
     pub(crate) fn resolve(&self, limits: &Limits) -> Result<Resolved, TreeError> {
-        let directories = self.directories();
+        let directories = self.directories(limits)?;
+        let mut steps = 0;
         let mut files = BTreeMap::new();
         let mut total = 0_u64;
         for (path, placed) in &self.entries {
             let extent = match &placed.node {
                 Node::Directory => continue,
                 Node::File(extent) => Some(*extent),
-                Node::Symlink(target) => self.follow(path, target, &directories)?,
+                Node::Symlink(target) => self.follow(path, target, &directories, limits, &mut steps)?,
             };
             if let Some(extent) = extent {
                 total = total.saturating_add(extent.length);
@@ -169,8 +194,9 @@ impl Tree {
     }
 
     /// Directories that have an entry, and those that are implied by what lies in them.
-    fn directories(&self) -> BTreeSet<String> {
+    fn directories(&self, limits: &Limits) -> Result<BTreeSet<String>, TreeError> {
         let mut directories = BTreeSet::new();
+        let mut bytes = 0;
         for (path, placed) in &self.entries {
             if placed.node == Node::Directory {
                 directories.insert(path.clone());
@@ -179,9 +205,13 @@ impl Tree {
                 if !directories.insert(path[..index].to_owned()) {
                     break;
                 }
+                bytes += index;
+                if bytes > limits.kept_path_bytes_max {
+                    return Err(TreeError::PathBytes(limits.kept_path_bytes_max));
+                }
             }
         }
-        directories
+        Ok(directories)
     }
 
     /// The file a link means, or nothing when it means a wanted directory.
@@ -190,6 +220,8 @@ impl Tree {
         link: &str,
         target: &str,
         directories: &BTreeSet<String>,
+        limits: &Limits,
+        steps: &mut u64,
     ) -> Result<Option<Extent>, TreeError> {
         let refused = || TreeError::SymbolicLink { link: link.to_owned() };
         if target.is_empty() {
@@ -200,6 +232,13 @@ impl Tree {
         push_components(&mut rest, &mut resolved, target);
         let mut hops = 1;
         while let Some(component) = rest.pop() {
+            *steps += 1;
+            if *steps > limits.tree_steps_max {
+                return Err(TreeError::Steps(limits.tree_steps_max));
+            }
+            if resolved.len() > limits.path_bytes_max {
+                return Err(refused());
+            }
             if component == ".." {
                 if resolved.is_empty() {
                     return Err(refused());

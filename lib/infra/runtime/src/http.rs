@@ -79,16 +79,13 @@ impl Default for ServerLimits {
 pub fn listen(address: &str) -> Result<TcpListener, HttpError> {
     let malformed = || HttpError::Address { address: address.to_owned() };
     let failed = |source| HttpError::Listen { address: address.to_owned(), source };
-    let listener = match address.strip_prefix(':') {
-        Some(port) => {
-            let port: u16 = port.parse().map_err(|_| malformed())?;
-            let both = TcpListener::bind(SocketAddr::from(([0_u16; 8], port)));
-            both.or_else(|_| TcpListener::bind(SocketAddr::from(([0_u8; 4], port)))).map_err(failed)?
-        }
-        None => {
-            address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()).ok_or_else(malformed)?;
-            TcpListener::bind(address).map_err(failed)?
-        }
+    let (host, port) = address.rsplit_once(':').ok_or_else(malformed)?;
+    let port: u16 = port.parse().map_err(|_| malformed())?;
+    let listener = if host.is_empty() {
+        let both = TcpListener::bind(SocketAddr::from(([0_u16; 8], port)));
+        both.or_else(|_| TcpListener::bind(SocketAddr::from(([0_u8; 4], port)))).map_err(failed)?
+    } else {
+        TcpListener::bind(address).map_err(failed)?
     };
     listener.set_nonblocking(true).map_err(failed)?;
     Ok(listener)
@@ -116,7 +113,7 @@ pub async fn serve(
         handle.graceful_shutdown(Some(limits.drain_timeout));
         std::future::pending().await
     };
-    let served = async {
+    let serving = async {
         match tls {
             None => server.serve(service).await,
             Some(config) => {
@@ -128,7 +125,7 @@ pub async fn serve(
         }
     };
     tokio::select! {
-        served = served => served.map_err(HttpError::Serve),
+        result = serving => result.map_err(HttpError::Serve),
         never = drain => never,
     }
 }

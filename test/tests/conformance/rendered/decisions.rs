@@ -123,39 +123,38 @@ fn different_twins<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<(String,
         .collect()
 }
 
-/// The objects that were merged away: generated ones that the bundle ships too, and repeated permissions.
+/// The objects that were merged away: what is generated or shipped a second time, and repeated permissions.
 fn merged_twins(files: &BundleFiles, options: &Options, ours: &[Value]) -> Option<Vec<Value>> {
     let (generated, shipped) = parts(files, options)?;
-    let mut lost: Vec<_> = generated
-        .iter()
-        .filter(|object| shipped.iter().any(|other| sort_key(other) == sort_key(object)))
-        .cloned()
-        .collect();
+    let mut left = ours.to_vec();
+    let mut lost = Vec::new();
+    for object in shipped.iter().chain(&generated) {
+        match left.iter().position(|other| other == object) {
+            Some(place) => drop(left.swap_remove(place)),
+            None => lost.push(object.clone()),
+        }
+    }
     lost.extend(repeated_permissions(files, ours));
     // Of each identity exactly one is left, and a shipped one if there is any.
     let kept = lost.iter().all(|object| {
-        let left: Vec<_> = ours.iter().filter(|other| sort_key(other) == sort_key(object)).collect();
-        let from = if shipped.iter().any(|other| sort_key(other) == sort_key(object)) {
-            &shipped
-        } else {
-            &generated
-        };
-        left.len() == 1 && from.contains(left[0])
+        let same = |other: &&Value| sort_key(other) == sort_key(object);
+        let from = if shipped.iter().any(|other| same(&other)) { &shipped } else { &generated };
+        ours.iter().filter(same).count() == 1 && ours.iter().filter(same).all(|other| from.contains(other))
     });
-    (kept && !lost.is_empty()).then_some(lost)
+    (kept && left.is_empty() && !lost.is_empty()).then_some(lost)
 }
 
 /// Roles and bindings of permission entries that occur again in the same list.
 fn repeated_permissions(files: &BundleFiles, ours: &[Value]) -> Vec<Value> {
-    let csvs = documents(files);
+    let documents = documents(files);
     let mut again = Vec::new();
-    for csv in csvs.iter().filter(|document| text(document, "kind") == "ClusterServiceVersion") {
+    for csv in documents.iter().filter(|document| text(document, "kind") == "ClusterServiceVersion") {
         for field in ["permissions", "clusterPermissions"] {
             let entries = csv.pointer(&format!("/spec/install/spec/{field}")).and_then(Value::as_array);
             let entries = entries.map(Vec::as_slice).unwrap_or_default();
             for (index, entry) in entries.iter().enumerate() {
                 if entries[..index].contains(entry) {
-                    again.extend(roles_of(entry, ours));
+                    again.extend(roles_of(entry, field, ours));
                 }
             }
         }
@@ -163,19 +162,40 @@ fn repeated_permissions(files: &BundleFiles, ours: &[Value]) -> Vec<Value> {
     again
 }
 
-fn roles_of(entry: &Value, ours: &[Value]) -> Vec<Value> {
-    let account = text(entry, "serviceAccountName");
-    let rules = entry["rules"].as_array().map(Vec::len).unwrap_or_default();
-    let role = ours.iter().find(|object| {
-        matches!(text(object, "kind"), "Role" | "ClusterRole")
-            && sort_key(object).2.contains(account.get(..8).unwrap_or(account))
-            && object["rules"]
-                .as_array()
-                .is_some_and(|found| found.len() == rules || found.len() == rules + 1)
-            && object["rules"][0]["resources"] == entry["rules"][0]["resources"]
+/// The role and binding made for a permission entry.
+fn roles_of(entry: &Value, field: &str, ours: &[Value]) -> Vec<Value> {
+    let account = Some(text(entry, "serviceAccountName")).filter(|name| !name.is_empty()).unwrap_or("default");
+    let bound = |name: &str| {
+        ours.iter().any(|object| {
+            text(object, "kind").ends_with("RoleBinding")
+                && sort_key(object).2 == name
+                && object.pointer("/subjects/0/name").and_then(Value::as_str) == Some(account)
+        })
+    };
+    let name = ours.iter().find_map(|object| {
+        // Promoted to the cluster, an entry has one rule more.
+        let more = match (text(object, "kind"), field) {
+            ("Role", "permissions") | ("ClusterRole", "clusterPermissions") => 0,
+            ("ClusterRole", "permissions") => 1,
+            _ => return None,
+        };
+        let name = sort_key(object).2;
+        (has_rules(object, entry, more) && bound(&name)).then_some(name)
     });
-    let Some(name) = role.map(|role| sort_key(role).2) else { return Vec::new() };
-    ours.iter().filter(|object| sort_key(object).2 == name).cloned().collect()
+    ours.iter().filter(|object| name.as_ref() == Some(&sort_key(object).2)).cloned().collect()
+}
+
+/// Whether a role has the rules of an entry and `more` others.
+fn has_rules(role: &Value, entry: &Value, more: usize) -> bool {
+    let rules = |value: &Value| value["rules"].as_array().cloned().unwrap_or_default();
+    let (found, wanted) = (rules(role), rules(entry));
+    let list = |rule: &Value, field: &str| rule[field].as_array().cloned().unwrap_or_default();
+    found.len() == wanted.len() + more
+        && found.iter().zip(&wanted).all(|(found, wanted)| {
+            ["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"]
+                .iter()
+                .all(|field| list(found, field) == list(wanted, field))
+        })
 }
 
 fn port_is_absent(webhook: &Value) -> bool {
@@ -190,13 +210,14 @@ fn ports(files: &BundleFiles, objects: &mut [Value]) -> bool {
         let crds = webhook.get("conversionCRDs").and_then(Value::as_array).cloned().unwrap_or_default();
         for object in objects.iter_mut() {
             let found = sort_key(object);
-            let port = match found.0.as_str() {
-                "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration"
+            let port = match (text(webhook, "type"), found.0.as_str()) {
+                ("ValidatingAdmissionWebhook", "ValidatingWebhookConfiguration")
+                | ("MutatingAdmissionWebhook", "MutatingWebhookConfiguration")
                     if found.2 == name.strip_suffix('-').unwrap_or(name) =>
                 {
                     object.pointer_mut("/webhooks/0/clientConfig/service/port")
                 }
-                "CustomResourceDefinition" if crds.contains(&json!(found.2)) => {
+                ("ConversionWebhook", "CustomResourceDefinition") if crds.contains(&json!(found.2)) => {
                     object.pointer_mut("/spec/conversion/webhook/clientConfig/service/port")
                 }
                 _ => None,
@@ -213,15 +234,22 @@ fn ports(files: &BundleFiles, objects: &mut [Value]) -> bool {
 /// Two targets behind one port get one name, which API servers refuse.
 fn port_names(files: &BundleFiles, objects: &mut [Value]) -> bool {
     let mut changed = false;
-    if webhooks(files).len() < 2 {
-        return false;
-    }
-    for object in objects.iter_mut().filter(|object| text(object, "kind") == "Service") {
-        for port in object.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten() {
-            let number = port["port"].to_string();
-            if text(port, "name").starts_with(&format!("{number}-")) {
+    let number = |webhook: &Value| if port_is_absent(webhook) { json!(443) } else { webhook["containerPort"].clone() };
+    let webhooks = webhooks(files);
+    for webhook in &webhooks {
+        let deployment = text(webhook, "deploymentName");
+        let shares_port = webhooks.iter().any(|other| {
+            text(other, "deploymentName") == deployment
+                && number(other) == number(webhook)
+                && other.get("targetPort") != webhook.get("targetPort")
+        });
+        let service = format!("{}-service", deployment.replace('.', "-"));
+        let services = objects.iter_mut().filter(|object| text(object, "kind") == "Service" && shares_port);
+        for object in services.filter(|object| sort_key(object).2 == service) {
+            for port in object.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten() {
+                let number = port["port"].to_string();
+                changed |= text(port, "name") != number;
                 port["name"] = json!(number);
-                changed = true;
             }
         }
     }

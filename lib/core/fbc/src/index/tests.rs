@@ -31,15 +31,15 @@ fn queries_are_exact_and_answers_in_file_order() {
         ("olm.bundle", "bar", "foo.v1"),
         ("olm.channel", "foo", "stable"),
     ]);
-    let all: Vec<_> = Some(0..60).into_iter().collect();
+    let one = |range: std::ops::Range<u64>| std::iter::once(range).collect::<Vec<_>>();
     for (asked, found) in [
-        (query("", "", ""), all),
+        (query("", "", ""), one(0..60)),
         (query("olm.bundle", "", ""), vec![10..20, 30..50]),
         // The package's own document carries its name as name.
         (query("", "foo", ""), vec![10..20, 30..40, 50..60]),
-        (query("olm.package", "", "foo"), Vec::from([0..10])),
+        (query("olm.package", "", "foo"), one(0..10)),
         (query("", "", "foo.v1"), vec![10..20, 40..50]),
-        (query("olm.bundle", "foo", "foo.v1"), Vec::from([10..20])),
+        (query("olm.bundle", "foo", "foo.v1"), one(10..20)),
         (query("", "", "no schema"), vec![]),
         (query("olm.Bundle", "", ""), vec![]),
         (query("olm.bundle", "none", ""), vec![]),

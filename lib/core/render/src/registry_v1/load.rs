@@ -175,6 +175,7 @@ struct Metadata {
 #[serde(rename_all = "camelCase")]
 struct Spec {
     version: Option<String>,
+    min_kube_version: Option<String>,
     install: Install,
     #[serde(default)]
     install_modes: Vec<Mode>,
@@ -218,7 +219,9 @@ struct Named {
 }
 
 fn csv(object: Value) -> Result<Csv, String> {
-    let TypedCsv { metadata, spec } = serde_json::from_value(object).map_err(|error| error.to_string())?;
+    // Typed conversion has made every field what it is read as here.
+    let TypedCsv { metadata, spec } =
+        serde_json::from_value(object).map_err(|_| "not a ClusterServiceVersion".to_owned())?;
     if let Some(version) = &spec.version {
         version::check_tolerant(version).map_err(|message| format!("spec.version: {message}"))?;
     }
@@ -231,6 +234,7 @@ fn csv(object: Value) -> Result<Csv, String> {
     Ok(Csv {
         name: metadata.name,
         version: spec.version.unwrap_or_default(),
+        min_kube_version: spec.min_kube_version,
         annotations: metadata.annotations,
         install_modes,
         deployments: spec.install.spec.deployments.unwrap_or_default(),

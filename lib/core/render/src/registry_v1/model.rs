@@ -22,6 +22,7 @@ pub(super) struct Bundle {
 pub(super) struct Csv {
     pub(super) name: String,
     pub(super) version: String,
+    pub(super) min_kube_version: Option<String>,
     pub(super) annotations: Map<String, Value>,
     pub(super) install_modes: BTreeSet<InstallMode>,
     pub(super) deployments: Vec<Deployment>,

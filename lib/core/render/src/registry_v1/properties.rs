@@ -42,7 +42,7 @@ pub(super) fn merge(annotations: &mut Map<String, Value>, file: Option<&[u8]>) -
 
 fn shipped(text: &str) -> Result<Vec<String>, RenderError> {
     let entries: Option<Vec<Option<Shipped<'_>>>> = serde_json::from_str(text)
-        .map_err(|error| RenderError::Metadata { path: ANNOTATION, message: error.to_string() })?;
+        .map_err(|error| RenderError::Metadata { path: ANNOTATION, message: reason(&error) })?;
     Ok(entries
         .unwrap_or_default()
         .into_iter()
@@ -54,6 +54,14 @@ fn shipped(text: &str) -> Result<Vec<String>, RenderError> {
             }
         })
         .collect())
+}
+
+/// What is wrong with JSON, without the values that its parser would quote.
+fn reason(error: &serde_json::Error) -> String {
+    if error.is_data() {
+        return format!("not a list of properties at line {} column {}", error.line(), error.column());
+    }
+    error.to_string()
 }
 
 fn from_file(content: &[u8]) -> Result<Vec<String>, RenderError> {

@@ -62,6 +62,8 @@ macro_rules! with {
     };
 }
 
+mod properties;
+
 fn header(kind: EntryType, name: &str, size: u64) -> Header {
     let mut header = Header::new_ustar();
     header.set_entry_type(kind);
@@ -335,6 +337,10 @@ fn every_limit_is_enforced() {
     for (limited, wanted) in [
         (files().limited(|l| l.entries_max = 2), "more than 2 entries"),
         (files().limited(|l| l.kept_entries_max = 1), "more than 1 wanted files and directories"),
+        (
+            files().limited(|l| l.kept_path_bytes_max = 20),
+            "the paths of the wanted files have more than 20 bytes",
+        ),
         (files().limited(|l| l.path_bytes_max = 12), "a path of the archive is longer than 12 bytes"),
         (files().limited(|l| l.path_depth_max = 3), "path \"configs/a/b/c\" is deeper than 3 components"),
         (files().limited(|l| l.file_bytes_max = 9), "file \"configs/a/b/c\" is larger than 9 bytes"),
@@ -342,6 +348,32 @@ fn every_limit_is_enforced() {
     ] {
         assert_eq!(limited.error(), wanted);
     }
+}
+
+#[test]
+fn archives_that_ask_for_endless_work_are_stopped() {
+    let limited = |layer: LayerBuilder| image([layer]).limited(|limits| limits.tree_steps_max = 10);
+    let wanted = "the whiteouts and links take more than 10 steps to resolve";
+    let mut whiteouts = with!(layer(), file("configs/a", ""), file("configs/b", ""));
+    for _ in 0..5 {
+        whiteouts = with!(whiteouts, opaque(""));
+    }
+    assert_eq!(limited(with!(whiteouts, file("configs/c", ""))).contents().len(), 3);
+    let mut whiteouts = with!(layer(), file("configs/a", ""), file("configs/b", ""));
+    for _ in 0..6 {
+        whiteouts = with!(whiteouts, opaque(""));
+    }
+    assert_eq!(limited(whiteouts).error(), wanted);
+    let links = with!(
+        layer(),
+        file("configs/a", ""),
+        symlink("configs/b", &format!("{}a", "./../configs/".repeat(6)))
+    );
+    assert_eq!(limited(links).error(), wanted);
+    // Folders that are only implied take memory too.
+    let deep = with!(layer(), file(&format!("configs/{}", "d/".repeat(40) + "f"), ""));
+    let error = image([deep]).limited(|limits| limits.kept_path_bytes_max = 100).error();
+    assert_eq!(error, "the paths of the wanted files have more than 100 bytes");
 }
 
 #[test]
@@ -427,66 +459,5 @@ fn archives_of_gnu_tar_are_read_as_gnu_tar_lists_them() {
         assert_eq!(files.read("configs/soft", 10).expect("reads"), b"a");
         let sizes: Vec<_> = files.paths().filter_map(|path| files.size(path)).collect();
         assert_eq!(sizes, [1, 4, 1, 1], "{format}");
-    }
-}
-
-mod properties {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// One entry of a generated layer.
-    fn entry() -> impl Strategy<Value = (u8, String, String)> {
-        let component = prop_oneof![
-            4 => "[ab]",
-            1 => Just("..".to_owned()),
-            1 => Just(String::new()),
-            1 => Just(".wh.a".to_owned()),
-            1 => Just(".wh..wh..opq".to_owned()),
-        ];
-        let path = prop::collection::vec(component.clone(), 0..4)
-            .prop_map(|parts| format!("configs/{}", parts.join("/")));
-        let target = prop::collection::vec(component, 0..5).prop_map(|parts| parts.join("/"));
-        (0_u8..4, path, target)
-    }
-
-    fn build(entries: &[(u8, String, String)]) -> LayerBuilder {
-        entries.iter().fold(layer(), |layer, (kind, path, target)| match kind {
-            0 => with!(layer, file(path, path)),
-            1 => with!(layer, directory(path)),
-            2 => with!(layer, symlink(path, target)),
-            _ => with!(layer, hard_link(path, &format!("configs/{target}"))),
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn whatever_the_entries_only_files_under_the_wanted_path_come_out(
-            lower in prop::collection::vec(entry(), 0..8),
-            upper in prop::collection::vec(entry(), 0..8),
-        ) {
-            if let Ok(files) = image([build(&lower), build(&upper)]).files() {
-                for path in files.paths() {
-                    prop_assert!(path.starts_with("configs/") || path == "configs");
-                    prop_assert!(!path.split('/').any(|part| part.is_empty() || part == ".." || part.starts_with(".wh.")));
-                    let content = files.read(path, 1 << 10).expect("reads");
-                    prop_assert!(content.is_empty() || content.starts_with(b"configs/"));
-                }
-            }
-        }
-
-        #[test]
-        fn damaged_archives_are_refused_or_read_but_never_panic(
-            entries in prop::collection::vec(entry(), 1..6),
-            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
-        ) {
-            let mut bytes = build(&entries).build().expect("packs").bytes().to_vec();
-            for (index, value) in damage {
-                let index = index.index(bytes.len());
-                bytes[index] = value;
-            }
-            let layers = vec![PackedLayer::from_bytes(bytes, Compression::None)];
-            let _ = Image { layers, limits: Limits::default() }.files().map(|files| files.paths().count());
-        }
     }
 }

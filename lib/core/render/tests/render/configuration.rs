@@ -1,0 +1,187 @@
+//! `watchNamespace` by install modes, and the messages of the schema.
+
+use olm_render::{Features, Options, Reason, RenderError};
+use serde_json::{Value, json};
+
+use crate::builder::{bundle, find};
+
+const PREFIX: &str = "invalid ClusterExtension configuration: invalid configuration: ";
+const A: &str = "AllNamespaces";
+const O: &str = "OwnNamespace";
+const S: &str = "SingleNamespace";
+
+fn own(value: &str) -> String {
+    format!(
+        "invalid format for field \"watchNamespace\": '{value}' is not valid ownNamespaceInstallMode: invalid value \
+         \"{value}\": must be \"ns\" (the namespace where the operator is installed) because this operator only \
+         supports OwnNamespace install mode"
+    )
+}
+
+fn single() -> String {
+    "invalid format for field \"watchNamespace\": 'ns' is not valid singleNamespaceInstallMode: invalid value \"ns\": \
+     must be different from \"ns\" (the install namespace) because this operator uses SingleNamespace install mode to \
+     watch a different namespace"
+        .to_owned()
+}
+
+fn several(texts: &[&str]) -> String {
+    format!("multiple errors found:\n  - {}", texts.join("\n  - "))
+}
+
+fn targets(modes: &[&str], config: Value) -> Result<String, RenderError> {
+    let rendered = bundle().modes(modes).configured(config)?;
+    let deployment = find(&rendered, "Deployment", "manager");
+    let annotations = &deployment["spec"]["template"]["metadata"]["annotations"];
+    Ok(annotations["olm.targetNamespaces"].as_str().unwrap().to_owned())
+}
+
+// Shows S001-258.
+// Shows S001-259.
+// Shows S001-261.
+// Shows S001-262.
+#[test]
+fn install_modes_and_namespace_give_the_targets() {
+    for (modes, config, wanted) in [
+        (&[A][..], json!({}), ""),
+        (&[O], json!({"watchNamespace": "ns"}), "ns"),
+        (&[S], json!({"watchNamespace": "other"}), "other"),
+        (&[O, S], json!({"watchNamespace": "ns"}), "ns"),
+        (&[O, S], json!({"watchNamespace": "other"}), "other"),
+        (&[A, O], json!({}), ""),
+        (&[A, O], json!({"watchNamespace": null}), ""),
+        (&[A, O], json!({"watchNamespace": "ns"}), "ns"),
+        (&[A, S], json!({"watchNamespace": "other"}), "other"),
+        (&[A, O, S], json!({"watchNamespace": "other"}), "other"),
+        (&[A, O, S, "MultiNamespace"], json!({"watchNamespace": "ns"}), "ns"),
+    ] {
+        assert_eq!(targets(modes, config.clone()).as_deref(), Ok(wanted), "{modes:?} {config}");
+    }
+}
+
+#[test]
+fn violations_have_upstreams_words() {
+    let missing = "required field \"watchNamespace\" is missing".to_owned();
+    let unknown = "unknown field \"watchNamespace\"".to_owned();
+    for (modes, config, text) in [
+        (&[O][..], json!({}), missing.clone()),
+        (&[O], json!({"watchNamespace": null}), missing.clone()),
+        (&[O, S], json!({}), missing),
+        (&[A], json!({"watchNamespace": "ns"}), unknown.clone()),
+        (&[A, "MultiNamespace"], json!({"watchNamespace": null}), unknown),
+        (&[O], json!({"watchNamespace": "other"}), own("other")),
+        (&[S], json!({"watchNamespace": "ns"}), single()),
+        (
+            &[S],
+            json!({"watchNamespace": ""}),
+            several(&[
+                "field \"watchNamespace\" must have minimum length of 1 (len=0)",
+                "field \"watchNamespace\" must match pattern \"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\"",
+            ]),
+        ),
+        (
+            &[S],
+            json!({"watchNamespace": "a".repeat(64)}),
+            "field \"watchNamespace\" must have maximum length of 63 (len=64)".to_owned(),
+        ),
+        (
+            &[A, O],
+            json!({"watchNamespace": "other"}),
+            several(&[
+                "invalid value for field \"watchNamespace\"",
+                "invalid type for field \"watchNamespace\": got string, want null",
+                &own("other"),
+            ]),
+        ),
+        (
+            &[S],
+            json!({"watchNamespace": 5}),
+            "invalid type for field \"watchNamespace\": got number, want string".to_owned(),
+        ),
+        (&[A], json!({"b": 1, "a": 2}), several(&["unknown field \"a\"", "unknown field \"b\""])),
+        (&[A], json!(true), "invalid type: got boolean, want object".to_owned()),
+        (&[A], json!(null), "invalid type: got null, want object".to_owned()),
+        (&[A], json!({"deploymentConfig": {"selector": {}}}), "unknown field \"selector\"".to_owned()),
+        (
+            &[A],
+            json!({"deploymentConfig": {"env": "x"}}),
+            "invalid type for field \"deploymentConfig.env\": got string, want array".to_owned(),
+        ),
+        (
+            &[A],
+            json!({"deploymentConfig": {"env": [{"value": "x"}]}}),
+            "required field \"name\" is missing".to_owned(),
+        ),
+        (
+            &[A],
+            json!({"deploymentConfig": {"tolerations": [{"tolerationSeconds": "1"}]}}),
+            "invalid type for field \"deploymentConfig.tolerations.0.tolerationSeconds\": got string, want integer"
+                .to_owned(),
+        ),
+    ] {
+        let error = targets(modes, config.clone()).unwrap_err();
+        assert_eq!(error.to_string(), format!("{PREFIX}{text}"), "{modes:?} {config}");
+        assert_eq!(error.reason(), Reason::InvalidConfiguration);
+        assert_eq!(error.reason().as_str(), "InvalidConfiguration");
+    }
+}
+
+#[test]
+fn without_configuration_a_required_namespace_is_still_asked_for() {
+    let error = bundle().modes(&[O]).render().unwrap_err();
+    assert_eq!(error.to_string(), format!("{PREFIX}required field \"watchNamespace\" is missing"));
+}
+
+#[test]
+fn gates_take_fields_away() {
+    let refusal = |features: Features, config: Value| {
+        let options = Options { features, config: Some(config), ..Options::new("ns") };
+        bundle().modes(&[A, O]).render_with(&options).unwrap_err().to_string()
+    };
+    let all = Features::default();
+    assert_eq!(
+        refusal(Features { deployment_config: false, ..all }, json!({"deploymentConfig": {}})),
+        format!("{PREFIX}unknown field \"deploymentConfig\"")
+    );
+    assert_eq!(
+        refusal(
+            Features { single_own_namespace_install_support: false, ..all },
+            json!({"watchNamespace": "ns"})
+        ),
+        format!("{PREFIX}unknown field \"watchNamespace\"")
+    );
+}
+
+#[test]
+fn target_namespaces_must_fit_the_modes() {
+    let refusal = |modes: &[&str], targets: &[&str]| {
+        let target_namespaces = Some(targets.iter().map(ToString::to_string).collect());
+        let options = Options { target_namespaces, ..Options::new("ns") };
+        bundle().modes(modes).render_with(&options).err().map(|error| error.to_string())
+    };
+    let prefix = "invalid option(s): invalid target namespaces";
+    for (modes, targets, text) in [
+        (&[A][..], &[][..], "[]: exactly one target namespace must be specified"),
+        (&["MultiNamespace"], &[], "[]: at least one target namespace must be specified"),
+        (&[O], &[""], "[]: supported install modes [OwnNamespace] do not support targeting all namespaces"),
+        (
+            &[S, A],
+            &["ns"],
+            "[ns]: supported install modes [AllNamespaces SingleNamespace] do not support targeting own namespace",
+        ),
+        (&[O], &["x"], "[x]: supported install modes [OwnNamespace] do not support target namespaces [x]"),
+        (
+            &["MultiNamespace"],
+            &["x", "ns"],
+            "[x ns]: supported install modes [MultiNamespace] do not support targeting own namespace",
+        ),
+        (
+            &[A, S],
+            &["x", "y"],
+            "[x y]: supported install modes [AllNamespaces SingleNamespace] do not support target namespaces [x y]",
+        ),
+    ] {
+        assert_eq!(refusal(modes, targets), Some(format!("{prefix} {text}")));
+    }
+    assert_eq!(refusal(&["MultiNamespace"], &["x", "y"]), None);
+}
