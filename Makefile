@@ -3,15 +3,9 @@ CARGO ?= cargo
 
 .PHONY: demo test bench lint manifests requirements check-tools
 
-<<<<<<< HEAD
-demo: ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
+demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bins
 	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked -p olm-test --bin olm-demo
-=======
-demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
-	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
-	@$(CARGO) run --quiet --locked -p olm-test --bin olm-demo
->>>>>>> tools
 
 test: check-tools ## everything
 	$(CARGO) build --locked --workspace --bins
@@ -19,7 +13,7 @@ test: check-tools ## everything
 
 bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
 	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test --bins
-	@$(CARGO) run --quiet --locked --release -p olm-test --bin olm-bench
+	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked --release -p olm-test --bin olm-bench
 
 lint: ## format, clippy, generated files
 	$(CARGO) fmt --all --check
