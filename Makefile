@@ -4,7 +4,7 @@ CARGO ?= cargo
 .PHONY: demo test bench lint manifests requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
-	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bins
+	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
 	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked -p olm-test --bin olm-demo
 
 test: check-tools ## everything
@@ -12,7 +12,8 @@ test: check-tools ## everything
 	OLM_TEST_BUILT=1 $(CARGO) test --locked --workspace
 
 bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
-	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test --bins
+	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test \
+		--bin operator-controller --bin catalogd --bin olm --bin olm-bench --bin olm-test-supervisor
 	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked --release -p olm-test --bin olm-bench
 
 lint: ## format, clippy, generated files

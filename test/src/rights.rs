@@ -76,7 +76,9 @@ fn binding_of_a_foreign_role(binding: &Value, objects: &[Value]) -> Option<Value
     let name = binding.pointer("/roleRef/name")?.as_str()?;
     let shipped = objects.iter().map(ObjectKey::of).any(|key| key.kind == kind && key.name == name);
     let resource = format!("{}s", kind.to_lowercase());
-    (!shipped).then(|| json!({"apiGroups": [RBAC], "resources": [resource], "resourceNames": [name], "verbs": ["bind"]}))
+    (!shipped).then(
+        || json!({"apiGroups": [RBAC], "resources": [resource], "resourceNames": [name], "verbs": ["bind"]}),
+    )
 }
 
 /// Plurals of kinds that the bundle's own CRDs bring.

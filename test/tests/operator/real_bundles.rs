@@ -8,18 +8,35 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams},
 };
-use olm_test::{cluster::Cluster, operator, wait};
+use olm_api::ConditionType;
+use olm_test::{cluster::Cluster, operator::USER, wait};
 use serde_json::json;
 
 use crate::world::{DEADLINE, Scenario, World, real_bundles};
 
-/// Package, the version to begin with, and the next one.
-const OPERATORS: [(&str, &str, &str); 5] = [
-    ("grafana-operator", "5.22.0", "5.22.2"),
-    ("keda", "2.6.0", "2.6.1"),
-    ("strimzi-kafka-operator", "1.0.1", "1.1.0"),
-    ("external-secrets-operator", "0.10.6", "0.10.7"),
-    ("flux", "2.2.0", "2.2.2"),
+/// A real operator and two of its versions.
+#[derive(Clone, Copy)]
+struct Operator {
+    package: &'static str,
+    first: &'static str,
+    next: &'static str,
+    /// The CRD whose change keeps the upgrade from happening until the check is turned off.
+    unsafe_crd: Option<&'static str>,
+}
+
+const fn safe(package: &'static str, first: &'static str, next: &'static str) -> Operator {
+    Operator { package, first, next, unsafe_crd: None }
+}
+
+const OPERATORS: [Operator; 5] = [
+    safe("grafana-operator", "5.22.0", "5.22.2"),
+    safe("keda", "2.6.0", "2.6.1"),
+    safe("external-secrets-operator", "0.10.6", "0.10.7"),
+    safe("flux", "2.2.0", "2.2.2"),
+    Operator {
+        unsafe_crd: Some("kafkausers.kafka.strimzi.io"),
+        ..safe("strimzi-kafka-operator", "1.0.1", "1.1.0")
+    },
 ];
 
 // Shows S002-1: an extension is installed from a catalog, as its ServiceAccount, and reports what is installed.
@@ -27,16 +44,17 @@ const OPERATORS: [(&str, &str, &str); 5] = [
 async fn real_operators_live_from_installation_to_removal() -> Result<()> {
     let Some(folder) = real_bundles() else { return Ok(()) };
     let world = World::shared().await?;
-    let lives = OPERATORS.map(|(package, first, next)| {
+    let lives = OPERATORS.map(|operator| {
         let folder = folder.clone();
-        async move { life(world, &folder, package, first, next).await.with_context(|| package.to_owned()) }
+        async move { life(world, &folder, operator).await.with_context(|| operator.package.to_owned()) }
     });
     // One after another would take five times as long as the cluster needs.
     futures::future::try_join_all(lives).await?;
     Ok(())
 }
 
-async fn life(world: &World, folder: &Path, package: &str, first: &str, next: &str) -> Result<()> {
+async fn life(world: &World, folder: &Path, operator: Operator) -> Result<()> {
+    let Operator { package, first, next, unsafe_crd } = operator;
     let scenario = Scenario::new(world, package).await?;
     let bundles = [first, next].map(|version| (version, folder.join(package).join(version)));
     scenario.prepare(package, &bundles).await?;
@@ -46,6 +64,13 @@ async fn life(world: &World, folder: &Path, package: &str, first: &str, next: &s
     scenario.installed(first).await?;
 
     scenario.set_version(next).await?;
+    if let Some(crd) = unsafe_crd {
+        let wrapped = format!("error for resolved bundle \"{package}.v{next}\" with version \"{next}\": ");
+        let text = format!("True/Retrying/{wrapped}validating upgrade for CRD {crd:?}: ");
+        scenario.shows(ConditionType::Progressing, &text).await?;
+        let none = json!({"preflight": {"crdUpgradeSafety": {"enforcement": "None"}}});
+        scenario.patch_extension(json!({"spec": {"install": none}})).await?;
+    }
     scenario.installed(next).await?;
 
     deployment_comes_back(&scenario).await?;
@@ -89,7 +114,7 @@ fn written_by_the_account(cluster: &Cluster, scenario: &Scenario<'_>, mark: u64)
     });
     let mut by_account = 0;
     for write in writes {
-        ensure!(write.user != operator::USER, "the program itself wrote: {write:?}");
+        ensure!(write.user != USER, "the program itself wrote: {write:?}");
         if write.uri.contains("fieldManager=olm.operatorframework.io") {
             ensure!(
                 write.user.starts_with("system:serviceaccount:") && write.user.ends_with(":installer"),

@@ -164,7 +164,8 @@ fn repeated_permissions(files: &BundleFiles, ours: &[Value]) -> Vec<Value> {
 
 /// The role and binding made for a permission entry.
 fn roles_of(entry: &Value, field: &str, ours: &[Value]) -> Vec<Value> {
-    let account = Some(text(entry, "serviceAccountName")).filter(|name| !name.is_empty()).unwrap_or("default");
+    let account =
+        Some(text(entry, "serviceAccountName")).filter(|name| !name.is_empty()).unwrap_or("default");
     let bound = |name: &str| {
         ours.iter().any(|object| {
             text(object, "kind").ends_with("RoleBinding")
@@ -234,7 +235,8 @@ fn ports(files: &BundleFiles, objects: &mut [Value]) -> bool {
 /// Two targets behind one port get one name, which API servers refuse.
 fn port_names(files: &BundleFiles, objects: &mut [Value]) -> bool {
     let mut changed = false;
-    let number = |webhook: &Value| if port_is_absent(webhook) { json!(443) } else { webhook["containerPort"].clone() };
+    let number =
+        |webhook: &Value| if port_is_absent(webhook) { json!(443) } else { webhook["containerPort"].clone() };
     let webhooks = webhooks(files);
     for webhook in &webhooks {
         let deployment = text(webhook, "deploymentName");
@@ -246,7 +248,8 @@ fn port_names(files: &BundleFiles, objects: &mut [Value]) -> bool {
         let service = format!("{}-service", deployment.replace('.', "-"));
         let services = objects.iter_mut().filter(|object| text(object, "kind") == "Service" && shares_port);
         for object in services.filter(|object| sort_key(object).2 == service) {
-            for port in object.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten() {
+            for port in object.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten()
+            {
                 let number = port["port"].to_string();
                 changed |= text(port, "name") != number;
                 port["name"] = json!(number);
