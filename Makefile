@@ -1,6 +1,5 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
-export DEMO_EXIT
 
 .PHONY: demo test bench lint manifests requirements check-tools
 
@@ -13,7 +12,8 @@ test: check-tools ## everything
 	OLM_TEST_BUILT=1 $(CARGO) test --locked --workspace
 
 bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
-	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test --bins
+	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test \
+		--bin operator-controller --bin catalogd --bin olm --bin olm-bench --bin olm-test-supervisor
 	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked --release -p olm-test --bin olm-bench
 
 lint: ## format, clippy, generated files

@@ -3,6 +3,7 @@
 //! Everything listens on loopback and nothing outlives the test process: programs are started by a
 //! supervisor of their own ([`process`]), which ends them when the test process is gone, however it went.
 
+pub mod bench;
 pub mod cluster;
 pub mod controlplane;
 pub mod images;

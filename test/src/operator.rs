@@ -63,7 +63,7 @@ impl Operator {
     pub async fn ready(&self) -> Result<()> {
         wait::until("operator-controller to be ready", READY, || async {
             self.process.check_running()?;
-            let answer = reqwest::get(format!("http://127.0.0.1:{}/readyz", self.health_port)).await?;
+            let answer = reqwest::get(self.readiness_url()).await?;
             ensure!(answer.status().is_success(), "{}", answer.text().await?);
             Ok(())
         })
@@ -78,6 +78,11 @@ impl Operator {
     /// The address under which catalogs are served.
     pub fn catalogs_url(&self) -> String {
         format!("https://localhost:{}", self.catalogs_port)
+    }
+
+    /// The address that tells whether it is ready.
+    pub fn readiness_url(&self) -> String {
+        format!("http://127.0.0.1:{}/readyz", self.health_port)
     }
 
     /// The folder with its caches.

@@ -1,0 +1,161 @@
+//! What `make bench` measures: figures of the release build on a control plane and a registry of its own.
+//!
+//! A figure is one line, `BENCH <name> <value> <unit>`. Nothing is asserted: how long things take depends on
+//! the machine, and clients, API server and program share its cores. What cannot be measured here is said in a
+//! line that begins with `skipped`.
+
+mod catalogs;
+mod extensions;
+mod in_process;
+mod large_catalog;
+mod sample;
+mod usage;
+mod watching;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::cluster::{Cluster, Options};
+use crate::images::Images;
+use crate::operator::Operator;
+use crate::process::{StateDirectory, target_folder};
+use crate::registry::Registry;
+
+/// For anything that should happen by itself; a bench that waits longer has failed.
+const DEADLINE: Duration = Duration::from_mins(2);
+/// The programs whose size is told.
+const PROGRAMS: [&str; 3] = ["operator-controller", "catalogd", "olm"];
+
+/// Everything of the release build's own that figures are taken on.
+struct World {
+    operator: Operator,
+    cluster: Cluster,
+    images: Images,
+    _registry: Registry,
+    _policy: StateDirectory,
+}
+
+impl World {
+    async fn start() -> Result<Self> {
+        let directory = StateDirectory::new("bench-policy")?;
+        let policy = directory.path().join("audit-policy.json");
+        std::fs::write(&policy, audit_policy().to_string())?;
+        let options = Options {
+            // The last of two flags holds.
+            api_server_args: vec![format!("--audit-policy-file={}", policy.display())],
+            ..Options::default()
+        };
+        let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
+        let images = Images::new(&registry)?;
+        let operator = Operator::start(&cluster, &images, &[]).await?;
+        Ok(Self { operator, cluster, images, _registry: registry, _policy: directory })
+    }
+}
+
+/// Requests of accounts, reads included; watches are left out because they only follow.
+fn audit_policy() -> serde_json::Value {
+    json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "None", "verbs": ["watch"]},
+            {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+            {"level": "None"},
+        ],
+    })
+}
+
+/// Takes every figure and prints it.
+pub async fn run() -> Result<()> {
+    if cfg!(debug_assertions) {
+        println!("note: this is a debug build, whose figures say little: use `make bench`");
+    }
+    sizes()?;
+    let data = data_folder();
+    let large = match &data {
+        Some(folder) => large_catalog::LargeCatalog::read(folder)?,
+        None => None,
+    };
+    if let Some(folder) = &data {
+        in_process::renders(&folder.join("bundles"))?;
+    }
+    let world = World::start().await?;
+    if let Some(large) = &large {
+        catalogs::small(&world, large).await?;
+        catalogs::large(&world, large).await?;
+        catalogs::queries(&world, large).await?;
+        catalogs::restart(&world).await?;
+    }
+    extensions::one_by_one(&world).await?;
+    extensions::many_at_once(&world).await?;
+    if let Some(large) = &large {
+        let store = world.operator.directory().join("catalogs");
+        world.operator.process().kill()?;
+        in_process::resolutions(&store, large).await?;
+    }
+    Ok(())
+}
+
+/// Prints a figure.
+fn figure(name: &str, value: f64, unit: &str) {
+    let digits = match value.abs() {
+        large if large >= 100.0 => 0,
+        middle if middle >= 1.0 => 2,
+        _ => 4,
+    };
+    println!("BENCH {name} {value:.digits$} {unit}");
+}
+
+fn milliseconds(name: &str, value: Duration) {
+    figure(name, value.as_secs_f64() * 1e3, "ms");
+}
+
+/// The value below which `percent` of the values lie.
+fn percentile(values: &mut [f64], percent: usize) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let index = (values.len() * percent / 100).min(values.len().saturating_sub(1));
+    values.get(index).copied().unwrap_or_default()
+}
+
+fn sizes() -> Result<()> {
+    let folder = target_folder()?;
+    for program in PROGRAMS {
+        let path = folder.join(program);
+        match std::fs::metadata(&path) {
+            Ok(file) => figure(&format!("binary-{program}"), megabytes(file.len()), "MB"),
+            Err(error) => println!("skipped: {}: {error}", path.display()),
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// The folder with real data, or `None`, said on standard output.
+fn data_folder() -> Option<PathBuf> {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    let folder = std::env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("skipped: figures on real catalogs and bundles, no data in {} (set OLM_DATA)", folder.display());
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let mut values = [5.0, 1.0, 4.0, 2.0, 3.0];
+        assert!((percentile(&mut values, 50) - 3.0).abs() < f64::EPSILON);
+        assert!((percentile(&mut values, 100) - 5.0).abs() < f64::EPSILON);
+        assert!(percentile(&mut [], 50).abs() < f64::EPSILON);
+    }
+}

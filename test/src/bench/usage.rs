@@ -1,0 +1,60 @@
+//! Memory and CPU of a process, from the kernel's account of it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+/// The unit of CPU times in `/proc`; the kernel's user interface has had 100 on every architecture for long.
+const TICKS_PER_SECOND: f64 = 100.0;
+/// A process that used less than a tick in this time is idle.
+const IDLE_WINDOW: Duration = Duration::from_millis(500);
+/// How long a process may take to become idle.
+const IDLE_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Memory of a process, in megabytes (10^6 bytes).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    /// `VmHWM`: the most it ever had resident.
+    pub(super) peak: f64,
+    /// `VmRSS`: what it has resident.
+    pub(super) resident: f64,
+}
+
+/// Reads the memory of a process.
+pub(super) fn memory(pid: u32) -> Result<Memory> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let field = |name: &str| -> Result<f64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let value = line.and_then(|line| line.split_whitespace().next()).context("no memory in /proc")?;
+        Ok(value.parse::<f64>()? * 1024.0 / 1e6)
+    };
+    Ok(Memory { peak: field("VmHWM:")?, resident: field("VmRSS:")? })
+}
+
+/// CPU seconds a process used so far, in user and system.
+pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name, in parentheses, may contain anything.
+    let (_, fields) = stat.rsplit_once(')').context("no name in /proc stat")?;
+    let ticks = |index: usize| -> Result<f64> {
+        Ok(fields.split_whitespace().nth(index).context("a short /proc stat")?.parse()?)
+    };
+    Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+}
+
+/// Waits until a process does nothing any more.
+pub(super) async fn idle(pid: u32) -> Result<()> {
+    let start = Instant::now();
+    let mut before = cpu_seconds(pid)?;
+    while start.elapsed() < IDLE_DEADLINE {
+        tokio::time::sleep(IDLE_WINDOW).await;
+        let now = cpu_seconds(pid)?;
+        if now - before < 1.5 / TICKS_PER_SECOND {
+            return Ok(());
+        }
+        before = now;
+    }
+    println!("note: the program did not become idle within {} s", IDLE_DEADLINE.as_secs());
+    Ok(())
+}

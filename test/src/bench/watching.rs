@@ -1,0 +1,80 @@
+//! Moments, stamped by watches of our own: polling would be slower than what is measured.
+
+use std::fmt::Debug;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use futures::{Stream, StreamExt};
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::{Api, Client};
+use serde::de::DeserializeOwned;
+
+use super::DEADLINE;
+
+/// A watch that has begun: everything that happens from now on is seen.
+pub(super) struct Watch<K> {
+    events: std::pin::Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<K>>> + Send>>,
+    what: &'static str,
+}
+
+impl<K: Clone + DeserializeOwned + Debug + Send + 'static> Watch<K> {
+    /// Begins to watch everything of a kind. `what` is what failures call it.
+    pub(super) async fn begin(api: &Api<K>, what: &'static str) -> Result<Self> {
+        let now = api.list_metadata(&ListParams::default().limit(1)).await?;
+        let version = now.metadata.resource_version.context("a list without resource version")?;
+        let events = api.watch(&WatchParams::default().timeout(290), &version).await?;
+        Ok(Self { events: Box::pin(events), what })
+    }
+
+    /// The first moment at which `seen` answers, with the answer. `seen` is given the object and whether it
+    /// was deleted.
+    pub(super) async fn first<T>(
+        &mut self,
+        mut seen: impl FnMut(&K, bool) -> Option<T>,
+    ) -> Result<(Instant, T)> {
+        let look = async {
+            while let Some(event) = self.events.next().await {
+                let now = Instant::now();
+                let answer = match event? {
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => seen(&object, false),
+                    WatchEvent::Deleted(object) => seen(&object, true),
+                    WatchEvent::Bookmark(_) => None,
+                    WatchEvent::Error(error) => bail!("watching {}: {error}", self.what),
+                };
+                if let Some(answer) = answer {
+                    return Ok((now, answer));
+                }
+            }
+            bail!("the watch of {} ended", self.what)
+        };
+        tokio::time::timeout(DEADLINE, look)
+            .await
+            .with_context(|| format!("waited {} s for {}", DEADLINE.as_secs(), self.what))?
+    }
+}
+
+/// The moment at which an object that appears is first seen, and that at which it is as wanted.
+pub(super) async fn appears_and<K>(
+    client: &Client,
+    what: &'static str,
+    is_ours: impl Fn(&K) -> bool + Send + Sync + 'static,
+    wanted: impl Fn(&K) -> bool + Send + Sync + 'static,
+) -> Result<tokio::task::JoinHandle<Result<(Instant, Instant)>>>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut watch = Watch::begin(&Api::<K>::all(client.clone()), what).await?;
+    Ok(tokio::spawn(async move {
+        let mut first_seen = None;
+        let (wanted_at, ()) = watch
+            .first(|object, deleted| {
+                if deleted || !is_ours(object) {
+                    return None;
+                }
+                first_seen.get_or_insert_with(Instant::now);
+                wanted(object).then_some(())
+            })
+            .await?;
+        Ok((first_seen.unwrap_or(wanted_at), wanted_at))
+    }))
+}
