@@ -1,7 +1,7 @@
 //! Wires the parts together and runs them.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -77,7 +77,6 @@ pub struct Operator {
     credentials: Option<PullSecrets>,
     bundles: Bundles,
     metrics: Metrics,
-    registry: Arc<Mutex<Registry>>,
 }
 
 impl Operator {
@@ -106,20 +105,7 @@ impl Operator {
             &metrics,
             &mut registry,
         )?;
-        Ok(Self {
-            config,
-            accounts,
-            catalogd,
-            credentials,
-            bundles,
-            metrics,
-            registry: Arc::new(Mutex::new(registry)),
-        })
-    }
-
-    /// The metrics of all parts.
-    pub fn registry(&self) -> Arc<Mutex<Registry>> {
-        self.registry.clone()
+        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics })
     }
 
     /// Runs until `shutdown`.

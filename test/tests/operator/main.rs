@@ -7,4 +7,5 @@ mod catalogs;
 mod real_bundles;
 mod restarts;
 mod rights;
+mod updates;
 mod world;

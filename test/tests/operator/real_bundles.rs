@@ -1,6 +1,6 @@
 //! Real operators: installed with exactly the rights they need, upgraded, repaired, removed.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -8,7 +8,7 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams},
 };
-use olm_api::ConditionType;
+use olm_api::{ConditionType, names::BUNDLE_VERSION};
 use olm_test::{cluster::Cluster, operator::USER, wait};
 use serde_json::json;
 
@@ -39,7 +39,9 @@ const OPERATORS: [Operator; 5] = [
     },
 ];
 
-// Shows S002-1: an extension is installed from a catalog, as its ServiceAccount, and reports what is installed.
+// Shows S002-30, S002-73, S002-74, S002-75, S002-76, S002-78: an extension is installed from a catalog into its
+// namespace, by the ServiceAccount it names and with that account's rights only, and reports what is installed.
+// Shows S002-77: the extension is cluster-scoped, its resources are where they belong.
 #[tokio::test(flavor = "multi_thread")]
 async fn real_operators_live_from_installation_to_removal() -> Result<()> {
     let Some(folder) = real_bundles() else { return Ok(()) };
@@ -73,17 +75,19 @@ async fn life(world: &World, folder: &Path, operator: Operator) -> Result<()> {
     }
     scenario.installed(next).await?;
 
-    deployment_comes_back(&scenario).await?;
+    deployment_comes_back(&scenario, next).await?;
     written_by_the_account(&world.cluster, &scenario, mark)?;
 
     scenario.delete_extension().await?;
     scenario.nothing_left().await
 }
 
-async fn deployment_comes_back(scenario: &Scenario<'_>) -> Result<()> {
+/// Deletes a Deployment of the version; one of the version before may still be on its way out.
+async fn deployment_comes_back(scenario: &Scenario<'_>, version: &str) -> Result<()> {
     let api: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let listed = api.list(&ListParams::default()).await?;
-    let deployment = listed.items.first().context("no deployment")?;
+    let current = |d: &&Deployment| d.annotations().get(BUNDLE_VERSION).map(String::as_str) == Some(version);
+    let deployment = listed.items.iter().find(current).context("no deployment")?;
     let (name, uid) = (deployment.name_any(), deployment.uid());
     api.delete(&name, &DeleteParams::default()).await?;
     wait::until("the deployment to be back", DEADLINE, || async {
@@ -109,6 +113,11 @@ fn written_by_the_account(cluster: &Cluster, scenario: &Scenario<'_>, mark: u64)
         "rolebindings",
     ];
     let events = cluster.audit_events_since(mark)?;
+    let mut by_user: BTreeMap<&str, usize> = BTreeMap::new();
+    for event in events.iter().filter(|e| e.namespace == scenario.name && !e.is_dry_run() && e.code < 400) {
+        *by_user.entry(event.user.as_str()).or_default() += 1;
+    }
+    println!("writes in namespace {}, by user: {by_user:?}", scenario.name);
     let writes = events.iter().filter(|e| {
         kinds.contains(&e.resource.as_str()) && e.subresource.is_empty() && !e.is_dry_run() && e.code < 400
     });

@@ -84,7 +84,6 @@ impl Executor<'_> {
         let look = self.memory.recall(&self.owner.uid, key).filter(|look| look.desired == digest);
         let seen = self.watches.seen(&kind.resource, &key.namespace, &key.name);
         if let (Some(look), Seen::Present { uid, resource_version }) = (&look, seen)
-            && look.in_sync
             && look.uid == uid
             && look.resource_version == resource_version
         {
@@ -130,7 +129,6 @@ impl Executor<'_> {
                 look.and_then(|look| look.applied)
             },
             failures: failures.clone(),
-            in_sync: true,
         };
         self.memory.remember(&self.owner.uid, key.clone(), look);
         if failures.is_empty() { Done::Healthy } else { Done::Unhealthy(failures) }

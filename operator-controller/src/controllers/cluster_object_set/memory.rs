@@ -10,7 +10,7 @@ use std::{
 
 use olm_objectset::ObjectKey;
 
-/// What the last look at an object found.
+/// What the last look at an object found; after it the object was as desired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Look {
     /// Digest of the desired object it was compared with.
@@ -23,8 +23,6 @@ pub(crate) struct Look {
     pub(crate) applied: Option<String>,
     /// What its probes said.
     pub(crate) failures: Vec<String>,
-    /// Whether it was as desired.
-    pub(crate) in_sync: bool,
 }
 
 /// Looks by revision (UID) and object.
