@@ -1,28 +1,29 @@
 //! The program: flags to configuration, and everything that runs beside the controller.
-//!
-//! Credentials are read when the process starts: a changed pull secret counts from the next start on.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Parser;
-use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
-use olm_image::{Keyring, KeyringError, Puller, PullerConfig};
+use kube::Client;
+use olm_image::{Puller, PullerConfig};
 use olm_runtime::{
     CertWatcher, ClientError, DEFAULT_TERMS, Elector, HttpError, Metrics, ServerLimits, ServingCert,
-    TlsError, TlsProfile, TlsProfileError, bounded, cluster_config, health_router, listen, on_signal,
-    self_signed, serve, server_config,
+    TlsError, TlsProfile, TlsProfileError, cluster_config, health_router, listen, on_signal, self_signed,
+    serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Catalogd, Config, ConfigError, LEASE, StoreError, SystemClock};
+use crate::{Catalogd, Config, ConfigError, LEASE, PullSecrets, StoreError, SystemClock, own_account};
 
 /// Namespace where the process neither runs in one nor is told one.
 const DEFAULT_NAMESPACE: &str = "olmv1-system";
-const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+/// Where a pod finds its account.
+const ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Serves the content of ClusterCatalogs.
 #[derive(Debug, Clone, Parser)]
@@ -129,22 +130,6 @@ pub enum CommandError {
     /// The client for the cluster.
     #[error("client for the cluster: {0}")]
     Kube(#[source] kube::Error),
-    /// The pull secret is not there or cannot be read.
-    #[error("secret {name:?} of global-pull-secret: {source}")]
-    PullSecret {
-        /// The flag's value.
-        name: String,
-        /// The API server's answer.
-        source: kube::Error,
-    },
-    /// The pull secret holds no credentials.
-    #[error("secret {name:?} of global-pull-secret: {source}")]
-    Keyring {
-        /// The flag's value.
-        name: String,
-        /// Why.
-        source: KeyringError,
-    },
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -176,7 +161,12 @@ impl Command {
         let shutdown = on_signal()?;
         let client = Client::try_from(cluster_config(self.kubeconfig.as_deref()).await?);
         let client = client.map_err(CommandError::Kube)?;
-        let puller = self.puller(&client, secret).await?;
+        let puller = self.puller()?;
+        let account = own_account(Path::new(ACCOUNT_FOLDER).join("token").as_path());
+        let credentials = PullSecrets::new(client.clone(), puller.keyring().clone(), secret, account);
+        if let Err(error) = credentials.load().await {
+            tracing::warn!(%error, "starting without credentials for registries");
+        }
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let clock = Arc::new(SystemClock);
@@ -199,8 +189,12 @@ impl Command {
             }
             Ok(())
         };
+        let secrets = async {
+            credentials.run(shutdown.clone()).await;
+            Ok(())
+        };
         let leading = self.lead(catalogd, client, &metrics, shutdown.clone());
-        let ended = tokio::try_join!(content_result(content), health, watching, leading);
+        let ended = tokio::try_join!(content_result(content), health, watching, secrets, leading);
         shutdown.cancel();
         ended.map(|_| ())
     }
@@ -237,19 +231,19 @@ impl Command {
         Ok(config)
     }
 
-    fn pull_secret(&self) -> Result<Option<(&str, &str)>, CommandError> {
+    fn pull_secret(&self) -> Result<Option<(String, String)>, CommandError> {
         if self.global_pull_secret.is_empty() {
             return Ok(None);
         }
         match self.global_pull_secret.split_once('/') {
             Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-                Ok(Some((namespace, name)))
+                Ok(Some((namespace.to_owned(), name.to_owned())))
             }
             _ => Err(CommandError::PullSecretFormat),
         }
     }
 
-    async fn puller(&self, client: &Client, secret: Option<(&str, &str)>) -> Result<Puller, CommandError> {
+    fn puller(&self) -> Result<Puller, CommandError> {
         let spool = self.cache_dir.join("spool");
         std::fs::create_dir_all(&spool)?;
         let mut config = PullerConfig::new(spool);
@@ -258,19 +252,6 @@ impl Command {
         config.policy = file("/etc/containers/policy.json");
         config.cas_dir = Some(PathBuf::from(&self.pull_cas_dir)).filter(|path| !path.as_os_str().is_empty());
         config.insecure_hosts.extend(self.insecure_registry.iter().cloned());
-        if let Some((namespace, name)) = secret {
-            let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
-            let secret = bounded(secrets.get(name)).await;
-            let named = || self.global_pull_secret.clone();
-            let secret = secret.map_err(|source| CommandError::PullSecret { name: named(), source })?;
-            let data = secret.data.unwrap_or_default();
-            let keyring = match (data.get(".dockerconfigjson"), data.get(".dockercfg")) {
-                (Some(json), _) => Keyring::from_docker_config(&json.0),
-                (None, Some(json)) => Keyring::from_dockercfg(&json.0),
-                (None, None) => Ok(Keyring::default()),
-            };
-            config.keyring.set(keyring.map_err(|source| CommandError::Keyring { name: named(), source })?);
-        }
         Ok(Puller::new(config))
     }
 
@@ -338,7 +319,9 @@ impl Command {
         if !self.system_namespace.is_empty() {
             return self.system_namespace.clone();
         }
-        let own = std::fs::read_to_string(NAMESPACE_FILE).ok().map(|text| text.trim().to_owned());
+        let own = std::fs::read_to_string(Path::new(ACCOUNT_FOLDER).join("namespace"))
+            .ok()
+            .map(|text| text.trim().to_owned());
         own.filter(|name| !name.is_empty()).unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
     }
 }

@@ -45,6 +45,15 @@ pub(crate) struct Reconciler {
     ingests: Semaphore,
     /// Failures whose status was just written, by catalog: the event of that write is no reason to try again.
     echoes: Mutex<BTreeMap<String, Echo>>,
+    /// Digests whose content was at fault, by catalog: trying again would only fetch the same again.
+    refused: Mutex<BTreeMap<String, Refused>>,
+}
+
+struct Refused {
+    reference: String,
+    pinned: Pinned,
+    text: String,
+    terminal: bool,
 }
 
 struct Echo {
@@ -64,7 +73,18 @@ impl Reconciler {
         let ingests = Semaphore::new(CONCURRENT_INGESTS);
         let events = Events::new(client.clone());
         let api = Api::all(client);
-        Self { api, store, source, clock, leader, base_url, events, ingests, echoes: Mutex::default() }
+        Self {
+            api,
+            store,
+            source,
+            clock,
+            leader,
+            base_url,
+            events,
+            ingests,
+            echoes: Mutex::default(),
+            refused: Mutex::default(),
+        }
     }
 
     /// Makes one catalog as its spec says, as far as that is this replica's part.
@@ -181,6 +201,28 @@ impl Reconciler {
     }
 
     async fn ingest(&self, name: &str, reference: &str, pinned: Pinned) -> Result<(), CatalogdError> {
+        let refused = || self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = refused().get(name)
+            && before.reference == reference
+            && before.pinned == pinned
+        {
+            return Err(CatalogdError::Known { text: before.text.clone(), terminal: before.terminal });
+        }
+        let result = self.fetch(name, reference, pinned).await;
+        match &result {
+            Err(error) if error.is_content() => {
+                let (text, terminal) = (error.to_string(), error.is_terminal());
+                refused().insert(
+                    name.to_owned(),
+                    Refused { reference: reference.to_owned(), pinned, text, terminal },
+                );
+            }
+            _ => drop(refused().remove(name)),
+        }
+        result
+    }
+
+    async fn fetch(&self, name: &str, reference: &str, pinned: Pinned) -> Result<(), CatalogdError> {
         // The semaphore is never closed; if it were, going on unbounded is right.
         let _permit = self.ingests.acquire().await.ok();
         let files = self.source.pull(reference, pinned).await.map_err(CatalogdError::Pull)?;
@@ -203,6 +245,7 @@ impl Reconciler {
     }
 
     async fn remove(&self, name: &str) -> Result<(), CatalogdError> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         let (store, name) = (Arc::clone(&self.store), name.to_owned());
         tokio::task::spawn_blocking(move || store.remove(&name)).await?.map_err(CatalogdError::Remove)
     }

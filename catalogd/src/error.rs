@@ -17,6 +17,14 @@ pub enum CatalogdError {
     /// Ingesting failed.
     #[error("error storing fbc: {0}")]
     Store(#[source] StoreError),
+    /// The digest was tried before, and its content is at fault: nothing is fetched again.
+    #[error("{text}")]
+    Known {
+        /// The error's text then.
+        text: String,
+        /// Whether it was terminal then.
+        terminal: bool,
+    },
     /// Removing content failed.
     #[error("error deleting content: {0}")]
     Remove(#[source] StoreError),
@@ -39,7 +47,22 @@ impl CatalogdError {
         match self {
             Self::NoImage(_) => true,
             Self::Pull(error) => error.is_terminal(),
+            Self::Known { terminal, .. } => *terminal,
             Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) => false,
+        }
+    }
+
+    /// Whether the image is at fault, so that the same digest fails always.
+    pub(crate) fn is_content(&self) -> bool {
+        match self {
+            Self::Pull(error) => error.is_content(),
+            Self::Store(StoreError::Ingest(error)) => error.is_content(),
+            Self::NoImage(_)
+            | Self::Known { .. }
+            | Self::Store(StoreError::Io { .. })
+            | Self::Remove(_)
+            | Self::Api { .. }
+            | Self::Thread(_) => false,
         }
     }
 }

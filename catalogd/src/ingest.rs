@@ -70,6 +70,16 @@ pub enum IngestError {
     },
 }
 
+impl IngestError {
+    /// Whether the image is at fault, so that the same digest fails always.
+    pub(crate) fn is_content(&self) -> bool {
+        match self {
+            Self::Content { source: FbcError::Read(_), .. } | Self::Write { .. } => false,
+            Self::Empty | Self::Content { .. } | Self::TooLarge { .. } => true,
+        }
+    }
+}
+
 /// What was written.
 pub(crate) struct Ingested {
     pub(crate) index: Index,

@@ -1,6 +1,9 @@
 //! Flags and environment of operator-controller, the original's names and defaults, catalogd's included.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use clap::{ArgAction, Parser, Subcommand};
@@ -10,8 +13,8 @@ use operator_controller::{Config, Gates};
 
 /// Namespace of the system when neither a flag nor the pod says otherwise.
 const SYSTEM_NAMESPACE: &str = "olmv1-system";
-/// Where a pod finds the namespace it runs in.
-const POD_NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+/// Where a pod finds its account and the namespace it runs in.
+const POD_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Where registries are configured when `CONTAINERS_REGISTRIES_CONF` does not say otherwise.
 const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
 
@@ -54,6 +57,9 @@ pub(crate) struct Args {
     /// Folder with certificates of registries.
     #[arg(long)]
     pull_cas_dir: Option<PathBuf>,
+    /// Secret with credentials for registries: <namespace>/<name>.
+    #[arg(long)]
+    global_pull_secret: Option<String>,
     /// Docker configuration file with credentials for registries, for runs outside a pod.
     #[arg(long)]
     registry_config: Option<PathBuf>,
@@ -131,6 +137,8 @@ impl Args {
             leader_election: self.leader_elect.then_some(DEFAULT_TERMS),
             identity: identity(),
             default_account: default_account.transpose()?,
+            global_pull_secret: self.global_pull_secret.as_deref().map(pull_secret).transpose()?,
+            own_account: catalogd::own_account(Path::new(POD_ACCOUNT_FOLDER).join("token").as_path()),
             gates,
         })
     }
@@ -138,8 +146,8 @@ impl Args {
 
 fn puller(
     cas_dir: Option<PathBuf>,
-    registry_config: Option<&std::path::Path>,
-    cache_path: &std::path::Path,
+    registry_config: Option<&Path>,
+    cache_path: &Path,
 ) -> anyhow::Result<PullerConfig> {
     let spool = cache_path.join("spool");
     std::fs::create_dir_all(&spool).with_context(|| format!("cache folder {}", spool.display()))?;
@@ -159,8 +167,8 @@ fn puller(
 }
 
 fn pod_namespace() -> String {
-    std::fs::read_to_string(POD_NAMESPACE_FILE)
-        .map_or_else(|_| SYSTEM_NAMESPACE.to_owned(), |n| n.trim().to_owned())
+    let file = Path::new(POD_ACCOUNT_FOLDER).join("namespace");
+    std::fs::read_to_string(file).map_or_else(|_| SYSTEM_NAMESPACE.to_owned(), |n| n.trim().to_owned())
 }
 
 /// The pod's name, else the machine's, with a random part as client-go adds one.
@@ -176,6 +184,15 @@ fn account(text: &str, system_namespace: &str) -> anyhow::Result<AccountRef> {
         bail!("default-service-account must be of the form [<namespace>/]<name>: {text:?}");
     }
     Ok(AccountRef { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+fn pull_secret(text: &str) -> anyhow::Result<(String, String)> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => bail!("value of global-pull-secret should be of the format <namespace>/<name>"),
+    }
 }
 
 /// Prints the version, quoted as the original does.

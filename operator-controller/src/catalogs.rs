@@ -203,6 +203,7 @@ fn validate(selector: &LabelSelector) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use olm_api::v1::ClusterCatalogSpec;
     use serde_json::json;
 
     use super::*;
@@ -212,7 +213,7 @@ mod tests {
     }
 
     fn catalog(labels: &[(&str, &str)]) -> ClusterCatalog {
-        let mut catalog = ClusterCatalog::new("mine", Default::default());
+        let mut catalog = ClusterCatalog::new("mine", ClusterCatalogSpec::default());
         catalog.metadata.labels =
             Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
         catalog

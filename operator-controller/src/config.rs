@@ -33,12 +33,17 @@ pub struct Config {
     pub identity: String,
     /// Account of extensions that name none.
     pub default_account: Option<AccountRef>,
+    /// Secret with credentials for registries: namespace and name.
+    pub global_pull_secret: Option<(String, String)>,
+    /// The program's own account, whose pull secrets are used too; `None` outside of a pod.
+    pub own_account: Option<AccountRef>,
     /// Feature gates.
     pub gates: Gates,
 }
 
 /// Feature gates. The alpha ones of the original are on here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a gate is on or off, and each has a name")]
 pub struct Gates {
     single_own_namespace: bool,
     deployment_config: bool,
@@ -97,21 +102,21 @@ impl Gates {
                 "PreflightPermissions" => self.preflight_permissions = on,
                 "WebhookProviderCertManager" => self.cert_manager = on,
                 "WebhookProviderOpenshiftServiceCA" => self.service_ca = on,
+                // What is always on, and what is never.
                 "BoxcutterRuntime" if on => {}
+                "SyntheticPermissions" | "HelmChartSupport" if !on => {}
                 "BoxcutterRuntime" => {
                     return Err(GateError::Fixed(
                         "BoxcutterRuntime",
                         "revisions are the only runtime here, leave the gate out or set it to true",
                     ));
                 }
-                "SyntheticPermissions" if !on => {}
                 "SyntheticPermissions" => {
                     return Err(GateError::Fixed(
                         "SyntheticPermissions",
                         "synthetic users are not supported, name a service account in the extension",
                     ));
                 }
-                "HelmChartSupport" if !on => {}
                 "HelmChartSupport" => {
                     return Err(GateError::Fixed(
                         "HelmChartSupport",

@@ -46,11 +46,13 @@ impl Events {
     ) {
         let reference = extension.object_ref(&());
         for told in changes(before, after, progress) {
+            // Events of one action are counted together under the first one's note.
+            let action = format!("{} {:016x}", told.reason, fingerprint(&told.note));
             let event = Event {
                 type_: if told.warning { EventType::Warning } else { EventType::Normal },
                 reason: told.reason.to_owned(),
                 note: Some(shortened(told.note)),
-                action: told.reason.to_owned(),
+                action,
                 secondary: None,
             };
             if let Err(error) = self.recorder.publish(&event, &reference).await {
@@ -106,6 +108,12 @@ fn changes(
         told.push(Told { reason: "NotInstalled", warning: true, note: "No bundle installed".to_owned() });
     }
     told
+}
+
+/// Tells notes apart; stable, so that a repeated one is counted and not told again.
+fn fingerprint(note: &str) -> u64 {
+    // FNV-1a: short, and free of the process's random seed.
+    note.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn is_failure(reason: &str) -> bool {

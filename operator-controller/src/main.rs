@@ -32,6 +32,6 @@ fn run(args: args::Args) -> anyhow::Result<()> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let shutdown = olm_runtime::on_signal()?;
-        Ok(Operator::new(args.into_config().await?)?.run(shutdown).await?)
+        Ok(Box::pin(Operator::new(args.into_config().await?)?.run(shutdown)).await?)
     })
 }

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use catalogd::{Catalogd, StoreError, SystemClock};
+use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
 use futures::{StreamExt, stream::BoxStream};
 use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::{
@@ -15,8 +15,8 @@ use olm_api::{
 use olm_image::Puller;
 use olm_runtime::{
     Accounts, BackoffLimits, CertWatcher, ClientError, ControllerSettings, Discovery, Elector, HttpError,
-    Metrics, OwnerChanged, ServerLimits, Source, TlsError, TlsProfile, Wake, WatchManager, health_router,
-    listen, run_controller, self_signed, serve, server_config,
+    Metrics, OwnerChanged, ServerLimits, Source, Terms, TlsError, TlsProfile, Wake, WatchManager,
+    health_router, listen, run_controller, self_signed, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -74,6 +74,7 @@ pub struct Operator {
     config: Config,
     accounts: Accounts,
     catalogd: Catalogd,
+    credentials: Option<PullSecrets>,
     bundles: Bundles,
     metrics: Metrics,
     registry: Arc<Mutex<Registry>>,
@@ -89,6 +90,11 @@ impl Operator {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let puller = Puller::new(config.puller.clone());
+        // Without Secrets to look at, the credentials stay those of the configuration.
+        let credentials = (config.global_pull_secret.is_some() || config.own_account.is_some()).then(|| {
+            let (global, account) = (config.global_pull_secret.clone(), config.own_account.clone());
+            PullSecrets::new(accounts.controller(), puller.keyring().clone(), global, account)
+        });
         let bundles = Bundles::new(puller.clone(), config.cache_path.join("bundles")).map_err(|source| {
             OperatorError::Cache { path: config.cache_path.display().to_string(), source }
         })?;
@@ -100,7 +106,15 @@ impl Operator {
             &metrics,
             &mut registry,
         )?;
-        Ok(Self { config, accounts, catalogd, bundles, metrics, registry: Arc::new(Mutex::new(registry)) })
+        Ok(Self {
+            config,
+            accounts,
+            catalogd,
+            credentials,
+            bundles,
+            metrics,
+            registry: Arc::new(Mutex::new(registry)),
+        })
     }
 
     /// The metrics of all parts.
@@ -112,79 +126,74 @@ impl Operator {
     ///
     /// # Errors
     /// An address cannot be listened on, or leadership was lost.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<(), OperatorError> {
+    pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), OperatorError> {
         let (leads, leader) = watch::channel(false);
-        let ready = Arc::new(AtomicBool::new(false));
-        let servers = self.serve(ready.clone(), &shutdown)?;
-        let catalogs = tokio::spawn(self.catalogd.clone().run(leader, shutdown.clone()));
-        ready.store(true, Ordering::Relaxed);
+        let mut tasks = self.serve(&shutdown)?;
+        if let Some(credentials) = self.credentials.take() {
+            if let Err(error) = credentials.load().await {
+                tracing::warn!(%error, "starting without credentials for registries");
+            }
+            tasks.push(tokio::spawn(credentials.run(shutdown.clone())));
+        }
+        tasks.push(tokio::spawn(self.catalogd.clone().run(leader, shutdown.clone())));
         let lost = match self.config.leader_election {
             None => {
-                self.lead(&leads, shutdown.clone()).await;
+                Box::pin(self.lead(&leads, shutdown.clone())).await;
                 false
             }
-            Some(terms) => {
-                let client = self.accounts.controller();
-                let candidate = |lease: &str| {
-                    Elector::new(
-                        client.clone(),
-                        &self.config.system_namespace,
-                        lease,
-                        &self.config.identity,
-                        terms,
-                    )
-                };
-                let catalogs_lost = AtomicBool::new(false);
-                let lost = candidate(LEASE)
-                    .lead(shutdown.clone(), |stop| async {
-                        let inner =
-                            candidate(catalogd::LEASE).lead(stop, |stop| self.lead(&leads, stop)).await;
-                        catalogs_lost.store(inner, Ordering::Relaxed);
-                    })
-                    .await;
-                lost || catalogs_lost.load(Ordering::Relaxed)
-            }
+            Some(terms) => Box::pin(self.campaign(terms, &leads, &shutdown)).await,
         };
         shutdown.cancel();
-        // Both end with `shutdown`; a panic in them has been logged by the runtime.
-        let _ = catalogs.await;
-        for server in servers {
-            let _ = server.await;
+        for task in tasks {
+            // They end with `shutdown`; a panic in one has been logged by the runtime.
+            let _ = task.await;
         }
         if lost { Err(OperatorError::LeadershipLost) } else { Ok(()) }
     }
 
-    /// Starts the servers of catalogs and health, which run on every replica.
-    fn serve(
+    /// Leads when elected. Returns whether leadership was lost.
+    ///
+    /// catalogd's lease is a second one: while somebody else holds it, the original's catalogd included, the
+    /// catalogs here follow.
+    async fn campaign(
         &self,
-        ready: Arc<AtomicBool>,
+        terms: Terms,
+        leads: &watch::Sender<bool>,
         shutdown: &CancellationToken,
-    ) -> Result<Vec<tokio::task::JoinHandle<()>>, OperatorError> {
+    ) -> bool {
+        let client = self.accounts.controller();
+        let (namespace, identity) = (&self.config.system_namespace, &self.config.identity);
+        let candidate = |lease: &str| Elector::new(client.clone(), namespace, lease, identity, terms);
+        let catalogs_lost = AtomicBool::new(false);
+        let lead = |stop| Box::pin(self.lead(leads, stop));
+        let lost = candidate(LEASE)
+            .lead(shutdown.clone(), |stop| async {
+                let lost = candidate(catalogd::LEASE).lead(stop, lead).await;
+                catalogs_lost.store(lost, Ordering::Relaxed);
+            })
+            .await;
+        lost || catalogs_lost.load(Ordering::Relaxed)
+    }
+
+    /// Starts the servers of catalogs and health, which run on every replica.
+    fn serve(&self, shutdown: &CancellationToken) -> Result<Vec<tokio::task::JoinHandle<()>>, OperatorError> {
         let mut tasks = Vec::new();
-        let certificate = match &self.config.tls {
-            Some((cert, key)) => {
-                let watcher = CertWatcher::new(cert, key)?;
-                let serving = watcher.serving();
-                tasks.push(tokio::spawn(watcher.run(shutdown.clone())));
-                serving
-            }
-            None => {
-                let host = self.config.catalogd.external_address.split(':').next().unwrap_or_default();
-                self_signed(&[host.to_owned(), "localhost".to_owned()])?.serving
-            }
+        let certificate = if let Some((cert, key)) = &self.config.tls {
+            let watcher = CertWatcher::new(cert, key)?;
+            let serving = watcher.serving();
+            tasks.push(tokio::spawn(watcher.run(shutdown.clone())));
+            serving
+        } else {
+            let host = self.config.catalogd.external_address.split(':').next().unwrap_or_default();
+            self_signed(&[host.to_owned(), "localhost".to_owned()])?.serving
         };
         let tls = server_config(certificate, &TlsProfile::default())?;
         let catalogs = listen(&self.config.catalogs_address)?;
         tasks.push(spawn_server("catalogs", catalogs, self.catalogd.router(), Some(tls), shutdown));
         if let Some(address) = &self.config.health_address {
-            let is_ready = move || {
-                if ready.load(Ordering::Relaxed) {
-                    Ok(())
-                } else {
-                    Err("controllers are starting".to_owned())
-                }
-            };
-            tasks.push(spawn_server("health", listen(address)?, health_router(is_ready), None, shutdown));
+            let content = self.catalogd.clone();
+            let health = health_router(move || content.ready());
+            tasks.push(spawn_server("health", listen(address)?, health, None, shutdown));
         }
         Ok(tasks)
     }

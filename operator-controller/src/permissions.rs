@@ -103,8 +103,15 @@ pub const PERMISSIONS: &[Permission] = &[
         Scope::SystemNamespace,
         "",
         &["secrets"],
-        &["create", "delete", "get", "list", "patch"],
-        "the content of revisions",
+        &["create", "delete", "get", "list", "patch", "watch"],
+        "the content of revisions, and pull secrets",
+    ),
+    row(
+        Scope::SystemNamespace,
+        "",
+        &["serviceaccounts"],
+        &["get"],
+        "the pull secrets of the program's own account",
     ),
     row(
         Scope::SystemNamespace,

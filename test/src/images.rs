@@ -102,7 +102,8 @@ pub fn catalog(package: &str, bundles: &[(&str, &str)]) -> String {
         serde_json::json!({"schema": "olm.package", "name": package, "defaultChannel": "stable"}),
         serde_json::json!({"schema": "olm.channel", "package": package, "name": "stable", "entries": entries}),
     ];
-    head.iter().chain(&blobs).map(|blob| format!("{blob}\n")).collect()
+    let lines: Vec<String> = head.iter().chain(&blobs).map(ToString::to_string).collect();
+    lines.join("\n") + "\n"
 }
 
 /// The files of a bundle folder, as the renderer takes them.

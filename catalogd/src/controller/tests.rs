@@ -410,4 +410,12 @@ async fn content_that_is_no_catalog_is_retried_with_upstreams_text() {
     let text = "error storing fbc: error walking FBC root: configs/a: document at offset 0 is not an object";
     assert_eq!(world.reconcile().await, Next::Retry(text.into()));
     assert_eq!(world.condition("Progressing"), format!("True/Retrying/{text}"));
+    // The event of the status, then the retry: a new push may help, the same digest cannot.
+    world.reconcile().await;
+    world.asked();
+    assert_eq!(world.reconcile().await, Next::Retry(text.into()));
+    assert_eq!(world.asked(), ["resolve quay.io/a/b:v1"]);
+    world.registry.tags.lock().unwrap().insert("quay.io/a/b:v1".into(), TWO.into());
+    assert_eq!(world.reconcile().await, Next::Await);
+    assert_eq!(world.served().as_deref(), Some(TWO));
 }

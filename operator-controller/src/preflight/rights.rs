@@ -3,7 +3,10 @@
 //! Requirements and the form of the text are the original's; the rules that are held come from the API
 //! server's own review of the account, groups included.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 use serde_json::Value;
 
@@ -182,12 +185,12 @@ pub(crate) fn granted(
         if held.grants(&target.namespace, &Rule::new(RBAC_GROUP, &resource, Some(&name), &[verb])) {
             continue;
         }
-        let rules = if verb == "escalate" {
+        let passed_on = if verb == "escalate" {
             rules_of(target.object)
         } else {
             referred(targets, &resource, &target.namespace, &name, roles)
         };
-        needed.extend(rules.into_iter().map(|rule| Needed { namespace: target.namespace.clone(), rule }));
+        needed.extend(passed_on.into_iter().map(|rule| Needed { namespace: target.namespace.clone(), rule }));
     }
     needed
 }
@@ -266,18 +269,19 @@ pub(crate) fn report(missing: &[Needed]) -> String {
 }
 
 fn line(needed: &Needed) -> String {
+    let lists = [
+        ("APIGroups", &needed.rule.api_groups),
+        ("Resources", &needed.rule.resources),
+        ("ResourceNames", &needed.rule.resource_names),
+        ("Verbs", &needed.rule.verbs),
+        ("NonResourceURLs", &needed.rule.non_resource_urls),
+    ];
     let mut line = format!("  Namespace:{:?}", needed.namespace);
-    let mut list = |name: &str, items: &BTreeSet<String>| {
-        if !items.is_empty() {
-            let items: Vec<&str> = items.iter().map(String::as_str).collect();
-            line.push_str(&format!(" {name}:[{}]", items.join(",")));
-        }
-    };
-    list("APIGroups", &needed.rule.api_groups);
-    list("Resources", &needed.rule.resources);
-    list("ResourceNames", &needed.rule.resource_names);
-    list("Verbs", &needed.rule.verbs);
-    list("NonResourceURLs", &needed.rule.non_resource_urls);
+    for (name, items) in lists.into_iter().filter(|(_, items)| !items.is_empty()) {
+        let items: Vec<&str> = items.iter().map(String::as_str).collect();
+        // Writing to a String cannot fail.
+        let _ = write!(line, " {name}:[{}]", items.join(","));
+    }
     line
 }
 
@@ -297,6 +301,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "reads better at its many calls")]
     fn rule(value: Value) -> Rule {
         Rule::of(&value)
     }

@@ -26,7 +26,7 @@ use olm_test::{
 };
 use owo_colors::{OwoColorize, Stream::Stdout};
 
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_mins(2);
 const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "2.0.0"];
 
 #[tokio::main]
@@ -46,12 +46,6 @@ struct Steps {
 }
 
 impl Steps {
-    fn begin(&self, text: &str) {
-        if std::io::stdout().is_terminal() {
-            println!("{} {text}", "•".if_supports_color(Stdout, |t| t.cyan()));
-        }
-    }
-
     fn done(&self, text: &str) {
         let at = format!("{:6.2}s", self.started.elapsed().as_secs_f64());
         println!(
@@ -60,17 +54,23 @@ impl Steps {
             at.if_supports_color(Stdout, |t| t.dimmed())
         );
     }
+}
 
-    fn note(&self, text: &str) {
-        println!("          {}", text.if_supports_color(Stdout, |t| t.dimmed()));
+fn begin(text: &str) {
+    if std::io::stdout().is_terminal() {
+        println!("{} {text}", "•".if_supports_color(Stdout, |t| t.cyan()));
     }
+}
+
+fn note(text: &str) {
+    println!("          {}", text.if_supports_color(Stdout, |t| t.dimmed()));
 }
 
 async fn demo() -> Result<()> {
     let steps = Steps { started: Instant::now() };
     let samples =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/samples/lighthouse").canonicalize()?;
-    steps.begin("starting a control plane (the first time its programs are built, which takes some minutes)");
+    begin("starting a control plane (the first time its programs are built, which takes some minutes)");
     let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
     steps.done("control plane and registry are up");
 
@@ -91,12 +91,12 @@ async fn demo() -> Result<()> {
     for file in ["installer.yaml", "extension.yaml"] {
         operator::kubectl(&cluster, &["apply", "-f", &samples.join(file).display().to_string()])?;
     }
-    installed(&cluster, &operator, &steps, "1.0.0").await?;
+    installed(&cluster, &operator, "1.0.0").await?;
     steps.done("ClusterExtension lighthouse is installed at 1.0.0, as service account lighthouse-installer");
 
     let patch = r#"{"spec":{"source":{"catalog":{"version":"1.x"}}}}"#;
     operator::kubectl(&cluster, &["patch", "clusterextension", "lighthouse", "--type=merge", "-p", patch])?;
-    installed(&cluster, &operator, &steps, "1.1.0").await?;
+    installed(&cluster, &operator, "1.1.0").await?;
     steps.done("upgraded within its channel to 1.1.0");
     println!(
         "\n{}",
@@ -142,7 +142,7 @@ async fn serving(cluster: &Cluster, operator: &Operator) -> Result<()> {
 }
 
 /// Waits until the version is installed and everything is ready; shows on the way what the extension says.
-async fn installed(cluster: &Cluster, operator: &Operator, steps: &Steps, version: &str) -> Result<()> {
+async fn installed(cluster: &Cluster, operator: &Operator, version: &str) -> Result<()> {
     let api: Api<ClusterExtension> = Api::all(cluster.client().await?);
     let mut shown = String::new();
     wait::until(&format!("version {version} to be installed"), DEADLINE, async || {
@@ -153,7 +153,7 @@ async fn installed(cluster: &Cluster, operator: &Operator, steps: &Steps, versio
         let ready = status.conditions.find(ConditionType::Ready).cloned();
         let message = ready.as_ref().map(|c| format!("{}: {}", c.reason, c.message)).unwrap_or_default();
         if message != shown && !message.is_empty() {
-            steps.note(&message);
+            note(&message);
             shown = message;
         }
         let now = status.install.map(|i| i.bundle.version);

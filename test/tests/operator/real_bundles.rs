@@ -29,7 +29,7 @@ const fn safe(package: &'static str, first: &'static str, next: &'static str) ->
 }
 
 const OPERATORS: [Operator; 5] = [
-    safe("grafana-operator", "5.22.0", "5.22.2"),
+    safe("grafana-operator", "5.22.2", "5.24.0"),
     safe("keda", "2.6.0", "2.6.1"),
     safe("external-secrets-operator", "0.10.6", "0.10.7"),
     safe("flux", "2.2.0", "2.2.2"),

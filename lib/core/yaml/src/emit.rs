@@ -19,7 +19,7 @@ pub fn to_yaml(value: &Value) -> String {
         Value::Object(map) if !map.is_empty() => mapping(&mut out, map, 0),
         Value::Array(items) if !items.is_empty() => list(&mut out, items, 0),
         scalar => {
-            inline(&mut out, scalar, 0);
+            inline(&mut out, scalar, 2);
             out.push('\n');
         }
     }

@@ -105,6 +105,11 @@ metadata:
 "##
     .replace("\"#!/bin/sh\\necho hi\\n\"", "|\n    #!/bin/sh\n    echo hi");
     assert_eq!(to_yaml(&value), expected);
+    assert_eq!(
+        to_yaml(&json!("a\nb")),
+        "|-\n  a\n  b\n",
+        "other parsers want texts indented at the top, too"
+    );
 }
 
 fn any_text() -> impl Strategy<Value = String> {

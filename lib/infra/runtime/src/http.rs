@@ -104,8 +104,7 @@ pub async fn serve(
 ) -> Result<(), HttpError> {
     let router = limit::limited(router, &limits);
     let handle = Handle::new();
-    let mut server =
-        axum_server::from_tcp(listener).map_err(HttpError::Serve)?.handle(handle.clone()).http1_only();
+    let mut server = axum_server::from_tcp(listener).map_err(HttpError::Serve)?.handle(handle.clone());
     server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(limits.header_timeout);
     let service = router.into_make_service();
     let drain = async {
@@ -115,11 +114,11 @@ pub async fn serve(
     };
     let serving = async {
         match tls {
-            None => server.serve(service).await,
+            None => server.http1_only().serve(service).await,
             Some(config) => {
                 let acceptor = RustlsAcceptor::new(RustlsConfig::from_config(config))
                     .handshake_timeout(limits.header_timeout);
-                // Replacing the acceptor forgets the version.
+                // Said once, and after the acceptor: a second time panics, and a new acceptor forgets it.
                 server.acceptor(acceptor).http1_only().serve(service).await
             }
         }

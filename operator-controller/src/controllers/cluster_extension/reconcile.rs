@@ -66,7 +66,7 @@ impl Extensions {
         let mut progress = Progress::default();
         let result = self.pass(&extension, &mut progress).await;
         self.ports.waiting.extension(&name, result.is_err());
-        let after = status(&extension, &progress, result.as_ref().map(|()| ()), Timestamp::now());
+        let after = status(&extension, &progress, result.as_ref().copied(), Timestamp::now());
         if let Err(error) = self.write_status(&api, &extension, after, &progress).await {
             return Next::Retry(format!("error updating status: {error}"));
         }

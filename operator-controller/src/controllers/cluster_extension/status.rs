@@ -160,7 +160,7 @@ impl Writer<'_> {
             _ => progressing.message.clone(),
         };
         for note in &progress.notes {
-            message.push_str("\n");
+            message.push('\n');
             message.push_str(note);
         }
         let ready_reason = match &available {

@@ -63,11 +63,8 @@ pub(super) fn taken_back(
             names.push(name);
         }
     }
-    match names.as_slice() {
-        [] => None,
-        [one] => Some((objects, one)),
-        _ => Some((objects, "several decisions")),
-    }
+    // A case that several decisions change is counted under all of their names together.
+    (!names.is_empty()).then(|| (objects, names.join(", ").leak() as &'static str))
 }
 
 fn text<'a>(object: &'a Value, field: &str) -> &'a str {

@@ -136,6 +136,23 @@ fn yaml_is_of_version_1_1() {
 }
 
 #[test]
+fn deep_schemas_are_read_up_to_the_limit() {
+    let nested = |levels: usize| {
+        let mut definition = crd("samples.x.io");
+        let schema =
+            (0..levels).fold(json!({"type": "string"}), |schema, _| json!({"properties": {"a": schema}}));
+        definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema;
+        bundle().file("manifests/crd.yaml", olm_yaml::to_yaml(&definition)).render()
+    };
+    assert!(nested(90).is_ok());
+    let refusal = nested(110).unwrap_err().to_string();
+    assert!(
+        refusal.starts_with("error parsing objects in \"manifests/crd.yaml\": unable to decode"),
+        "{refusal}"
+    );
+}
+
+#[test]
 fn crds_of_v1beta1_are_refused_with_the_remedy() {
     let mut old = crd("samples.x.io");
     old["apiVersion"] = json!("apiextensions.k8s.io/v1beta1");

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::{ServerLimits, health_router, limit::limited, listen, serve};
+use crate::tls::{TlsProfile, self_signed, server_config};
 
 #[test]
 fn addresses_are_host_and_port() {
@@ -77,6 +78,30 @@ async fn a_server_answers_ends_and_does_not_wait_for_silent_clients() {
 
     let ended = tokio::time::timeout(Duration::from_secs(10), silent.read_to_end(&mut Vec::new())).await;
     ended.expect("the server closes the connection").unwrap();
+    shutdown.cancel();
+    tokio::time::timeout(Duration::from_secs(10), server).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn with_a_certificate_only_tls_is_spoken_in_http_1_1() {
+    // Another test may have installed it already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let listener = listen("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let made = self_signed(&["localhost".to_owned()]).unwrap();
+    let tls = server_config(made.serving, &TlsProfile::default()).unwrap();
+    let router = Router::new().route("/", get(|| async { "hello" }));
+    let shutdown = CancellationToken::new();
+    let server = tokio::spawn(serve(listener, router, Some(tls), ServerLimits::default(), shutdown.clone()));
+
+    let root = reqwest::Certificate::from_pem(made.ca_pem.as_bytes()).unwrap();
+    let client = reqwest::Client::builder().tls_certs_only([root]).build().unwrap();
+    let answer = client.get(format!("https://localhost:{port}/")).send().await.unwrap();
+    assert_eq!((answer.status(), answer.version()), (StatusCode::OK, axum::http::Version::HTTP_11));
+    assert_eq!(answer.text().await.unwrap(), "hello");
+    assert!(client.get(format!("http://localhost:{port}/")).send().await.is_err());
+
+    drop(client);
     shutdown.cancel();
     tokio::time::timeout(Duration::from_secs(10), server).await.unwrap().unwrap().unwrap();
 }

@@ -79,8 +79,9 @@ fn progress(sets: &[ClusterObjectSet]) -> Progress {
     Progress { revisions: Some(Revisions::of("u", sets)), ..Progress::default() }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "reads better at its many calls")]
 fn after(progress: &Progress, result: Result<(), StepError>) -> ClusterExtensionStatus {
-    status(&extension(), progress, result.as_ref().map(|()| ()), Timestamp::UNIX_EPOCH)
+    status(&extension(), progress, result.as_ref().copied(), Timestamp::UNIX_EPOCH)
 }
 
 fn shown(status: &ClusterExtensionStatus, type_: ConditionType) -> Option<String> {

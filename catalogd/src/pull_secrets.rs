@@ -1,0 +1,304 @@
+//! Credentials for registries, from Secrets: the global one, then those of the process's own ServiceAccount.
+//!
+//! Later ones replace earlier ones key by key, as upstream merges them. A Secret that is not there is passed
+//! over; one that cannot be read leaves the credentials as they were. Changes are watched as metadata, and
+//! only then are the Secrets read.
+
+use std::{path::Path, time::Duration};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    core::PartialObjectMeta,
+    runtime::{WatchStreamExt, watcher},
+};
+use olm_image::{Keyring, KeyringError, SharedKeyring};
+use olm_runtime::{AccountRef, bounded};
+use serde::{Deserialize, de::DeserializeOwned};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+/// Changes that come together are read once.
+const DEBOUNCE: Duration = Duration::from_millis(500);
+
+/// Why credentials could not be read. Texts name the Secret, never what is in it.
+#[derive(Debug, Error)]
+pub enum PullSecretError {
+    /// The API server refused, or did not answer.
+    #[error("reading {kind} {namespace}/{name}: {source}")]
+    Api {
+        /// What was asked for.
+        kind: &'static str,
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The answer.
+        source: kube::Error,
+    },
+    /// A Secret is malformed.
+    #[error("pull secret {namespace}/{name}: {source}")]
+    Malformed {
+        /// Namespace of the Secret.
+        namespace: String,
+        /// Name of the Secret.
+        name: String,
+        /// What is wrong with it.
+        source: KeyringError,
+    },
+}
+
+/// Keeps a keyring as the Secrets say.
+pub struct PullSecrets {
+    client: Client,
+    keyring: SharedKeyring,
+    /// Namespace and name.
+    global: Option<(String, String)>,
+    account: Option<AccountRef>,
+}
+
+impl PullSecrets {
+    /// Keeps `keyring` as the Secret `global` (namespace and name) and the pull secrets of `account` say.
+    pub fn new(
+        client: Client,
+        keyring: SharedKeyring,
+        global: Option<(String, String)>,
+        account: Option<AccountRef>,
+    ) -> Self {
+        Self { client, keyring, global, account }
+    }
+
+    /// Reads the Secrets and replaces the credentials.
+    ///
+    /// # Errors
+    /// One of them cannot be read; the credentials are as before.
+    pub async fn load(&self) -> Result<(), PullSecretError> {
+        let mut keyring = Keyring::default();
+        for (namespace, name) in self.names().await? {
+            let Some(secret) = self.get::<Secret>("secret", &namespace, &name).await? else {
+                tracing::debug!(namespace, name, "pull secret does not exist and is passed over");
+                continue;
+            };
+            let malformed = |source| PullSecretError::Malformed { namespace, name, source };
+            keyring.merge(credentials(secret).map_err(malformed)?);
+        }
+        self.keyring.set(keyring);
+        Ok(())
+    }
+
+    async fn names(&self) -> Result<Vec<(String, String)>, PullSecretError> {
+        let mut names: Vec<_> = self.global.iter().cloned().collect();
+        if let Some(AccountRef { namespace, name }) = &self.account {
+            let account = self.get::<ServiceAccount>("service account", namespace, name).await?;
+            let listed = account.and_then(|account| account.image_pull_secrets).unwrap_or_default();
+            names.extend(listed.into_iter().map(|secret| (namespace.clone(), secret.name)));
+        }
+        Ok(names)
+    }
+
+    async fn get<K>(
+        &self,
+        kind: &'static str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<K>, PullSecretError>
+    where
+        K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let api = Api::<K>::namespaced(self.client.clone(), namespace);
+        bounded(api.get_opt(name)).await.map_err(|source| PullSecretError::Api {
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            source,
+        })
+    }
+
+    /// Reads the Secrets again whenever one of them changes, until `shutdown`.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let mut changes = stream::SelectAll::new();
+        if let Some((namespace, name)) = &self.global {
+            changes.push(changed::<Secret>(Api::namespaced(self.client.clone(), namespace), Some(name)));
+        }
+        if let Some(AccountRef { namespace, name }) = &self.account {
+            changes.push(changed::<Secret>(Api::namespaced(self.client.clone(), namespace), None));
+            changes
+                .push(changed::<ServiceAccount>(Api::namespaced(self.client.clone(), namespace), Some(name)));
+        }
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                change = changes.next() => if change.is_none() { return },
+            }
+            while let Ok(Some(())) = tokio::time::timeout(DEBOUNCE, changes.next()).await {}
+            if let Err(error) = self.load().await {
+                tracing::warn!(%error, "credentials for registries stay as they were");
+            }
+        }
+    }
+}
+
+/// Something for each change of an object (or of any in the namespace), and for each watch that begins.
+fn changed<K>(api: Api<PartialObjectMeta<K>>, name: Option<&str>) -> stream::BoxStream<'static, ()>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    let config = name.map_or_else(watcher::Config::default, |name| {
+        watcher::Config::default().fields(&format!("metadata.name={name}"))
+    });
+    watcher(api, config).default_backoff().filter_map(|event| async { event.ok().map(|_| ()) }).boxed()
+}
+
+fn credentials(secret: Secret) -> Result<Keyring, KeyringError> {
+    let name = secret.name_any();
+    let data = secret.data.unwrap_or_default();
+    match (data.get(".dockerconfigjson"), data.get(".dockercfg")) {
+        (Some(json), _) => Keyring::from_docker_config(&json.0),
+        (None, Some(json)) => Keyring::from_dockercfg(&json.0),
+        (None, None) => {
+            tracing::warn!(
+                name,
+                "pull secret has neither .dockerconfigjson nor .dockercfg and is passed over"
+            );
+            Ok(Keyring::default())
+        }
+    }
+}
+
+/// The ServiceAccount that a mounted token is of; `None` where there is none, as outside of pods.
+///
+/// The token is not verified: who could replace it could do worse.
+pub fn own_account(token_file: &Path) -> Option<AccountRef> {
+    #[derive(Deserialize)]
+    struct Claims {
+        sub: String,
+    }
+    let token = std::fs::read_to_string(token_file).ok()?;
+    let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    let claims: Claims = serde_json::from_slice(&payload).ok()?;
+    let (namespace, name) = claims.sub.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    Some(AccountRef { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, fs, sync::Arc};
+
+    use kube::client::Body;
+    use olm_image::Credential;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// An API server that knows these objects, by path.
+    fn client(objects: &[(&str, Value)]) -> Client {
+        let objects: Arc<BTreeMap<String, Value>> = Arc::new(
+            objects
+                .iter()
+                .map(|(path, object)| (format!("/api/v1/namespaces/{path}"), object.clone()))
+                .collect(),
+        );
+        let service = tower::service_fn(move |request: axum::http::Request<Body>| {
+            let missing = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "NotFound", "message": "", "code": 404});
+            let found = objects.get(request.uri().path());
+            let status = if found.is_some() { 200 } else { 404 };
+            let answer = serde_json::to_vec(found.unwrap_or(&missing)).unwrap();
+            let response = axum::http::Response::builder().status(status).body(Body::from(answer)).unwrap();
+            std::future::ready(Ok::<_, std::convert::Infallible>(response))
+        });
+        Client::new(service, "default")
+    }
+
+    fn secret(key: &str, text: &Value) -> Value {
+        let data = base64::engine::general_purpose::STANDARD.encode(text.to_string());
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" }, "data": { key: data } })
+    }
+
+    fn auth(user: &str) -> Value {
+        json!({ "auth": base64::engine::general_purpose::STANDARD.encode(format!("{user}:secret")) })
+    }
+
+    fn user(keyring: &SharedKeyring, host: &str) -> Option<String> {
+        match keyring.get().lookup(host, "a/b") {
+            Some(Credential::Basic { user, .. }) => Some(user.clone()),
+            _ => None,
+        }
+    }
+
+    fn account() -> AccountRef {
+        AccountRef { namespace: "own".into(), name: "catalogd".into() }
+    }
+
+    fn pull_secrets(client: Client) -> PullSecrets {
+        let global = Some(("config".to_owned(), "global".to_owned()));
+        PullSecrets::new(client, SharedKeyring::default(), global, Some(account()))
+    }
+
+    fn service_account() -> (&'static str, Value) {
+        let listed =
+            json!([{ "name": "first" }, { "name": "missing" }, { "name": "other" }, { "name": "last" }]);
+        let metadata = json!({ "name": "catalogd", "namespace": "own" });
+        let object = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, "imagePullSecrets": listed });
+        ("own/serviceaccounts/catalogd", object)
+    }
+
+    #[tokio::test]
+    async fn later_secrets_replace_earlier_ones_key_by_key() {
+        let docker = |auths: Value| secret(".dockerconfigjson", &json!({ "auths": auths }));
+        let secrets = pull_secrets(client(&[
+            service_account(),
+            (
+                "config/secrets/global",
+                docker(json!({ "a.example": auth("global"), "b.example": auth("global") })),
+            ),
+            ("own/secrets/first", docker(json!({ "b.example": auth("first"), "c.example": auth("first") }))),
+            ("own/secrets/other", secret("password", &json!("x"))),
+            ("own/secrets/last", secret(".dockercfg", &json!({ "c.example": auth("last") }))),
+        ]));
+        secrets.load().await.unwrap();
+        for (host, expected) in [
+            ("a.example", Some("global")),
+            ("b.example", Some("first")),
+            ("c.example", Some("last")),
+            ("d.example", None),
+        ] {
+            assert_eq!(user(&secrets.keyring, host).as_deref(), expected, "{host}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_malformed_secret_leaves_the_credentials_and_is_not_quoted() {
+        let broken = secret(".dockerconfigjson", &json!("hidden"));
+        let secrets = pull_secrets(client(&[service_account(), ("own/secrets/first", broken)]));
+        let mut before = Keyring::default();
+        before.merge(
+            Keyring::from_docker_config(
+                json!({ "auths": { "a.example": auth("old") } }).to_string().as_bytes(),
+            )
+            .unwrap(),
+        );
+        secrets.keyring.set(before);
+        let error = secrets.load().await.unwrap_err().to_string();
+        assert!(error.starts_with("pull secret own/first: ") && !error.contains("hidden"), "{error}");
+        assert_eq!(user(&secrets.keyring, "a.example").as_deref(), Some("old"));
+    }
+
+    #[test]
+    fn the_own_account_is_read_from_the_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        assert_eq!(own_account(&file), None);
+        let token = |claims: &Value| format!("e30.{}.x", URL_SAFE_NO_PAD.encode(claims.to_string()));
+        fs::write(&file, token(&json!({ "sub": "system:serviceaccount:own:catalogd" }))).unwrap();
+        assert_eq!(own_account(&file), Some(account()));
+        for text in ["", "x", &token(&json!({ "sub": "admin" }))] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(own_account(&file), None);
+        }
+    }
+}
