@@ -113,7 +113,8 @@ fn changes(
 /// Tells notes apart; stable, so that a repeated one is counted and not told again.
 fn fingerprint(note: &str) -> u64 {
     // FNV-1a: short, and free of the process's random seed.
-    note.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    note.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn is_failure(reason: &str) -> bool {

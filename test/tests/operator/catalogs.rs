@@ -39,7 +39,6 @@ async fn an_extension_stays_installed_and_repaired_when_its_catalog_goes() -> Re
     scenario.create_extension(PACKAGE, json!({"version": "1.x"})).await?;
     scenario.installed("1.0.0").await?;
     let catalogs: kube::Api<olm_api::v1::ClusterCatalog> = kube::Api::all(scenario.client.clone());
-    eprintln!("T1 {:?}", std::time::SystemTime::now());
     catalogs.delete(&scenario.name, &kube::api::DeleteParams::default()).await?;
     scenario
         .shows(
@@ -48,7 +47,6 @@ async fn an_extension_stays_installed_and_repaired_when_its_catalog_goes() -> Re
         )
         .await?;
 
-    eprintln!("T2 {:?}", std::time::SystemTime::now());
     let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
         kube::Api::namespaced(scenario.client.clone(), &scenario.name);
     maps.delete("lighthouse-operator-settings", &kube::api::DeleteParams::default()).await?;
@@ -57,10 +55,6 @@ async fn an_extension_stays_installed_and_repaired_when_its_catalog_goes() -> Re
         olm_test::wait::check(back, || "it is not there".into())
     })
     .await?;
-    eprintln!("T3 {:?}", std::time::SystemTime::now());
     scenario.delete_extension().await?;
-    eprintln!("T4 {:?}", std::time::SystemTime::now());
-    let r = scenario.nothing_left().await;
-    eprintln!("T5 {:?}", std::time::SystemTime::now());
-    r
+    scenario.nothing_left().await
 }
