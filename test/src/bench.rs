@@ -67,20 +67,39 @@ fn audit_policy() -> serde_json::Value {
     })
 }
 
-/// Takes every figure and prints it.
-pub async fn run() -> Result<()> {
+/// What is measured together, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Sizes of the programs.
+    Programs,
+    /// Rendering real bundles.
+    Render,
+    /// Catalogs, memory, requests a second, restart, resolution.
+    Catalogs,
+    /// Extensions, drift, idleness.
+    Extensions,
+}
+
+/// Takes the figures of some parts, all if none is named, and prints them.
+pub async fn run(parts: &[Part]) -> Result<()> {
+    let wanted = |part| parts.is_empty() || parts.contains(&part);
     if cfg!(debug_assertions) {
         println!("note: this is a debug build, whose figures say little: use `make bench`");
     }
-    sizes()?;
+    if wanted(Part::Programs) {
+        sizes()?;
+    }
     let data = data_folder();
-    let large = match &data {
+    if let Some(folder) = data.as_deref().filter(|_| wanted(Part::Render)) {
+        in_process::renders(&folder.join("bundles"))?;
+    }
+    if !wanted(Part::Catalogs) && !wanted(Part::Extensions) {
+        return Ok(());
+    }
+    let large = match data.as_deref().filter(|_| wanted(Part::Catalogs)) {
         Some(folder) => large_catalog::LargeCatalog::read(folder)?,
         None => None,
     };
-    if let Some(folder) = &data {
-        in_process::renders(&folder.join("bundles"))?;
-    }
     let world = World::start().await?;
     if let Some(large) = &large {
         catalogs::small(&world, large).await?;
@@ -88,8 +107,10 @@ pub async fn run() -> Result<()> {
         catalogs::queries(&world, large).await?;
         catalogs::restart(&world).await?;
     }
-    extensions::one_by_one(&world).await?;
-    extensions::many_at_once(&world).await?;
+    if wanted(Part::Extensions) {
+        extensions::one_by_one(&world).await?;
+        extensions::many_at_once(&world).await?;
+    }
     if let Some(large) = &large {
         let store = world.operator.directory().join("catalogs");
         world.operator.process().kill()?;

@@ -334,6 +334,18 @@ fn no_file_names_a_machine_or_a_package_registry() {
 }
 
 #[test]
+fn no_file_carries_an_unresolved_conflict() {
+    let signs = ["<".repeat(7) + " ", ">".repeat(7) + " "];
+    let mut wrong = Vec::new();
+    for file in tracked_files() {
+        let text = read(&file);
+        let lines = text.lines().enumerate().filter(|(_, line)| signs.iter().any(|s| line.starts_with(s)));
+        wrong.extend(lines.map(|(number, line)| format!("{file}:{}: {line}", number + 1)));
+    }
+    assert_none("conflicts that were committed", &wrong);
+}
+
+#[test]
 fn every_dependency_comes_from_the_default_registry() {
     let default = format!("registry+https://github.com/rust-lang/{}{}-index", FOREIGN[4].0, FOREIGN[4].1);
     let sources: BTreeSet<String> = read(LOCK_FILE)

@@ -91,7 +91,9 @@ pub(super) async fn queries(world: &World, catalog: &LargeCatalog) -> Result<()>
         catalog.packages.iter().map(|package| format!("{base}/metas?package={package}")).collect();
     for connections in [1, 8] {
         for (name, urls) in [("all", &all), ("metas-package", &metas)] {
-            let answered = ask(urls, connections).await?;
+            let answered = ask(urls, connections).await;
+            world.operator.process().check_running()?;
+            let answered = answered.with_context(|| world.operator.process().log_tail())?;
             let seconds = answered.time.as_secs_f64();
             let name = format!("{name}-{connections}-connections");
             figure(&name, f64::from(u32::try_from(answered.requests)?) / seconds, "requests/s");

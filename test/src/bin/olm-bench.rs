@@ -3,9 +3,20 @@
 
 use std::process::ExitCode;
 
+use clap::Parser;
+use olm_test::bench::{Part, run};
+
+/// Measures the release build on a control plane and a registry of its own.
+#[derive(Debug, Parser)]
+struct Args {
+    /// What to measure; everything if nothing is named.
+    #[arg(value_enum)]
+    parts: Vec<Part>,
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    match olm_test::bench::run().await {
+    match run(&Args::parse().parts).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error:#}");
