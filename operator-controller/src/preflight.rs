@@ -3,6 +3,7 @@
 
 mod crds;
 mod dry_run;
+mod kube_version;
 mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ use serde_json::Value;
 
 pub(crate) use crds::check as check_crds;
 pub(crate) use dry_run::check as dry_run;
+pub(crate) use kube_version::check as check_kube_version;
 use rights::{Held, Needed, Rule, Target};
 
 use crate::{

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod catalogs;
+mod leader;
 mod real_bundles;
 mod restarts;
 mod rights;

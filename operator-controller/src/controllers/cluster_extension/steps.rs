@@ -124,6 +124,11 @@ impl Steps<'_> {
         if let Some(latest) = latest.filter(|l| l.content_digest.as_deref() == Some(content.as_str())) {
             return self.writer().refresh(latest, &inputs).await.map_err(Cause::transient);
         }
+        if let Some(lowest) = &rendered.min_kube_version {
+            let suits =
+                preflight::check_kube_version(&self.controller(), lowest).await.map_err(Cause::transient)?;
+            suits.map_err(Cause::terminal)?;
+        }
         let number = revisions.last_number() + 1;
         self.preflight(account, &phases, number).await?;
         let new = NewRevision {

@@ -17,7 +17,7 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
 use olm_objectset::{ObjectKey, Owner, Sibling, invalid_selector};
-use olm_runtime::{AccountRef, Accounts, ClientError, Discovery, Kind, Next, WatchManager, bounded};
+use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, WatchManager, bounded};
 use serde_json::json;
 
 use super::{
@@ -105,9 +105,6 @@ impl ObjectSets {
         };
         let client = match self.ports.accounts.client(&account).await {
             Ok(client) => client,
-            Err(error @ (ClientError::AccountNotFound { .. } | ClientError::Token { .. })) => {
-                return Outcome::Retrying(error.to_string()).into();
-            }
             Err(error) => return Outcome::Retrying(error.to_string()).into(),
         };
         let controller = self.ports.accounts.controller();
