@@ -6,12 +6,17 @@
 
 use std::{future::Future, time::Duration};
 
+use futures::StreamExt;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
     jiff::Timestamp,
 };
-use kube::{Api, Client, api::PostParams};
+use kube::{
+    Api, Client,
+    api::PostParams,
+    runtime::{WatchStreamExt, watcher},
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -110,14 +115,25 @@ impl Elector {
         false
     }
 
+    /// Tries until the lease is ours. Changes of the record are watched, so that one given back is taken at once.
     async fn acquire(&self, observed: &mut Option<Observed>) {
+        let record = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let events = kube::runtime::watcher(self.api.clone(), record).default_backoff().filter(|event| {
+            // The first list only says what has just been read.
+            std::future::ready(matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))))
+        });
+        let mut events = std::pin::pin!(events);
         loop {
             match self.attempt(observed).await {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => tracing::warn!(lease = self.name, %error, "campaigning for the lease"),
             }
-            tokio::time::sleep(self.candidate_wait(observed.as_ref())).await;
+            let wait = tokio::time::sleep(self.candidate_wait(observed.as_ref()));
+            tokio::select! {
+                () = wait => {}
+                _ = events.next() => {}
+            }
         }
     }
 
