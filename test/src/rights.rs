@@ -20,6 +20,13 @@ pub struct Rules {
     namespace: Vec<Value>,
 }
 
+impl Rules {
+    /// Adds a rule in the install namespace.
+    pub fn allow_in_namespace(&mut self, groups: &[&str], resources: &[&str], verbs: &[&str]) {
+        self.namespace.push(json!({"apiGroups": groups, "resources": resources, "verbs": verbs}));
+    }
+}
+
 /// Works the rules out, for bundles given as files.
 ///
 /// # Errors

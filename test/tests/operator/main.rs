@@ -8,5 +8,6 @@ mod leader;
 mod real_bundles;
 mod restarts;
 mod rights;
+mod sets;
 mod updates;
 mod world;

@@ -95,7 +95,7 @@ impl Elector {
         let mut observed = None;
         tokio::select! {
             () = shutdown.cancelled() => return false,
-            () = self.acquire(&mut observed) => {}
+            () = Box::pin(self.acquire(&mut observed)) => {}
         }
         tracing::info!(lease = self.name, identity = self.identity, "leading");
         let stop = CancellationToken::new();
