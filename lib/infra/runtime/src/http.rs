@@ -20,6 +20,7 @@ use axum::{
 };
 use axum_server::{
     Handle,
+    accept::NoDelayAcceptor,
     tls_rustls::{RustlsAcceptor, RustlsConfig},
 };
 use hyper_util::rt::TokioTimer;
@@ -114,10 +115,13 @@ pub async fn serve(
     };
     let serving = async {
         match tls {
-            None => server.http1_only().serve(service).await,
+            None => server.acceptor(NoDelayAcceptor::new()).http1_only().serve(service).await,
             Some(config) => {
+                // Small answers on a connection that stays open would otherwise wait for the client's
+                // delayed acknowledgement of the answer before.
                 let acceptor = RustlsAcceptor::new(RustlsConfig::from_config(config))
-                    .handshake_timeout(limits.header_timeout);
+                    .handshake_timeout(limits.header_timeout)
+                    .acceptor(NoDelayAcceptor::new());
                 // Said once, and after the acceptor: a second time panics, and a new acceptor forgets it.
                 server.acceptor(acceptor).http1_only().serve(service).await
             }
