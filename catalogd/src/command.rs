@@ -6,12 +6,11 @@ use std::{
 };
 
 use clap::Parser;
-use kube::Client;
 use olm_image::{Puller, PullerConfig};
 use olm_runtime::{
     CertWatcher, ClientError, DEFAULT_TERMS, Elector, HttpError, Metrics, ServerLimits, ServingCert,
-    TlsError, TlsProfile, TlsProfileError, cluster_config, health_router, listen, on_signal, self_signed,
-    serve, server_config,
+    TlsError, TlsProfile, TlsProfileError, cluster_config, connect, health_router, listen, on_signal,
+    self_signed, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -127,9 +126,6 @@ pub enum CommandError {
     /// No cluster.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The client for the cluster.
-    #[error("client for the cluster: {0}")]
-    Kube(#[source] kube::Error),
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -159,8 +155,7 @@ impl Command {
         )?;
         let secret = self.pull_secret()?;
         let shutdown = on_signal()?;
-        let client = Client::try_from(cluster_config(self.kubeconfig.as_deref()).await?);
-        let client = client.map_err(CommandError::Kube)?;
+        let client = connect(cluster_config(self.kubeconfig.as_deref()).await?)?;
         let puller = self.puller()?;
         let account = own_account(Path::new(ACCOUNT_FOLDER).join("token").as_path());
         let credentials = PullSecrets::new(client.clone(), puller.keyring().clone(), secret, account);

@@ -1,12 +1,15 @@
 //! Wires the parts together and runs them.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
-use futures::{StreamExt, stream::BoxStream};
+use futures::{FutureExt, StreamExt, stream::BoxStream};
 use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::{
     names::{MANAGED_BY, MANAGED_BY_LABEL},
@@ -295,7 +298,7 @@ impl Operator {
     }
 }
 
-/// Serves in a task of its own; a server that fails ends the process, so that it is started afresh.
+/// Serves in a task of its own; a server that fails or panics ends the process, so that it is started afresh.
 fn spawn_server(
     name: &'static str,
     listener: std::net::TcpListener,
@@ -305,10 +308,13 @@ fn spawn_server(
 ) -> tokio::task::JoinHandle<()> {
     let shutdown = shutdown.clone();
     tokio::spawn(async move {
-        if let Err(error) = serve(listener, router, tls, ServerLimits::default(), shutdown.clone()).await {
-            tracing::error!(server = name, %error, "server ended");
-            shutdown.cancel();
+        let server = serve(listener, router, tls, ServerLimits::default(), shutdown.clone());
+        match AssertUnwindSafe(server).catch_unwind().await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(server = name, %error, "server ended"),
+            Err(_) => tracing::error!(server = name, "server panicked"),
         }
+        shutdown.cancel();
     })
 }
 

@@ -24,6 +24,8 @@ use kube::{
 use thiserror::Error;
 use tokio::time::Instant;
 
+use crate::connection;
+
 /// How long one request may take; watches are not bound by it.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Life asked for a token, as the original does.
@@ -72,10 +74,17 @@ pub async fn cluster_config(kubeconfig: Option<&Path>) -> Result<Config, ClientE
         }
         None => Config::infer().await.map_err(|e| broken(&e))?,
     };
-    config.connect_timeout = Some(Duration::from_secs(10));
     // Our own callers decide about repetition; the library's would wait for up to a quarter of an hour.
     config.default_retry = false;
     Ok(config)
+}
+
+/// A client for the cluster.
+///
+/// # Errors
+/// The configuration's certificates or credentials cannot be used.
+pub fn connect(config: Config) -> Result<Client, ClientError> {
+    connection::client(config).map_err(ClientError::Build)
 }
 
 /// Names a ServiceAccount.
@@ -115,10 +124,10 @@ impl Accounts {
     /// # Errors
     /// The configuration cannot be turned into a client.
     pub fn new(config: &Config) -> Result<Self, ClientError> {
-        let controller = Client::try_from(config.clone()).map_err(ClientError::Build)?;
+        let controller = connect(config.clone())?;
         let mut anonymous = config.clone();
         anonymous.auth_info = AuthInfo::default();
-        let anonymous = Client::try_from(anonymous).map_err(ClientError::Build)?;
+        let anonymous = connect(anonymous)?;
         Ok(Self { controller, anonymous, tokens: Arc::default() })
     }
 

@@ -3,6 +3,7 @@
 
 mod backoff;
 mod client;
+mod connection;
 mod controller;
 mod discovery;
 mod lease;
@@ -15,7 +16,7 @@ mod shutdown;
 mod tls;
 
 pub use backoff::{Backoff, Limits as BackoffLimits};
-pub use client::{AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config};
+pub use client::{AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect};
 pub use controller::{Next, Settings as ControllerSettings, Source, Wake, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use lease::{DEFAULT_TERMS, Elector, Terms};
