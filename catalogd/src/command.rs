@@ -274,7 +274,7 @@ impl Command {
     async fn lead(
         &self,
         catalogd: Catalogd,
-        client: Client,
+        client: kube::Client,
         metrics: &Metrics,
         shutdown: CancellationToken,
     ) -> Result<(), CommandError> {
