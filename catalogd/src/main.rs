@@ -10,6 +10,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    olm_runtime::without_huge_pages();
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         // Somebody else installed one first, which cannot happen before the first line.
         return ExitCode::FAILURE;

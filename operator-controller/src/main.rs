@@ -5,13 +5,14 @@ mod args;
 use std::process::ExitCode;
 
 use clap::Parser;
-use olm_runtime::init_logs;
+use olm_runtime::{init_logs, without_huge_pages};
 use operator_controller::Operator;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    without_huge_pages();
     let args = args::Args::parse();
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@ mod connection;
 mod controller;
 mod discovery;
 mod lease;
+mod memory;
 mod metrics;
 mod telemetry;
 mod watch;
@@ -20,6 +21,7 @@ pub use client::{AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cl
 pub use controller::{Next, Settings as ControllerSettings, Source, Wake, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use lease::{DEFAULT_TERMS, Elector, Terms};
+pub use memory::without_huge_pages;
 pub use metrics::{ControllerMetrics, Metrics};
 pub use telemetry::init as init_logs;
 pub use watch::{OwnerChanged, Seen, WatchManager};
