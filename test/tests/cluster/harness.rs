@@ -31,15 +31,13 @@ fn given() -> bool {
 const VICTIM: &str = "OLM_TEST_VICTIM";
 
 #[tokio::test]
-async fn a_cluster_starts_within_its_budget() -> Result<()> {
+async fn a_cluster_of_the_wanted_version_starts() -> Result<()> {
     if given() {
         return Ok(());
     }
     let start = Instant::now();
     let cluster = Cluster::start(Options { nodes: 1, ..Options::default() }).await?;
-    let took = start.elapsed();
-    eprintln!("control plane started in {:.1} s", took.as_secs_f64());
-    assert!(took < Duration::from_mins(1), "{took:?}");
+    eprintln!("control plane started in {:.1} s", start.elapsed().as_secs_f64());
     let version = cluster.client().await?.apiserver_version().await?;
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
     Ok(())

@@ -1,8 +1,6 @@
 //! Catalogs that change.
 
-use std::time::Duration;
-
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use serde_json::json;
 
 use crate::world::{ACCOUNT, Scenario, World, sample_bundle};
@@ -25,9 +23,7 @@ async fn a_tag_that_moves_brings_the_upgrade_at_the_next_poll() -> Result<()> {
     scenario.installed("1.0.0").await?;
 
     scenario.push(PACKAGE, &both, "latest").await?;
-    let waited = std::time::Instant::now();
     scenario.installed("1.1.0").await?;
-    ensure!(waited.elapsed() < Duration::from_secs(75), "a poll a minute took {:?}", waited.elapsed());
     scenario.delete_extension().await?;
     scenario.nothing_left().await
 }
