@@ -27,7 +27,7 @@ use tokio::sync::OnceCell;
 pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 /// For what the cluster's garbage collector does: it learns of new kinds every 30 s only, and goes slower after
 /// a miss.
-pub(crate) const COLLECTED: Duration = Duration::from_mins(4);
+pub(crate) const COLLECTED: Duration = Duration::from_mins(6);
 /// The account that installs.
 pub(crate) const ACCOUNT: &str = "installer";
 
