@@ -18,6 +18,7 @@ use olm_api::{
     v1::{AvailabilityMode, ClusterCatalog, ClusterExtension},
 };
 use olm_fbc::{CatalogError, CatalogReader, PackageContent};
+use olm_objectset::label_selector_matches;
 use olm_resolve::CatalogView;
 use olm_runtime::Source;
 use tokio::sync::{broadcast, mpsc};
@@ -157,25 +158,13 @@ fn note(known: &mut HashMap<String, Traits>, name: String, traits: Option<Traits
 /// The label with the catalog's own name counts as set even before catalogd has stamped it.
 fn selected(catalog: &ClusterCatalog, selector: &LabelSelector) -> bool {
     let own_name = catalog.name_any();
-    let label = |key: &str| {
+    label_selector_matches(selector, |key| {
         if key == CATALOG_NAME_LABEL {
             Some(own_name.as_str())
         } else {
             catalog.labels().get(key).map(String::as_str)
         }
-    };
-    let equal = selector.match_labels.iter().flatten().all(|(key, value)| label(key) == Some(value));
-    let expressions = selector.match_expressions.iter().flatten().all(|requirement| {
-        let found = label(&requirement.key);
-        let listed = found.is_some_and(|v| requirement.values.iter().flatten().any(|w| w == v));
-        match requirement.operator.as_str() {
-            "In" => listed,
-            "NotIn" => !listed,
-            "Exists" => found.is_some(),
-            _ => found.is_none(),
-        }
-    });
-    equal && expressions
+    })
 }
 
 fn validate(selector: &LabelSelector) -> Result<(), String> {

@@ -22,4 +22,6 @@ pub use ownership::{Owner, Sibling, Teardown, controller_of, owner_references, t
 pub use pack::{PackError, Packed, PackedReference, PackedSecret, pack, unpack};
 pub use phase::{Phase, assign, phase_of};
 pub use plan::{Action, Context, action, observation_digest};
-pub use probe::{defaults as default_probes, evaluate, failure as probe_failure, invalid_selector};
+pub use probe::{
+    defaults as default_probes, evaluate, failure as probe_failure, invalid_selector, label_selector_matches,
+};

@@ -23,10 +23,13 @@ fn selects(selector: &ObjectSelector, object: &Value) -> bool {
 }
 
 fn labels_match(selector: &LabelSelector, object: &Value) -> bool {
-    let label = |key: &str| {
-        let labels = object.pointer("/metadata/labels").and_then(Value::as_object)?;
-        labels.get(key).and_then(Value::as_str)
-    };
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+    label_selector_matches(selector, |key| labels?.get(key)?.as_str())
+}
+
+/// Whether a label selector selects what `label` gives the labels of. An operator that the API does not know
+/// selects nothing.
+pub fn label_selector_matches<'a>(selector: &LabelSelector, label: impl Fn(&str) -> Option<&'a str>) -> bool {
     let holds = |requirement: &LabelSelectorRequirement| {
         let found = label(&requirement.key);
         let listed = found.is_some_and(|v| requirement.values.iter().flatten().any(|w| w == v));

@@ -14,7 +14,7 @@ use olm_api::{
         OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
         TEARDOWN_FINALIZER,
     },
-    v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
+    v1::{ClusterExtension, ClusterObjectSet, LifecycleState, ObservedPhase},
 };
 use olm_objectset::{ObjectKey, Owner, Sibling, invalid_selector};
 use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, WatchManager, bounded};
@@ -53,12 +53,13 @@ pub(crate) struct ObjectSets {
 /// What a pass found out, beside the outcome.
 struct Report {
     outcome: Outcome,
-    phases: Option<Vec<LoadedPhase>>,
+    /// Digests of the content, when it could be read and is what was recorded.
+    observed: Option<Vec<ObservedPhase>>,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, phases: None }
+        Self { outcome, observed: None }
     }
 }
 
@@ -118,7 +119,8 @@ impl ObjectSets {
             return Outcome::Retrying(format!("invalid label selector in progressionProbe ({text})")).into();
         }
         let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
-        if let Err(error) = content::check_unchanged(recorded, &content::digests(&phases)) {
+        let observed = content::digests(&phases);
+        if let Err(error) = content::check_unchanged(recorded, &observed) {
             return Outcome::Blocked(error.to_string()).into();
         }
         let outcome = if set.spec.lifecycle_state == LifecycleState::Archived {
@@ -126,7 +128,7 @@ impl ObjectSets {
         } else {
             self.activate(set, client, &phases).await
         };
-        Report { outcome, phases: Some(phases) }
+        Report { outcome, observed: Some(observed) }
     }
 
     async fn activate(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Outcome {
@@ -295,10 +297,10 @@ impl ObjectSets {
         let before = set.status.clone().unwrap_or_default();
         let mut after = before.clone();
         set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
-        if let Some(phases) = &report.phases
+        if let Some(observed) = &report.observed
             && after.observed_phases.is_empty()
         {
-            after.observed_phases = content::digests(phases);
+            after.observed_phases.clone_from(observed);
         }
         if after == before {
             return Ok(());
