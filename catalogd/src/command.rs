@@ -17,7 +17,9 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Catalogd, Config, ConfigError, LEASE, PullSecrets, StoreError, SystemClock, own_account};
+use crate::{
+    Catalogd, Config, ConfigError, LEASE, PullSecrets, StoreError, SystemClock, own_account, pull_secret_name,
+};
 
 /// Namespace where the process neither runs in one nor is told one.
 const DEFAULT_NAMESPACE: &str = "olmv1-system";
@@ -230,12 +232,7 @@ impl Command {
         if self.global_pull_secret.is_empty() {
             return Ok(None);
         }
-        match self.global_pull_secret.split_once('/') {
-            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-                Ok(Some((namespace.to_owned(), name.to_owned())))
-            }
-            _ => Err(CommandError::PullSecretFormat),
-        }
+        pull_secret_name(&self.global_pull_secret).map(Some).ok_or(CommandError::PullSecretFormat)
     }
 
     fn puller(&self) -> Result<Puller, CommandError> {

@@ -41,7 +41,7 @@ pub use command::{Command, CommandError};
 pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
 pub use ingest::{CatalogFiles, IngestError};
-pub use pull_secrets::{PullSecretError, PullSecrets, own_account};
+pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};
 pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog};
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};

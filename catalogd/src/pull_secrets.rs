@@ -170,6 +170,13 @@ fn credentials(secret: Secret) -> Result<Keyring, KeyringError> {
     }
 }
 
+/// The Secret that `--global-pull-secret` names as `<namespace>/<name>`; `None` for another form.
+pub fn pull_secret_name(text: &str) -> Option<(String, String)> {
+    let (namespace, name) = text.split_once('/')?;
+    let well_formed = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
+    well_formed.then(|| (namespace.to_owned(), name.to_owned()))
+}
+
 /// The ServiceAccount that a mounted token is of; `None` where there is none, as outside of pods.
 ///
 /// The token is not verified: who could replace it could do worse.

@@ -187,12 +187,8 @@ fn account(text: &str, system_namespace: &str) -> anyhow::Result<AccountRef> {
 }
 
 fn pull_secret(text: &str) -> anyhow::Result<(String, String)> {
-    match text.split_once('/') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-            Ok((namespace.to_owned(), name.to_owned()))
-        }
-        _ => bail!("value of global-pull-secret should be of the format <namespace>/<name>"),
-    }
+    catalogd::pull_secret_name(text)
+        .context("value of global-pull-secret should be of the format <namespace>/<name>")
 }
 
 /// Prints the version, quoted as the original does.
