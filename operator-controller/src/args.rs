@@ -18,6 +18,9 @@ const POD_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount"
 /// Where registries are configured when `CONTAINERS_REGISTRIES_CONF` does not say otherwise.
 const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
 
+/// Where the administrator says which images need a signature.
+const SIGNATURE_POLICY: &str = "/etc/containers/policy.json";
+
 /// Installs and upgrades operators from catalogs, and serves the catalogs.
 #[derive(Debug, Parser)]
 #[command(name = "operator-controller", version, disable_version_flag = true)]
@@ -155,6 +158,8 @@ fn puller(
     let conf =
         std::env::var_os("CONTAINERS_REGISTRIES_CONF").map_or_else(|| REGISTRIES_CONF.into(), PathBuf::from);
     puller.registries_conf = Some(conf);
+    // Without this file everything is accepted; with it, a scope that asks for a signature is refused.
+    puller.policy = Some(PathBuf::from(SIGNATURE_POLICY)).filter(|path| path.exists());
     puller.cas_dir = cas_dir;
     if let Some(path) = registry_config {
         let text = std::fs::read(path).with_context(|| format!("registry-config {}", path.display()))?;
