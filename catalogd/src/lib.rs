@@ -10,6 +10,7 @@ mod command;
 mod config;
 mod controller;
 mod error;
+mod flags;
 mod gc;
 mod http;
 mod ingest;
@@ -40,6 +41,7 @@ pub use clock::{Clock, SystemClock};
 pub use command::{Command, CommandError};
 pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
+pub use flags::{FlagError, SharedFlags};
 pub use ingest::{CatalogFiles, IngestError};
 pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};
 pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog};
@@ -51,6 +53,9 @@ use http::{HttpMetrics, Serving};
 
 /// Name of the controller in logs and metrics.
 pub const CONTROLLER: &str = "catalogd-clustercatalog-controller";
+/// Secret with the serving certificate that is made when none is given; the ConfigMap of the same name has the
+/// authority that clients have to trust.
+pub const SERVING_SECRET: &str = "catalogd-serving-cert";
 /// Lease that the leader of several replicas holds.
 pub const LEASE: &str = "catalogd-operator-lock";
 

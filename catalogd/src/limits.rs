@@ -28,3 +28,7 @@ pub const RETRY_AFTER_SECONDS: u64 = 2;
 pub const FETCH_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long readiness waits for a catalog's content.
 pub const READY_WAIT: Duration = Duration::from_mins(1);
+/// How long a pull goes on before its progress is told; most are over by then.
+pub const PROGRESS_FIRST: Duration = Duration::from_secs(3);
+/// Between two tellings of a pull's progress; each is a write to the API server.
+pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

@@ -79,10 +79,14 @@ impl PullSecrets {
         for (namespace, name) in self.names().await? {
             let Some(secret) = self.get::<Secret>("secret", &namespace, &name).await? else {
                 tracing::debug!(namespace, name, "pull secret does not exist and is passed over");
+                keyring.merge(
+                    Keyring::default().named(format!("pull secret {namespace}/{name} (which does not exist)")),
+                );
                 continue;
             };
+            let source = format!("pull secret {namespace}/{name}");
             let malformed = |source| PullSecretError::Malformed { namespace, name, source };
-            keyring.merge(credentials(secret).map_err(malformed)?);
+            keyring.merge(credentials(secret).map_err(malformed)?.named(source));
         }
         self.keyring.set(keyring);
         Ok(())

@@ -13,7 +13,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -113,6 +113,9 @@ pub struct CatalogStore {
     changes: broadcast::Sender<CatalogChanged>,
     staged: AtomicU64,
     synced: AtomicBool,
+    /// Held from a generation's rename until those before it are gone, so that a clean-up meanwhile does not
+    /// take the new one for a leftover.
+    swap: Mutex<()>,
 }
 
 impl CatalogStore {
@@ -133,6 +136,7 @@ impl CatalogStore {
             if name.starts_with('.') {
                 continue;
             }
+            files::remove_unfinished(&folder)?;
             if let Some(generation) = generation::newest(&name, &folder)? {
                 slots.insert(name, Slot { generation: Some(Arc::new(generation)), ..Slot::default() });
             }
@@ -144,6 +148,7 @@ impl CatalogStore {
             changes,
             staged: AtomicU64::new(0),
             synced: AtomicBool::new(false),
+            swap: Mutex::new(()),
         })
     }
 
@@ -223,7 +228,9 @@ impl CatalogStore {
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
         let staging = self.root.join(STAGING).join(format!("{catalog}-{number}"));
         files::create_private(&staging)?;
-        let written = ingest(files, &staging).map_err(StoreError::from).and_then(|ingested| {
+        let ingested = ingest(files, &staging).map_err(StoreError::from);
+        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = ingested.and_then(|ingested| {
             let target = self.root.join(catalog).join(generation::folder_name(reference));
             generation::complete(catalog, reference, unpacked_at, ingested, &staging, &target)
         });
@@ -243,7 +250,10 @@ impl CatalogStore {
             }
         });
         self.tell(catalog, Some(reference));
-        self.drop_others(catalog, &generation)?;
+        if let Err(error) = self.drop_others(catalog, &generation) {
+            // The new content is served; the old one is collected later.
+            tracing::warn!(catalog, %error, "content of an earlier digest stays on disk for now");
+        }
         Ok(generation)
     }
 
@@ -273,6 +283,13 @@ impl CatalogStore {
         for name in known.into_iter().chain(on_disk).filter(|name| name != STAGING && !exists(name)) {
             tracing::info!(catalog = name, "removing content that belongs to no catalog");
             self.remove(&name)?;
+        }
+        // What a swap could not remove.
+        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in self.catalogs() {
+            if let Some(current) = self.generation(&name) {
+                self.drop_others(&name, &current)?;
+            }
         }
         Ok(())
     }
