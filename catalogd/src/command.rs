@@ -117,9 +117,10 @@ impl Command {
             certificate.run(shutdown.clone()).await;
             Ok(())
         };
+        let woken = catalogd.clone();
         let secrets = async {
             if let Some(credentials) = credentials {
-                credentials.run(shutdown.clone()).await;
+                credentials.run(shutdown.clone(), || woken.wake()).await;
             }
             Ok(())
         };

@@ -69,6 +69,8 @@ pub struct Catalogd {
     store: Arc<CatalogStore>,
     http_metrics: HttpMetrics,
     controller_metrics: ControllerMetrics,
+    /// Changes when every catalog is to be looked at.
+    woken: watch::Sender<()>,
 }
 
 impl Catalogd {
@@ -88,7 +90,14 @@ impl Catalogd {
         let store = Arc::new(CatalogStore::open(&config.cache_dir)?);
         let http_metrics = HttpMetrics::register(registry);
         let controller_metrics = metrics.controller(CONTROLLER);
-        Ok(Self { config, client, source, clock, store, http_metrics, controller_metrics })
+        let (woken, _) = watch::channel(());
+        Ok(Self { config, client, source, clock, store, http_metrics, controller_metrics, woken })
+    }
+
+    /// Looks at every catalog now: what failed is tried again without waiting, for instance because there are
+    /// other credentials. What did not fail is left as it is.
+    pub fn wake(&self) {
+        self.woken.send_replace(());
     }
 
     /// The HTTP routes, to be put on a listener.
@@ -148,7 +157,8 @@ impl Catalogd {
             concurrency: limits::CONCURRENT_RECONCILES,
             backoff: BackoffLimits::default(),
         };
-        let wakes = vec![on_leadership(leader, catalogs.clone())];
+        let wakes =
+            vec![on_change(leader, catalogs.clone()), on_change(self.woken.subscribe(), catalogs.clone())];
         let controller = run_controller(
             settings,
             source,
@@ -165,16 +175,16 @@ impl Catalogd {
     }
 }
 
-/// Wakes every catalog when this replica begins or ceases to lead.
-fn on_leadership(
-    leader: watch::Receiver<bool>,
+/// Wakes every catalog when a value changes: whether this replica leads, or that it is time to try again.
+fn on_change<T: Send + Sync + 'static>(
+    value: watch::Receiver<T>,
     catalogs: kube::runtime::reflector::Store<DeserializeGuard<ClusterCatalog>>,
 ) -> stream::BoxStream<'static, Wake<ClusterCatalog>> {
-    let changed = |mut leader: watch::Receiver<bool>| async move {
+    let changed = |mut value: watch::Receiver<T>| async move {
         // The sender is gone at the end of the process only; then nothing changes any more.
-        leader.changed().await.ok().map(|()| ((), leader))
+        value.changed().await.ok().map(|()| ((), value))
     };
-    stream::unfold(leader, changed)
+    stream::unfold(value, changed)
         .chain(stream::pending())
         .flat_map(move |()| {
             let wakes: Vec<_> =

@@ -17,9 +17,9 @@ use olm_api::{
 };
 use olm_image::Puller;
 use olm_runtime::{
-    Accounts, BackoffLimits, CertWatcher, Certificate, ClientError, ControllerSettings, Discovery, Elector, HttpError,
-    Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError, Wake, WatchManager,
-    health_router, listen, run_controller, serve, server_config,
+    Accounts, BackoffLimits, CertWatcher, Certificate, ClientError, ControllerSettings, Discovery, Elector,
+    HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError, Wake,
+    WatchManager, health_router, listen, run_controller, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -122,7 +122,8 @@ impl Operator {
             if let Err(error) = credentials.load().await {
                 tracing::warn!(%error, "starting without credentials for registries");
             }
-            tasks.push(tokio::spawn(credentials.run(shutdown.clone())));
+            let (catalogd, shutdown) = (self.catalogd.clone(), shutdown.clone());
+            tasks.push(tokio::spawn(async move { credentials.run(shutdown, || catalogd.wake()).await }));
         }
         tasks.push(tokio::spawn(self.catalogd.clone().run(leader, shutdown.clone())));
         let lost = match self.config.leader_election {

@@ -52,7 +52,10 @@ fn contradictions_are_refused_in_upstreams_words() {
             "value of global-pull-secret should be of the format <namespace>/<name>"
         );
     }
-    assert_eq!(parsed(&["--global-pull-secret=a/b"]).shared.pull_secret().unwrap(), Some(("a".into(), "b".into())));
+    assert_eq!(
+        parsed(&["--global-pull-secret=a/b"]).shared.pull_secret().unwrap(),
+        Some(("a".into(), "b".into()))
+    );
 }
 
 #[test]

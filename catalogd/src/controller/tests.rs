@@ -462,7 +462,8 @@ async fn a_long_pull_says_how_far_it_is() {
     world.reconcile().await;
     let seen = seen.await.unwrap();
     let ready = seen.as_array().unwrap().iter().find(|one| one["type"] == "Ready").unwrap();
-    let text = format!("Serving desired content from resolved source; pulling {TWO}: 3.0 of 30.0 MB, 0 of 2 layers");
+    let text =
+        format!("Serving desired content from resolved source; pulling {TWO}: 3.0 of 30.0 MB, 0 of 2 layers");
     assert_eq!((ready["status"].as_str(), ready["message"].as_str()), (Some("True"), Some(text.as_str())));
     assert_eq!(world.served().as_deref(), Some(TWO));
 }

@@ -136,9 +136,12 @@ impl Keyring {
     pub fn merge(&mut self, later: Self) {
         let offset = self.sources.len();
         self.sources.extend(later.sources);
-        self.entries.extend(later.entries.into_iter().map(|(key, held)| {
-            (key, Held { source: held.source.map(|index| index + offset), ..held })
-        }));
+        self.entries.extend(
+            later
+                .entries
+                .into_iter()
+                .map(|(key, held)| (key, Held { source: held.source.map(|index| index + offset), ..held })),
+        );
     }
 
     /// Adds one credential for `host`, `host/namespace` or `host/namespace/repository`.

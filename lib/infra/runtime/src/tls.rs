@@ -206,8 +206,7 @@ fn certified(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, Unusable> 
     if chain.is_empty() {
         return Err(Unusable::Certificate("holds no certificate".into()));
     }
-    let private =
-        PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| Unusable::Key(error.to_string()))?;
+    let private = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| Unusable::Key(error.to_string()))?;
     CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()).map_err(Unusable::Pair)
 }
 

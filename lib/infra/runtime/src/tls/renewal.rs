@@ -45,12 +45,7 @@ pub(super) enum Step {
 }
 
 /// `current` is what is kept and served, `next` what was prepared.
-pub(super) fn step(
-    current: Option<&Validity>,
-    next: Option<&Validity>,
-    names: &[String],
-    now: i64,
-) -> Step {
+pub(super) fn step(current: Option<&Validity>, next: Option<&Validity>, names: &[String], now: i64) -> Step {
     let next = next.filter(|next| next.serves(names, now));
     let Some(current) = current.filter(|current| current.serves(names, now)) else {
         return if next.is_some() { Step::Promote } else { Step::Make };
@@ -73,7 +68,11 @@ mod tests {
 
     fn lasting(days: i64) -> Validity {
         let not_after = NOW + days * DAY;
-        Validity { names: vec!["a".into(), "b".into()], not_before: not_after - LIFE_SECONDS - SKEW_SECONDS, not_after }
+        Validity {
+            names: vec!["a".into(), "b".into()],
+            not_before: not_after - LIFE_SECONDS - SKEW_SECONDS,
+            not_after,
+        }
     }
 
     #[test]
@@ -86,7 +85,12 @@ mod tests {
             ("the next one was just published", Some(lasting(30)), Some(lasting(90)), Step::Keep),
             ("it was published a day ago", Some(lasting(29)), Some(lasting(89)), Step::Promote),
             ("the end came before anybody looked", Some(lasting(0)), None, Step::Make),
-            ("the end came before the next one was served", Some(lasting(0)), Some(lasting(90)), Step::Promote),
+            (
+                "the end came before the next one was served",
+                Some(lasting(0)),
+                Some(lasting(90)),
+                Step::Promote,
+            ),
             ("both have ended", Some(lasting(-5)), Some(lasting(-1)), Step::Make),
             ("the next one has ended", Some(lasting(20)), Some(lasting(0)), Step::Prepare),
             ("a life that begins in the future", Some(lasting(91)), None, Step::Make),

@@ -9,7 +9,10 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use futures::StreamExt;
-use k8s_openapi::{ByteString, api::core::v1::{ConfigMap, Secret}};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{ConfigMap, Secret},
+};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
@@ -28,8 +31,9 @@ use tokio_util::sync::CancellationToken;
 use x509_parser::{extensions::GeneralName, parse_x509_certificate};
 
 use super::{
-    ServingCert, TlsError, certified, self_signed,
+    ServingCert, TlsError, certified,
     renewal::{LIFE_SECONDS, SKEW_SECONDS, Step, Validity, step},
+    self_signed,
 };
 use crate::bounded;
 
@@ -171,7 +175,9 @@ impl ServingSecret {
                     let changed = self.after(due, &held, now)?;
                     match self.write(version.flatten(), &held, &changed).await {
                         Ok(()) => changed,
-                        Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => {
+                        Err(kube::Error::Api(status))
+                            if status.is_conflict() || status.is_already_exists() =>
+                        {
                             continue;
                         }
                         Err(source) => return Err(self.api("writing", "Secret", source)),
@@ -364,11 +370,8 @@ mod tests {
     fn what_is_made_is_good_for_its_names_and_its_time() {
         let names = ["catalogs.example.svc".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         let found = validity(&held(make(&names, NOW).unwrap()), CERT, KEY).unwrap();
-        let wanted = Validity {
-            names: names.to_vec(),
-            not_before: NOW - SKEW_SECONDS,
-            not_after: NOW + LIFE_SECONDS,
-        };
+        let wanted =
+            Validity { names: names.to_vec(), not_before: NOW - SKEW_SECONDS, not_after: NOW + LIFE_SECONDS };
         assert_eq!(found, wanted);
         let mut mixed = held(make(&names, NOW).unwrap());
         mixed.insert(KEY.to_owned(), ByteString(make(&names, NOW).unwrap().key));
