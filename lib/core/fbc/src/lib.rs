@@ -29,6 +29,7 @@ mod picture;
 mod property;
 mod reader;
 mod record;
+mod selection;
 mod validate;
 mod window;
 mod write;
@@ -39,7 +40,7 @@ pub use envelope::Envelope;
 pub use error::FbcError;
 pub use ignore::{IGNORE_FILE, IgnoreRules, walk_order};
 pub use index::{Index, Query};
-pub use load::{CatalogFiles, LoadError, content_paths, each_document, outline};
+pub use load::{CatalogFiles, FileError, LoadError, content_paths, each_document, outline};
 pub use meta::{Meta, MetaReader};
 pub use model::{
     Bundle, Channel, ChannelEntry, Deprecation, DeprecationEntry, Package, PackageContent, PackageReference,
@@ -52,6 +53,7 @@ pub use property::{
     PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
 };
 pub use reader::{BoxFuture, CatalogError, CatalogReader, PackageSnapshot};
+pub use selection::{Note, NoteKind, Part, Selection, SelectionError};
 pub use validate::{ErrorTree, GraphError, Report, head, validate};
 pub use window::WindowReader;
 pub use write::{Documents, Form, WriteError};
