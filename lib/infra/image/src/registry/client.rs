@@ -372,7 +372,7 @@ impl OciRegistry {
             }
             match self.upload(at, action, digest, bytes.clone()).await {
                 Err(RegistryError::Status { status: 404, .. }) if attempt < self.timeouts.retries => {
-                    attempt += 1
+                    attempt += 1;
                 }
                 result => return result,
             }
