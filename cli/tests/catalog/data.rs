@@ -1,5 +1,9 @@
 //! Published catalogs.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
+#![expect(
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a helper of a test fails and tells like the test itself"
+)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

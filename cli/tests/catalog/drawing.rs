@@ -1,5 +1,4 @@
 //! `olm catalog graph`
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use super::sample::{fails, olm_in, prints, sample, small, write};
 

@@ -58,14 +58,12 @@ fn content(root: &Path, path: &str) -> Option<(String, Vec<u8>)> {
     let layout = root.join(repository);
     let digest = if what.starts_with("sha256:") { what.to_owned() } else { image_digest(&layout)? };
     let bytes = fs::read(layout.join("blobs").join(digest.replace(':', "/"))).ok()?;
-    match kind {
-        "blobs" => Some(("application/octet-stream".into(), bytes)),
-        _ => {
-            let manifest: Value = serde_json::from_slice(&bytes).ok()?;
-            let media_type = manifest["mediaType"].as_str()?.to_owned();
-            Some((media_type, bytes))
-        }
+    if kind == "blobs" {
+        return Some(("application/octet-stream".into(), bytes));
     }
+    let manifest: Value = serde_json::from_slice(&bytes).ok()?;
+    let media_type = manifest["mediaType"].as_str()?.to_owned();
+    Some((media_type, bytes))
 }
 
 fn image_digest(layout: &Path) -> Option<String> {
