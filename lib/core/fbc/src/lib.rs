@@ -12,18 +12,22 @@
 mod canonical;
 mod envelope;
 mod error;
+mod fields;
 mod ignore;
 mod index;
 pub mod limits;
 mod meta;
 mod model;
+mod raw;
 mod reader;
 mod record;
+mod registry_v1;
 mod window;
 mod yaml;
 
 pub use envelope::Envelope;
 pub use error::FbcError;
+pub use fields::FieldError;
 pub use ignore::{IGNORE_FILE, IgnoreRules, walk_order};
 pub use index::{Index, Query};
 pub use meta::{Meta, MetaReader};
@@ -33,4 +37,5 @@ pub use model::{
     Property, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
 pub use reader::{BoxFuture, CatalogError, CatalogReader, PackageSnapshot};
+pub use registry_v1::{BundleError, BundleImage, BundleTree, RegistryV1Bundle, RenderedBundle};
 pub use window::WindowReader;
