@@ -37,9 +37,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Whether the object is there at all.
-    pub(crate) fn is_present(&self) -> bool {
-        self.map.is_some()
+    /// Where the first field stands that is none of `known`.
+    pub(crate) fn unknown(&self, known: &[&str]) -> Option<String> {
+        let mut keys = self.map?.keys();
+        keys.find(|key| !known.iter().any(|name| key.eq_ignore_ascii_case(name))).map(|key| self.path_of(key))
     }
 
     fn path_of(&self, name: &str) -> String {
@@ -50,8 +51,8 @@ impl<'a> Fields<'a> {
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
         let map = self.map?;
         let exact = map.get(name);
-        let found =
-            exact.or_else(|| map.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).last().map(|(_, v)| v));
+        let found = exact
+            .or_else(|| map.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).last().map(|(_, v)| v));
         found.filter(|value| !value.is_null())
     }
 
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(spec.text("version").unwrap(), "1");
         assert_eq!(spec.text("other").unwrap(), "");
         let list = spec.objects("list").unwrap();
-        assert_eq!((list[0].text("name").unwrap(), list[1].is_present()), ("a", false));
+        assert_eq!((list[0].text("name").unwrap(), list[1].text("name").unwrap()), ("a", ""));
     }
 
     #[test]

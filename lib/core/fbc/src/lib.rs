@@ -9,6 +9,7 @@
 //! needs, [`IgnoreRules`] and [`walk_order`] say which files are read, and in what order. Nothing is
 //! validated beyond what serving needs.
 
+mod blob;
 mod canonical;
 mod envelope;
 mod error;
@@ -17,25 +18,29 @@ mod ignore;
 mod index;
 pub mod limits;
 mod meta;
+mod migrate;
 mod model;
 mod raw;
 mod reader;
 mod record;
 mod registry_v1;
+pub mod template;
 mod window;
 mod yaml;
 
+pub use blob::{Blob, BlobError, BlobProperty, BundleBlob, RelatedImage};
 pub use envelope::Envelope;
 pub use error::FbcError;
 pub use fields::FieldError;
 pub use ignore::{IGNORE_FILE, IgnoreRules, walk_order};
 pub use index::{Index, Query};
 pub use meta::{Meta, MetaReader};
+pub use migrate::{MigrationError, MigrationLevel, UnknownLevel, migrate};
 
 pub use model::{
     Bundle, Channel, ChannelEntry, Deprecation, DeprecationEntry, Package, PackageContent, PackageReference,
     Property, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
 pub use reader::{BoxFuture, CatalogError, CatalogReader, PackageSnapshot};
-pub use registry_v1::{BundleError, BundleImage, BundleTree, RegistryV1Bundle, RenderedBundle};
+pub use registry_v1::{BundleError, BundleTree, RegistryV1Bundle};
 pub use window::WindowReader;

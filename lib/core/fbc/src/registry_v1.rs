@@ -16,15 +16,14 @@ mod properties;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use thiserror::Error;
 
 pub(crate) use csv_metadata::csv_metadata;
 
-use crate::{FieldError, fields::Fields};
+use crate::{BlobProperty, BundleBlob, FieldError, fields::Fields};
 use apis::Apis;
 use metadata::Metadata;
-use properties::RawProperty;
 
 /// The kind of the manifest that describes the operator.
 pub(crate) const CSV_KIND: &str = "ClusterServiceVersion";
@@ -89,32 +88,6 @@ pub enum BundleError {
     },
 }
 
-/// A related image of a bundle.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BundleImage {
-    /// Name; may be empty.
-    pub name: String,
-    /// Reference; may be empty.
-    pub image: String,
-}
-
-/// An `olm.bundle` blob made from a bundle.
-#[derive(Debug, Clone)]
-pub struct RenderedBundle {
-    /// Name: that of the ClusterServiceVersion.
-    pub name: String,
-    /// Package, from the annotations.
-    pub package: String,
-    /// Reference of the bundle's image; empty when it is not known.
-    pub image: String,
-    /// Types and values of the properties, `olm.bundle.object`s last.
-    pub properties: Vec<(String, Box<RawValue>)>,
-    /// Images the operator needs, sorted by reference.
-    pub related_images: Vec<BundleImage>,
-    /// The ClusterServiceVersion.
-    pub csv: Value,
-}
-
 /// A manifest and where it comes from.
 #[derive(Debug)]
 struct Manifest {
@@ -132,7 +105,7 @@ pub struct RegistryV1Bundle {
     version: (String, String),
     metadata: Metadata,
     /// Declared and derived properties, without duplicates.
-    declared: Vec<RawProperty>,
+    declared: Vec<BlobProperty>,
     apis: Apis,
     warnings: Vec<String>,
 }
@@ -173,7 +146,7 @@ impl RegistryV1Bundle {
 
     /// The version of the first `olm.package` property; empty when there is none.
     pub fn version(&self) -> String {
-        let first = self.declared.iter().find(|property| property.kind == properties::PACKAGE);
+        let first = self.declared.iter().find(|property| property.kind == crate::blob::PACKAGE);
         let value = first.and_then(|property| serde_json::from_str::<Value>(property.value.get()).ok());
         value.and_then(|value| Some(value.get("version")?.as_str()?.to_owned())).unwrap_or_default()
     }
@@ -188,18 +161,19 @@ impl RegistryV1Bundle {
     /// # Errors
     /// A declared property or dependency of a known type cannot be read, or the ClusterServiceVersion's
     /// images cannot.
-    pub fn render(&self, image: &str) -> Result<RenderedBundle, BundleError> {
+    pub fn render(&self, image: &str) -> Result<BundleBlob, BundleError> {
         let csv = &self.manifests[self.csv];
         let mut properties = properties::all(self)?;
         // Sorted by type and text; what is large and for user interfaces only goes last.
-        properties.sort_by(|a, b| (a.is_object(), &a.kind, a.value.get()).cmp(&(b.is_object(), &b.kind, b.value.get())));
-        Ok(RenderedBundle {
+        let key = |property: &BlobProperty| (property.is_object(), property.kind.clone());
+        properties.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.value.get().cmp(b.value.get())));
+        Ok(BundleBlob {
             name: self.name.clone(),
             package: self.metadata.package.clone(),
             image: image.to_owned(),
-            properties: properties.into_iter().map(|property| (property.kind, property.value)).collect(),
+            properties,
             related_images: images::related(csv, image)?,
-            csv: csv.object.clone(),
+            csv: Some(csv.object.clone()),
         })
     }
 }

@@ -18,7 +18,12 @@ pub(crate) fn csv_metadata(csv: &Value) -> Result<Box<RawValue>, FieldError> {
     let mut out = Vec::new();
     let mut object = Object::new(&mut out, Html::Kept);
     text_map(&mut object, "annotations", &metadata)?;
-    owned_and_required(&mut object, "apiServiceDefinitions", &spec.object("apiservicedefinitions")?, service)?;
+    owned_and_required(
+        &mut object,
+        "apiServiceDefinitions",
+        &spec.object("apiservicedefinitions")?,
+        service,
+    )?;
     owned_and_required(&mut object, "crdDescriptions", &spec.object("customresourcedefinitions")?, crd)?;
     texts(&mut object, &spec, &["description", "displayName"])?;
     list(&mut object, &spec, "installModes", |object, mode| {
@@ -148,7 +153,9 @@ fn service(object: &mut Object<'_>, service: &Fields<'_>) -> Result<(), FieldErr
 /// What CRDs and API services have in common.
 fn described(object: &mut Object<'_>, api: &Fields<'_>) -> Result<(), FieldError> {
     texts(object, api, &["displayName", "description"])?;
-    list(object, api, "resources", |object, resource| always(object, resource, &["name", "kind", "version"]))?;
+    list(object, api, "resources", |object, resource| {
+        always(object, resource, &["name", "kind", "version"])
+    })?;
     for name in ["statusDescriptors", "specDescriptors", "actionDescriptors"] {
         list(object, api, name, descriptor)?;
     }

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use super::{BundleError, BundleImage, Manifest, object_at};
-use crate::{FieldError, fields::Fields};
+use super::{BundleError, Manifest, object_at};
+use crate::{FieldError, RelatedImage, fields::Fields};
 
 /// The only install strategy there is.
 const DEPLOYMENT: &str = "deployment";
 
 /// All related images, sorted by reference. What the ClusterServiceVersion lists is taken as it is; the
 /// others are added when their reference is not there yet.
-pub(super) fn related(csv: &Manifest, image: &str) -> Result<Vec<BundleImage>, BundleError> {
+pub(super) fn related(csv: &Manifest, image: &str) -> Result<Vec<RelatedImage>, BundleError> {
     let wrong = |source| BundleError::Manifest { file: csv.file.clone(), source };
     let spec = object_at(csv, &["spec"])?;
     let mut related = Vec::new();
     for item in spec.objects("relatedImages").map_err(wrong)? {
-        related.push(BundleImage {
+        related.push(RelatedImage {
             name: item.text("name").map_err(wrong)?.to_owned(),
             image: item.text("image").map_err(wrong)?.to_owned(),
         });
@@ -25,7 +25,7 @@ pub(super) fn related(csv: &Manifest, image: &str) -> Result<Vec<BundleImage>, B
     let own = (!image.is_empty()).then(|| image.to_owned());
     for image in own.into_iter().chain(operator) {
         if known.insert(image.clone()) {
-            related.push(BundleImage { name: String::new(), image });
+            related.push(RelatedImage { name: String::new(), image });
         }
     }
     related.sort_by(|a, b| a.image.cmp(&b.image));

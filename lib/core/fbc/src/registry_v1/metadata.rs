@@ -5,8 +5,9 @@
 
 use serde_json::{Value, value::RawValue};
 
-use super::{BundleError, BundleTree, properties::RawProperty};
+use super::{BundleError, BundleTree};
 use crate::{
+    BlobProperty,
     fields::Fields,
     raw::{self, Html},
 };
@@ -20,8 +21,8 @@ const DEFAULT_CHANNEL_KEY: &str = "operators.operatorframework.io.bundle.channel
 #[derive(Debug, Default)]
 pub(super) struct Metadata {
     pub(super) package: String,
-    pub(super) properties: Vec<RawProperty>,
-    pub(super) dependencies: Vec<RawProperty>,
+    pub(super) properties: Vec<BlobProperty>,
+    pub(super) dependencies: Vec<BlobProperty>,
 }
 
 impl Metadata {
@@ -82,15 +83,16 @@ fn text(value: &Value, scalars: Scalars) -> Option<String> {
 }
 
 /// A list of types and values; `None` when it is not one.
-fn typed_list(document: &Value, name: &str, scalars: Scalars) -> Option<Vec<RawProperty>> {
+fn typed_list(document: &Value, name: &str, scalars: Scalars) -> Option<Vec<BlobProperty>> {
     let items = Fields::of(document).ok()?.objects(name).ok()?;
     let mut list = Vec::with_capacity(items.len());
     for item in items {
         let kind = item.get("type").map_or(Some(String::new()), |value| text(value, scalars))?;
         // The original keeps the text its YAML reader made, in which these characters are escaped.
         let html = if scalars == Scalars::Converted { Html::Escaped } else { Html::Kept };
-        let value = item.get("value").map_or_else(|| RawValue::NULL.to_owned(), |value| raw::of_value(value, html));
-        list.push(RawProperty { kind, value });
+        let value =
+            item.get("value").map_or_else(|| RawValue::NULL.to_owned(), |value| raw::of_value(value, html));
+        list.push(BlobProperty { kind, value });
     }
     Some(list)
 }

@@ -7,43 +7,14 @@ use serde_json::{Value, value::RawValue};
 
 use super::{BundleError, Manifest, Metadata, RegistryV1Bundle, apis::Apis, object_at};
 use crate::{
-    FieldError,
+    BlobProperty, FieldError,
+    blob::{BUNDLE_OBJECT, GVK, GVK_REQUIRED, PACKAGE, PACKAGE_REQUIRED},
     fields::Fields,
     raw::{self, Html},
 };
 
-pub(crate) const PACKAGE: &str = "olm.package";
-pub(crate) const PACKAGE_REQUIRED: &str = "olm.package.required";
-pub(crate) const GVK: &str = "olm.gvk";
-pub(crate) const GVK_REQUIRED: &str = "olm.gvk.required";
-pub(crate) const BUNDLE_OBJECT: &str = "olm.bundle.object";
-pub(crate) const CSV_METADATA: &str = "olm.csv.metadata";
-
 /// The annotation of a ClusterServiceVersion that holds properties.
 const ANNOTATION: &str = "olm.properties";
-
-/// A property with its value as text.
-#[derive(Debug, Clone)]
-pub(super) struct RawProperty {
-    pub(super) kind: String,
-    pub(super) value: Box<RawValue>,
-}
-
-impl RawProperty {
-    fn new(kind: &str, value: Box<RawValue>) -> Self {
-        Self { kind: kind.to_owned(), value }
-    }
-
-    /// Whether the property goes behind all others.
-    pub(super) fn is_object(&self) -> bool {
-        is_object(&self.kind)
-    }
-}
-
-/// Whether properties of this type go behind all others.
-pub(crate) fn is_object(kind: &str) -> bool {
-    kind == BUNDLE_OBJECT || kind == CSV_METADATA
-}
 
 /// Group, version and kind.
 type Gvk = (String, String, String);
@@ -56,22 +27,24 @@ pub(super) fn declared(
     (version, release): &(String, String),
     apis: &Apis,
     warnings: &mut Vec<String>,
-) -> Result<Vec<RawProperty>, BundleError> {
+) -> Result<Vec<BlobProperty>, BundleError> {
     let mut list = metadata.properties.clone();
     if !metadata.package.is_empty() {
-        list.push(RawProperty::new(PACKAGE, package(&metadata.package, version, release)));
+        list.push(BlobProperty::new(PACKAGE, package(&metadata.package, version, release)));
     }
     list.extend(annotated(csv, warnings)?);
-    list.extend(apis.provided.iter().map(|api| {
-        RawProperty::new(GVK, gvk(&(api.group.clone(), api.version.clone(), api.kind.clone())))
-    }));
+    list.extend(
+        apis.provided.iter().map(|api| {
+            BlobProperty::new(GVK, gvk(&(api.group.clone(), api.version.clone(), api.kind.clone())))
+        }),
+    );
     let mut seen = BTreeSet::new();
     list.retain(|property| seen.insert((property.kind.clone(), property.value.get().to_owned())));
     Ok(list)
 }
 
 /// The properties in the annotation of the ClusterServiceVersion, values as they are written there.
-fn annotated(csv: &Manifest, warnings: &mut Vec<String>) -> Result<Vec<RawProperty>, BundleError> {
+fn annotated(csv: &Manifest, warnings: &mut Vec<String>) -> Result<Vec<BlobProperty>, BundleError> {
     #[derive(serde::Deserialize)]
     struct Annotated {
         #[serde(default, rename = "type")]
@@ -90,7 +63,7 @@ fn annotated(csv: &Manifest, warnings: &mut Vec<String>) -> Result<Vec<RawProper
             .into_iter()
             .flatten()
             .map(|item| item.unwrap_or(Annotated { kind: None, value: None }))
-            .map(|item| RawProperty {
+            .map(|item| BlobProperty {
                 kind: item.kind.unwrap_or_default(),
                 value: item.value.map_or_else(|| RawValue::NULL.to_owned(), |value| compact(&value)),
             })
@@ -121,7 +94,7 @@ fn compact(value: &RawValue) -> Box<RawValue> {
 }
 
 /// All properties of the blob, in no particular order.
-pub(super) fn all(bundle: &RegistryV1Bundle) -> Result<Vec<RawProperty>, BundleError> {
+pub(super) fn all(bundle: &RegistryV1Bundle) -> Result<Vec<BlobProperty>, BundleError> {
     let mut package_property = None;
     let mut provided: BTreeSet<Gvk> = BTreeSet::new();
     let mut required: BTreeSet<Gvk> = BTreeSet::new();
@@ -146,7 +119,7 @@ pub(super) fn all(bundle: &RegistryV1Bundle) -> Result<Vec<RawProperty>, BundleE
             PACKAGE => {
                 let [name, range, _] = read_package(&dependency.value).map_err(wrong)?;
                 let value = raw::object_of_texts(&[("packageName", &name), ("versionRange", &range)]);
-                all.push(RawProperty::new(PACKAGE_REQUIRED, value));
+                all.push(BlobProperty::new(PACKAGE_REQUIRED, value));
             }
             _ => all.push(dependency.clone()),
         }
@@ -158,12 +131,15 @@ pub(super) fn all(bundle: &RegistryV1Bundle) -> Result<Vec<RawProperty>, BundleE
         let (version, release) = bundle.version.clone();
         [bundle.metadata.package.clone(), version, release]
     });
-    all.push(RawProperty::new(PACKAGE, package(&name, &version, &release)));
-    all.extend(provided.iter().map(|api| RawProperty::new(GVK, gvk(api))));
-    all.extend(required.iter().map(|api| RawProperty::new(GVK_REQUIRED, gvk(api))));
-    all.extend(bundle.manifests.iter().map(|manifest| {
-        RawProperty::new(BUNDLE_OBJECT, object_value(&manifest.object))
-    }));
+    all.push(BlobProperty::new(PACKAGE, package(&name, &version, &release)));
+    all.extend(provided.iter().map(|api| BlobProperty::new(GVK, gvk(api))));
+    all.extend(required.iter().map(|api| BlobProperty::new(GVK_REQUIRED, gvk(api))));
+    all.extend(
+        bundle
+            .manifests
+            .iter()
+            .map(|manifest| BlobProperty::new(BUNDLE_OBJECT, object_value(&manifest.object))),
+    );
     Ok(all)
 }
 

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
-use super::{BundleTree, RegistryV1Bundle, RenderedBundle};
+use super::{BundleTree, RegistryV1Bundle};
+use crate::BundleBlob;
 
 const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
@@ -46,11 +47,15 @@ const ANNOTATIONS: &str = "annotations:
 ";
 
 fn tree(files: &[(&str, &str)]) -> BundleTree {
-    let base = [("manifests/csv.yaml", CSV), ("manifests/crd.yaml", CRD), ("metadata/annotations.yaml", ANNOTATIONS)];
+    let base = [
+        ("manifests/csv.yaml", CSV),
+        ("manifests/crd.yaml", CRD),
+        ("metadata/annotations.yaml", ANNOTATIONS),
+    ];
     base.iter().chain(files).map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect()
 }
 
-fn render(files: &[(&str, &str)], image: &str) -> (RenderedBundle, Vec<String>) {
+fn render(files: &[(&str, &str)], image: &str) -> (BundleBlob, Vec<String>) {
     let bundle = RegistryV1Bundle::read(&tree(files)).unwrap();
     (bundle.render(image).unwrap(), bundle.warnings().to_vec())
 }
@@ -60,8 +65,8 @@ fn error(files: &[(&str, &str)]) -> String {
 }
 
 /// Type and text of each property but the objects.
-fn properties(bundle: &RenderedBundle) -> Vec<(&str, &str)> {
-    let all = bundle.properties.iter().map(|(kind, value)| (kind.as_str(), value.get()));
+fn properties(bundle: &BundleBlob) -> Vec<(&str, &str)> {
+    let all = bundle.properties.iter().map(|property| (property.kind.as_str(), property.value.get()));
     all.filter(|(kind, _)| *kind != "olm.bundle.object").collect()
 }
 
@@ -99,12 +104,15 @@ fn a_bundle_becomes_a_blob() {
 
 #[test]
 fn manifests_are_inlined_as_compact_json_behind_all_other_properties() {
-    let (bundle, _) = render(&[("manifests/z.yaml", "kind: Role\napiVersion: v1\nx: [0x10, 1.0, <&>]\n")], "");
-    let kinds: Vec<&str> = bundle.properties.iter().map(|(kind, _)| kind.as_str()).collect();
+    let (bundle, _) =
+        render(&[("manifests/z.yaml", "kind: Role\napiVersion: v1\nx: [0x10, 1.0, <&>]\n")], "");
+    let kinds: Vec<&str> = bundle.properties.iter().map(|property| property.kind.as_str()).collect();
     assert_eq!(kinds[kinds.len() - 3..], ["olm.bundle.object"; 3]);
     assert!(!kinds[..kinds.len() - 3].contains(&"olm.bundle.object"));
     let role = "eyJhcGlWZXJzaW9uIjoidjEiLCJraW5kIjoiUm9sZSIsIngiOlsxNiwxLCJcdTAwM2NcdTAwMjZcdTAwM2UiXX0=";
-    assert!(bundle.properties.iter().any(|(_, value)| value.get() == format!(r#"{{"data":"{role}"}}"#)));
+    assert!(
+        bundle.properties.iter().any(|property| property.value.get() == format!(r#"{{"data":"{role}"}}"#))
+    );
     assert!(bundle.related_images.iter().all(|image| !image.image.is_empty()), "no image, no related image");
 }
 
@@ -167,7 +175,7 @@ fn what_cannot_be_read_among_the_manifests_is_passed_over_with_a_warning() {
         ],
         "",
     );
-    assert_eq!(bundle.properties.iter().filter(|(kind, _)| kind == "olm.bundle.object").count(), 3);
+    assert_eq!(bundle.properties.iter().filter(|property| property.kind == "olm.bundle.object").count(), 3);
     let starts = [
         "manifests/README.md: ignored: its first document is no object with a kind",
         "manifests/broken.yaml: ignored: ",
@@ -181,7 +189,10 @@ fn what_cannot_be_read_among_the_manifests_is_passed_over_with_a_warning() {
         assert!(warning.starts_with(start), "{warning}");
     }
     let (_, warnings) = render(&[("manifests/csv.yaml", &CSV.replace("'[{", "'[{{"))], "");
-    assert!(warnings[0].starts_with("manifests/csv.yaml: annotation olm.properties is ignored: "), "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("manifests/csv.yaml: annotation olm.properties is ignored: "),
+        "{warnings:?}"
+    );
 }
 
 #[test]
@@ -197,7 +208,10 @@ fn a_bundle_that_is_none_is_refused_with_what_is_missing() {
              found: map[api.foo/v2/Thing (things):{}]",
         ),
         (
-            [("manifests/csv.yaml", "kind: ClusterServiceVersion\nspec: {customresourcedefinitions: {owned: [{name: x}]}}")],
+            [(
+                "manifests/csv.yaml",
+                "kind: ClusterServiceVersion\nspec: {customresourcedefinitions: {owned: [{name: x}]}}",
+            )],
             "manifests/csv.yaml: couldn't parse plural.group from crd name: x",
         ),
         (
