@@ -14,8 +14,9 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use catalogd::{CONFIGS_LABEL, CatalogFiles};
+use catalogd::CONFIGS_LABEL;
 use clap::Args;
+use olm_fbc::CatalogFiles;
 use olm_image::{
     CanonicalReference, Files, Keyring, LayoutRegistry, OnProgress, Puller, PullerConfig, Reference, Refusal,
     Select, folder_files,

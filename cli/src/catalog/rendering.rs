@@ -254,7 +254,7 @@ fn read_bundle(
 }
 
 /// The documents of a catalog, each checked for the types of its fields, bundles put in order and migrated.
-fn read_catalog(tree: &Tree, level: MigrationLevel) -> anyhow::Result<Vec<Blob>> {
+pub(crate) fn read_catalog(tree: &Tree, level: MigrationLevel) -> anyhow::Result<Vec<Blob>> {
     let mut blobs = Vec::new();
     let mut outline = Outline::new(|_| Ok(()));
     each_document::<anyhow::Error>(tree, &mut |path, meta| {

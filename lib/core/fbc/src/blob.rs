@@ -4,22 +4,21 @@
 //! templates work on bundles; the values of its properties stay text, so nothing is lost or put in another
 //! order. Unknown fields of bundles are dropped when they are taken apart, as the original does.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, value::RawValue};
 use thiserror::Error;
 
 use crate::{
-    FbcError, FieldError, Meta, MetaReader, SCHEMA_BUNDLE,
+    DecodeError, Documents, Envelope, FbcError, FieldError, Meta, MetaReader, Outline, SCHEMA_BUNDLE,
+    WriteError, base64,
     fields::Fields,
     raw::{self, Html, Object},
 };
 
-pub(crate) const PACKAGE: &str = "olm.package";
-pub(crate) const PACKAGE_REQUIRED: &str = "olm.package.required";
-pub(crate) const GVK: &str = "olm.gvk";
-pub(crate) const GVK_REQUIRED: &str = "olm.gvk.required";
-pub(crate) const BUNDLE_OBJECT: &str = "olm.bundle.object";
-pub(crate) const CSV_METADATA: &str = "olm.csv.metadata";
+pub(crate) use crate::property::{
+    PROPERTY_BUNDLE_OBJECT as BUNDLE_OBJECT, PROPERTY_CSV_METADATA as CSV_METADATA, PROPERTY_GVK as GVK,
+    PROPERTY_GVK_REQUIRED as GVK_REQUIRED, PROPERTY_PACKAGE as PACKAGE,
+    PROPERTY_PACKAGE_REQUIRED as PACKAGE_REQUIRED,
+};
 
 /// The kind of the manifest that describes the operator.
 pub(crate) const CSV_KIND: &str = "ClusterServiceVersion";
@@ -31,11 +30,8 @@ pub enum BlobError {
     #[error(transparent)]
     Document(#[from] FbcError),
     /// It has no schema.
-    #[error("object '{object}' is missing root schema field")]
-    NoSchema {
-        /// The document, cut when it is long.
-        object: String,
-    },
+    #[error(transparent)]
+    Schema(#[from] DecodeError),
     /// A field of a bundle has another type.
     #[error("parse bundle: {0}")]
     Bundle(#[from] FieldError),
@@ -75,10 +71,10 @@ impl Blob {
     /// It has no schema.
     pub fn of(meta: &Meta<'_>) -> Result<Self, BlobError> {
         let envelope = &meta.envelope;
-        let text = String::from_utf8_lossy(meta.line);
         if envelope.schema.is_empty() {
-            return Err(BlobError::NoSchema { object: shortened(&text) });
+            return Err(DecodeError::no_schema(meta.line).into());
         }
+        let text = String::from_utf8_lossy(meta.line);
         let (schema, name) = (envelope.schema.to_string(), envelope.name.to_string());
         let package = if schema == PACKAGE { name.clone() } else { envelope.package.to_string() };
         Ok(Self { schema, package, name, json: raw::finish(text.into_owned().into_bytes()) })
@@ -93,7 +89,22 @@ impl Blob {
         let mut reader = MetaReader::new(text.get().as_bytes());
         match reader.next_meta()? {
             Some(meta) => Self::of(&meta),
-            None => Err(BlobError::NoSchema { object: shortened(text.get()) }),
+            None => Err(DecodeError::no_schema(text.get().as_bytes()).into()),
+        }
+    }
+
+    /// The document as a reader would give it, but for what only records are made of.
+    fn meta(&self) -> Meta<'_> {
+        let package = if self.schema == PACKAGE { "" } else { &self.package };
+        Meta {
+            envelope: Envelope {
+                schema: self.schema.as_str().into(),
+                package: package.into(),
+                name: self.name.as_str().into(),
+            },
+            line: self.json.get().as_bytes(),
+            members: &[],
+            properties: &[],
         }
     }
 
@@ -104,10 +115,24 @@ impl Blob {
     }
 }
 
-fn shortened(text: &str) -> String {
-    /// So many characters of a document are repeated in an error.
-    const CHARACTERS_MAX: usize = 200;
-    text.chars().take(CHARACTERS_MAX).collect()
+impl Documents {
+    /// Takes a document.
+    ///
+    /// # Errors
+    /// As for [`Documents::push`].
+    pub fn push_blob(&mut self, blob: &Blob) -> Result<(), WriteError> {
+        self.push(&blob.meta())
+    }
+}
+
+impl Outline {
+    /// Takes a document.
+    ///
+    /// # Errors
+    /// As for [`Outline::push`].
+    pub fn push_blob(&mut self, blob: &Blob) -> Result<(), DecodeError> {
+        self.push(&blob.meta())
+    }
 }
 
 /// A property with its value as compact JSON text.
@@ -266,8 +291,8 @@ pub(crate) fn list<T>(object: &mut Object<'_>, key: &str, items: &[T], write: im
 /// The manifest in the value of an `olm.bundle.object`.
 pub(crate) fn manifest(value: &Value) -> Result<Value, String> {
     let text = Fields::of(value).and_then(|fields| fields.text("data")).map_err(|error| error.to_string())?;
-    let unbroken: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
-    let bytes = STANDARD.decode(unbroken).map_err(|error| error.to_string())?;
+    let bytes =
+        base64::decode(text.as_bytes()).map_err(|at| format!("illegal base64 data at input byte {at}"))?;
     let text = olm_yaml::text(&bytes).map_err(|error| error.to_string())?;
     olm_yaml::one(text).map_err(|error| error.to_string())
 }
@@ -321,7 +346,7 @@ mod tests {
     #[test]
     fn what_is_no_catalog_content_is_refused() {
         for (value, wanted) in [
-            (json!({"name": "x"}), r#"object '{"name":"x"}' is missing root schema field"#),
+            (json!({"name": "x"}), "object '{\"name\":\"x\"}\n' is missing root schema field"),
             (
                 json!({"schema": "olm.bundle", "image": 1}),
                 r#"parse bundle: field "image" is a number, expected a string"#,
@@ -329,7 +354,7 @@ mod tests {
             (
                 json!({"schema": "olm.bundle", "name": "b", "package": "p", "properties":
                     [{"type": "olm.bundle.object", "value": {"data": "!"}}]}),
-                "read bundle objects: package \"p\", bundle \"b\": parse property at index 0 as bundle object: Invalid symbol 33, offset 0.",
+                "read bundle objects: package \"p\", bundle \"b\": parse property at index 0 as bundle object: illegal base64 data at input byte 0",
             ),
         ] {
             let found =

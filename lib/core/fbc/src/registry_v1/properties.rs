@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, value::RawValue};
 
 use super::{BundleError, Manifest, Metadata, RegistryV1Bundle, apis::Apis, object_at};
 use crate::{
-    BlobProperty, FieldError,
+    BlobProperty, FieldError, base64,
     blob::{BUNDLE_OBJECT, GVK, GVK_REQUIRED, PACKAGE, PACKAGE_REQUIRED},
     fields::Fields,
     raw::{self, Html},
@@ -147,7 +146,7 @@ pub(super) fn all(bundle: &RegistryV1Bundle) -> Result<Vec<BlobProperty>, Bundle
 fn object_value(object: &Value) -> Box<RawValue> {
     let mut json = Vec::new();
     raw::value(&mut json, object, Html::Escaped);
-    raw::object_of_texts(&[("data", &STANDARD.encode(&json))])
+    raw::object_of_texts(&[("data", &base64::encode(&json))])
 }
 
 fn package(name: &str, version: &str, release: &str) -> Box<RawValue> {

@@ -29,6 +29,11 @@ pub fn to_substitutes(blobs: &[Blob]) -> Box<RawValue> {
     template(TemplateKind::Substitutes, blobs)
 }
 
+/// JSON text with `<`, `>` and `&` escaped, which occur in its strings only: templates are printed so.
+fn escaped(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
 fn template(kind: TemplateKind, entries: &[Blob]) -> Box<RawValue> {
     let mut out = Vec::new();
     let mut object = Object::new(&mut out, Html::Escaped);
@@ -39,7 +44,7 @@ fn template(kind: TemplateKind, entries: &[Blob]) -> Box<RawValue> {
         if index > 0 {
             list.push(b',');
         }
-        list.extend_from_slice(entry.json.get().as_bytes());
+        list.extend_from_slice(escaped(entry.json.get()).as_bytes());
     }
     list.push(b']');
     if kind == TemplateKind::Substitutes {

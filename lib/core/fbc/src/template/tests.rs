@@ -269,7 +269,7 @@ fn basic_templates_with_more_than_images_are_refused() {
         ("{schema: olm.bundle, image: i, properties: [{type: a, value: 1}]}", "unexpected fields present"),
         ("{schema: olm.bundle, image: i, relatedImages: [{image: x}]}", "unexpected fields present"),
         ("{schema: olm.bundle}", "unexpected fields present in basic template bundle"),
-        ("{name: x}", "entries[0]: object '{\"name\":\"x\"}' is missing root schema field"),
+        ("{name: x}", "entries[0]: object '{\"name\":\"x\"}\n' is missing root schema field"),
         ("{schema: 1}", "entries[0]: expected value for key \"schema\" to be a string"),
         ("{schema: olm.bundle, image: 1}", "entries[0]: parse bundle: field \"image\" is a number"),
         ("{schema: olm.bundle, image: nowhere}", "render reference \"nowhere\": not found"),
@@ -382,7 +382,7 @@ fn a_catalog_becomes_a_template_again() {
     assert_eq!(
         to_basic(&blobs).unwrap().get(),
         concat!(
-            r#"{"schema":"olm.template.basic","entries":[{"description":"a<b","name":"p","schema":"olm.package"},"#,
+            r#"{"schema":"olm.template.basic","entries":[{"description":"a\u003cb","name":"p","schema":"olm.package"},"#,
             r#"{"schema":"olm.bundle","image":"i"}]}"#
         )
     );
