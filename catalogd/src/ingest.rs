@@ -12,8 +12,7 @@ use std::{
 
 use flate2::Crc;
 use olm_fbc::{
-    CatalogFiles, FbcError, IGNORE_FILE, IgnoreRules, Index, Meta, MetaReader,
-    limits::IGNORE_FILE_BYTES_MAX, walk_order,
+    FbcError, IGNORE_FILE, IgnoreRules, Index, Meta, MetaReader, limits::IGNORE_FILE_BYTES_MAX, walk_order,
 };
 use thiserror::Error;
 
@@ -28,6 +27,18 @@ pub(crate) const RECORDS_FILE: &str = "packages";
 
 /// Written out at this size.
 const BUFFER_BYTES: usize = 256 << 10;
+
+/// The files of an unpacked catalog image, by their paths below the image's root.
+pub trait CatalogFiles: Send {
+    /// All files, in any order.
+    fn paths(&self) -> Vec<String>;
+
+    /// Opens one of them.
+    ///
+    /// # Errors
+    /// The content cannot be read.
+    fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>>;
+}
 
 /// Why an image's files did not become a catalog.
 #[derive(Debug, Error)]

@@ -5,9 +5,10 @@ use std::{
     io::{self, Read},
 };
 
-use olm_fbc::{BoxFuture, CatalogFiles};
+use olm_fbc::BoxFuture;
 use olm_image::{CanonicalReference, Files, PullError, Puller, Reference, Refusal, Select};
 
+use crate::ingest::CatalogFiles;
 
 /// Label of an image that says where in it the catalog's content is.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";

@@ -65,12 +65,15 @@ impl Migrate {
 }
 
 fn check_empty(folder: &Path) -> anyhow::Result<()> {
-    match fs::read_dir(folder) {
-        Ok(mut entries) if entries.next().is_none() => Ok(()),
-        Ok(_) => bail!("output dir {:?} must be empty", folder.display().to_string()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error).with_context(|| folder.display().to_string()),
+    let mut entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(|| folder.display().to_string()),
+    };
+    if entries.next().is_some() {
+        bail!("output dir {:?} must be empty", folder.display().to_string());
     }
+    Ok(())
 }
 
 /// Writes the documents so that `folder` is complete as soon as it has content.

@@ -154,20 +154,18 @@ impl Renderer {
         };
         let image = if matches!(source, Source::Image(_)) { Some(reference.to_owned()) } else { None };
         let (template, level) = (self.image.clone(), self.level);
-        let read = move || {
-            if is_bundle {
-                let (bundle, warnings) = read_bundle(&opened.tree, image, template.as_ref(), level)?;
-                Ok((Rendered::Bundle(Box::new(bundle)), warnings))
-            } else {
-                Ok((Rendered::Catalog(read_catalog(&opened.tree, level)?), Vec::new()))
-            }
-        };
-        let (rendered, warnings): (Rendered, Vec<String>) =
-            tokio::task::spawn_blocking(read).await.context("reading was interrupted")??;
+        let interrupted = "reading was interrupted";
+        if !is_bundle {
+            let read = move || read_catalog(&opened.tree, level);
+            let blobs = tokio::task::spawn_blocking(read).await.context(interrupted)??;
+            return Ok(Rendered::Catalog(blobs));
+        }
+        let read = move || read_bundle(&opened.tree, image, template.as_ref(), level);
+        let (bundle, warnings) = tokio::task::spawn_blocking(read).await.context(interrupted)??;
         for warning in warnings {
             self.bar.warn(&format!("{reference}: {warning}"));
         }
-        Ok(rendered)
+        Ok(Rendered::Bundle(Box::new(bundle)))
     }
 
     /// Opens an image, which is what its labels say; tells whether it is a bundle.
@@ -254,7 +252,7 @@ fn read_bundle(
 }
 
 /// The documents of a catalog, each checked for the types of its fields, bundles put in order and migrated.
-pub(crate) fn read_catalog(tree: &Tree, level: MigrationLevel) -> anyhow::Result<Vec<Blob>> {
+fn read_catalog(tree: &Tree, level: MigrationLevel) -> anyhow::Result<Vec<Blob>> {
     let mut blobs = Vec::new();
     let mut outline = Outline::new(|_| Ok(()));
     each_document::<anyhow::Error>(tree, &mut |path, meta| {

@@ -9,13 +9,13 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use olm_fbc::{
-    Blob, BundleBlob, Documents, Form, Outline, document_text,
+    Blob, BundleBlob, Documents, Form, MetaReader, Outline, document_text, each_document,
     template::{BoxError, BundleRenderer, Template, TemplateKind, to_basic, to_substitutes},
     validate,
 };
 
 use crate::{
-    catalog::rendering::{Allowed, CatalogForm, Migrations, Renderer, read_catalog},
+    catalog::rendering::{Allowed, CatalogForm, Migrations, Renderer},
     progress::Bar,
     sources::{Registries, Source, read_limited},
 };
@@ -191,13 +191,21 @@ fn check(blobs: &[Blob]) -> Result<(), String> {
 
 impl Convert {
     async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let blobs = if self.reference == STANDARD_INPUT {
-            blobs_of(read_template(STANDARD_INPUT)?.as_bytes())?
+        let mut blobs = Vec::new();
+        if self.reference == STANDARD_INPUT {
+            let text = read_template(STANDARD_INPUT)?;
+            let mut reader = MetaReader::new(text.as_bytes()).refusing_empty_documents();
+            while let Some(meta) = reader.next_meta().context("standard input")? {
+                blobs.push(Blob::of(&meta).context("standard input")?);
+            }
         } else {
             let source: Source = self.reference.parse()?;
             let opened = self.registries.catalog(&source).await?;
-            read_catalog(&opened.tree, olm_fbc::MigrationLevel::None)?
-        };
+            each_document::<anyhow::Error>(&opened.tree, &mut |path, meta| {
+                blobs.push(Blob::of(meta).with_context(|| path.to_owned())?);
+                Ok(())
+            })?;
+        }
         let template = match self.kind {
             ConvertKind::Basic => to_basic(&blobs)?,
             ConvertKind::Substitutes => to_substitutes(&blobs),
