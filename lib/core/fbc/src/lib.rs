@@ -31,6 +31,7 @@ mod migrate;
 mod model;
 mod names;
 mod outline;
+mod picture;
 mod property;
 mod raw;
 mod reader;
@@ -57,6 +58,7 @@ pub use model::{
     Property, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
 pub use outline::{BundleOutline, Finding, ImageSyntax, Outline};
+pub use picture::{PictureError, UpgradeGraph, View, dot, mermaid, svg};
 pub use property::{
     PROPERTY_BUNDLE_OBJECT, PROPERTY_CHANNEL, PROPERTY_CONSTRAINT, PROPERTY_CSV_METADATA, PROPERTY_GVK,
     PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
