@@ -50,7 +50,8 @@ struct Pull {
 impl Bar {
     /// The progress of `items` things, said with `verb`, such as `rendering`.
     pub(crate) fn new(verb: &'static str, items: usize) -> Self {
-        let shown = std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let shown =
+            std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         let state = State { verb, items: (0, items), pulls: BTreeMap::new(), last_drawn: None };
         Self(Arc::new(Shared { shown, state: Mutex::new(state) }))
     }
@@ -120,9 +121,13 @@ fn line(state: &State) -> String {
     let (arrived, total) = state.pulls.values().fold((0_u64, 0_u64), |(arrived, total), pull| {
         (arrived.saturating_add(pull.arrived), total.saturating_add(pull.total))
     });
-    let mut line = format!("{} {done}/{items}", state.verb);
+    let mut line = state.verb.to_owned();
+    if items > 1 {
+        line += &format!(" {done}/{items}");
+    }
     if total > 0 {
-        let filled = usize::try_from(arrived.min(total) * BAR_CHARACTERS as u64 / total).unwrap_or(BAR_CHARACTERS);
+        let filled =
+            usize::try_from(arrived.min(total) * BAR_CHARACTERS as u64 / total).unwrap_or(BAR_CHARACTERS);
         let bar = "#".repeat(filled) + &"-".repeat(BAR_CHARACTERS - filled);
         line += &format!(" [{bar}] {}/{} MB", megabytes(arrived), megabytes(total));
     }
@@ -160,7 +165,16 @@ mod tests {
             line(&state(&[("done:1", 1_000_000, 1_000_000), ("next:1", 500_000, 3_000_000)])),
             "rendering 1/3 [#######-------------] 1.5/4.0 MB next:1"
         );
-        assert_eq!(line(&state(&[("all:1", 2_000_000, 2_000_000)])), "rendering 1/3 [####################] 2.0/2.0 MB");
+        assert_eq!(
+            line(&state(&[("all:1", 2_000_000, 2_000_000)])),
+            "rendering 1/3 [####################] 2.0/2.0 MB"
+        );
+    }
+
+    #[test]
+    fn one_thing_is_not_counted() {
+        let one = State { items: (0, 1), ..state(&[("a:1", 0, 100_000)]) };
+        assert_eq!(line(&one), "rendering [--------------------] 0.0/0.1 MB a:1");
     }
 
     #[test]

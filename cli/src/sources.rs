@@ -23,6 +23,8 @@ use olm_image::{
 };
 use olm_render::BundleFiles;
 
+use crate::progress::Bar;
+
 /// Largest file with credentials in bytes.
 const AUTH_FILE_BYTES_MAX: u64 = 4 << 20;
 /// Largest file of a bundle in bytes; the largest CRD of a public bundle has 4 MB.
@@ -200,12 +202,13 @@ impl Registries {
                 Err(Refusal::terminal(format!("the image is no catalog: it has no label {CONFIGS_LABEL:?}")))
             }
         };
-        self.open(source, select, Arc::new(|_| {})).await
+        self.open(source, select, Bar::new("opening", 1).pull(&source.to_string())).await
     }
 
     /// The files of a bundle, and what was opened.
     pub(crate) async fn bundle(&self, source: &Source) -> anyhow::Result<(BundleFiles, Opened)> {
-        let opened = self.open(source, |_| Select::paths(BUNDLE_FOLDERS), Arc::new(|_| {})).await?;
+        let progress = Bar::new("opening", 1).pull(&source.to_string());
+        let opened = self.open(source, |_| Select::paths(BUNDLE_FOLDERS), progress).await?;
         let files = opened.tree.bundle_files()?;
         Ok((files, opened))
     }

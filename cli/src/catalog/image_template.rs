@@ -33,7 +33,9 @@ impl FromStr for ImageTemplate {
                 ".Package" => Piece::Package,
                 ".Name" => Piece::Name,
                 ".Version" => Piece::Version,
-                other => bail!("template {text:?}: unknown field {other:?}; known are .Package, .Name and .Version"),
+                other => bail!(
+                    "template {text:?}: unknown field {other:?}; known are .Package, .Name and .Version"
+                ),
             });
             rest = behind;
         }
@@ -66,7 +68,10 @@ mod tests {
         let template: ImageTemplate = "r.io/{{.Package}}/{{ .Name }}:v{{.Version}}".parse().unwrap();
         assert_eq!(template.reference("p", "p.v1", "1.0.0"), "r.io/p/p.v1:v1.0.0");
         for (text, wanted) in [
-            ("x{{.Pkg}}", "template \"x{{.Pkg}}\": unknown field \".Pkg\"; known are .Package, .Name and .Version"),
+            (
+                "x{{.Pkg}}",
+                "template \"x{{.Pkg}}\": unknown field \".Pkg\"; known are .Package, .Name and .Version",
+            ),
             ("x{{.Name", "template \"x{{.Name\": {{ has no }}"),
         ] {
             assert_eq!(text.parse::<ImageTemplate>().unwrap_err().to_string(), wanted);

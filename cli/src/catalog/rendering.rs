@@ -95,9 +95,8 @@ impl Renderer {
     /// The documents of all references.
     pub(crate) async fn documents(&self, references: &[String]) -> anyhow::Result<Documents> {
         let mut documents = Documents::default();
-        let mut rendered = stream::iter(references)
-            .map(|reference| self.blobs(reference))
-            .buffered(REFERENCES_AT_ONCE_MAX);
+        let mut rendered =
+            stream::iter(references).map(|reference| self.blobs(reference)).buffered(REFERENCES_AT_ONCE_MAX);
         while let Some(blobs) = rendered.next().await {
             for blob in blobs? {
                 documents.push_blob(&blob)?;
@@ -145,10 +144,17 @@ impl Renderer {
                     _ if is_bundle => bail!("cannot render bundle directory {reference:?}: not allowed"),
                     _ => bail!("cannot render declarative config directory: not allowed"),
                 }
-                (self.registries.open(&source, |_| Ok(Select::everything()), self.bar.pull(reference)).await?, is_bundle)
+                (
+                    self.registries
+                        .open(&source, |_| Ok(Select::everything()), self.bar.pull(reference))
+                        .await?,
+                    is_bundle,
+                )
             }
             Source::Layout(..) if self.allowed == Allowed::BundleImages => {
-                bail!("cannot render OCI image layout {reference:?}: not allowed, name an image of a registry")
+                bail!(
+                    "cannot render OCI image layout {reference:?}: not allowed, name an image of a registry"
+                )
             }
             Source::Layout(..) | Source::Image(_) => self.open_image(&source, reference).await?,
         };
@@ -222,7 +228,10 @@ fn image_content(
     Err(if found.is_empty() {
         format!("render {reference:?}: image type could not be determined: image has no labels")
     } else {
-        format!("render {reference:?}: image type could not be determined, found labels\n{}", found.join("\n"))
+        format!(
+            "render {reference:?}: image type could not be determined, found labels\n{}",
+            found.join("\n")
+        )
     })
 }
 
@@ -241,9 +250,8 @@ fn read_bundle(
     let files = files.iter().map(|(path, content)| (path.to_owned(), content.to_vec())).collect();
     let bundle = RegistryV1Bundle::read(&files)?;
     let image = image.unwrap_or_else(|| {
-        let reference = |template: &ImageTemplate| {
-            template.reference(bundle.package(), bundle.name(), &bundle.version())
-        };
+        let reference =
+            |template: &ImageTemplate| template.reference(bundle.package(), bundle.name(), &bundle.version());
         template.map(reference).unwrap_or_default()
     });
     let mut blob = bundle.render(&image)?;
@@ -307,7 +315,11 @@ mod tests {
                 Allowed::All,
                 "render \"r.io/x:1\": image type could not be determined, found labels\n  a=1\n  b=2",
             ),
-            (&[], Allowed::All, "render \"r.io/x:1\": image type could not be determined: image has no labels"),
+            (
+                &[],
+                Allowed::All,
+                "render \"r.io/x:1\": image type could not be determined: image has no labels",
+            ),
         ] {
             assert_eq!(problem(labels, allowed), wanted);
         }

@@ -9,7 +9,8 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use olm_fbc::{
-    Blob, BundleBlob, Documents, Form, MetaReader, Outline, document_text, each_document,
+    Blob, BundleBlob, DecodeError, Documents, Form, MetaReader, Outline, UpgradeGraph, View, document_text,
+    each_document, mermaid,
     template::{BoxError, BundleRenderer, Template, TemplateKind, to_basic, to_substitutes},
     validate,
 };
@@ -40,6 +41,8 @@ enum RenderedForm {
     Json,
     /// The catalog as YAML documents.
     Yaml,
+    /// Its upgrade graph as Mermaid text.
+    Mermaid,
 }
 
 /// `olm catalog template render`
@@ -120,19 +123,29 @@ impl Render {
         let mut bundles = Fetched(renderer.bundles(&images).await);
         drop(renderer);
         let blobs = template.render(&mut bundles, &check)?;
-        let mut documents = Documents::default();
-        for blob in &blobs {
-            documents.push_blob(blob)?;
+        match self.output {
+            RenderedForm::Json => print(&blobs, Form::Json, out),
+            RenderedForm::Yaml => print(&blobs, Form::Yaml, out),
+            RenderedForm::Mermaid => {
+                let graph = UpgradeGraph::of(&outline(&blobs)?, &View::default())?;
+                for ignored in &graph.ignored {
+                    Bar::new("drawing", 1).warn(ignored);
+                }
+                Ok(out.write_all(mermaid(&graph).as_bytes())?)
+            }
         }
-        let form = match self.output {
-            RenderedForm::Json => Form::Json,
-            RenderedForm::Yaml => Form::Yaml,
-        };
-        for text in documents.texts(form) {
-            out.write_all(text.as_bytes())?;
-        }
-        Ok(())
     }
+}
+
+fn print(blobs: &[Blob], form: Form, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut documents = Documents::default();
+    for blob in blobs {
+        documents.push_blob(blob)?;
+    }
+    for text in documents.texts(form) {
+        out.write_all(text.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// A first argument that names a type is one.
@@ -182,11 +195,16 @@ impl BundleRenderer for Fetched {
 
 /// Whether blobs are a valid catalog.
 fn check(blobs: &[Blob]) -> Result<(), String> {
+    let outline = outline(blobs).map_err(|error| error.to_string())?;
+    validate(&outline).message().map_or(Ok(()), Err)
+}
+
+fn outline(blobs: &[Blob]) -> Result<Outline, DecodeError> {
     let mut outline = Outline::new(|_| Ok(()));
     for blob in blobs {
-        outline.push_blob(blob).map_err(|error| error.to_string())?;
+        outline.push_blob(blob)?;
     }
-    validate(&outline).message().map_or(Ok(()), Err)
+    Ok(outline)
 }
 
 impl Convert {

@@ -23,7 +23,9 @@ fn data() -> Option<PathBuf> {
 
 fn subfolders(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
-        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect())
+        .map(|entries| {
+            entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect()
+        })
         .unwrap_or_default();
     found.sort();
     found
@@ -53,9 +55,16 @@ fn real_bundles_render_as_the_catalogs_have_them() {
         let Some(theirs) = published.get(ours["name"].as_str().expect("text")) else { continue };
         let image = theirs["image"].as_str().expect("text");
         let ours = printed_blob(&folder, image);
-        if ours == *theirs { equal += 1 } else { different.push((ours["name"].clone(), difference(&ours, theirs))) }
+        if ours == *theirs {
+            equal += 1
+        } else {
+            different.push((ours["name"].clone(), difference(&ours, theirs)))
+        }
     }
-    println!("{rendered} bundles rendered, {equal} equal to published blobs, {} different: {different:#?}", different.len());
+    println!(
+        "{rendered} bundles rendered, {equal} equal to published blobs, {} different: {different:#?}",
+        different.len()
+    );
     assert!(different.is_empty(), "{different:#?}");
 }
 
@@ -77,7 +86,10 @@ fn difference(ours: &Value, theirs: &Value) -> Vec<String> {
         let (empty, none) = (Vec::new(), Vec::new());
         let (a, b) = (ours[field].as_array().unwrap_or(&empty), theirs[field].as_array().unwrap_or(&none));
         let only = |a: &[Value], b: &[Value]| -> Vec<String> {
-            a.iter().filter(|item| !b.contains(item)).map(|item| item.to_string().chars().take(300).collect()).collect()
+            a.iter()
+                .filter(|item| !b.contains(item))
+                .map(|item| item.to_string().chars().take(300).collect())
+                .collect()
         };
         found.push(format!("{field}: only ours {:?}, only theirs {:?}", only(a, b), only(b, a)));
     }

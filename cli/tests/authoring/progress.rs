@@ -44,5 +44,8 @@ fn pulls_are_followed_on_a_terminal_and_the_line_is_gone_at_the_end() {
     let shown = String::from_utf8(shown).expect("text");
     assert!(shown.contains("rendering 0/2 ["), "{shown:?}");
     assert!(shown.ends_with("\r\u{1b}[2K"), "{shown:?}");
-    assert!(catalog.starts_with("{\n    \"schema\": \"olm.bundle\""), "the catalog itself is untouched: {catalog}");
+    assert!(
+        catalog.starts_with("{\n    \"schema\": \"olm.bundle\""),
+        "the catalog itself is untouched: {catalog}"
+    );
 }

@@ -91,7 +91,8 @@ impl Content {
 
     fn find(&self, url: &str) -> Option<(&str, &(&'static str, Vec<u8>))> {
         let (repository, place) = url.strip_prefix("/v2/")?.rsplit_once('/')?;
-        let repository = repository.strip_suffix("/manifests").or_else(|| repository.strip_suffix("/blobs"))?;
+        let repository =
+            repository.strip_suffix("/manifests").or_else(|| repository.strip_suffix("/blobs"))?;
         let digest = self.tags.get(&format!("{repository}:{place}")).map_or(place, String::as_str);
         self.blobs.get_key_value(digest).map(|(digest, blob)| (digest.as_str(), blob))
     }

@@ -4,8 +4,8 @@ use olm_image::ImageBuilder;
 use serde_json::json;
 
 use super::{
-    CATALOG, CONFIGS_LABEL, bundle, bundle_image, catalog_image, documents, folder, olm, path, printed, refused,
-    registry::Registry,
+    CATALOG, CONFIGS_LABEL, bundle, bundle_image, catalog_image, documents, folder, olm, path, printed,
+    refused, registry::Registry,
 };
 
 const RENDERED: &str = r#"{
@@ -151,7 +151,11 @@ fn bundles_are_migrated_up_to_a_level() {
     assert_eq!(kinds(&[template]), ["olm.gvk", "olm.package", objects, objects]);
     for level in ["--migrate", "--migrate-level=all", "--migrate-level=bundle-object-to-csv-metadata"] {
         assert_eq!(kinds(&[template, level]), ["olm.gvk", "olm.package", metadata], "{level}");
-        assert_eq!(kinds(&[level]), ["olm.gvk", "olm.package", objects, objects], "{level}, without an image");
+        assert_eq!(
+            kinds(&[level]),
+            ["olm.gvk", "olm.package", objects, objects],
+            "{level}, without an image"
+        );
     }
     let json = printed(&["catalog", "render", folder, template, "--migrate"]);
     let wanted = r#"            "type": "olm.csv.metadata",
@@ -193,8 +197,11 @@ fn several_references_make_one_catalog() {
         .filter(|blob| blob["schema"] == "olm.bundle")
         .map(|blob| blob["name"].as_str().expect("text").to_owned())
         .collect();
-    let wanted: Vec<String> =
-        ["0.1.0".to_owned()].into_iter().chain((0..9).map(|patch| format!("1.0.{patch}"))).map(|version| format!("foo.v{version}")).collect();
+    let wanted: Vec<String> = ["0.1.0".to_owned()]
+        .into_iter()
+        .chain((0..9).map(|patch| format!("1.0.{patch}")))
+        .map(|version| format!("foo.v{version}"))
+        .collect();
     assert_eq!(names, wanted);
     assert_eq!(printed(&arguments), json, "the same references, the same bytes");
 }
@@ -270,7 +277,10 @@ fn references_that_cannot_be_rendered_are_refused_and_nothing_is_printed() {
 fn wrong_arguments_are_told_with_exit_code_two() {
     for (arguments, wanted) in [
         (&["catalog", "render"][..], "required"),
-        (&["catalog", "render", ".", "--migrate-level", "split-icon"], "unknown migration level \"split-icon\""),
+        (
+            &["catalog", "render", ".", "--migrate-level", "split-icon"],
+            "unknown migration level \"split-icon\"",
+        ),
         (&["catalog", "render", ".", "--migrate", "--migrate-level", "all"], "cannot be used with"),
         (&["catalog", "render", ".", "--image-ref-template", "{{.Image}}"], "unknown field \".Image\""),
         (&["catalog", "render", ".", "-o", "xml"], "possible values: json, yaml"),
@@ -280,7 +290,12 @@ fn wrong_arguments_are_told_with_exit_code_two() {
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains(wanted), "{text}");
     }
-    for group in [&["catalog", "render", "--help"][..], &["catalog", "migrate", "--help"], &["catalog", "template", "render", "--help"], &["catalog", "template", "convert", "--help"]] {
+    for group in [
+        &["catalog", "render", "--help"][..],
+        &["catalog", "migrate", "--help"],
+        &["catalog", "template", "render", "--help"],
+        &["catalog", "template", "convert", "--help"],
+    ] {
         let help = printed(group);
         assert!(help.contains("Exit code 0") && help.contains("--insecure-registry"), "{help}");
     }

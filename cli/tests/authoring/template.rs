@@ -50,12 +50,28 @@ fn semver_makes_channels_from_versions() {
             "icon": {"base64data": "aWNvbg==", "mediatype": "image/png"},
         })
     );
-    let channel = |name: &str| blobs.iter().find(|blob| blob["name"] == name).expect("a channel")["entries"].clone();
+    let channel =
+        |name: &str| blobs.iter().find(|blob| blob["name"] == name).expect("a channel")["entries"].clone();
     assert_eq!(
         channel("candidate-v1.1"),
         json!([{"name": "foo.v1.1.0"}, {"name": "foo.v1.1.1", "replaces": "foo.v1.0.1", "skips": ["foo.v1.0.0", "foo.v1.1.0"]}])
     );
     assert_eq!(channel("stable-v1.1"), json!([{"name": "foo.v1.1.0", "replaces": "foo.v1.0.1"}]));
+    let file = folder(&[("t", &template)]);
+    let [flag, host] = registry.trusted();
+    let mermaid = printed(&[
+        "catalog",
+        "template",
+        "render",
+        path(&file.path().join("t")),
+        "-o",
+        "mermaid",
+        &flag,
+        &host,
+    ]);
+    assert!(mermaid.starts_with("graph LR\n"), "{mermaid}");
+    let edge = "      foo-stable-v1.1-foo.v1.0.1[\"foo.v1.0.1\"]-- replace --> foo-stable-v1.1-foo.v1.1.0[\"foo.v1.1.0\"]\n";
+    assert!(mermaid.contains(edge), "{mermaid}");
     let bundles: Vec<&Value> = blobs.iter().filter(|blob| blob["schema"] == "olm.bundle").collect();
     assert_eq!(bundles.len(), VERSIONS.len());
     assert!(bundles.iter().all(|bundle| bundle["properties"][2]["type"] == "olm.csv.metadata"));
@@ -79,13 +95,25 @@ fn basic_fills_in_bundles_and_is_made_from_a_catalog_again() {
     for reference in [path(catalog.path()), path(&file)] {
         let converted = printed(&["catalog", "template", "convert", "basic", reference]);
         let [document] = documents(&converted).try_into().expect("one document");
-        assert_eq!(document["entries"][2], json!({"schema": "olm.bundle", "image": registry.reference("foo:v1.0.0")}));
-        assert!(converted.starts_with("{\n    \"schema\": \"olm.template.basic\",\n    \"entries\": [\n"), "{converted}");
-        let again = printed_with_input(&["catalog", "template", "render", "-o", "yaml", &flag, &host], &converted);
+        assert_eq!(
+            document["entries"][2],
+            json!({"schema": "olm.bundle", "image": registry.reference("foo:v1.0.0")})
+        );
+        assert!(
+            converted.starts_with("{\n    \"schema\": \"olm.template.basic\",\n    \"entries\": [\n"),
+            "{converted}"
+        );
+        let again =
+            printed_with_input(&["catalog", "template", "render", "-o", "yaml", &flag, &host], &converted);
         assert_eq!(again, rendered, "and back");
     }
-    let from_input = printed_with_input(&["catalog", "template", "convert", "substitutes", "-o", "yaml"], &rendered);
-    assert!(from_input.starts_with("---\nentries:\n") && from_input.ends_with("schema: olm.template.substitutes\nsubstitutions: []\n"), "{from_input}");
+    let from_input =
+        printed_with_input(&["catalog", "template", "convert", "substitutes", "-o", "yaml"], &rendered);
+    assert!(
+        from_input.starts_with("---\nentries:\n")
+            && from_input.ends_with("schema: olm.template.substitutes\nsubstitutions: []\n"),
+        "{from_input}"
+    );
 }
 
 // Shows S003-10.
@@ -103,7 +131,10 @@ fn substitutes_put_a_bundle_in_the_place_of_another() {
     let catalog = printed_with_input(&["catalog", "template", "render", &flag, &host], &basic);
     let template = printed_with_input(&["catalog", "template", "convert", "substitutes"], &catalog);
     let with = |base: &str, name: &str| {
-        let one = format!("\"substitutions\": [{{\"name\": \"{}\", \"base\": {base:?}}}]", registry.reference(name));
+        let one = format!(
+            "\"substitutions\": [{{\"name\": \"{}\", \"base\": {base:?}}}]",
+            registry.reference(name)
+        );
         template.replace("\"substitutions\": []", &one)
     };
     let blobs = render(&registry, &with("foo.v1.1.0", "foo:v1.1.1"), &[]);
@@ -116,7 +147,10 @@ fn substitutes_put_a_bundle_in_the_place_of_another() {
         ])
     );
     assert_eq!(blobs.len(), 5);
-    let file = folder(&[("older.json", &with("foo.v1.1.0", "foo:v1.0.1")), ("invalid.json", &with("foo.v1.0.0", "foo:v1.1.0"))]);
+    let file = folder(&[
+        ("older.json", &with("foo.v1.1.0", "foo:v1.0.1")),
+        ("invalid.json", &with("foo.v1.0.0", "foo:v1.1.0")),
+    ]);
     for (name, wanted) in [
         ("older.json", "base bundle \"foo.v1.1.0\" is not less than substitute bundle"),
         ("invalid.json", "resulting config is not valid FBC: "),
@@ -132,13 +166,18 @@ fn substitutes_put_a_bundle_in_the_place_of_another() {
 fn templates_that_cannot_be_rendered_are_refused() {
     let registry = registry();
     let [flag, host] = registry.trusted();
-    let basic = |image: &str| format!("schema: olm.template.basic\nentries: [{{schema: olm.bundle, image: {image:?}}}]");
+    let basic = |image: &str| {
+        format!("schema: olm.template.basic\nentries: [{{schema: olm.bundle, image: {image:?}}}]")
+    };
     let (bundle, catalog) = (bundle("1.0.0"), folder(&CATALOG));
     let layout = folder(&[]);
     bundle_image(bundle.path()).write_layout(layout.path(), None).expect("written");
     let (absent, index) = (registry.reference("absent:v1"), registry.reference("catalog:v1"));
     for (template, wanted) in [
-        (basic(path(bundle.path())), format!("cannot render bundle directory {:?}: not allowed", path(bundle.path()))),
+        (
+            basic(path(bundle.path())),
+            format!("cannot render bundle directory {:?}: not allowed", path(bundle.path())),
+        ),
         (basic(path(catalog.path())), "cannot render declarative config directory: not allowed".to_owned()),
         (basic(path(layout.path())), "cannot render OCI image layout".to_owned()),
         (basic(&index), "cannot render declarative config image: not allowed".to_owned()),
@@ -151,7 +190,10 @@ fn templates_that_cannot_be_rendered_are_refused() {
         assert!(error.contains(&wanted), "{error}");
     }
     let error = refused(&["catalog", "template", "render", "composite", "file"]);
-    assert!(error.contains("unknown template type \"composite\": it is basic, semver or substitutes"), "{error}");
+    assert!(
+        error.contains("unknown template type \"composite\": it is basic, semver or substitutes"),
+        "{error}"
+    );
     let too_many = olm(&["catalog", "template", "render", "basic", "a", "b"]);
     assert_eq!(too_many.status.code(), Some(2), "{too_many:?}");
 }

@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{
-    bundle, bundle_image, catalog_image, documents, folder, path, printed, printed_with_input, registry::Registry,
-    write,
+    bundle, bundle_image, catalog_image, documents, folder, path, printed, printed_with_input,
+    registry::Registry, write,
 };
 
 fn operator(package: &str) -> String {
@@ -37,7 +37,8 @@ fn a_catalog_is_built_from_a_list_of_catalog_images() {
     });
     let catalog = folder(&[]);
     for reference in configuration["references"].as_array().expect("a list") {
-        let (name, image) = (reference["name"].as_str().expect("text"), reference["image"].as_str().expect("text"));
+        let (name, image) =
+            (reference["name"].as_str().expect("text"), reference["image"].as_str().expect("text"));
         let index = printed(&["catalog", "render", image, "-o", "yaml", &flag, &host]);
         write(catalog.path(), &format!("{name}/index.yaml"), &index);
     }
@@ -65,10 +66,14 @@ fn promotion_default_channel_and_edges_are_edits_of_text() {
     // Each step of the substitutes template validates, so this does.
     let rendered = printed(&["catalog", "render", path(catalog.path())]);
     let template = printed_with_input(&["catalog", "template", "convert", "substitutes"], &rendered);
-    let validated = documents(&printed_with_input(&["catalog", "template", "render", "--offline"], &template));
+    let validated =
+        documents(&printed_with_input(&["catalog", "template", "render", "--offline"], &template));
     assert_eq!(validated, documents(&rendered));
     assert_eq!(validated[0]["defaultChannel"], "fast");
-    assert_eq!((&validated[1]["name"], &validated[1]["entries"][0]["name"]), (&json!("fast"), &json!("sample.v1.0.0")));
+    assert_eq!(
+        (&validated[1]["name"], &validated[1]["entries"][0]["name"]),
+        (&json!("fast"), &json!("sample.v1.0.0"))
+    );
     assert_eq!(validated[2]["entries"][0]["skips"], json!(["sample.v0.9.1"]));
 }
 
