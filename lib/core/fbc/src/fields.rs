@@ -49,18 +49,15 @@ impl<'a> Fields<'a> {
 
     /// The value of a field; null is like absent.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
-        let map = self.map?;
-        let exact = map.get(name);
-        let found = exact
-            .or_else(|| map.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).last().map(|(_, v)| v));
-        found.filter(|value| !value.is_null())
+        self.get_with_null(name).filter(|value| !value.is_null())
     }
 
-    /// The value of a field, null included.
+    /// The value of a field, null included. Of several keys that differ in case only the exact one counts, else
+    /// the last.
     pub(crate) fn get_with_null(&self, name: &str) -> Option<&'a Value> {
         let map = self.map?;
-        map.get(name)
-            .or_else(|| map.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).last().map(|(_, v)| v))
+        let folded = || map.iter().rfind(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+        map.get(name).or_else(folded)
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<&'a str, FieldError> {

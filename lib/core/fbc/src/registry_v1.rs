@@ -84,7 +84,7 @@ pub enum BundleError {
         /// Its type.
         kind: String,
         /// What is wrong with it.
-        source: FieldError,
+        source: Box<FieldError>,
     },
 }
 
@@ -131,7 +131,7 @@ impl RegistryV1Bundle {
         let field = |name| text_at(&manifests[csv], &["spec"], name).map(ToOwned::to_owned);
         let version = (field("version")?, field("release")?);
         let declared = properties::declared(&metadata, &manifests[csv], &version, &apis, &mut warnings)?;
-        Ok(Self { csv, name, version, metadata, declared, apis, warnings, manifests })
+        Ok(Self { manifests, csv, name, version, metadata, declared, apis, warnings })
     }
 
     /// The name of the ClusterServiceVersion.

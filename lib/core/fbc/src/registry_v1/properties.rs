@@ -100,7 +100,7 @@ pub(super) fn all(bundle: &RegistryV1Bundle) -> Result<Vec<BlobProperty>, Bundle
     let mut all = Vec::new();
     let wrong = |list: &'static str, index: usize, kind: &str| {
         let (bundle, kind) = (bundle.name.clone(), kind.to_owned());
-        move |source| BundleError::Property { bundle, list, index, kind, source }
+        move |source| BundleError::Property { bundle, list, index, kind, source: Box::new(source) }
     };
     for (index, property) in bundle.declared.iter().enumerate() {
         let wrong = wrong("property", index, &property.kind);
@@ -165,8 +165,12 @@ fn with_value<T>(
     value: &RawValue,
     read: impl FnOnce(&Fields<'_>) -> Result<T, FieldError>,
 ) -> Result<T, FieldError> {
-    // The text is JSON already; null stands for the impossible.
-    let value = serde_json::from_str::<Value>(value.get()).unwrap_or_default();
+    // The text is JSON already, so only its depth can be wrong.
+    let value = serde_json::from_str::<Value>(value.get()).map_err(|_| FieldError {
+        path: "value".to_owned(),
+        expected: "less deep",
+        found: "nested too deeply",
+    })?;
     read(&Fields::of(&value)?)
 }
 

@@ -224,6 +224,14 @@ fn a_bundle_that_is_none_is_refused_with_what_is_missing() {
              a number, expected a string",
         ),
         (
+            [(
+                "metadata/p.yaml",
+                &format!("properties: [{{type: olm.gvk, value: {}{}}}]", "[".repeat(200), "]".repeat(200)),
+            )],
+            "get properties for bundle \"foo.v0.1.0\": parse property[0] of type \"olm.gvk\": field \"value\" is \
+             nested too deeply, expected less deep",
+        ),
+        (
             [("metadata/p.yaml", "dependencies: [{type: olm.package, value: 1}]")],
             "get properties for bundle \"foo.v0.1.0\": parse dependency[0] of type \"olm.package\": field \"\" is \
              a number, expected an object",

@@ -173,10 +173,8 @@ fn preference(text: &str, major: bool, minor: bool) -> Result<Stream, TemplateEr
         ))
     };
     match text {
-        "" if minor => Ok(Stream::Minor),
-        "" => Ok(Stream::Major),
-        "minor" if minor => Ok(Stream::Minor),
-        "major" if major => Ok(Stream::Major),
+        "" | "minor" if minor => Ok(Stream::Minor),
+        "" | "major" if major => Ok(Stream::Major),
         "minor" | "major" => Err(mismatch(text)),
         other => Err(TemplateError::rule(format_args!(
             "render: unable to read file: unknown DefaultChannelTypePreference: {other:?}\nValid values are 'major' \

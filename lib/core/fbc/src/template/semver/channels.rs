@@ -79,7 +79,7 @@ fn linked(bundles: &[Versioned]) -> Vec<ChannelEntry> {
         if next.is_none_or(|next| minor(next) != minor(bundle)) {
             entry.skips =
                 lower.iter().filter(|name| **name != replaces).map(|name| (*name).to_owned()).collect();
-            entry.replaces = replaces.clone();
+            entry.replaces.clone_from(&replaces);
             replaces.clone_from(&bundle.name);
         }
         lower.insert(&bundle.name);
