@@ -1,5 +1,11 @@
 //! Commands for catalogs.
 
+mod image_template;
+mod migrate;
+mod render;
+mod rendering;
+mod template;
+
 use std::{io::Write, path::PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -14,6 +20,11 @@ const CATALOG_LABEL: (&str, &str) = ("operators.operatorframework.io.index.confi
 /// `olm catalog …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Catalog {
+    Render(render::Render),
+    /// Makes catalogs from templates, and templates from catalogs.
+    #[command(subcommand)]
+    Template(template::Templates),
+    Migrate(migrate::Migrate),
     /// Makes a catalog image from a folder with a file-based catalog.
     Pack(Pack),
 }
@@ -30,6 +41,9 @@ pub(crate) struct Pack {
 impl Catalog {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
+            Self::Render(render) => render.run(out).await,
+            Self::Template(template) => template.run(out).await,
+            Self::Migrate(migrate) => migrate.run(out).await,
             Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
         }
     }

@@ -14,13 +14,16 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use catalogd::{CONFIGS_LABEL, CatalogFiles};
+use catalogd::CONFIGS_LABEL;
 use clap::Args;
+use olm_fbc::CatalogFiles;
 use olm_image::{
     CanonicalReference, Files, Keyring, LayoutRegistry, OnProgress, Puller, PullerConfig, Reference, Refusal,
     Select, folder_files,
 };
 use olm_render::BundleFiles;
+
+use crate::progress::Bar;
 
 /// Largest file with credentials in bytes.
 const AUTH_FILE_BYTES_MAX: u64 = 4 << 20;
@@ -199,12 +202,13 @@ impl Registries {
                 Err(Refusal::terminal(format!("the image is no catalog: it has no label {CONFIGS_LABEL:?}")))
             }
         };
-        self.open(source, select, Arc::new(|_| {})).await
+        self.open(source, select, Bar::new("opening", 1).pull(&source.to_string())).await
     }
 
     /// The files of a bundle, and what was opened.
     pub(crate) async fn bundle(&self, source: &Source) -> anyhow::Result<(BundleFiles, Opened)> {
-        let opened = self.open(source, |_| Select::paths(BUNDLE_FOLDERS), Arc::new(|_| {})).await?;
+        let progress = Bar::new("opening", 1).pull(&source.to_string());
+        let opened = self.open(source, |_| Select::paths(BUNDLE_FOLDERS), progress).await?;
         let files = opened.tree.bundle_files()?;
         Ok((files, opened))
     }
@@ -256,6 +260,17 @@ impl Tree {
 }
 
 impl CatalogFiles for Tree {
+    fn paths(&self) -> Vec<String> {
+        Tree::paths(self).into_iter().map(str::to_owned).collect()
+    }
+
+    fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
+        let reader: Box<dyn Read + Send> = Tree::open(self, path)?;
+        Ok(reader)
+    }
+}
+
+impl catalogd::CatalogFiles for Tree {
     fn paths(&self) -> Vec<String> {
         Tree::paths(self).into_iter().map(str::to_owned).collect()
     }
