@@ -8,9 +8,10 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 8] = [
+const CORE: [&str; 9] = [
     "olm-api",
     "olm-crd-diff",
+    "olm-dependencies",
     "olm-fbc",
     "olm-objectset",
     "olm-render",
@@ -20,13 +21,14 @@ const CORE: [&str; 8] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("olm-api", &[]),
     ("olm-yaml", &[]),
     ("olm-semver", &[]),
     ("olm-crd-diff", &[]),
     ("olm-fbc", &["olm-yaml", "olm-semver"]),
     ("olm-resolve", &["olm-semver", "olm-fbc"]),
+    ("olm-dependencies", &["olm-semver", "olm-fbc"]),
     ("olm-render", &["olm-yaml", "olm-semver"]),
     ("olm-objectset", &["olm-api"]),
     ("olm-image", &[]),
@@ -41,6 +43,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "olm-crd-diff",
             "olm-fbc",
             "olm-resolve",
+            "olm-dependencies",
             "olm-render",
             "olm-objectset",
             "olm-image",
@@ -57,6 +60,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "olm-crd-diff",
             "olm-fbc",
             "olm-resolve",
+            "olm-dependencies",
             "olm-render",
             "olm-objectset",
             "olm-image",
@@ -74,6 +78,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "olm-crd-diff",
             "olm-fbc",
             "olm-resolve",
+            "olm-dependencies",
             "olm-render",
             "olm-objectset",
             "olm-image",
