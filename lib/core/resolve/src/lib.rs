@@ -31,6 +31,8 @@ pub use error::{ResolveError, Wanted};
 pub use explain::{PassedOver, Reason, explain, summary};
 pub use fallback::keep_installed;
 pub use limits::SUMMARY_BUNDLES_MAX;
-pub use request::{CatalogView, DependencyHandling, Installed, Options, Request, SameCatalog, UpgradePolicy};
+pub use request::{
+    CatalogView, DependencyHandling, Installed, MajorUpdates, Options, Request, SameCatalog, UpgradePolicy,
+};
 pub use resolution::{CatalogNote, OtherCatalog, Resolution};
 pub use resolve::resolve;
