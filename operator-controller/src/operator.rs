@@ -32,7 +32,9 @@ use crate::{
     catalogs::{self, Catalogs},
     config::Config,
     controllers::{cluster_extension, cluster_object_set},
+    dependents::{self, Dependents},
     events::Events,
+    platform::Platform,
 };
 
 /// Lease of the extension side, the original's.
@@ -80,6 +82,7 @@ pub struct Operator {
     credentials: Option<PullSecrets>,
     bundles: Bundles,
     metrics: Metrics,
+    platform: Arc<Platform>,
 }
 
 impl Operator {
@@ -91,6 +94,7 @@ impl Operator {
         let accounts = Accounts::new(&config.cluster)?;
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
+        let platform = Arc::new(Platform::register(&mut registry));
         let puller = Puller::new(config.puller.clone());
         // Without Secrets to look at, the credentials stay those of the configuration.
         let credentials = (config.global_pull_secret.is_some() || config.own_account.is_some()).then(|| {
@@ -108,7 +112,7 @@ impl Operator {
             &metrics,
             &mut registry,
         )?;
-        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics })
+        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, platform })
     }
 
     /// Runs until `shutdown`.
@@ -204,27 +208,24 @@ impl Operator {
         let (wake_set, woken_sets) = mpsc::channel::<String>(WAKES);
         let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
 
-        let of_set = wake_extension.clone();
-        let sets = Source::<ClusterObjectSet>::all(client.clone()).observed(move |set| {
-            let owner =
-                set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
-            let wake = of_set.clone();
-            async move {
-                if let Some(owner) = owner {
-                    // A closed channel means that the process is ending.
-                    let _ = wake.send(owner).await;
-                }
-            }
-        });
+        let dependents = Arc::new(Dependents::new(wake_extension.clone()));
+        let sets = revisions(client.clone(), wake_extension.clone(), dependents.clone());
         let extensions = Source::<ClusterExtension>::all(client.clone());
         let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
         let ports = cluster_extension::Ports {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
-            catalogs: Catalogs::new(known_catalogs.store.clone(), self.catalogd.reader()),
+            catalogs: Catalogs::new(
+                known_catalogs.store.clone(),
+                self.catalogd.reader(),
+                self.config.catalog_deadline,
+            ),
             bundles: self.bundles.clone(),
             events: Events::new(client.clone(), &self.config.identity),
             waiting: waiting.clone(),
+            sets: sets.store.clone(),
+            dependents: dependents.clone(),
+            platform: self.platform.clone(),
             features: self.config.gates.features(),
             default_account: self.config.default_account.clone(),
             system_namespace: self.config.system_namespace.clone(),
@@ -242,6 +243,7 @@ impl Operator {
             system_namespace: self.config.system_namespace.clone(),
         };
         let all_extensions = extensions.store.clone();
+        let (platform, extensions_of_platform) = (self.platform.clone(), extensions.store.clone());
         let set_wakes = vec![names(woken_sets), owners(changed_owners)];
         let extension_wakes = vec![names(woken_extensions)];
         tokio::join!(
@@ -252,6 +254,7 @@ impl Operator {
                 wake_extension.clone(),
                 stop.clone()
             ),
+            dependents::run(client.clone(), dependents, platform, extensions_of_platform, stop.clone()),
             access::run(client, waiting, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
@@ -315,6 +318,26 @@ fn spawn_server(
             Err(_) => tracing::error!(server = name, "server panicked"),
         }
         shutdown.cancel();
+    })
+}
+
+/// The revisions. One that changes wakes its extension, and those that wait for something to be installed.
+fn revisions(
+    client: kube::Client,
+    wake: mpsc::Sender<String>,
+    dependents: Arc<Dependents>,
+) -> Source<ClusterObjectSet> {
+    Source::<ClusterObjectSet>::all(client).observed(move |set| {
+        let owner =
+            set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
+        let (wake, dependents) = (wake.clone(), dependents.clone());
+        async move {
+            if let Some(owner) = owner {
+                // A closed channel means that the process is ending.
+                let _ = wake.send(owner).await;
+            }
+            dependents.wake().await;
+        }
     })
 }
 

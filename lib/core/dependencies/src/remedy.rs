@@ -90,11 +90,9 @@ pub fn cluster_extension(requirement: &Requirement, provider: &Provider) -> Valu
             && matches!((version, constraint), (Ok(version), Ok(constraint)) if constraint.matches(&version))
     };
     let mut catalog = json!({"packageName": provider.package});
-    if asked.len() == 1 && requirement.kinds().is_empty() {
-        if let Some(range) = range {
-            let version = if means_the_same(&range) { range } else { provider.version.clone() };
-            catalog["version"] = version.into();
-        }
+    if let Some(range) = range.filter(|_| requirement.kinds().is_empty()) {
+        let version = if means_the_same(&range) { range } else { provider.version.clone() };
+        catalog["version"] = version.into();
     }
     json!({
         "apiVersion": "olm.operatorframework.io/v1",

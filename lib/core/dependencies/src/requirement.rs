@@ -198,11 +198,11 @@ fn read_constraint(value: &Value, depth: usize, count: &mut usize) -> Result<Req
         RawConstraint { not: Some(not), .. } => Predicate::Not(members(not)?),
         _ => return Err(RequirementError::ConstraintEmpty),
     };
-    Ok(Requirement { failure_message: raw.failure_message.and_then(shown), predicate })
+    Ok(Requirement { failure_message: raw.failure_message.as_deref().and_then(shown), predicate })
 }
 
 /// A message as it is shown; `None` when nothing is left of it.
-fn shown(message: String) -> Option<String> {
+fn shown(message: &str) -> Option<String> {
     let mut message: String = message.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if message.len() > FAILURE_MESSAGE_BYTES_MAX {
         message.truncate(message.floor_char_boundary(FAILURE_MESSAGE_BYTES_MAX));
