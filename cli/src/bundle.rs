@@ -1,5 +1,7 @@
 //! Commands for bundles.
 
+mod rbac;
+
 use std::{
     collections::BTreeMap,
     io::Write,
@@ -32,6 +34,10 @@ enum Presence {
 pub(crate) enum Bundle {
     /// Makes a bundle image from a folder with `manifests` and `metadata`.
     Pack(Pack),
+    /// Prints the ServiceAccount an extension needs, with exactly its rights.
+    ///
+    /// The manifests can be applied as they are. What is dangerous about the rights stands in comments at the top.
+    Rbac(Box<rbac::Rbac>),
 }
 
 /// `olm bundle pack`
@@ -47,6 +53,7 @@ impl Bundle {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
             Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+            Self::Rbac(rbac) => rbac.run(out).await,
         }
     }
 }

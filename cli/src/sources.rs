@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -65,6 +66,16 @@ impl FromStr for Source {
         Reference::parse(text).map(Self::Image).map_err(|error| {
             anyhow::anyhow!("{text:?} is neither a file or folder here nor an image reference ({error})")
         })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) | Self::File(path) | Self::Layout(path, None) => path.display().fmt(f),
+            Self::Layout(path, Some(name)) => write!(f, "{LAYOUT_PREFIX}{}:{name}", path.display()),
+            Self::Image(reference) => reference.fmt(f),
+        }
     }
 }
 
