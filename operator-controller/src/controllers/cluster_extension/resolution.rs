@@ -5,7 +5,7 @@ use olm_api::v1::{ClusterExtension, UpgradeConstraintPolicy};
 use olm_fbc::Property;
 use olm_resolve::{
     CatalogView, DeprecationData, Installed, MajorUpdates, Request, Resolution, ResolveError,
-    SUMMARY_BUNDLES_MAX, UpgradePolicy, deprecation_status, keep_installed, resolve, summary,
+    SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, deprecation_status, keep_installed, resolve, summary,
 };
 use olm_semver::ReleaseSupport;
 
@@ -100,47 +100,12 @@ impl Steps<'_> {
 
     /// What was looked at and why it did not do.
     fn explanation(&self, error: &ResolveError, progress: &mut Progress) -> Option<String> {
-        let mut told = Vec::new();
-        match error {
-            ResolveError::CatalogUnavailable { waiting_for, answer, .. } => {
-                let without = answer.as_ref().map(|answer| {
-                    format!("Without it the answer would be bundle {} of catalog {}.", answer.bundle, answer.catalog)
-                });
-                let until = match self.catalogs.wait_for(waiting_for, self.now) {
-                    Wait::Until(deadline) if answer.is_some() => {
-                        progress.look_again = Some(until(self.now, deadline));
-                        format!(" until {deadline:.0}")
-                    }
-                    _ => String::new(),
-                };
-                told.push(format!(
-                    "Waiting{until} for {}: look at its conditions (kubectl describe clustercatalog {}).",
-                    catalogs(waiting_for),
-                    waiting_for.first().map_or("", String::as_str),
-                ));
-                told.extend(without);
-            }
-            ResolveError::NotFound { wanted, passed_over } if passed_over.is_empty() => told.push(format!(
-                "No catalog that this extension may use has a package {:?}: check the name, spec.source.catalog.selector, and that a ClusterCatalog with the package is serving (kubectl get clustercatalogs).",
-                wanted.package
-            )),
-            ResolveError::NotFound { wanted, .. } if wanted.installed_version.is_some() => told.push(
-                "Updates only follow the paths that the catalog provides. Ask for a version or channel that one leads to, or set spec.source.catalog.upgradeConstraintPolicy to SelfCertified to go there at your own risk.".to_owned(),
-            ),
-            ResolveError::NotFound { .. } => told.push(
-                "Ask for another version range or channel in spec.source.catalog.".to_owned(),
-            ),
-            ResolveError::Ambiguous { catalogs: names, .. } => told.push(format!(
-                "Choose one: set spec.source.catalog.selector to one catalog (matchLabels: {{olm.operatorframework.io/metadata.name: {}}}), or give the ClusterCatalogs different priorities (spec.priority; the highest wins).",
-                names.first().map_or("", String::as_str)
-            )),
-            ResolveError::InvalidRange { .. } => told.push(
-                "Correct spec.source.catalog.version: for instance 1.2.3, 1.2.x, \">=1.2.0 <2.0.0\" or \"~1.2 || ^2.0\".".to_owned(),
-            ),
-            ResolveError::UnsupportedDependency { .. } => told.push(
-                "Dependencies are refused because of the annotation extensions.olm.operatorframework.io/dependencies; without it they are checked against what is installed.".to_owned(),
-            ),
-            ResolveError::InvalidInstalledVersion { .. } | ResolveError::InvalidBundleVersion { .. } => {}
+        let mut told: Vec<String> = advice(error).into_iter().collect();
+        if let ResolveError::CatalogUnavailable { waiting_for, answer: Some(_), .. } = error
+            && let Wait::Until(deadline) = self.catalogs.wait_for(waiting_for, self.now)
+        {
+            progress.look_again = Some(until(self.now, deadline));
+            told.push(format!("That answer is taken at {deadline:.0} if nothing changes before."));
         }
         let summary = summary(error.passed_over(), SUMMARY_BUNDLES_MAX);
         if !summary.is_empty() {
