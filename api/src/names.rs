@@ -69,6 +69,8 @@ pub const EXTENSION_FIELD_MANAGER: &str = "olm.operatorframework.io/clusterexten
 pub const EXTENSIONS_PREFIX: &str = "extensions.olm.operatorframework.io/";
 /// `Block`: an update to the next major version needs a hand.
 pub const MAJOR_UPDATES_ANNOTATION: &str = "extensions.olm.operatorframework.io/major-updates";
+/// `Refuse`: a bundle that declares dependencies is refused, as upstream does, instead of waited with.
+pub const DEPENDENCIES_ANNOTATION: &str = "extensions.olm.operatorframework.io/dependencies";
 /// `Required`: an update never crosses from one catalog to another.
 pub const SAME_CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/same-catalog";
 /// `RetainCRDs` or `Orphan`: what is kept when the extension is deleted.
@@ -81,3 +83,8 @@ pub const REINSTALL_ANNOTATION: &str = "extensions.olm.operatorframework.io/rein
 pub const INPUTS_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/inputs-digest";
 /// Annotation of a ClusterObjectSet: digest of its objects.
 pub const CONTENT_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/content-digest";
+/// Annotation of a ClusterObjectSet: the ClusterCatalog that its bundle came from.
+pub const CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalog";
+/// Annotation of a ClusterObjectSet: the bundle's properties in its catalog, as a JSON list, for what depends on
+/// them.
+pub const CATALOG_PROPERTIES_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalog-properties";

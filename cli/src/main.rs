@@ -9,6 +9,7 @@ mod commands;
 mod output;
 mod pack;
 mod progress;
+mod resolve;
 mod sources;
 
 use std::process::ExitCode;

@@ -155,6 +155,14 @@ impl Registries {
         Ok(Puller::new(config))
     }
 
+    /// Whether something may be fetched from `address`.
+    pub(crate) fn allow_network(&self, address: &str) -> anyhow::Result<()> {
+        if self.offline {
+            bail!("--offline: {address} is not fetched; name a folder, a file or an OCI image layout");
+        }
+        Ok(())
+    }
+
     /// Opens a source; of an image only what `select` asks for once it has seen the labels.
     pub(crate) async fn open<F>(
         &self,

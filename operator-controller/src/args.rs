@@ -73,6 +73,9 @@ pub(crate) struct Args {
     /// Time between two clean-ups of catalog content, for instance 12h.
     #[arg(long, default_value = "12h", value_parser = duration)]
     gc_interval: Duration,
+    /// How long a catalog that has never been served is waited for, where another one has an answer.
+    #[arg(long, default_value = "2m", value_parser = duration)]
+    catalog_deadline: Duration,
     /// Feature gates: Name=true|false, separated by commas.
     #[arg(long)]
     feature_gates: Vec<String>,
@@ -143,6 +146,7 @@ impl Args {
             default_account: default_account.transpose().map_err(anyhow::Error::msg)?,
             global_pull_secret: self.global_pull_secret.as_deref().map(pull_secret).transpose()?,
             own_account: catalogd::own_account(Path::new(POD_ACCOUNT_FOLDER).join("token").as_path()),
+            catalog_deadline: self.catalog_deadline,
             gates,
         })
     }

@@ -1,6 +1,6 @@
 //! What operator-controller is told at its start.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use olm_image::PullerConfig;
 use olm_render::CertificateProvider;
@@ -37,6 +37,9 @@ pub struct Config {
     pub global_pull_secret: Option<(String, String)>,
     /// The program's own account, whose pull secrets are used too; `None` outside of a pod.
     pub own_account: Option<AccountRef>,
+    /// How long a catalog that has never been served keeps others of its priority or a lower one from being
+    /// used.
+    pub catalog_deadline: Duration,
     /// Feature gates.
     pub gates: Gates,
 }

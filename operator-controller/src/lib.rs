@@ -11,10 +11,12 @@ mod catalogs;
 mod concurrently;
 mod config;
 mod controllers;
+mod dependents;
 mod events;
 mod finalizers;
 mod operator;
 mod permissions;
+mod platform;
 mod preflight;
 mod settings;
 

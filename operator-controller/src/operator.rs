@@ -37,7 +37,9 @@ use crate::{
     catalogs::{self, Catalogs},
     config::Config,
     controllers::{cluster_extension, cluster_object_set},
+    dependents::{self, Dependents},
     events::Events,
+    platform::Platform,
     settings::Settings,
 };
 
@@ -87,6 +89,7 @@ pub struct Operator {
     bundles: Bundles,
     metrics: Metrics,
     guard: Guard,
+    platform: Arc<Platform>,
 }
 
 impl Operator {
@@ -99,6 +102,7 @@ impl Operator {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let guard = Guard::new(&mut registry);
+        let platform = Arc::new(Platform::register(&mut registry));
         let puller = Puller::new(config.puller.clone());
         // Without Secrets to look at, the credentials stay those of the configuration.
         let credentials = (config.global_pull_secret.is_some() || config.own_account.is_some()).then(|| {
@@ -116,7 +120,7 @@ impl Operator {
             &metrics,
             &mut registry,
         )?;
-        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, guard })
+        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, guard, platform })
     }
 
     /// Runs until `shutdown`.
@@ -212,18 +216,8 @@ impl Operator {
         let (wake_set, woken_sets) = mpsc::channel::<String>(WAKES);
         let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
 
-        let of_set = wake_extension.clone();
-        let sets = Source::<ClusterObjectSet>::all(client.clone()).observed(move |set| {
-            let owner =
-                set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
-            let wake = of_set.clone();
-            async move {
-                if let Some(owner) = owner {
-                    // A closed channel means that the process is ending.
-                    let _ = wake.send(owner).await;
-                }
-            }
-        });
+        let dependents = Arc::new(Dependents::new(wake_extension.clone()));
+        let sets = revisions(client.clone(), wake_extension.clone(), dependents.clone());
         let extensions = Source::<ClusterExtension>::all(client.clone());
         let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
         let settings = Settings::new(self.config.default_account.clone());
@@ -231,10 +225,17 @@ impl Operator {
         let ports = cluster_extension::Ports {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
-            catalogs: Catalogs::new(known_catalogs.store.clone(), self.catalogd.reader()),
+            catalogs: Catalogs::new(
+                known_catalogs.store.clone(),
+                self.catalogd.reader(),
+                self.config.catalog_deadline,
+            ),
             bundles: self.bundles.clone(),
             events: events.clone(),
             waiting: waiting.clone(),
+            sets: sets.store.clone(),
+            dependents: dependents.clone(),
+            platform: self.platform.clone(),
             features: self.config.gates.features(),
             settings: settings.clone(),
             guard: self.guard.clone(),
@@ -256,6 +257,7 @@ impl Operator {
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
         let namespace = &self.config.system_namespace;
+        let (platform, extensions_of_platform) = (self.platform.clone(), extensions.store.clone());
         let set_wakes = vec![names(woken_sets), owners(changed_owners)];
         let extension_wakes = vec![names(woken_extensions)];
         tokio::join!(
@@ -268,6 +270,7 @@ impl Operator {
             ),
             settings.follow(client.clone(), namespace, &wake_all, stop.clone()),
             admission::run(client.clone(), namespace, self.guard.clone(), events, &wake_all, stop.clone()),
+            dependents::run(client.clone(), dependents, platform, extensions_of_platform, stop.clone()),
             access::run(client, waiting, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
@@ -340,6 +343,26 @@ async fn wake_each(extensions: &Store<DeserializeGuard<ClusterExtension>>, wake:
         // A closed channel means that the process is ending.
         let _ = wake.send(extension.name_any()).await;
     }
+}
+
+/// The revisions. One that changes wakes its extension, and those that wait for something to be installed.
+fn revisions(
+    client: kube::Client,
+    wake: mpsc::Sender<String>,
+    dependents: Arc<Dependents>,
+) -> Source<ClusterObjectSet> {
+    Source::<ClusterObjectSet>::all(client).observed(move |set| {
+        let owner =
+            set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
+        let (wake, dependents) = (wake.clone(), dependents.clone());
+        async move {
+            if let Some(owner) = owner {
+                // A closed channel means that the process is ending.
+                let _ = wake.send(owner).await;
+            }
+            dependents.wake().await;
+        }
+    })
 }
 
 /// Wakes by name.

@@ -8,9 +8,10 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 8] = [
+const CORE: [&str; 9] = [
     "olm-api",
     "olm-crd-diff",
+    "olm-dependencies",
     "olm-fbc",
     "olm-objectset",
     "olm-render",
@@ -27,6 +28,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("olm-crd-diff", &[]),
     ("olm-fbc", &["olm-yaml", "olm-semver"]),
     ("olm-resolve", &["olm-semver", "olm-fbc"]),
+    ("olm-dependencies", &["olm-semver", "olm-fbc"]),
     ("olm-render", &["olm-yaml", "olm-semver"]),
     ("olm-objectset", &["olm-api"]),
     ("olm-rights", &[]),
@@ -42,6 +44,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "olm-crd-diff",
             "olm-fbc",
             "olm-resolve",
+            "olm-dependencies",
             "olm-render",
             "olm-objectset",
             "olm-rights",
@@ -59,6 +62,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "olm-crd-diff",
             "olm-fbc",
             "olm-resolve",
+            "olm-dependencies",
             "olm-render",
             "olm-objectset",
             "olm-rights",
@@ -77,6 +81,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "olm-crd-diff",
             "olm-fbc",
             "olm-resolve",
+            "olm-dependencies",
             "olm-render",
             "olm-objectset",
             "olm-rights",

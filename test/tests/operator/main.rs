@@ -5,10 +5,15 @@
 mod admission;
 mod bad_input;
 mod catalogs;
+mod depending;
 mod leader;
+mod platform;
 mod real_bundles;
+mod resolving;
 mod restarts;
 mod rights;
 mod sets;
+mod small;
 mod updates;
+mod waiting;
 mod world;
