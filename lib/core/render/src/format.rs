@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    BundleFiles, Options, RenderError,
+    BundleFiles, CertificateProvider, Options, RenderError,
     limits::{BUNDLE_BYTES_MAX, FILES_MAX},
     registry_v1::RegistryV1,
 };
@@ -24,6 +24,8 @@ pub struct Rendered {
     pub objects: Vec<Value>,
     /// The annotation `olm.properties`: a JSON array as text, the shipped one merged with the properties file.
     pub olm_properties: Option<String>,
+    /// Who makes the certificates of its webhooks; `None` when it has none.
+    pub certificate_provider: Option<CertificateProvider>,
 }
 
 /// A way to package an operator.

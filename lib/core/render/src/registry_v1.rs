@@ -78,6 +78,7 @@ impl BundleFormat for RegistryV1 {
             min_kube_version: bundle.csv.min_kube_version.clone(),
             objects: Vec::new(),
             olm_properties: bundle.csv.olm_properties().map(str::to_owned),
+            certificate_provider: (!bundle.csv.webhooks.is_empty()).then_some(options.certificate_provider),
         };
         rendered.objects = generate(bundle, &context, configuration.deployment_config.as_ref())?;
         Ok(rendered)
