@@ -15,7 +15,9 @@ mod finalizers;
 mod operator;
 mod permissions;
 mod preflight;
+mod webhook_certificates;
 
 pub use config::{Config, GateError, Gates};
 pub use operator::{Operator, OperatorError};
 pub use permissions::{PERMISSIONS, Permission, Scope};
+pub use webhook_certificates::{ProviderSetting, Settings as WebhookCertificates};

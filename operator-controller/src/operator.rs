@@ -10,7 +10,11 @@ use std::{
 
 use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
 use futures::{FutureExt, StreamExt, stream::BoxStream};
-use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
+use kube::{
+    ResourceExt,
+    core::DeserializeGuard,
+    runtime::reflector::{ObjectRef, Store},
+};
 use olm_api::{
     names::{MANAGED_BY, MANAGED_BY_LABEL},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
@@ -225,7 +229,7 @@ impl Operator {
             bundles: self.bundles.clone(),
             events: Events::new(client.clone(), &self.config.identity),
             waiting: waiting.clone(),
-            features: self.config.gates.features(),
+            features: self.config.gates.features(self.config.webhook_certificates.provider),
             default_account: self.config.default_account.clone(),
             system_namespace: self.config.system_namespace.clone(),
         };
@@ -240,9 +244,10 @@ impl Operator {
             sets: sets.store.clone(),
             waiting: waiting.clone(),
             system_namespace: self.config.system_namespace.clone(),
+            certificate_lifetime: self.config.webhook_certificates.lifetime,
         };
         let all_extensions = extensions.store.clone();
-        let set_wakes = vec![names(woken_sets), owners(changed_owners)];
+        let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
         tokio::join!(
             catalogs::follow(
@@ -330,12 +335,30 @@ where
     .boxed()
 }
 
-/// Wakes of the revisions whose objects changed.
-fn owners(receiver: mpsc::Receiver<OwnerChanged>) -> BoxStream<'static, Wake<ClusterObjectSet>> {
+/// Wakes of the revisions whose objects changed; what belongs to an extension as a whole, such as the Secrets of
+/// its webhooks, wakes all of its revisions.
+fn owners(
+    receiver: mpsc::Receiver<OwnerChanged>,
+    sets: Store<DeserializeGuard<ClusterObjectSet>>,
+) -> BoxStream<'static, Wake<ClusterObjectSet>> {
+    let of_extension = |extension: &str, set: &ClusterObjectSet| {
+        set.owner_references().iter().any(|r| r.kind == "ClusterExtension" && r.name == extension)
+    };
     futures::stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|owner| (owner, receiver))
     })
-    .filter(|owner| std::future::ready(owner.kind == "ClusterObjectSet"))
-    .map(|owner| ObjectRef::new(&owner.name))
+    .flat_map(move |owner| {
+        let woken: Vec<String> = match owner.kind.as_str() {
+            "ClusterObjectSet" => vec![owner.name],
+            "ClusterExtension" => {
+                let state = sets.state();
+                let known = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+                known.filter(|set| of_extension(&owner.name, set)).map(ResourceExt::name_any).collect()
+            }
+            _ => Vec::new(),
+        };
+        futures::stream::iter(woken)
+    })
+    .map(|name| ObjectRef::new(&name))
     .boxed()
 }

@@ -7,10 +7,11 @@ use olm_api::{
     ConditionType, Conditions,
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CONTENT_DIGEST_ANNOTATION,
-        INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME,
+        INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState},
 };
+use olm_render::CertificateProvider;
 
 /// A bundle as a revision records it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub(crate) struct Revision {
     /// Digest of its objects, when we made it.
     pub(crate) content_digest: Option<String>,
     pub(crate) progress_deadline_minutes: Option<i32>,
+    /// Who makes the certificates of its webhooks, when it has any and we made it.
+    pub(crate) certificate_provider: Option<CertificateProvider>,
 }
 
 impl Revision {
@@ -116,6 +119,8 @@ fn read(set: &ClusterObjectSet) -> Revision {
         inputs_digest: annotation(INPUTS_DIGEST_ANNOTATION),
         content_digest: annotation(CONTENT_DIGEST_ANNOTATION),
         progress_deadline_minutes: set.spec.progress_deadline_minutes,
+        certificate_provider: annotation(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION)
+            .and_then(|name| CertificateProvider::named(&name)),
     }
 }
 
