@@ -10,4 +10,5 @@ mod restarts;
 mod rights;
 mod sets;
 mod updates;
+mod webhooks;
 mod world;

@@ -41,9 +41,14 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start() -> Result<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// With further flags of the program.
+    pub(crate) async fn start_with(flags: &[&str]) -> Result<Self> {
         let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
         let images = Images::new(&registry)?;
-        let operator = Operator::start(&cluster, &images, &[]).await?;
+        let operator = Operator::start(&cluster, &images, flags).await?;
         Ok(Self { operator, images, cluster, registry })
     }
 
