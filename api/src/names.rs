@@ -61,6 +61,9 @@ pub const OBJECT_DATA_SECRET_TYPE: &str = "olm.operatorframework.io/object-data"
 
 /// Field manager of the objects of object sets.
 pub const OBJECT_FIELD_MANAGER: &str = "olm.operatorframework.io";
+/// Field manager of the `caBundle`s of webhooks and of the Secrets with their certificates, where no other
+/// provider makes them.
+pub const WEBHOOK_CERTIFICATES_FIELD_MANAGER: &str = "olm.operatorframework.io/webhook-certificates";
 /// Field manager of object sets and their Secrets.
 pub const EXTENSION_FIELD_MANAGER: &str = "olm.operatorframework.io/clusterextension-controller";
 
@@ -88,3 +91,6 @@ pub const CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalo
 /// Annotation of a ClusterObjectSet: the bundle's properties in its catalog, as a JSON list, for what depends on
 /// them.
 pub const CATALOG_PROPERTIES_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalog-properties";
+/// Annotation of a ClusterObjectSet: who makes the certificates of its webhooks; kept until another version.
+pub const WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION: &str =
+    "extensions.olm.operatorframework.io/webhook-certificate-provider";

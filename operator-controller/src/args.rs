@@ -1,15 +1,16 @@
 //! Flags and environment of operator-controller, the original's names and defaults, catalogd's included.
 
 use std::{
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::{Context, bail};
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use olm_image::{Keyring, PullerConfig};
 use olm_runtime::{DEFAULT_TERMS, cluster_config};
-use operator_controller::{Config, Gates, account};
+use operator_controller::{Config, Gates, ProviderSetting, WebhookCertificates, account};
 
 /// Namespace of the system when neither a flag nor the pod says otherwise.
 const SYSTEM_NAMESPACE: &str = "olmv1-system";
@@ -20,6 +21,9 @@ const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
 
 /// Where the administrator says which images need a signature.
 const SIGNATURE_POLICY: &str = "/etc/containers/policy.json";
+
+/// What --webhook-certificate-lifetime may be: a rotation needs seconds, X.509 ends with the year 9999.
+const LIFETIME: RangeInclusive<Duration> = Duration::from_secs(30)..=Duration::from_hours(876_000);
 
 /// Installs and upgrades operators from catalogs, and serves the catalogs.
 #[derive(Debug, Parser)]
@@ -79,6 +83,13 @@ pub(crate) struct Args {
     /// Feature gates: Name=true|false, separated by commas.
     #[arg(long)]
     feature_gates: Vec<String>,
+    /// Who makes the certificates of webhooks; auto takes cert-manager or OpenShift's service CA where the cluster
+    /// has their kinds, else the built-in provider.
+    #[arg(long, value_enum, default_value = "auto")]
+    webhook_certificate_provider: Provider,
+    /// Life of certificates of the built-in provider, renewed when a third is left. Shorter ones are for tests.
+    #[arg(long, default_value = "17520h", value_parser = lifetime)]
+    webhook_certificate_lifetime: Duration,
     /// Verbosity of the log: 0 for outcomes, 4 for progress, 8 for everything.
     #[arg(short = 'v', long = "v", default_value_t = 0, action = ArgAction::Set)]
     verbosity: u8,
@@ -88,6 +99,32 @@ pub(crate) struct Args {
 enum Command {
     /// Prints the version.
     Version,
+}
+
+/// The values of --webhook-certificate-provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Provider {
+    Auto,
+    CertManager,
+    OpenshiftServiceCa,
+    BuiltIn,
+}
+
+impl From<Provider> for ProviderSetting {
+    fn from(provider: Provider) -> Self {
+        match provider {
+            Provider::Auto => Self::Auto,
+            Provider::CertManager => Self::CertManager,
+            Provider::OpenshiftServiceCa => Self::OpenshiftServiceCa,
+            Provider::BuiltIn => Self::BuiltIn,
+        }
+    }
+}
+
+/// A duration that leaves time for a rotation, and that calendars can hold.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let lifetime = duration(text)?;
+    if LIFETIME.contains(&lifetime) { Ok(lifetime) } else { Err("want between 30s and 876000h".to_owned()) }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -131,6 +168,8 @@ impl Args {
         for text in &self.feature_gates {
             gates.apply(text, &mut catalogd)?;
         }
+        let provider = self.webhook_certificate_provider.into();
+        gates.check_provider(provider)?;
         let puller = puller(self.pull_cas_dir, self.registry_config.as_deref(), &self.cache_path)?;
         Ok(Config {
             cluster: cluster_config(self.kubeconfig.as_deref()).await?,
@@ -148,6 +187,10 @@ impl Args {
             own_account: catalogd::own_account(Path::new(POD_ACCOUNT_FOLDER).join("token").as_path()),
             catalog_deadline: self.catalog_deadline,
             gates,
+            webhook_certificates: WebhookCertificates {
+                provider,
+                lifetime: self.webhook_certificate_lifetime,
+            },
         })
     }
 }
@@ -227,5 +270,9 @@ mod tests {
         assert!(!off.leader_elect);
         assert!(Args::try_parse_from(["operator-controller", "version"]).unwrap().wants_version());
         assert!(Args::try_parse_from(["operator-controller", "--gc-interval=soon"]).is_err());
+        assert_eq!(args.webhook_certificate_provider, Provider::Auto);
+        for wrong in ["--webhook-certificate-provider=me", "--webhook-certificate-lifetime=1s"] {
+            assert!(Args::try_parse_from(["operator-controller", wrong]).is_err(), "{wrong}");
+        }
     }
 }

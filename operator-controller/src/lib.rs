@@ -19,9 +19,11 @@ mod permissions;
 mod platform;
 mod preflight;
 mod settings;
+mod webhook_certificates;
 
 pub use admission::objects as admission_objects;
 pub use config::{Config, GateError, Gates};
 pub use operator::{Operator, OperatorError};
 pub use permissions::{PERMISSIONS, Permission, Scope};
 pub use settings::account;
+pub use webhook_certificates::{ProviderSetting, Settings as WebhookCertificates};

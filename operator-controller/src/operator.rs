@@ -236,7 +236,7 @@ impl Operator {
             sets: sets.store.clone(),
             dependents: dependents.clone(),
             platform: self.platform.clone(),
-            features: self.config.gates.features(),
+            features: self.config.gates.features(self.config.webhook_certificates.provider),
             settings: settings.clone(),
             guard: self.guard.clone(),
             system_namespace: self.config.system_namespace.clone(),
@@ -252,13 +252,14 @@ impl Operator {
             sets: sets.store.clone(),
             waiting: waiting.clone(),
             system_namespace: self.config.system_namespace.clone(),
+            certificate_lifetime: self.config.webhook_certificates.lifetime,
         };
         let all_extensions = extensions.store.clone();
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
         let namespace = &self.config.system_namespace;
         let (platform, extensions_of_platform) = (self.platform.clone(), extensions.store.clone());
-        let set_wakes = vec![names(woken_sets), owners(changed_owners)];
+        let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
         tokio::join!(
             catalogs::follow(
@@ -377,12 +378,30 @@ where
     .boxed()
 }
 
-/// Wakes of the revisions whose objects changed.
-fn owners(receiver: mpsc::Receiver<OwnerChanged>) -> BoxStream<'static, Wake<ClusterObjectSet>> {
+/// Wakes of the revisions whose objects changed; what belongs to an extension as a whole, such as the Secrets of
+/// its webhooks, wakes all of its revisions.
+fn owners(
+    receiver: mpsc::Receiver<OwnerChanged>,
+    sets: Store<DeserializeGuard<ClusterObjectSet>>,
+) -> BoxStream<'static, Wake<ClusterObjectSet>> {
+    let of_extension = |extension: &str, set: &ClusterObjectSet| {
+        set.owner_references().iter().any(|r| r.kind == "ClusterExtension" && r.name == extension)
+    };
     futures::stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|owner| (owner, receiver))
     })
-    .filter(|owner| std::future::ready(owner.kind == "ClusterObjectSet"))
-    .map(|owner| ObjectRef::new(&owner.name))
+    .flat_map(move |owner| {
+        let woken: Vec<String> = match owner.kind.as_str() {
+            "ClusterObjectSet" => vec![owner.name],
+            "ClusterExtension" => {
+                let state = sets.state();
+                let known = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+                known.filter(|set| of_extension(&owner.name, set)).map(ResourceExt::name_any).collect()
+            }
+            _ => Vec::new(),
+        };
+        futures::stream::iter(woken)
+    })
+    .map(|name| ObjectRef::new(&name))
     .boxed()
 }

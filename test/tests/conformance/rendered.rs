@@ -17,6 +17,8 @@ use crate::data::{self, Counts};
 mod decisions;
 #[path = "rendered/fixtures.rs"]
 mod fixtures;
+#[path = "rendered/go_yaml.rs"]
+mod go_yaml;
 
 /// A line of the data: a bundle in an install mode, and what became of it.
 #[derive(Deserialize)]

@@ -16,4 +16,5 @@ mod sets;
 mod small;
 mod updates;
 mod waiting;
+mod webhooks;
 mod world;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    BundleFiles, Options, RenderError,
+    BundleFiles, CertificateProvider, Options, RenderError,
     limits::{BUNDLE_BYTES_MAX, FILES_MAX},
     registry_v1::RegistryV1,
 };
@@ -28,6 +28,8 @@ pub struct Rendered {
     /// What the bundle itself declares to need and to provide, each `{"type", "value"}`; or why its
     /// dependencies cannot be read.
     pub declared: Result<Vec<Value>, String>,
+    /// Who makes the certificates of its webhooks; `None` when it has none.
+    pub certificate_provider: Option<CertificateProvider>,
 }
 
 /// A way to package an operator.

@@ -80,6 +80,7 @@ impl BundleFormat for RegistryV1 {
             objects: Vec::new(),
             olm_properties: declared::platform_properties(&bundle.csv),
             declared: declared::properties(&bundle.csv, files),
+            certificate_provider: (!bundle.csv.webhooks.is_empty()).then_some(options.certificate_provider),
         };
         rendered.objects = generate(bundle, &context, configuration.deployment_config.as_ref())?;
         Ok(rendered)

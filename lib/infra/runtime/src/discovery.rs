@@ -102,7 +102,10 @@ impl Discovery {
         };
         let listed = match listed {
             Ok(listed) => listed,
-            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(BTreeMap::new()),
+            // A group that nobody serves is answered with a plain text, which has a code but no reason.
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.code == 404 => {
+                return Ok(BTreeMap::new());
+            }
             Err(source) => {
                 return Err(DiscoveryError::Unavailable { api_version: api_version.to_owned(), source });
             }

@@ -15,12 +15,13 @@ use olm_api::{
         CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION,
         EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL,
         OWNER_NAME_LABEL, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_fbc::Property;
 use olm_objectset::{Packed, Phase, default_probes, pack};
+use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, bounded};
 use serde_json::{Value, json};
 
@@ -59,6 +60,8 @@ pub(crate) struct NewRevision<'a> {
     pub(crate) phases: &'a [Phase],
     pub(crate) inputs_digest: &'a str,
     pub(crate) content_digest: &'a str,
+    /// Who makes the certificates of its webhooks, if it has any.
+    pub(crate) certificate_provider: Option<CertificateProvider>,
     /// The CSV's `olm.properties`, carried over unchanged.
     pub(crate) properties: Option<&'a str>,
     /// The catalog the bundle comes from.
@@ -208,6 +211,10 @@ impl RevisionWriter<'_> {
             ]
             .map(|(key, value)| (key.to_owned(), value.to_owned())),
         );
+        if let Some(provider) = new.certificate_provider {
+            annotations
+                .insert(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION.to_owned(), provider.as_str().to_owned());
+        }
         if let Some(properties) = new.properties {
             annotations.insert(PROPERTIES_ANNOTATION.to_owned(), properties.to_owned());
         }

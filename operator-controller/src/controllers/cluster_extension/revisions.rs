@@ -8,9 +8,11 @@ use olm_api::{
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
         CONTENT_DIGEST_ANNOTATION, INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME, PROPERTIES_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState},
 };
+use olm_render::CertificateProvider;
 
 /// A bundle as a revision records it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,6 +43,8 @@ pub(crate) struct Revision {
     pub(crate) catalog: Option<String>,
     /// Its `olm.properties`, where platforms look.
     pub(crate) properties: Option<String>,
+    /// Who makes the certificates of its webhooks, when it has any and we made it.
+    pub(crate) certificate_provider: Option<CertificateProvider>,
 }
 
 impl Revision {
@@ -127,6 +131,8 @@ fn read(set: &ClusterObjectSet) -> Revision {
         progress_deadline_minutes: set.spec.progress_deadline_minutes,
         catalog: annotation(CATALOG_ANNOTATION),
         properties: annotation(PROPERTIES_ANNOTATION),
+        certificate_provider: annotation(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION)
+            .and_then(|name| CertificateProvider::named(&name)),
     }
 }
 

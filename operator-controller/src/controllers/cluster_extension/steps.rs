@@ -24,8 +24,13 @@ use super::{
     revisions::{BundleRecord, Revision, Revisions},
 };
 use crate::{
-    bundles::Bundles, catalogs::Catalogs, controllers::api_text, dependents::Dependents, platform::Platform,
+    bundles::Bundles,
+    catalogs::Catalogs,
+    controllers::api_text,
+    dependents::Dependents,
+    platform::Platform,
     preflight,
+    webhook_certificates::{self, Candidates},
 };
 
 /// Type of the property with the oldest version of Kubernetes that a bundle claims to run on.
@@ -37,7 +42,7 @@ pub(crate) struct Features {
     pub(crate) render: olm_render::Features,
     pub(crate) releases: ReleaseSupport,
     pub(crate) preflight_permissions: bool,
-    pub(crate) certificates: CertificateProvider,
+    pub(crate) certificates: Candidates,
 }
 
 /// What the steps work with.
@@ -135,7 +140,7 @@ impl Steps<'_> {
             suits.map_err(Cause::terminal)?;
         }
         let number = revisions.last_number() + 1;
-        self.preflight(account, &phases, number).await?;
+        self.preflight(account, &phases, number, rendered.certificate_provider).await?;
         let new = NewRevision {
             number,
             bundle,
@@ -146,6 +151,7 @@ impl Steps<'_> {
             properties: rendered.olm_properties.as_deref(),
             catalog: chosen.catalog.as_deref(),
             catalog_properties: &chosen.properties,
+            certificate_provider: rendered.certificate_provider,
         };
         self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
         progress.created = Some(bundle.clone());
@@ -172,7 +178,7 @@ impl Steps<'_> {
         };
         let options = Options {
             config: self.extension.spec.config.as_ref().and_then(|c| c.inline.clone()),
-            certificate_provider: self.features.certificates,
+            certificate_provider: self.certificate_provider(bundle, revisions).await?,
             features: self.features.render,
             ..Options::new(self.extension.spec.namespace.clone())
         };
@@ -190,6 +196,25 @@ impl Steps<'_> {
         })
     }
 
+    /// The provider that was chosen for this version, else the one to be chosen now.
+    async fn certificate_provider(
+        &self,
+        bundle: &BundleRecord,
+        revisions: &Revisions,
+    ) -> Result<CertificateProvider, Cause> {
+        let same = |revision: &&Revision| {
+            let known = &revision.bundle;
+            (&known.name, &known.version, &known.release) == (&bundle.name, &bundle.version, &bundle.release)
+        };
+        let chosen = revisions.latest_active().filter(same).and_then(|latest| latest.certificate_provider);
+        match chosen {
+            Some(provider) => Ok(provider),
+            None => webhook_certificates::choose(self.features.certificates, self.discovery)
+                .await
+                .map_err(Cause::transient),
+        }
+    }
+
     fn phases(&self, rendered: &Rendered, bundle: &BundleRecord) -> Result<Vec<Phase>, Cause> {
         let name = self.extension.name_any();
         let origin = Origin { extension: &name, package: &bundle.package, version: &bundle.version };
@@ -198,7 +223,13 @@ impl Steps<'_> {
         objects.map(assign).map_err(Cause::terminal)
     }
 
-    async fn preflight(&self, account: &AccountRef, phases: &[Phase], number: i64) -> Result<(), Cause> {
+    async fn preflight(
+        &self,
+        account: &AccountRef,
+        phases: &[Phase],
+        number: i64,
+        provider: Option<CertificateProvider>,
+    ) -> Result<(), Cause> {
         let enforcement = self.extension.spec.install.as_ref().and_then(|i| i.preflight.as_ref());
         let enforcement = enforcement.map(|p| p.crd_upgrade_safety.enforcement);
         if enforcement != Some(CrdUpgradeSafetyEnforcement::None) {
@@ -208,7 +239,11 @@ impl Steps<'_> {
         let refused = |e: String| Cause::transient(format!("creating new Revision: {e}"));
         if self.features.preflight_permissions {
             let revision = format!("{}-{number}", self.extension.name_any());
-            preflight::check_rights(&client, &self.controller(), self.discovery, phases, &revision)
+            let mut written = phases.to_vec();
+            if provider == Some(CertificateProvider::BuiltIn) {
+                written.push(webhook_certificates::secrets(phases));
+            }
+            preflight::check_rights(&client, &self.controller(), self.discovery, &written, &revision)
                 .await
                 .map_err(refused)?;
         }
@@ -223,7 +258,8 @@ impl Steps<'_> {
             "namespace": self.extension.spec.namespace,
             "account": [account.namespace, account.name],
             "config": self.extension.spec.config.as_ref().and_then(|c| c.inline.as_ref()),
-            "features": format!("{:?} {:?}", self.features.render, self.features.certificates),
+            // Who makes certificates is recorded on the revision and no reason for another one.
+            "features": format!("{:?}", self.features.render),
             "program": env!("CARGO_PKG_VERSION"),
         });
         if let Some(token) = annotations::reinstall(self.extension) {

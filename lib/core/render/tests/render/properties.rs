@@ -31,8 +31,18 @@ fn properties_of_csv_and_file_are_merged() {
             Some("properties:\n- type: olm.kubeversion\n  value:\n    version: \"1.16.0\"\n"),
             Some(r#"[{"type":"olm.kubeversion","value":{"version":"1.16.0"}}]"#),
         ),
-        (None, Some("properties: []\n"), None),
-        (None, Some("# nothing\n"), None),
+        (None, Some(""), None),
+        (None, Some("properties: []\n"), Some("null")),
+        (None, Some("# nothing\n"), Some("null")),
+        (Some("[]"), Some("properties: []\n"), Some("null")),
+        (Some(r#"[ {"type" : "a"} ]"#), Some("properties: []\n"), Some(r#"[{"type":"a","value":null}]"#)),
+        (
+            Some(r#"[{"TYPE":"a","type":"b","Value":1,"value":2}, null]"#),
+            Some("Properties:\n- Type: 5\n  Value: 1.0e-7\n-\n"),
+            Some(
+                r#"[{"type":"b","value":2},{"type":"","value":null},{"type":"5","value":1e-7},{"type":"","value":null}]"#,
+            ),
+        ),
         (Some("null"), Some("properties: [{type: a}]\n"), Some(r#"[{"type":"a","value":null}]"#)),
     ] {
         let mut sample = bundle();
