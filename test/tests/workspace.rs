@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 8] = [
+const CORE: [&str; 9] = [
     "olm-api",
     "olm-crd-diff",
     "olm-fbc",
@@ -16,6 +16,7 @@ const CORE: [&str; 8] = [
     "olm-render",
     "olm-resolve",
     "olm-semver",
+    "olm-structural-schema",
     "olm-yaml",
 ];
 
@@ -25,6 +26,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("olm-yaml", &[]),
     ("olm-semver", &[]),
     ("olm-crd-diff", &[]),
+    ("olm-structural-schema", &[]),
     ("olm-fbc", &["olm-yaml", "olm-semver"]),
     ("olm-resolve", &["olm-semver", "olm-fbc"]),
     ("olm-render", &["olm-yaml", "olm-semver"]),
@@ -40,6 +42,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "olm-yaml",
             "olm-semver",
             "olm-crd-diff",
+            "olm-structural-schema",
             "olm-fbc",
             "olm-resolve",
             "olm-render",
@@ -57,6 +60,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "olm-yaml",
             "olm-semver",
             "olm-crd-diff",
+            "olm-structural-schema",
             "olm-fbc",
             "olm-resolve",
             "olm-render",
@@ -75,6 +79,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "olm-yaml",
             "olm-semver",
             "olm-crd-diff",
+            "olm-structural-schema",
             "olm-fbc",
             "olm-resolve",
             "olm-render",

@@ -31,16 +31,9 @@ pub(crate) struct Budget(pub(crate) u64);
 impl Budget {
     pub(crate) fn spend(&mut self, steps: usize) -> Result<(), Stop> {
         let steps = u64::try_from(steps).unwrap_or(u64::MAX);
-        match self.0.checked_sub(steps) {
-            Some(left) => {
-                self.0 = left;
-                Ok(())
-            }
-            None => {
-                self.0 = 0;
-                Err(Stop::undecided("more steps than the budget has"))
-            }
-        }
+        let left = self.0.checked_sub(steps);
+        self.0 = left.unwrap_or_default();
+        left.map(drop).ok_or_else(|| Stop::undecided("more steps than the budget has"))
     }
 }
 
