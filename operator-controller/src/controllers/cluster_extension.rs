@@ -1,6 +1,7 @@
 //! The extension loop: decides what should run, and writes it down as a revision.
 
 mod apply;
+mod crd_changes;
 mod progress;
 mod reconcile;
 mod revisions;

@@ -94,7 +94,8 @@ fn how_to_go_on(examples: &[Allowance]) -> String {
 }
 
 fn definitions(phases: &[Phase]) -> BTreeMap<String, &Value> {
-    let objects = phases.iter().flat_map(|phase| &phase.objects).map(|object| (ObjectKey::of(object), object));
+    let objects =
+        phases.iter().flat_map(|phase| &phase.objects).map(|object| (ObjectKey::of(object), object));
     objects
         .filter(|(key, _)| key.kind == "CustomResourceDefinition" && key.group == "apiextensions.k8s.io")
         .map(|(key, object)| (key.name, object))
@@ -102,7 +103,11 @@ fn definitions(phases: &[Phase]) -> BTreeMap<String, &Value> {
 }
 
 /// The definition on the cluster, and how it differs.
-async fn report(asked: &CrdPreflight<'_>, name: &str, new: &Value) -> Result<Option<(Value, Report)>, String> {
+async fn report(
+    asked: &CrdPreflight<'_>,
+    name: &str,
+    new: &Value,
+) -> Result<Option<(Value, Report)>, String> {
     let api: Api<CustomResourceDefinition> = Api::all(asked.controller.clone());
     let failed = |cause: String| format!("getting existing resource for CRD {name:?}: {cause}");
     let Some(old) = bounded(api.get_opt(name)).await.map_err(|e| failed(api_text(&e)))? else {

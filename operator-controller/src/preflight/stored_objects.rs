@@ -248,7 +248,8 @@ impl Schemas {
         } else {
             counts.undecided = usize::from(is(Verdict::Undecided));
         }
-        let loses = after.iter().flat_map(|judged| &judged.dropped).any(|path| !before.dropped.contains(path));
+        let loses =
+            after.iter().flat_map(|judged| &judged.dropped).any(|path| !before.dropped.contains(path));
         counts.losing = usize::from(loses);
         counts
     }
@@ -271,7 +272,8 @@ pub(crate) async fn count(account: &Client, crd: &CustomResourceDefinition) -> O
     let served = crd.spec.versions.iter().find(|version| version.served)?;
     let (group, plural) = (&crd.spec.group, &crd.spec.names.plural);
     let gvk = GroupVersionKind::gvk(group, &served.name, &crd.spec.names.kind);
-    let api: Api<DynamicObject> = Api::all_with(account.clone(), &ApiResource::from_gvk_with_plural(&gvk, plural));
+    let api: Api<DynamicObject> =
+        Api::all_with(account.clone(), &ApiResource::from_gvk_with_plural(&gvk, plural));
     let listed = bounded(api.list_metadata(&ListParams::default().limit(1))).await.ok()?;
     let more = listed.metadata.remaining_item_count.unwrap_or_default();
     Some(listed.items.len() + usize::try_from(more).ok()?)

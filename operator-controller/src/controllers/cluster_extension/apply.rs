@@ -12,7 +12,7 @@ use kube::{
 };
 use olm_api::{
     names::{
-        CONTENT_DIGEST_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
+        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
         OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PROPERTIES_ANNOTATION,
         REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
     },
@@ -39,6 +39,8 @@ pub(crate) struct NewRevision<'a> {
     pub(crate) content_digest: &'a str,
     /// The CSV's `olm.properties`, carried over unchanged.
     pub(crate) properties: Option<&'a str>,
+    /// CRD changes that were accepted and CRDs that are no longer there, as recorded.
+    pub(crate) crd_changes: Option<String>,
 }
 
 /// Writes revisions of extensions.
@@ -171,6 +173,9 @@ impl RevisionWriter<'_> {
         );
         if let Some(properties) = new.properties {
             annotations.insert(PROPERTIES_ANNOTATION.to_owned(), properties.to_owned());
+        }
+        if let Some(changes) = &new.crd_changes {
+            annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
         }
         let phases: Vec<Value> = packed
             .phases

@@ -45,8 +45,11 @@ impl CrdChanges {
                 self.accepted.join(", ")
             ));
         }
-        let unused: Vec<String> =
-            allowances.iter().map(ToString::to_string).filter(|entry| !self.accepted.contains(entry)).collect();
+        let unused: Vec<String> = allowances
+            .iter()
+            .map(ToString::to_string)
+            .filter(|entry| !self.accepted.contains(entry))
+            .collect();
         if !unused.is_empty() {
             notes.push(format!(
                 "Entries of {ALLOW_CRD_CHANGES_ANNOTATION} that nothing needs: {}",
@@ -98,7 +101,8 @@ pub(crate) async fn check(
 
 /// What `Ready` says of the CRDs of the latest revision.
 pub(crate) fn notes(extension: &ClusterExtension, latest: &Revision, revisions: &Revisions) -> Vec<String> {
-    let recorded = latest.crd_changes.as_deref().and_then(|text| serde_json::from_str::<CrdChanges>(text).ok());
+    let recorded =
+        latest.crd_changes.as_deref().and_then(|text| serde_json::from_str::<CrdChanges>(text).ok());
     let is_done = revisions.installed() == Some(latest);
     // What is wrong with the annotation has been said before it comes to this.
     recorded.unwrap_or_default().notes(&allowances(extension).unwrap_or_default(), is_done)
@@ -133,7 +137,8 @@ mod tests {
     #[test]
     fn a_malformed_annotation_is_refused_with_a_sentence() {
         let mut extension = ClusterExtension::new("a", Default::default());
-        extension.metadata.annotations = Some([(ALLOW_CRD_CHANGES_ANNOTATION.to_owned(), "all".to_owned())].into());
+        extension.metadata.annotations =
+            Some([(ALLOW_CRD_CHANGES_ANNOTATION.to_owned(), "all".to_owned())].into());
         assert_eq!(
             allowances(&extension).unwrap_err(),
             "annotation \"extensions.olm.operatorframework.io/allow-crd-changes\": entry \"all\" is not of the form <CRD name>:<path>:<check>, as in widgets.example.com:^.spec.size:maximum"

@@ -7,7 +7,7 @@ use olm_api::{
     ConditionType, Conditions,
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CONTENT_DIGEST_ANNOTATION,
-        INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME,
+        CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME,
     },
     v1::{ClusterObjectSet, LifecycleState},
 };
@@ -37,6 +37,8 @@ pub(crate) struct Revision {
     /// Digest of its objects, when we made it.
     pub(crate) content_digest: Option<String>,
     pub(crate) progress_deadline_minutes: Option<i32>,
+    /// What it did to CRDs, as recorded when it was made.
+    pub(crate) crd_changes: Option<String>,
 }
 
 impl Revision {
@@ -116,6 +118,7 @@ fn read(set: &ClusterObjectSet) -> Revision {
         inputs_digest: annotation(INPUTS_DIGEST_ANNOTATION),
         content_digest: annotation(CONTENT_DIGEST_ANNOTATION),
         progress_deadline_minutes: set.spec.progress_deadline_minutes,
+        crd_changes: annotation(CRD_CHANGES_ANNOTATION),
     }
 }
 

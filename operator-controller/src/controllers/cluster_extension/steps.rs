@@ -3,7 +3,7 @@
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use olm_api::{
     names::OWNER_NAME_LABEL,
-    v1::{ClusterExtension, ClusterObjectSet, CrdUpgradeSafetyEnforcement, UpgradeConstraintPolicy},
+    v1::{ClusterExtension, ClusterObjectSet, UpgradeConstraintPolicy},
 };
 use olm_image::PullError;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::{
     apply::{NewRevision, RevisionWriter},
+    crd_changes::{self, CrdChanges},
     progress::{Cause, CauseKind, Progress, StepError},
     revisions::{BundleRecord, Revision, Revisions},
 };
@@ -116,6 +117,7 @@ impl Steps<'_> {
                     bundle.reference
                 ));
             }
+            progress.notes.extend(crd_changes::notes(self.extension, latest, revisions));
             return self.writer().refresh(latest, &inputs).await.map_err(Cause::transient);
         }
         let Some(rendered) = self.content(bundle, revisions).await? else { return Ok(()) };
@@ -130,7 +132,7 @@ impl Steps<'_> {
             suits.map_err(Cause::terminal)?;
         }
         let number = revisions.last_number() + 1;
-        self.preflight(account, &phases, number).await?;
+        let crd_changes = self.preflight(account, &phases, number, progress).await?;
         let new = NewRevision {
             number,
             bundle,
@@ -139,6 +141,7 @@ impl Steps<'_> {
             inputs_digest: &inputs,
             content_digest: &content,
             properties: rendered.olm_properties.as_deref(),
+            crd_changes: crd_changes.recorded(),
         };
         self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
         progress.created = Some(bundle.clone());
@@ -170,7 +173,7 @@ impl Steps<'_> {
             .map_err(|e| Cause::transient(format!("rendering the bundle: {e}")))?;
         rendered.map(Some).map_err(|error| match error.reason() {
             olm_render::Reason::InvalidConfiguration => {
-                Cause { text: error.to_string(), kind: CauseKind::InvalidConfiguration }
+                Cause { kind: CauseKind::InvalidConfiguration, ..Cause::terminal(&error) }
             }
             olm_render::Reason::Blocked if by_digest => Cause::terminal(error),
             // Behind a tag another content may appear.
@@ -186,13 +189,17 @@ impl Steps<'_> {
         objects.map(assign).map_err(Cause::terminal)
     }
 
-    async fn preflight(&self, account: &AccountRef, phases: &[Phase], number: i64) -> Result<(), Cause> {
-        let enforcement = self.extension.spec.install.as_ref().and_then(|i| i.preflight.as_ref());
-        let enforcement = enforcement.map(|p| p.crd_upgrade_safety.enforcement);
-        if enforcement != Some(CrdUpgradeSafetyEnforcement::None) {
-            preflight::check_crds(&self.controller(), phases).await.map_err(Cause::transient)?;
-        }
+    async fn preflight(
+        &self,
+        account: &AccountRef,
+        phases: &[Phase],
+        number: i64,
+        progress: &mut Progress,
+    ) -> Result<CrdChanges, Cause> {
         let client = self.accounts.client(account).await.map_err(Cause::transient)?;
+        let crd_changes =
+            crd_changes::check(self.extension, &self.controller(), (account, &client), phases, progress)
+                .await?;
         let refused = |e: String| Cause::transient(format!("creating new Revision: {e}"));
         if self.features.preflight_permissions {
             let revision = format!("{}-{number}", self.extension.name_any());
@@ -200,7 +207,8 @@ impl Steps<'_> {
                 .await
                 .map_err(refused)?;
         }
-        preflight::dry_run(&client, self.discovery, phases).await.map_err(refused)
+        preflight::dry_run(&client, self.discovery, phases).await.map_err(refused)?;
+        Ok(crd_changes)
     }
 
     /// Digest of everything a revision is made from. The image reference is left out: the same name, version

@@ -1,10 +1,13 @@
 //! What must hold for an extension before anything is done for it.
 
 use kube::ResourceExt;
-use olm_api::{names::EXTENSIONS_PREFIX, v1::ClusterExtension};
+use olm_api::{
+    names::{ALLOW_CRD_CHANGES_ANNOTATION, EXTENSIONS_PREFIX},
+    v1::ClusterExtension,
+};
 use olm_runtime::{AccountRef, Accounts, ClientError};
 
-use super::progress::StepError;
+use super::{crd_changes, progress::StepError};
 
 /// Longest name: it becomes the value of a label.
 const NAME_LENGTH_MAX: usize = 63;
@@ -63,8 +66,11 @@ fn unsupported(extension: &ClusterExtension) -> Vec<String> {
         ));
     }
     for annotation in extension.annotations().keys().filter(|a| a.starts_with(EXTENSIONS_PREFIX)) {
-        errors.push(format!("annotation {annotation:?} is not supported by this version: remove it"));
+        if annotation != ALLOW_CRD_CHANGES_ANNOTATION {
+            errors.push(format!("annotation {annotation:?} is not supported by this version: remove it"));
+        }
     }
+    errors.extend(crd_changes::allowances(extension).err());
     errors
 }
 
