@@ -5,6 +5,7 @@
 mod admission;
 mod bad_input;
 mod catalogs;
+mod crd_upgrades;
 mod leader;
 mod real_bundles;
 mod restarts;

@@ -21,7 +21,7 @@ use olm_test::{
     wait,
 };
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 /// For anything that should happen by itself. Generous: two cores run a whole control plane.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
@@ -30,6 +30,9 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 pub(crate) const COLLECTED: Duration = Duration::from_mins(6);
 /// The account that installs.
 pub(crate) const ACCOUNT: &str = "installer";
+
+/// Held by whoever installs strimzi-kafka-operator: its CRDs can be there once only.
+pub(crate) static STRIMZI: Mutex<()> = Mutex::const_new(());
 
 /// A control plane, a registry, and our program.
 pub(crate) struct World {

@@ -22,6 +22,7 @@ mod prune;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 mod validate;
 
 use serde_json::Value;
@@ -31,6 +32,7 @@ pub use limits::{
     OBJECT_STEPS_MAX, PATTERN_BYTES_MAX, RULE_BYTES_MAX, RULE_DEPTH_MAX, SCHEMA_DEPTH_MAX, VIOLATIONS_MAX,
 };
 pub use outcome::{Judgement, Note, Verdict};
+pub use upgrade::{Fate, Fates, Upgrade, UpgradeError};
 
 use crate::{cel::Budget, node::Node, outcome::Path};
 

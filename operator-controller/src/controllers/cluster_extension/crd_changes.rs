@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_malformed_annotation_is_refused_with_a_sentence() {
-        let mut extension = ClusterExtension::new("a", Default::default());
+        let mut extension = ClusterExtension::new("a", olm_api::v1::ClusterExtensionSpec::default());
         extension.metadata.annotations =
             Some([(ALLOW_CRD_CHANGES_ANNOTATION.to_owned(), "all".to_owned())].into());
         assert_eq!(
