@@ -80,8 +80,13 @@ pub const SAME_CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/s
 pub const DELETION_POLICY_ANNOTATION: &str = "extensions.olm.operatorframework.io/deletion-policy";
 /// `Block`: objects of kinds the cluster does not serve stop the installation instead of being left out.
 pub const UNKNOWN_KINDS_ANNOTATION: &str = "extensions.olm.operatorframework.io/unknown-kinds";
+/// Changes of CRDs that are accepted although the upgrade check refuses them, `<CRD>:<path>:<check>` each.
+pub const ALLOW_CRD_CHANGES_ANNOTATION: &str = "extensions.olm.operatorframework.io/allow-crd-changes";
 /// Asks for a new revision although name, version and release of the bundle stayed the same.
 pub const REINSTALL_ANNOTATION: &str = "extensions.olm.operatorframework.io/reinstall";
+/// Annotation of a ClusterObjectSet: the CRD changes that were accepted for it and the CRDs it no longer has, as
+/// JSON.
+pub const CRD_CHANGES_ANNOTATION: &str = "olm.operatorframework.io/crd-changes";
 /// Annotation of a ClusterObjectSet: digest of everything it was made from.
 pub const INPUTS_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/inputs-digest";
 /// Annotation of a ClusterObjectSet: digest of its objects.

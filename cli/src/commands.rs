@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Subcommand;
 
-use crate::{bundle, catalog, resolve};
+use crate::{bundle, catalog, crd, resolve};
 
 /// What `olm` can do: one line a group of commands.
 #[derive(Subcommand)]
@@ -17,6 +17,9 @@ pub(crate) enum Command {
     Bundle(bundle::Bundle),
     /// Says which bundle an extension would get from catalogs, and why; no cluster is needed.
     Resolve(resolve::Resolve),
+    /// Works with CustomResourceDefinitions.
+    #[command(subcommand)]
+    Crd(crd::Crd),
 }
 
 impl Command {
@@ -25,6 +28,7 @@ impl Command {
             Self::Catalog(command) => command.run(out).await,
             Self::Bundle(command) => command.run(out).await,
             Self::Resolve(command) => command.run(out).await,
+            Self::Crd(command) => command.run(out).await,
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod bench;
 pub mod cluster;
 pub mod controlplane;
 pub mod images;
+pub mod objects;
 pub mod operator;
 pub mod pki;
 pub mod process;

@@ -2,6 +2,7 @@
 
 mod annotations;
 mod apply;
+mod crd_changes;
 mod progress;
 mod reconcile;
 mod requirements;

@@ -5,6 +5,7 @@
 mod admission;
 mod bad_input;
 mod catalogs;
+mod crd_upgrades;
 mod depending;
 mod leader;
 mod platform;

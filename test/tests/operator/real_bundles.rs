@@ -12,7 +12,7 @@ use olm_api::{ConditionType, names::BUNDLE_VERSION};
 use olm_test::{cluster::Cluster, operator::USER, wait};
 use serde_json::json;
 
-use crate::world::{DEADLINE, Scenario, World, real_bundles};
+use crate::world::{DEADLINE, STRIMZI, Scenario, World, real_bundles};
 
 /// A real operator and two of its versions.
 #[derive(Clone, Copy)]
@@ -57,6 +57,7 @@ async fn real_operators_live_from_installation_to_removal() -> Result<()> {
 
 async fn life(world: &World, folder: &Path, operator: Operator) -> Result<()> {
     let Operator { package, first, next, unsafe_crd } = operator;
+    let _alone = if unsafe_crd.is_some() { Some(STRIMZI.lock().await) } else { None };
     let scenario = Scenario::new(world, package).await?;
     let bundles = [first, next].map(|version| (version, folder.join(package).join(version)));
     scenario.prepare(package, &bundles).await?;

@@ -6,8 +6,8 @@
 use kube::ResourceExt;
 use olm_api::{
     names::{
-        DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX, MAJOR_UPDATES_ANNOTATION, REINSTALL_ANNOTATION,
-        SAME_CATALOG_ANNOTATION,
+        ALLOW_CRD_CHANGES_ANNOTATION, DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX, MAJOR_UPDATES_ANNOTATION,
+        REINSTALL_ANNOTATION, SAME_CATALOG_ANNOTATION,
     },
     v1::ClusterExtension,
 };
@@ -18,12 +18,13 @@ use olm_resolve::{DependencyHandling, MajorUpdates, SameCatalog};
 enum Values {
     /// One of these.
     OneOf(&'static [&'static str]),
-    /// Any text.
+    /// Text that is checked where it is used, and told there.
     Any,
 }
 
 /// The annotations that are known.
 const KNOWN: &[(&str, Values)] = &[
+    (ALLOW_CRD_CHANGES_ANNOTATION, Values::Any),
     (DEPENDENCIES_ANNOTATION, Values::OneOf(&["Refuse"])),
     (MAJOR_UPDATES_ANNOTATION, Values::OneOf(&["Block"])),
     (REINSTALL_ANNOTATION, Values::Any),
@@ -82,8 +83,7 @@ pub(super) fn in_force(extension: &ClusterExtension) -> Option<String> {
     let all: Vec<String> = extension
         .annotations()
         .iter()
-        .filter(|(name, _)| KNOWN.iter().any(|(known, _)| known == name))
-        .filter(|(name, _)| *name != REINSTALL_ANNOTATION)
+        .filter(|(name, _)| KNOWN.iter().any(|(known, v)| known == name && matches!(v, Values::OneOf(_))))
         .map(|(name, value)| format!("{}: {value}", name.trim_start_matches(EXTENSIONS_PREFIX)))
         .collect();
     (!all.is_empty()).then(|| format!("In force by annotation: {}.", all.join(", ")))

@@ -12,7 +12,7 @@ use kube::{
 };
 use olm_api::{
     names::{
-        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION,
+        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
         EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL,
         OWNER_NAME_LABEL, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
         SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
@@ -68,6 +68,8 @@ pub(crate) struct NewRevision<'a> {
     pub(crate) catalog: Option<&'a str>,
     /// The bundle's properties there.
     pub(crate) catalog_properties: &'a [Property],
+    /// CRD changes that were accepted and CRDs that are no longer there, as recorded.
+    pub(crate) crd_changes: Option<String>,
 }
 
 /// Writes revisions of extensions.
@@ -222,6 +224,9 @@ impl RevisionWriter<'_> {
             annotations.insert(CATALOG_ANNOTATION.to_owned(), catalog.to_owned());
             let properties = properties_text(new.catalog_properties)?;
             annotations.insert(CATALOG_PROPERTIES_ANNOTATION.to_owned(), properties);
+        }
+        if let Some(changes) = &new.crd_changes {
+            annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
         }
         let phases: Vec<Value> = packed
             .phases

@@ -43,6 +43,8 @@ pub(crate) struct Cause {
     pub(crate) text: String,
     /// How it can heal.
     pub(crate) kind: CauseKind,
+    /// What is known beyond the original's text, for a person.
+    pub(crate) explanation: Option<String>,
 }
 
 /// How an error can heal.
@@ -58,11 +60,15 @@ pub(crate) enum CauseKind {
 
 impl Cause {
     pub(crate) fn transient(text: impl fmt::Display) -> Self {
-        Self { text: text.to_string(), kind: CauseKind::Transient }
+        Self { text: text.to_string(), kind: CauseKind::Transient, explanation: None }
     }
 
     pub(crate) fn terminal(text: impl fmt::Display) -> Self {
-        Self { text: text.to_string(), kind: CauseKind::Terminal }
+        Self { text: text.to_string(), kind: CauseKind::Terminal, explanation: None }
+    }
+
+    pub(crate) fn explained(self, explanation: Option<String>) -> Self {
+        Self { explanation, ..self }
     }
 }
 

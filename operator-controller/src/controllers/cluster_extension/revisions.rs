@@ -7,8 +7,8 @@ use olm_api::{
     ConditionType, Conditions,
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
-        CONTENT_DIGEST_ANNOTATION, INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME, PROPERTIES_ANNOTATION,
-        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME,
+        PROPERTIES_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState},
 };
@@ -45,6 +45,8 @@ pub(crate) struct Revision {
     pub(crate) properties: Option<String>,
     /// Who makes the certificates of its webhooks, when it has any and we made it.
     pub(crate) certificate_provider: Option<CertificateProvider>,
+    /// What it did to CRDs, as recorded when it was made.
+    pub(crate) crd_changes: Option<String>,
 }
 
 impl Revision {
@@ -133,6 +135,7 @@ fn read(set: &ClusterObjectSet) -> Revision {
         properties: annotation(PROPERTIES_ANNOTATION),
         certificate_provider: annotation(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION)
             .and_then(|name| CertificateProvider::named(&name)),
+        crd_changes: annotation(CRD_CHANGES_ANNOTATION),
     }
 }
 

@@ -191,9 +191,10 @@ impl Writer<'_> {
         let ready = done && healthy && installed && progress.unguarded.is_none();
         self.put(Ready, if ready { True } else { False }, ready_reason, &message);
         let explained = match error {
-            Some(StepError::Resolution { explanation: Some(explanation), .. }) => {
-                Some(format!("{}\n{explanation}", progressing.message))
-            }
+            Some(
+                StepError::Resolution { explanation: Some(explanation), .. }
+                | StepError::Bundle { cause: Cause { explanation: Some(explanation), .. }, .. },
+            ) => Some(format!("{}\n{explanation}", progressing.message)),
             _ => None,
         };
         let stalled = progressing.status == False.as_str() || explained.is_some();

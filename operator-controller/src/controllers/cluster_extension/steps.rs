@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::{Api, Client, ResourceExt, api::ListParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
     names::{OWNER_NAME_LABEL, REINSTALL_ANNOTATION},
-    v1::{ClusterExtension, ClusterObjectSet, CrdUpgradeSafetyEnforcement},
+    v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_fbc::Property;
 use olm_image::PullError;
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::{
     annotations,
     apply::{NewRevision, RevisionWriter},
+    crd_changes::{self, CrdChanges},
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
@@ -109,6 +110,7 @@ impl Steps<'_> {
                     bundle.reference
                 ));
             }
+            progress.notes.extend(crd_changes::notes(self.extension, latest, revisions));
             return self.refresh(latest, chosen, &inputs).await.map_err(failed);
         }
         let Some(rendered) = self.content(bundle, revisions).await.map_err(failed)? else { return Ok(()) };
@@ -140,7 +142,8 @@ impl Steps<'_> {
             suits.map_err(Cause::terminal)?;
         }
         let number = revisions.last_number() + 1;
-        self.preflight(account, &phases, number, rendered.certificate_provider).await?;
+        let crd_changes =
+            self.preflight(account, &phases, number, rendered.certificate_provider, progress).await?;
         let new = NewRevision {
             number,
             bundle,
@@ -152,6 +155,7 @@ impl Steps<'_> {
             catalog: chosen.catalog.as_deref(),
             catalog_properties: &chosen.properties,
             certificate_provider: rendered.certificate_provider,
+            crd_changes: crd_changes.recorded(),
         };
         self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
         progress.created = Some(bundle.clone());
@@ -188,7 +192,7 @@ impl Steps<'_> {
             .map_err(|e| Cause::transient(format!("rendering the bundle: {e}")))?;
         rendered.map(Some).map_err(|error| match error.reason() {
             olm_render::Reason::InvalidConfiguration => {
-                Cause { text: error.to_string(), kind: CauseKind::InvalidConfiguration }
+                Cause { kind: CauseKind::InvalidConfiguration, ..Cause::terminal(&error) }
             }
             olm_render::Reason::Blocked if by_digest => Cause::terminal(error),
             // Behind a tag another content may appear.
@@ -229,13 +233,12 @@ impl Steps<'_> {
         phases: &[Phase],
         number: i64,
         provider: Option<CertificateProvider>,
-    ) -> Result<(), Cause> {
-        let enforcement = self.extension.spec.install.as_ref().and_then(|i| i.preflight.as_ref());
-        let enforcement = enforcement.map(|p| p.crd_upgrade_safety.enforcement);
-        if enforcement != Some(CrdUpgradeSafetyEnforcement::None) {
-            preflight::check_crds(&self.controller(), phases).await.map_err(Cause::transient)?;
-        }
+        progress: &mut Progress,
+    ) -> Result<CrdChanges, Cause> {
         let client = self.accounts.client(account).await.map_err(Cause::transient)?;
+        let crd_changes =
+            crd_changes::check(self.extension, &self.controller(), (account, &client), phases, progress)
+                .await?;
         let refused = |e: String| Cause::transient(format!("creating new Revision: {e}"));
         if self.features.preflight_permissions {
             let revision = format!("{}-{number}", self.extension.name_any());
@@ -247,7 +250,8 @@ impl Steps<'_> {
                 .await
                 .map_err(refused)?;
         }
-        preflight::dry_run(&client, self.discovery, phases).await.map_err(refused)
+        preflight::dry_run(&client, self.discovery, phases).await.map_err(refused)?;
+        Ok(crd_changes)
     }
 
     /// Digest of everything a revision is made from. The image reference is left out: the same name, version

@@ -4,7 +4,7 @@ use kube::ResourceExt;
 use olm_api::v1::ClusterExtension;
 use olm_runtime::{AccountRef, Accounts, ClientError};
 
-use super::{annotations, progress::StepError};
+use super::{annotations, crd_changes, progress::StepError};
 
 /// Longest name: it becomes the value of a label.
 const NAME_LENGTH_MAX: usize = 63;
@@ -63,6 +63,7 @@ fn unsupported(extension: &ClusterExtension) -> Vec<String> {
         ));
     }
     errors.extend(annotations::refused(extension));
+    errors.extend(crd_changes::allowances(extension).err());
     errors
 }
 
