@@ -9,8 +9,11 @@ use http_body_util::BodyExt;
 use prometheus_client::registry::Registry;
 use tower::ServiceExt;
 
-use super::{HttpMetrics, Serving, router};
-use crate::testing::{ONE, TWO, TestStore, at};
+use super::ContentServer;
+use crate::{
+    Config,
+    testing::{ONE, TWO, TestStore, at},
+};
 
 const FILES: &[(&str, &str)] = &[(
     "c.json",
@@ -25,8 +28,7 @@ const REST: &str = "{\"no\":\"schema\"}\n";
 const UNPACKED: &str = "Thu, 01 Jan 1970 00:16:40 GMT";
 
 pub(super) fn routes(test: &TestStore) -> Router {
-    let metrics = HttpMetrics::register(&mut Registry::default());
-    router(Serving { store: test.store.clone(), metas: true, metrics })
+    ContentServer::new(test.store.clone(), &Config::default(), &mut Registry::default()).router()
 }
 
 struct Answer {
@@ -310,8 +312,8 @@ async fn metas_can_be_switched_off_and_requests_are_counted() {
     let test = TestStore::new();
     test.install("c", ONE, FILES);
     let mut registry = Registry::default();
-    let metrics = HttpMetrics::register(&mut registry);
-    let router = router(Serving { store: test.store.clone(), metas: false, metrics });
+    let config = Config { metas: false, ..Config::default() };
+    let router = ContentServer::new(test.store.clone(), &config, &mut registry).router();
     assert_eq!(get(&router, "/catalogs/c/api/v1/metas").await.body, "404 page not found\n");
     assert_eq!(get(&router, "/catalogs/c/api/v1/all").await.status, StatusCode::OK);
     let mut exposed = String::new();
