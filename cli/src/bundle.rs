@@ -1,9 +1,10 @@
 //! Commands for bundles.
 
+mod rbac;
+
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::{Read as _, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -11,7 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use olm_image::{Compression, ImageBuilder, PackedImage, folders_layer};
 
-use crate::pack::Destination;
+use crate::{pack::Destination, sources::read_limited};
 
 /// Where the annotations of a bundle stand.
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
@@ -33,6 +34,10 @@ enum Presence {
 pub(crate) enum Bundle {
     /// Makes a bundle image from a folder with `manifests` and `metadata`.
     Pack(Pack),
+    /// Prints the ServiceAccount an extension needs, with exactly its rights.
+    ///
+    /// The manifests can be applied as they are. What is dangerous about the rights stands in comments at the top.
+    Rbac(Box<rbac::Rbac>),
 }
 
 /// `olm bundle pack`
@@ -48,6 +53,7 @@ impl Bundle {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
             Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+            Self::Rbac(rbac) => rbac.run(out).await,
         }
     }
 }
@@ -74,14 +80,7 @@ impl Pack {
 
 /// The annotations of a bundle, which are also its image's labels.
 fn labels(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).with_context(|| path.display().to_string())?;
-    file.take(ANNOTATIONS_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .with_context(|| path.display().to_string())?;
-    if bytes.len() as u64 > ANNOTATIONS_BYTES_MAX {
-        bail!("{}: larger than {ANNOTATIONS_BYTES_MAX} bytes", path.display());
-    }
+    let bytes = read_limited(path, ANNOTATIONS_BYTES_MAX)?;
     annotations(&bytes).with_context(|| path.display().to_string())
 }
 

@@ -8,6 +8,7 @@ mod catalog;
 mod commands;
 mod output;
 mod pack;
+mod sources;
 
 use std::process::ExitCode;
 

@@ -20,7 +20,7 @@ const CORE: [&str; 8] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("olm-api", &[]),
     ("olm-yaml", &[]),
     ("olm-semver", &[]),
@@ -29,6 +29,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("olm-resolve", &["olm-semver", "olm-fbc"]),
     ("olm-render", &["olm-yaml", "olm-semver"]),
     ("olm-objectset", &["olm-api"]),
+    ("olm-rights", &[]),
     ("olm-image", &[]),
     ("olm-runtime", &["olm-api"]),
     ("catalogd", &["olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"]),
@@ -43,6 +44,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "olm-resolve",
             "olm-render",
             "olm-objectset",
+            "olm-rights",
             "olm-image",
             "olm-runtime",
             "catalogd",
@@ -59,6 +61,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "olm-resolve",
             "olm-render",
             "olm-objectset",
+            "olm-rights",
             "olm-image",
             "olm-runtime",
             "catalogd",
@@ -76,6 +79,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "olm-resolve",
             "olm-render",
             "olm-objectset",
+            "olm-rights",
             "olm-image",
             "olm-runtime",
             "catalogd",

@@ -161,7 +161,7 @@ impl<'a> Scenario<'a> {
 
     pub(crate) async fn grant(&self, bundles: &[(&str, PathBuf)]) -> Result<()> {
         let files: Vec<_> = bundles.iter().map(|(_, folder)| bundle_files(folder)).collect::<Result<_>>()?;
-        grant(&self.client, &self.name, ACCOUNT, &rules_for(&files, &self.name, &self.name)?).await
+        grant(&self.client, &self.name, ACCOUNT, &rules_for(&files, &self.name)?).await
     }
 
     /// The test's extension: `package` from its own catalog, with further fields of `source.catalog`.
