@@ -86,6 +86,10 @@ impl http_body::Body for Recorded {
     }
 
     fn size_hint(&self) -> SizeHint {
+        // Nothing is to be concluded from the length of no content.
+        if self.record.status == StatusCode::NOT_MODIFIED {
+            return SizeHint::default();
+        }
         self.body.size_hint()
     }
 }

@@ -44,14 +44,10 @@ pub(super) fn router(server: ContentServer) -> Router {
 
 async fn answer(State(server): State<ContentServer>, request: Request) -> Response<Body> {
     let record = Record::begin(&request, server.metrics.clone());
-    let is_head = request.method() == Method::HEAD;
     let mut response = match dispatch(&server, request).await {
         Ok(response) | Err(response) => response,
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    if is_head {
-        *response.body_mut() = Body::empty();
-    }
     record.follow(response)
 }
 
