@@ -105,7 +105,7 @@ impl Graphql {
         })?;
         guard::check(&document).map_err(Problem::plain)?;
         let known = self.known(catalog, generation).map_err(|error| Problem::plain(error.to_string()))?;
-        let (shape, types) = known.as_ref().as_ref().map_err(|problem| Problem::plain(problem))?;
+        let (shape, types) = known.as_ref().as_ref().map_err(Problem::plain)?;
         let operation = validate::operation(&document, types)?;
         let deadline = Instant::now() + GRAPHQL_TIMEOUT;
         let source = Source { catalog: shape, types, generation, deadline };

@@ -26,6 +26,7 @@ use axum::{
 use jiff::Timestamp;
 use metrics::HttpMetrics;
 use prometheus_client::registry::Registry;
+pub use routes::is_catalog_name;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -54,6 +55,11 @@ impl ContentServer {
             graphql: Graphql::new(),
             metrics: HttpMetrics::register(registry),
         }
+    }
+
+    /// The same for a process whose metrics nobody reads.
+    pub fn unmeasured(store: Arc<CatalogStore>, config: &Config) -> Self {
+        Self::new(store, config, &mut Registry::default())
     }
 
     /// The HTTP routes, to be put on a listener.

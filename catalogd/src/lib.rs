@@ -42,7 +42,7 @@ pub use clock::{Clock, SystemClock};
 pub use command::{Command, CommandError};
 pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
-pub use http::ContentServer;
+pub use http::{ContentServer, is_catalog_name};
 pub use ingest::{CatalogFiles, IngestError};
 pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};
 pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog};

@@ -1,5 +1,7 @@
 //! Commands for catalogs.
 
+mod serve;
+
 use std::{io::Write, path::PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -16,6 +18,8 @@ const CATALOG_LABEL: (&str, &str) = ("operators.operatorframework.io.index.confi
 pub(crate) enum Catalog {
     /// Makes a catalog image from a folder with a file-based catalog.
     Pack(Pack),
+    /// Serves a catalog over HTTP as a cluster does: /api/v1/all, /api/v1/metas.
+    Serve(serve::Serve),
 }
 
 /// `olm catalog pack`
@@ -31,6 +35,7 @@ impl Catalog {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
             Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+            Self::Serve(serve) => Box::pin(serve.run(out)).await,
         }
     }
 }

@@ -178,10 +178,10 @@ impl<'a> Run<'a> {
                         }
                     }
                 }
-                Selection::Inline { on, directives, selections, .. } if self.is_included(directives) => {
-                    if on.as_ref().is_none_or(|on| on == object) {
-                        self.collect_into(object, selections, fields, seen)?;
-                    }
+                Selection::Inline { on, directives, selections, .. }
+                    if self.is_included(directives) && on.as_ref().is_none_or(|on| on == object) =>
+                {
+                    self.collect_into(object, selections, fields, seen)?;
                 }
                 Selection::Spread { name, directives, .. } if self.is_included(directives) => {
                     if let Some(fragment) = self.document.fragments.get(name)

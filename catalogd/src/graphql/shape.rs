@@ -149,20 +149,16 @@ fn see(
 ) -> Result<(), String> {
     for (key, value) in seen {
         let name = field_name(key);
-        let before = object.fields.get_mut(&name);
-        let is_new_key = before.as_ref().is_none_or(|field| !field.keys.contains(key));
+        let is_new_key = object.fields.get(&name).is_none_or(|field| !field.keys.contains(key));
         if is_new_key {
             // The name, the key, and what maps and types take for them.
             let bytes = name.len() + key.len() + 200;
             room.0 = room.0.checked_sub(bytes).ok_or("its documents have too many different fields")?;
         }
-        let field = match before {
-            Some(field) => field,
-            None => {
-                let shape = shape_of(value);
-                object.fields.entry(name.clone()).or_insert(FieldShape { keys: Vec::new(), shape })
-            }
-        };
+        let field = object
+            .fields
+            .entry(name.clone())
+            .or_insert_with(|| FieldShape { keys: Vec::new(), shape: shape_of(value) });
         if is_new_key {
             field.keys.push(key.clone());
         }

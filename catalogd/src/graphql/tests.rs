@@ -37,7 +37,7 @@ async fn ask(generation: &Arc<Generation>, query: &str) -> Value {
 
 async fn ask_through(graphql: &Graphql, generation: &Arc<Generation>, query: &str) -> Value {
     let answer = graphql.answer("c".into(), Arc::clone(generation), query.into());
-    let answer = tokio::time::timeout(Duration::from_secs(60), answer).await.unwrap();
+    let answer = tokio::time::timeout(Duration::from_mins(1), answer).await.unwrap();
     assert_eq!(answer.last(), Some(&b'\n'));
     serde_json::from_slice(&answer).unwrap()
 }

@@ -204,7 +204,7 @@ fn fragments_end(document: &Document) -> Result<(), Problem> {
         if done.is_empty() {
             break;
         }
-        done.iter().for_each(|name| drop(left.remove(name)));
+        left.retain(|name, _| !done.contains(name));
     }
     let Some((mut name, _)) = left.first_key_value() else { return Ok(()) };
     let mut passed = BTreeSet::new();

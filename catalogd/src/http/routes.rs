@@ -86,6 +86,7 @@ async fn dispatch(server: &ContentServer, request: Request) -> Result<Response<B
 }
 
 /// The catalog and the endpoint that a request is for; the answer to a request that is for none.
+#[expect(clippy::result_large_err, reason = "an answer is what both ways lead to")]
 fn target(server: &ContentServer, request: &Request) -> Result<(String, Endpoint), Response<Body>> {
     let path = request.uri().path();
     let clean = cleaned(path);
@@ -102,7 +103,7 @@ fn target(server: &ContentServer, request: &Request) -> Result<(String, Endpoint
     if !is_allowed {
         return Err(text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"));
     }
-    match percent_decoded(name, Plus::Literal).filter(|name| is_subdomain(name)) {
+    match percent_decoded(name, Plus::Literal).filter(|name| is_catalog_name(name)) {
         Some(name) => Ok((name, endpoint)),
         None => Err(text(StatusCode::BAD_REQUEST, &format!("invalid catalog name: {SUBDOMAIN_TEXT}"))),
     }
@@ -175,8 +176,8 @@ fn redirect(path: &str, query: Option<&str>) -> Response<Body> {
     response
 }
 
-/// Whether a name may be that of a catalog.
-fn is_subdomain(name: &str) -> bool {
+/// Whether a name may be that of a catalog: a DNS-1123 subdomain.
+pub fn is_catalog_name(name: &str) -> bool {
     let label = |label: &str| {
         !label.is_empty()
             && label.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))

@@ -11,16 +11,16 @@ use crate::world::{World, digest};
 /// A content of several pieces, large enough for several reads.
 fn world() -> (World, Vec<u8>) {
     let world = World::new();
-    let mut content = String::new();
+    let mut documents = Vec::new();
     for package in 0..40 {
-        content.push_str(&format!(r#"{{"schema":"olm.package","name":"p{package}"}}"#));
-        for version in 0..50 {
+        documents.push(format!(r#"{{"schema":"olm.package","name":"p{package}"}}"#));
+        documents.extend((0..50).map(|version| {
             let text = format!("bundle {version} of package {package} ").repeat(20);
-            content.push_str(&format!(
-                r#"{{"schema":"olm.bundle","package":"p{package}","name":"p{package}.v{version}","text":"{text}"}}"#
-            ));
-        }
+            let name = format!("p{package}.v{version}");
+            format!(r#"{{"schema":"olm.bundle","package":"p{package}","name":"{name}","text":"{text}"}}"#)
+        }));
     }
+    let content = documents.join("\n");
     world.install("c", '1', &content);
     world.compress("c");
     let plain = world.get("/catalogs/c/api/v1/all").body;

@@ -34,16 +34,13 @@ fn reference(catalog: usize, generation: usize) -> String {
 /// The lines of a content; those of one package, if one is given. All as long as those of any other content,
 /// so that a mixture would not show in the length.
 fn lines(catalog: usize, generation: usize, package: Option<usize>) -> String {
-    let mut lines = String::new();
-    for own in (0..PACKAGES).filter(|own| package.is_none_or(|package| package == *own)) {
-        for bundle in 0..20 {
-            let text = format!("catalog {catalog:02} generation {generation:02} ").repeat(20);
-            lines.push_str(&format!(
-                "{{\"name\":\"p{own}.v{bundle}\",\"package\":\"p{own}\",\"schema\":\"olm.bundle\",\"text\":\"{text}\"}}\n"
-            ));
-        }
-    }
-    lines
+    let text = format!("catalog {catalog:02} generation {generation:02} ").repeat(20);
+    let packages = (0..PACKAGES).filter(|own| package.is_none_or(|package| package == *own));
+    let lines = packages.flat_map(|own| (0..20).map(move |bundle| (own, bundle))).map(|(own, bundle)| {
+        let names = format!("\"name\":\"p{own}.v{bundle}\",\"package\":\"p{own}\"");
+        format!("{{{names},\"schema\":\"olm.bundle\",\"text\":\"{text}\"}}\n")
+    });
+    lines.collect::<Vec<_>>().concat()
 }
 
 struct Swarm {

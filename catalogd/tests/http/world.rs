@@ -169,13 +169,10 @@ pub(crate) fn ask(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Answer {
-    let mut request = format!("{method} {target} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
-    for (name, value) in headers {
-        request.push_str(&format!("{name}: {value}\r\n"));
-    }
-    if !body.is_empty() {
-        request.push_str(&format!("content-length: {}\r\n", body.len()));
-    }
+    let headers: String = headers.iter().flat_map(|(name, value)| [*name, ": ", *value, "\r\n"]).collect();
+    let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+    let request =
+        format!("{method} {target} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}{length}");
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream.write_all(format!("{request}\r\n{body}").as_bytes()).unwrap();

@@ -64,8 +64,8 @@ async fn every_schema_is_a_field_with_the_keys_that_its_documents_have() {
 #[tokio::test]
 async fn pages_have_100_documents_at_most() {
     let test = TestStore::new();
-    let documents: String =
-        (0..250).map(|number| format!("{{\"schema\":\"x\",\"name\":\"{number}\"}}")).collect();
+    let documents = (0..250).map(|number| format!("{{\"schema\":\"x\",\"name\":\"{number}\"}}"));
+    let documents = documents.collect::<Vec<_>>().join("\n");
     let generation = test.install("c", ONE, &[("c.json", &documents)]);
     for (arguments, first, count) in [
         ("", 0, 100),

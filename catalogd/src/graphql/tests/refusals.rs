@@ -13,87 +13,87 @@ async fn refusal(query: &str) -> String {
     answer["errors"][0]["message"].as_str().unwrap().to_owned()
 }
 
+/// Queries that do not fit the types, or whose parts do not fit each other.
+const UNFIT: &[(&str, &str)] = &[
+    ("{ nothing }", "Cannot query field \"nothing\" on type \"Query\"."),
+    ("{ olmbundles { x } }", "Cannot query field \"x\" on type \"OlmBundle\"."),
+    ("{ olmbundles }", "Field \"olmbundles\" of type \"[OlmBundle]\" must have a sub selection."),
+    ("{ olmbundles { name { x } } }", "Field \"name\" of type \"String\" must not have a sub selection."),
+    (
+        "{ olmbundles(filter: 1) { name } }",
+        "Unknown argument \"filter\" on field \"olmbundles\" of type \"Query\".",
+    ),
+    (
+        "{ olmbundles(limit: \"1\") { name } }",
+        "Argument \"limit\" has an invalid value.\nExpected type \"Int\".",
+    ),
+    (
+        "{ olmbundles(limit: 3000000000) { name } }",
+        "Argument \"limit\" has an invalid value.\nExpected type \"Int\".",
+    ),
+    ("{ olmbundles(limit: $x) { name } }", "Variable \"$x\" is not defined."),
+    (
+        "query ($x: Int!) { olmbundles(limit: $x) { name } }",
+        "Variable \"$x\" of required type \"Int!\" was not provided.",
+    ),
+    ("query ($x: Thing) { olmbundles { name } }", "Unknown type \"Thing\"."),
+    ("{ ...F }", "Unknown fragment \"F\"."),
+    ("{ ...F } fragment F on Nothing { x }", "Unknown type \"Nothing\"."),
+    ("{ ...F } fragment F on String { x }", "Fragment cannot condition on non composite type \"String\"."),
+    (
+        "{ ...F } fragment F on OlmBundle { name }",
+        "Fragment \"F\" cannot be spread here as objects of type \"Query\" can never be of type \"OlmBundle\".",
+    ),
+    (
+        "{ ... on OlmBundle { name } }",
+        "Fragment cannot be spread here as objects of type \"Query\" can never be of type \"OlmBundle\".",
+    ),
+    (
+        "{ ...A } fragment A on Query { ...B } fragment B on Query { ...C } fragment C on Query { ...A }",
+        "Cannot spread fragment \"A\" within itself.",
+    ),
+    (
+        "{ __schema { types { ...T } } } fragment T on __Type { ofType { ...T } }",
+        "Cannot spread fragment \"T\" within itself.",
+    ),
+    ("{ olmbundles { name @upper } }", "Unknown directive \"upper\"."),
+    (
+        "{ olmbundles { name @skip } }",
+        "Directive \"@skip\" argument \"if\" of type \"Boolean!\" is required but not provided.",
+    ),
+    (
+        "{ olmbundles { name @skip(if: 1) } }",
+        "Argument \"if\" has an invalid value.\nExpected type \"Boolean!\".",
+    ),
+    (
+        "{ __type { name } }",
+        "Field \"__type\" argument \"name\" of type \"String!\" is required but not provided.",
+    ),
+    (
+        "{ olmbundles { x: name x: image } }",
+        "Fields \"x\" conflict because name and image are different fields.",
+    ),
+    (
+        "{ olmbundles(limit: 1) { name } olmbundles { name } }",
+        "Fields \"olmbundles\" conflict because they have differing arguments.",
+    ),
+    ("mutation { x }", "Schema is not configured for mutations"),
+    ("subscription { x }", "Schema is not configured for subscriptions"),
+    (
+        "query A { olmbundles { name } } query B { olmbundles { name } }",
+        "Must provide operation name if query contains multiple operations.",
+    ),
+    (
+        "{ olmbundles { name } } { olmbundles { name } }",
+        "This anonymous operation must be the only defined operation.",
+    ),
+    ("fragment F on Query { __typename }", "Must provide an operation."),
+];
+
 #[tokio::test]
 async fn what_does_not_fit_the_types_is_refused_with_the_place() {
-    for (query, text) in [
-        ("{ nothing }", "Cannot query field \"nothing\" on type \"Query\"."),
-        ("{ olmbundles { x } }", "Cannot query field \"x\" on type \"OlmBundle\"."),
-        ("{ olmbundles }", "Field \"olmbundles\" of type \"[OlmBundle]\" must have a sub selection."),
-        ("{ olmbundles { name { x } } }", "Field \"name\" of type \"String\" must not have a sub selection."),
-        (
-            "{ olmbundles(filter: 1) { name } }",
-            "Unknown argument \"filter\" on field \"olmbundles\" of type \"Query\".",
-        ),
-        (
-            "{ olmbundles(limit: \"1\") { name } }",
-            "Argument \"limit\" has an invalid value.\nExpected type \"Int\".",
-        ),
-        (
-            "{ olmbundles(limit: 3000000000) { name } }",
-            "Argument \"limit\" has an invalid value.\nExpected type \"Int\".",
-        ),
-        ("{ olmbundles(limit: $x) { name } }", "Variable \"$x\" is not defined."),
-        (
-            "query ($x: Int!) { olmbundles(limit: $x) { name } }",
-            "Variable \"$x\" of required type \"Int!\" was not provided.",
-        ),
-        ("query ($x: Thing) { olmbundles { name } }", "Unknown type \"Thing\"."),
-        ("{ ...F }", "Unknown fragment \"F\"."),
-        ("{ ...F } fragment F on Nothing { x }", "Unknown type \"Nothing\"."),
-        (
-            "{ ...F } fragment F on String { x }",
-            "Fragment cannot condition on non composite type \"String\".",
-        ),
-        (
-            "{ ...F } fragment F on OlmBundle { name }",
-            "Fragment \"F\" cannot be spread here as objects of type \"Query\" can never be of type \"OlmBundle\".",
-        ),
-        (
-            "{ ... on OlmBundle { name } }",
-            "Fragment cannot be spread here as objects of type \"Query\" can never be of type \"OlmBundle\".",
-        ),
-        (
-            "{ ...A } fragment A on Query { ...B } fragment B on Query { ...C } fragment C on Query { ...A }",
-            "Cannot spread fragment \"A\" within itself.",
-        ),
-        (
-            "{ __schema { types { ...T } } } fragment T on __Type { ofType { ...T } }",
-            "Cannot spread fragment \"T\" within itself.",
-        ),
-        ("{ olmbundles { name @upper } }", "Unknown directive \"upper\"."),
-        (
-            "{ olmbundles { name @skip } }",
-            "Directive \"@skip\" argument \"if\" of type \"Boolean!\" is required but not provided.",
-        ),
-        (
-            "{ olmbundles { name @skip(if: 1) } }",
-            "Argument \"if\" has an invalid value.\nExpected type \"Boolean!\".",
-        ),
-        (
-            "{ __type { name } }",
-            "Field \"__type\" argument \"name\" of type \"String!\" is required but not provided.",
-        ),
-        (
-            "{ olmbundles { x: name x: image } }",
-            "Fields \"x\" conflict because name and image are different fields.",
-        ),
-        (
-            "{ olmbundles(limit: 1) { name } olmbundles { name } }",
-            "Fields \"olmbundles\" conflict because they have differing arguments.",
-        ),
-        ("mutation { x }", "Schema is not configured for mutations"),
-        ("subscription { x }", "Schema is not configured for subscriptions"),
-        (
-            "query A { olmbundles { name } } query B { olmbundles { name } }",
-            "Must provide operation name if query contains multiple operations.",
-        ),
-        (
-            "{ olmbundles { name } } { olmbundles { name } }",
-            "This anonymous operation must be the only defined operation.",
-        ),
-        ("fragment F on Query { __typename }", "Must provide an operation."),
-    ] {
-        assert_eq!(refusal(query).await, text, "{query}");
+    for (query, text) in UNFIT {
+        assert_eq!(refusal(query).await, *text, "{query}");
     }
     let (_test, generation) = catalog();
     let answer = ask(&generation, "{\n  olmbundles { x }\n}").await;
@@ -133,8 +133,8 @@ async fn what_asks_for_too_much_is_refused_before_anything_is_looked_up() {
     let nested = |levels: usize| format!("{}x{}", "{x".repeat(levels - 1) + "{", "}".repeat(levels));
     let fields = |count: usize| format!("{{{}}}", "x ".repeat(count));
     let aliases = |count: usize| {
-        let fields: String = (0..count).map(|number| format!("a{number}: x ")).collect();
-        format!("{{{fields}}}")
+        let fields: Vec<String> = (0..count).map(|number| format!("a{number}: x")).collect();
+        format!("{{{}}}", fields.join(" "))
     };
     let unknown = "Cannot query field \"x\" on type \"Query\".";
     for (query, text) in [
@@ -161,9 +161,9 @@ async fn what_asks_for_too_much_is_refused_before_anything_is_looked_up() {
         assert_eq!(refusal(&query).await, text);
     }
     // A chain that each fragment is only a short way down of.
-    let chain: String =
-        (0..1_000).map(|number| format!("fragment F{number} on Query {{ ...F{} }}", number + 1)).collect();
-    let spread: String = (0..=1_000).rev().map(|number| format!("...F{number} ")).collect();
+    let chain = (0..1_000).map(|number| format!("fragment F{number} on Query {{ ...F{} }}", number + 1));
+    let spread = (0..=1_000).rev().map(|number| format!("...F{number}"));
+    let (chain, spread) = (chain.collect::<Vec<_>>().join(" "), spread.collect::<Vec<_>>().join(" "));
     let query = format!("{{ {spread} }} {chain} fragment F1000 on Query {{ __typename }}");
     assert_eq!(refusal(&query).await, "query exceeds maximum depth of 10");
 }
@@ -171,8 +171,8 @@ async fn what_asks_for_too_much_is_refused_before_anything_is_looked_up() {
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_refused() {
     let test = TestStore::new();
-    let text = "x".repeat(512 << 10);
-    let documents: String = (0..20).map(|_| format!("{{\"schema\":\"x\",\"text\":\"{text}\"}}")).collect();
+    let document = format!("{{\"schema\":\"x\",\"text\":\"{}\"}}", "x".repeat(512 << 10));
+    let documents = document.repeat(20);
     let generation = test.install("c", ONE, &[("c.json", &documents)]);
     let fits = ask(&generation, "{ xs { text } }").await;
     assert_eq!(fits["data"]["xs"].as_array().unwrap().len(), 20);

@@ -134,10 +134,14 @@ impl Index {
     pub fn runs(&self) -> Vec<Range<u64>> {
         let mut kinds = vec![(0_u32, 0_u32); self.documents()];
         for (value, numbers) in (1..).zip(self.by_schema.values()) {
-            numbers.iter().for_each(|number| kinds[*number as usize].0 = value);
+            for number in numbers {
+                kinds[*number as usize].0 = value;
+            }
         }
         for (value, numbers) in (1..).zip(self.by_package.values()) {
-            numbers.iter().for_each(|number| kinds[*number as usize].1 = value);
+            for number in numbers {
+                kinds[*number as usize].1 = value;
+            }
         }
         let mut runs: Vec<Range<u64>> = Vec::new();
         let mut before = None;

@@ -63,9 +63,9 @@ async fn requests_beyond_the_limit_wait_for_their_turn_but_not_all_and_not_for_e
     let router = limited(Router::new().route("/", get(endless)), &limits);
     let ask = || {
         let router = router.clone();
-        tokio::spawn(async move {
-            router.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap()
-        })
+        tokio::spawn(
+            async move { router.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap() },
+        )
     };
     let first = ask().await.unwrap();
     let started = tokio::time::Instant::now();
