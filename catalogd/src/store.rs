@@ -116,8 +116,9 @@ pub struct CatalogStore {
     changes: broadcast::Sender<CatalogChanged>,
     staged: AtomicU64,
     synced: AtomicBool,
-    /// Held while folders of generations come and go, and while something is moved into one.
-    folders: Mutex<()>,
+    /// Held from a generation's rename until those before it are gone, so that a clean-up meanwhile does not
+    /// take the new one for a leftover.
+    swap: Mutex<()>,
 }
 
 impl CatalogStore {
@@ -138,6 +139,7 @@ impl CatalogStore {
             if name.starts_with('.') {
                 continue;
             }
+            files::remove_unfinished(&folder)?;
             if let Some(generation) = generation::newest(&name, &folder)? {
                 slots.insert(name, Slot { generation: Some(Arc::new(generation)), ..Slot::default() });
             }
@@ -149,7 +151,7 @@ impl CatalogStore {
             changes,
             staged: AtomicU64::new(0),
             synced: AtomicBool::new(false),
-            folders: Mutex::default(),
+            swap: Mutex::new(()),
         })
     }
 
@@ -229,9 +231,10 @@ impl CatalogStore {
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
         let staging = self.root.join(STAGING).join(format!("{catalog}-{number}"));
         files::create_private(&staging)?;
-        let written = ingest(files, &staging).map_err(StoreError::from).and_then(|ingested| {
+        let ingested = ingest(files, &staging).map_err(StoreError::from);
+        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = ingested.and_then(|ingested| {
             let target = self.root.join(catalog).join(generation::folder_name(reference));
-            let _folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
             generation::complete(catalog, reference, unpacked_at, ingested, &staging, &target)
         });
         let generation = match written {
@@ -250,7 +253,10 @@ impl CatalogStore {
             }
         });
         self.tell(catalog, Some(reference));
-        self.drop_others(catalog, &generation)?;
+        if let Err(error) = self.drop_others(catalog, &generation) {
+            // The new content is served; the old one is collected later.
+            tracing::warn!(catalog, %error, "content of an earlier digest stays on disk for now");
+        }
         Ok(generation)
     }
 
@@ -265,7 +271,7 @@ impl CatalogStore {
         if removed {
             self.tell(catalog, None);
         }
-        let _folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
         files::remove_tree(&self.root.join(catalog))
     }
 
@@ -285,7 +291,7 @@ impl CatalogStore {
         let is_current = || self.generation(catalog).is_some_and(|held| Arc::ptr_eq(&held, &generation));
         let made = pieces::make(&generation, &aside, &|| stop() || !is_current()).and_then(|made| {
             let pieces::Made::Pieces(pieces) = made else { return Ok(false) };
-            let _folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+            let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
             if !is_current() {
                 return Ok(false);
             }
@@ -313,6 +319,13 @@ impl CatalogStore {
         for name in known.into_iter().chain(on_disk).filter(|name| name != STAGING && !exists(name)) {
             tracing::info!(catalog = name, "removing content that belongs to no catalog");
             self.remove(&name)?;
+        }
+        // What a swap could not remove.
+        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in self.catalogs() {
+            if let Some(current) = self.generation(&name) {
+                self.drop_others(&name, &current)?;
+            }
         }
         Ok(())
     }
@@ -348,7 +361,6 @@ impl CatalogStore {
 
     fn drop_others(&self, catalog: &str, current: &Generation) -> Result<(), StoreError> {
         let current = generation::folder_name(current.reference());
-        let _folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
         for (name, folder) in files::subfolders(&self.root.join(catalog))? {
             if name != current {
                 files::remove_tree(&folder)?;
