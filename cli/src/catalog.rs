@@ -4,6 +4,7 @@ mod image_template;
 mod migrate;
 mod render;
 mod rendering;
+mod serve;
 mod template;
 
 use std::{io::Write, path::PathBuf};
@@ -27,6 +28,8 @@ pub(crate) enum Catalog {
     Migrate(migrate::Migrate),
     /// Makes a catalog image from a folder with a file-based catalog.
     Pack(Pack),
+    /// Serves a catalog over HTTP as a cluster does: /api/v1/all, /api/v1/metas.
+    Serve(serve::Serve),
 }
 
 /// `olm catalog pack`
@@ -45,6 +48,7 @@ impl Catalog {
             Self::Template(template) => template.run(out).await,
             Self::Migrate(migrate) => migrate.run(out).await,
             Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+            Self::Serve(serve) => Box::pin(serve.run(out)).await,
         }
     }
 }

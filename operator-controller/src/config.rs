@@ -129,14 +129,8 @@ impl Gates {
                         "Helm charts are not supported as bundles",
                     ));
                 }
-                "APIV1MetasHandler" | "GraphQLCatalogQueries" => {
-                    catalogd.apply_feature_gates(gate).map_err(|_| {
-                        GateError::Fixed(
-                            "GraphQLCatalogQueries",
-                            "GraphQL is not supported, use /api/v1/metas",
-                        )
-                    })?;
-                }
+                "APIV1MetasHandler" => catalogd.metas = on,
+                "GraphQLCatalogQueries" => catalogd.graphql = on,
                 other => return Err(GateError::Unknown(other.to_owned())),
             }
         }
@@ -199,6 +193,10 @@ mod tests {
         assert!(gates.check_provider(ProviderSetting::CertManager).is_err());
         assert!(gates.check_provider(ProviderSetting::OpenshiftServiceCa).is_ok());
         assert!(apply("BoxcutterRuntime=true,APIV1MetasHandler=true,SyntheticPermissions=false").is_ok());
+        let mut catalogd = catalogd::Config::default();
+        assert!(catalogd.metas && !catalogd.graphql, "GraphQL is asked for, /metas is not");
+        Gates::default().apply("APIV1MetasHandler=false,GraphQLCatalogQueries=true", &mut catalogd).unwrap();
+        assert!(!catalogd.metas && catalogd.graphql);
     }
 
     #[test]
@@ -208,7 +206,6 @@ mod tests {
             ("Nonsense=true", "unrecognized feature gate: Nonsense"),
             ("DeploymentConfig=maybe", "invalid value of feature gate \"DeploymentConfig=maybe\""),
             ("DeploymentConfig", "invalid value of feature gate \"DeploymentConfig\""),
-            ("GraphQLCatalogQueries=true", "feature gate GraphQLCatalogQueries: GraphQL is not supported"),
         ] {
             let error = apply(text).unwrap_err();
             assert!(error.starts_with(told), "{error}");

@@ -5,7 +5,8 @@ use std::{
     io::{self, Seek},
     ops::Range,
     os::unix::fs::FileExt,
-    path::Path,
+    path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use jiff::Timestamp;
@@ -16,6 +17,7 @@ use super::{
     StoreError,
     files::{self, FileSum},
     io_error,
+    pieces::{self, Pieces},
 };
 use crate::{
     ingest::{INDEX_FILE, Ingested, LINES_FILE, RECORDS_FILE},
@@ -46,7 +48,10 @@ pub struct Generation {
     unpacked_at: Timestamp,
     index: Index,
     lines: File,
+    lines_sum: FileSum,
     records: File,
+    folder: PathBuf,
+    pieces: OnceLock<Pieces>,
 }
 
 impl Generation {
@@ -91,6 +96,46 @@ impl Generation {
     /// The file cannot be read, or ends before.
     pub fn read_lines(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.lines.read_exact_at(buffer, offset)
+    }
+
+    /// The schemas of the documents, sorted.
+    pub fn schemas(&self) -> impl Iterator<Item = &str> {
+        self.index.schemas()
+    }
+
+    /// Byte ranges of the lines of a schema, in file order, each line for itself.
+    pub fn lines(&self, schema: &str) -> impl ExactSizeIterator<Item = Range<u64>> {
+        self.index.lines(schema)
+    }
+
+    /// Byte ranges of neighbouring lines that are always asked for together, unless by name.
+    pub(super) fn runs(&self) -> Vec<Range<u64>> {
+        self.index.runs()
+    }
+
+    /// Length and checksum of the lines.
+    pub(super) fn lines_sum(&self) -> FileSum {
+        self.lines_sum
+    }
+
+    /// Where the files lie while this is the content that is served.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The compressed form of the lines, once it is made.
+    pub(crate) fn pieces(&self) -> Option<&Pieces> {
+        self.pieces.get()
+    }
+
+    /// Notes the compressed form; what is there already stays.
+    pub(super) fn set_pieces(&self, pieces: Pieces) {
+        let _ = self.pieces.set(pieces);
+    }
+
+    /// Fills `buffer` with the compressed lines' bytes from `offset` on. Blocks.
+    pub(crate) fn read_compressed(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.pieces.get().ok_or(io::ErrorKind::NotFound)?.read(buffer, offset)
     }
 
     /// What the catalog says about a package; empty when it does not have it. Blocks.
@@ -195,7 +240,10 @@ pub(super) fn complete(
         unpacked_at,
         index: ingested.index,
         lines,
+        lines_sum: description.lines,
         records,
+        folder: target.to_owned(),
+        pieces: OnceLock::new(),
     })
 }
 
@@ -253,12 +301,23 @@ fn load(catalog: &str, name: &str, folder: &Path) -> Result<Generation, String> 
     if index.bytes() != description.lines.bytes || index.record_bytes() != description.packages.bytes {
         return Err("index does not belong to the lines".into());
     }
+    let pieces = match pieces::load(folder, description.lines) {
+        Ok(pieces) => pieces.map_or_else(OnceLock::new, OnceLock::from),
+        Err(problem) => {
+            // They are made again; only then is the file replaced.
+            tracing::warn!(catalog, digest = name, problem, "compressed content is not usable");
+            OnceLock::new()
+        }
+    };
     Ok(Generation {
         catalog: catalog.to_owned(),
         reference: description.reference,
         unpacked_at: description.unpacked_at,
         index,
         lines,
+        lines_sum: description.lines,
         records,
+        folder: folder.to_owned(),
+        pieces,
     })
 }
