@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use olm_image::PullerConfig;
-use olm_runtime::{AccountRef, Terms};
+use olm_runtime::{AccountRef, Terms, TlsProfile};
 use olm_semver::ReleaseSupport;
 use thiserror::Error;
 
@@ -24,8 +24,10 @@ pub struct Config {
     pub catalogd: catalogd::Config,
     /// Where catalog content is served: `host:port`, or `:port` for all interfaces.
     pub catalogs_address: String,
-    /// Certificate and key for serving catalogs; a self-signed pair is made when absent.
+    /// Certificate and key for serving catalogs; when absent they are made and kept in a Secret.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// What TLS connections to the catalogs are made of.
+    pub tls_profile: TlsProfile,
     /// Where `/healthz` and `/readyz` are served.
     pub health_address: Option<String>,
     /// Terms of the election, when there is one.

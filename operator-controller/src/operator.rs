@@ -21,9 +21,9 @@ use olm_api::{
 };
 use olm_image::Puller;
 use olm_runtime::{
-    Accounts, BackoffLimits, CertWatcher, ClientError, ControllerSettings, Discovery, Elector, HttpError,
-    Metrics, OwnerChanged, ServerLimits, Source, Terms, TlsError, TlsProfile, Wake, WatchManager,
-    health_router, listen, run_controller, self_signed, serve, server_config,
+    Accounts, BackoffLimits, CertWatcher, Certificate, ClientError, ControllerSettings, Discovery, Elector,
+    HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError, Wake,
+    WatchManager, health_router, listen, run_controller, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -129,12 +129,13 @@ impl Operator {
     /// An address cannot be listened on, or leadership was lost.
     pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), OperatorError> {
         let (leads, leader) = watch::channel(false);
-        let mut tasks = self.serve(&shutdown)?;
+        let mut tasks = self.serve(&shutdown).await?;
         if let Some(credentials) = self.credentials.take() {
             if let Err(error) = credentials.load().await {
                 tracing::warn!(%error, "starting without credentials for registries");
             }
-            tasks.push(tokio::spawn(credentials.run(shutdown.clone())));
+            let (catalogd, shutdown) = (self.catalogd.clone(), shutdown.clone());
+            tasks.push(tokio::spawn(async move { credentials.run(shutdown, || catalogd.wake()).await }));
         }
         tasks.push(tokio::spawn(self.catalogd.clone().run(leader, shutdown.clone())));
         let lost = match self.config.leader_election {
@@ -177,18 +178,20 @@ impl Operator {
     }
 
     /// Starts the servers of catalogs and health, which run on every replica.
-    fn serve(&self, shutdown: &CancellationToken) -> Result<Vec<tokio::task::JoinHandle<()>>, OperatorError> {
+    async fn serve(
+        &self,
+        shutdown: &CancellationToken,
+    ) -> Result<Vec<tokio::task::JoinHandle<()>>, OperatorError> {
         let mut tasks = Vec::new();
         let certificate = if let Some((cert, key)) = &self.config.tls {
-            let watcher = CertWatcher::new(cert, key)?;
-            let serving = watcher.serving();
-            tasks.push(tokio::spawn(watcher.run(shutdown.clone())));
-            serving
+            Certificate::Files(CertWatcher::new(cert, key)?)
         } else {
-            let host = self.config.catalogd.external_address.split(':').next().unwrap_or_default();
-            self_signed(&[host.to_owned(), "localhost".to_owned()])?.serving
+            let (client, namespace) = (self.accounts.controller(), &self.config.system_namespace);
+            let names = self.config.catalogd.serving_names();
+            Certificate::Kept(ServingSecret::open(client, namespace, catalogd::SERVING_SECRET, &names).await?)
         };
-        let tls = server_config(certificate, &TlsProfile::default())?;
+        let tls = server_config(certificate.serving(), &self.config.tls_profile)?;
+        tasks.push(tokio::spawn(certificate.run(shutdown.clone())));
         let catalogs = listen(&self.config.catalogs_address)?;
         tasks.push(spawn_server("catalogs", catalogs, self.catalogd.router(), Some(tls), shutdown));
         if let Some(address) = &self.config.health_address {

@@ -282,6 +282,7 @@ impl OciRegistry {
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let message = message(response, credential.as_ref()).await;
+            let message = format!("{message}; {}", self.keyring.get().tried(&at.host, &at.repository));
             return Err(RegistryError::Unauthorized { action, message });
         }
         if !status.is_success() {
@@ -302,8 +303,12 @@ impl OciRegistry {
         if status.is_success() {
             return Ok(response);
         }
-        let credential = self.keyring.get().lookup(&exchange.at.host, &exchange.at.repository).cloned();
-        let message = message(response, credential.as_ref()).await;
+        let (keyring, at) = (self.keyring.get(), exchange.at);
+        let is_own = same_origin(response.url(), &exchange.home);
+        let mut message = message(response, keyring.lookup(&at.host, &at.repository)).await;
+        if is_own && matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            message = format!("{message}; {}", keyring.tried(&at.host, &at.repository));
+        }
         let action = exchange.action.clone();
         Err(match status {
             StatusCode::UNAUTHORIZED => RegistryError::Unauthorized { action, message },
