@@ -163,5 +163,9 @@ mod tests {
         assert!(Args::try_parse_from(["operator-controller", "version"]).unwrap().wants_version());
         let wrong = Args::try_parse_from(["operator-controller", "--gc-interval=soon"]).unwrap();
         assert!(wrong.shared.config().is_err());
+        assert_eq!(args.webhook_certificate_provider, Provider::Auto);
+        for wrong in ["--webhook-certificate-provider=me", "--webhook-certificate-lifetime=1s"] {
+            assert!(Args::try_parse_from(["operator-controller", wrong]).is_err(), "{wrong}");
+        }
     }
 }
