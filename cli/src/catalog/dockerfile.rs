@@ -26,7 +26,7 @@ pub(crate) struct Dockerfile {
     folder: PathBuf,
     /// Make an image for OLM Classic as well, whose server is that of this image, which has /bin/opm; or scratch,
     /// when OLM brings the server
-    #[arg(short, long, value_name = "IMAGE")]
+    #[arg(short = 'i', long, value_name = "IMAGE")]
     base_image: Option<String>,
     /// Image with /bin/opm that makes the cache of that server
     #[arg(short = 'b', long, value_name = "IMAGE", default_value = OPM_IMAGE, requires = "base_image")]

@@ -1,6 +1,6 @@
 //! `olm catalog validate`: the rules of `opm validate`, all findings at once.
 
-use std::io::Write;
+use std::{collections::BTreeMap, io::Write};
 
 use anyhow::bail;
 use clap::Args;
@@ -86,10 +86,13 @@ impl Verdict {
         let passed = report.passed() && !(strict && !warnings.is_empty());
         let mut lines: Vec<String> = report.findings.iter().map(|finding| finding.message.clone()).collect();
         lines.extend(report.tree.as_ref().map(ToString::to_string));
-        let kind = if strict { "error" } else { "warning" };
-        lines.extend(warnings.iter().map(|warning| format!("{kind}: {}", described(warning))));
+        if strict {
+            lines.extend(warnings.iter().map(|warning| format!("error: {}", described(warning))));
+        } else {
+            lines.extend(grouped(&warnings));
+        }
         if outline.warnings_left_out() > 0 {
-            lines.push(format!("{kind}: and {} more like these", outline.warnings_left_out()));
+            lines.push(format!("and {} more like these", outline.warnings_left_out()));
         }
         if passed {
             lines.push(format!(
@@ -122,6 +125,28 @@ fn all_findings(report: &Report) -> Vec<Finding> {
         message: leaf.get(1..).unwrap_or_default().join(": "),
     });
     report.findings.iter().cloned().chain(below).collect()
+}
+
+/// One line for each rule: published catalogs break some rules in every bundle.
+fn grouped(warnings: &[Finding]) -> Vec<String> {
+    let mut by_rule: BTreeMap<String, (&Finding, usize)> = BTreeMap::new();
+    for warning in warnings {
+        by_rule.entry(rule(&warning.message)).or_insert((warning, 0)).1 += 1;
+    }
+    let line = |(first, count): &(&Finding, usize)| {
+        let more = match count {
+            1 => String::new(),
+            _ => format!("; and {} more documents, listed with --strict or -o json", count - 1),
+        };
+        format!("warning: {}{more}", described(first))
+    };
+    by_rule.values().map(line).collect()
+}
+
+/// A message without what differs from document to document: places in lists, quoted texts, counts.
+fn rule(message: &str) -> String {
+    let unquoted = message.split('"').step_by(2).collect::<String>();
+    unquoted.chars().filter(|character| !character.is_ascii_digit()).collect()
 }
 
 fn described(warning: &Finding) -> String {

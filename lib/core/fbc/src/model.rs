@@ -2,6 +2,8 @@
 //!
 //! Unknown fields are ignored, absent ones take their zero value, as the original's decoder does.
 
+mod reading;
+
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
@@ -17,8 +19,8 @@ pub const SCHEMA_BUNDLE: &str = "olm.bundle";
 pub const SCHEMA_DEPRECATIONS: &str = "olm.deprecations";
 
 /// An `olm.package` blob.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Package {
     /// Package name.
     pub name: String,
@@ -28,8 +30,7 @@ pub struct Package {
 }
 
 /// An `olm.channel` blob.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Channel {
     /// Channel name.
     pub name: String,
@@ -40,8 +41,8 @@ pub struct Channel {
 }
 
 /// One entry of a channel: a bundle and the edges that lead to it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ChannelEntry {
     /// Name of the bundle.
     pub name: String,
@@ -57,8 +58,7 @@ pub struct ChannelEntry {
 }
 
 /// An `olm.bundle` blob, without its large parts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Bundle {
     /// Bundle name, unique within the package.
     pub name: String,
@@ -71,8 +71,7 @@ pub struct Bundle {
 }
 
 /// A typed property of a bundle.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Property {
     /// Type, for example `olm.package`.
     #[serde(rename = "type")]
@@ -82,8 +81,7 @@ pub struct Property {
 }
 
 /// An `olm.deprecations` blob.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Deprecation {
     /// Package the entries are about.
     pub package: String,
@@ -92,8 +90,7 @@ pub struct Deprecation {
 }
 
 /// One deprecated thing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DeprecationEntry {
     /// The package, channel or bundle.
     pub reference: PackageReference,
@@ -102,8 +99,7 @@ pub struct DeprecationEntry {
 }
 
 /// Names a blob of the same package.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PackageReference {
     /// `olm.package`, `olm.channel` or `olm.bundle`.
     pub schema: String,

@@ -148,16 +148,26 @@ pub(super) fn bundle(object: &Map<String, Value>, notes: &mut Vec<String>) {
     if text(object, "image").is_empty() {
         notes.push("image is missing or empty".into());
     }
+    let empty = Map::new();
+    let (mut no_image, mut no_name) = (Vec::new(), Vec::new());
     for (index, related) in list(object, "relatedImages").iter().enumerate() {
-        let empty = Map::new();
         let related = related.as_object().unwrap_or(&empty);
         if text(related, "image").is_empty() {
-            notes.push(format!("relatedImages[{index}].image is missing or empty"));
+            no_image.push(index);
         }
         if given_but_empty(related, "name") {
-            notes.push(format!("relatedImages[{index}].name is empty: leave it out"));
+            no_name.push(index);
         }
     }
+    notes.extend(first_of(&no_image, "relatedImages", "image is missing or empty"));
+    notes.extend(first_of(&no_name, "relatedImages", "name is empty: leave it out"));
+}
+
+/// One note for all elements of a list that break the same rule; related images do so by the hundred.
+fn first_of(places: &[usize], list: &str, problem: &str) -> Option<String> {
+    let (first, rest) = places.split_first()?;
+    let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+    Some(format!("{list}[{first}].{problem}{more}"))
 }
 
 /// Rules for deprecations.

@@ -121,6 +121,24 @@ fn the_picture_has_a_box_for_each_bundle_and_newer_ones_stand_to_the_right() {
     assert_eq!(svg(&graph(&text)), drawn);
 }
 
+// Shows S001-166.
+#[test]
+fn a_skip_range_leads_from_every_version_in_it() {
+    let entries = serde_json::json!([{"name": "v4.1.2", "skipRange": ">=4.1.0 <4.1.2"}, {"name": "v4.1.1"},
+        {"name": "v4.1.0"}, {"name": "v4.0.9"}]);
+    let bundles = ["4.1.2", "4.1.1", "4.1.0", "4.0.9"].map(|version| bundle(&format!("v{version}"), version));
+    let drawn = mermaid(&graph(&(channel("c", &entries) + &bundles.concat())));
+    let skipped: Vec<&str> =
+        drawn.lines().filter(|line| line.contains("skipRange(")).map(str::trim).collect();
+    assert_eq!(
+        skipped,
+        [
+            "p-c-v4.1.1[\"v4.1.1\"]-- \"skipRange(>=4.1.0 <4.1.2)\" --> p-c-v4.1.2[\"v4.1.2\"]",
+            "p-c-v4.1.0[\"v4.1.0\"]-- \"skipRange(>=4.1.0 <4.1.2)\" --> p-c-v4.1.2[\"v4.1.2\"]",
+        ]
+    );
+}
+
 #[test]
 fn cycles_and_repeated_entries_are_drawn_too() {
     let entries = serde_json::json!([{"name": "a", "replaces": "b"}, {"name": "b", "replaces": "a"},

@@ -134,6 +134,27 @@ fn graphs_are_judged_as_the_original_judges_them() {
     }
 }
 
+// Shows S001-169, S001-170, S003-73.
+#[test]
+fn the_newest_z_stream_has_to_lead_on_from_all_earlier_ones() {
+    let judged =
+        |entries: &str| super::graph::check(&graph_entries(entries)).map_err(|error| error.to_string());
+    // 1.1.2 replaces the version before the stream, and skips the streams that came between.
+    assert_eq!(judged("1.1.2>1.0.0!1.1.0+1.1.1 1.1.1>1.0.0!1.1.0 1.1.0>1.0.0 1.0.0"), Ok(()));
+    assert_eq!(
+        judged("1.1.2>1.0.0 1.1.1>1.0.0!1.1.0 1.1.0>1.0.0 1.0.0"),
+        Err("multiple channel heads found in graph: 1.1.1, 1.1.2".to_owned())
+    );
+    // A skip range alone leaves the versions in it as heads of their own; with replaces they stay installable.
+    assert_eq!(
+        judged("1.2.0~<1.2.0 1.1.0~<1.1.0 1.0.0"),
+        Err("multiple channel heads found in graph: 1.0.0, 1.1.0, 1.2.0".to_owned())
+    );
+    assert_eq!(judged("1.2.0>1.1.0~<1.2.0 1.1.0>1.0.0~<1.1.0 1.0.0"), Ok(()));
+    // Only the graph counts: a version may be replaced by a lower one.
+    assert_eq!(judged("1.0.0>2.0.0 2.0.0"), Ok(()));
+}
+
 // Shows S003-57, S003-60, S003-61, S003-136, S003-137, S003-08, S003-09.
 #[test]
 fn metadata_alone_promotes_a_bundle_adds_an_edge_and_changes_the_default_channel() {

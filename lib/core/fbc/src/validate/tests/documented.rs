@@ -69,10 +69,11 @@ fn rules_that_are_only_documented_give_warnings() {
         (bundle(&json!({"image": ""})), vec!["image is missing or empty"]),
         (
             // Shows S003-81, S003-82.
-            bundle(&json!({"relatedImages": [{"name": "n"}, {"name": "", "image": "i"}, {"image": "i"}]})),
+            bundle(&json!({"relatedImages": [{"name": "n"}, {"name": "", "image": "i"}, {"image": "i"},
+                {"name": "", "image": "i"}]})),
             vec![
                 "relatedImages[0].image is missing or empty",
-                "relatedImages[1].name is empty: leave it out",
+                "relatedImages[1].name is empty: leave it out (and 1 more)",
             ],
         ),
         (
