@@ -19,6 +19,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use olm_fbc::CatalogFiles;
 use thiserror::Error;
 use tokio::{sync::broadcast, time::Instant};
 
@@ -26,7 +27,7 @@ pub use files::FileSum;
 pub use generation::Generation;
 
 use crate::{
-    ingest::{CatalogFiles, IngestError, ingest},
+    ingest::{IngestError, ingest},
     limits::READY_WAIT,
 };
 

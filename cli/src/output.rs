@@ -38,6 +38,12 @@ pub(crate) fn error(error: &anyhow::Error) {
     let _ = writeln!(std::io::stderr(), "error: {}", escaped(&format!("{error:#}")));
 }
 
+/// Tells something on standard error that does not stop the command.
+pub(crate) fn warning(text: &str) {
+    // Nobody is left to be told if standard error is gone.
+    let _ = writeln!(std::io::stderr(), "warning: {}", escaped(text));
+}
+
 /// Text from files and registries, safe for a terminal: control characters other than the line's end are
 /// written out.
 pub(crate) fn escaped(text: &str) -> String {

@@ -38,6 +38,7 @@ mod reader;
 mod record;
 mod registry_v1;
 pub mod template;
+mod selection;
 mod validate;
 mod window;
 mod write;
@@ -50,7 +51,7 @@ pub use error::FbcError;
 pub use fields::FieldError;
 pub use ignore::{IGNORE_FILE, IgnoreRules, walk_order};
 pub use index::{Index, Query};
-pub use load::{CatalogFiles, LoadError, content_paths, each_document, outline};
+pub use load::{CatalogFiles, FileError, LoadError, content_paths, each_document, outline};
 pub use meta::{Meta, MetaReader};
 pub use migrate::{MigrationError, MigrationLevel, UnknownLevel, migrate};
 pub use model::{
@@ -65,6 +66,7 @@ pub use property::{
 };
 pub use reader::{BoxFuture, CatalogError, CatalogReader, PackageSnapshot};
 pub use registry_v1::{BundleError, BundleTree, RegistryV1Bundle};
+pub use selection::{Note, NoteKind, Part, Selection, SelectionError};
 pub use validate::{ErrorTree, GraphError, Report, head, validate};
 pub use window::WindowReader;
 pub use write::{Documents, Form, WriteError, document_text};

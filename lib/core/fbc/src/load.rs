@@ -25,17 +25,22 @@ pub trait CatalogFiles: Send {
     fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>>;
 }
 
+/// A file of a catalog is no stream of JSON or YAML objects, or too large, or cannot be read.
+#[derive(Debug, Error)]
+#[error("{path}: {source}")]
+pub struct FileError {
+    /// The file's path from the catalog's root.
+    pub path: String,
+    /// What is wrong with it.
+    pub source: FbcError,
+}
+
 /// Why a catalog could not be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// A file is no stream of JSON or YAML objects, or too large, or cannot be read.
-    #[error("{path}: {source}")]
-    File {
-        /// The file's path from the catalog's root.
-        path: String,
-        /// What is wrong with it.
-        source: FbcError,
-    },
+    /// A file is no content.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A document is not what its schema says.
     #[error("{path}: {source}")]
     Document {
@@ -50,12 +55,12 @@ pub enum LoadError {
 ///
 /// # Errors
 /// An `.indexignore` file cannot be read, or is too large.
-pub fn content_paths(files: &dyn CatalogFiles) -> Result<Vec<String>, LoadError> {
+pub fn content_paths(files: &dyn CatalogFiles) -> Result<Vec<String>, FileError> {
     let mut paths = files.paths();
     walk_order(&mut paths);
     let mut rules = IgnoreRules::default();
     for path in paths.iter().filter(|path| path.rsplit('/').next() == Some(IGNORE_FILE)) {
-        let failed = |source| LoadError::File { path: path.clone(), source };
+        let failed = |source| FileError { path: path.clone(), source };
         let mut text = Vec::new();
         let file = files.open(path).map_err(|error| failed(error.into()))?;
         let limit = IGNORE_FILE_BYTES_MAX as u64 + 1;
@@ -75,14 +80,15 @@ pub fn each_document<E: From<LoadError>>(
     visit: &mut dyn FnMut(&str, &Meta<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut count = 0;
-    for path in content_paths(files)? {
-        let failed = |source| LoadError::File { path: path.clone(), source };
-        let file = files.open(&path).map_err(|error| failed(error.into()))?;
+    for path in content_paths(files).map_err(LoadError::from)? {
+        let failed = |source| FileError { path: path.clone(), source };
+        let file = files.open(&path).map_err(|error| LoadError::from(failed(error.into())))?;
         let mut reader = MetaReader::new(file).refusing_empty_documents();
-        while let Some(meta) = reader.next_meta().map_err(failed)? {
+        while let Some(meta) = reader.next_meta().map_err(|error| LoadError::from(failed(error)))? {
             count += 1;
             if count > DOCUMENTS_MAX {
-                return Err(failed(FbcError::TooManyDocuments { limit: DOCUMENTS_MAX }).into());
+                let source = FbcError::TooManyDocuments { limit: DOCUMENTS_MAX };
+                return Err(LoadError::from(failed(source)).into());
             }
             visit(&path, &meta)?;
         }

@@ -275,14 +275,11 @@ fn versions(outline: &Outline) -> Result<BTreeMap<(&str, &str), &Version>, Pictu
 
 fn version(bundle: &BundleOutline) -> Result<&Version, PictureError> {
     let name = Quoted(&bundle.name);
-    let version = match bundle.identities.as_slice() {
-        [version] => version,
-        _ => {
-            return Err(PictureError::Version(format!(
-                "bundle {name} has multiple {} properties, expected exactly 1",
-                Quoted(PROPERTY_PACKAGE)
-            )));
-        }
+    let [version] = bundle.identities.as_slice() else {
+        return Err(PictureError::Version(format!(
+            "bundle {name} has multiple {} properties, expected exactly 1",
+            Quoted(PROPERTY_PACKAGE)
+        )));
     };
     let Some(parsed) = &bundle.version else {
         let problem = version.parse::<Version>().err().map(|problem| problem.to_string()).unwrap_or_default();

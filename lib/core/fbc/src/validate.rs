@@ -18,6 +18,7 @@ mod tree;
 
 use crate::{Finding, Outline};
 
+pub(crate) use graph::check as check_graph;
 pub use graph::{GraphError, head};
 pub use tree::ErrorTree;
 

@@ -60,10 +60,9 @@ fn columns(channel: &ChannelGraph) -> Vec<usize> {
             }
         }
     }
-    let mut after = (0..count).filter(|node| placed[*node]).map(|node| columns[node] + 1).max().unwrap_or(0);
-    for node in (0..count).rev().filter(|node| !placed[*node]) {
-        columns[node] = after;
-        after += 1;
+    let after = (0..count).filter(|node| placed[*node]).map(|node| columns[node] + 1).max().unwrap_or(0);
+    for (column, node) in (after..).zip((0..count).rev().filter(|node| !placed[*node])) {
+        columns[node] = column;
     }
     columns
 }
