@@ -278,17 +278,6 @@ impl CatalogFiles for Tree {
     }
 }
 
-impl catalogd::CatalogFiles for Tree {
-    fn paths(&self) -> Vec<String> {
-        Tree::paths(self).into_iter().map(str::to_owned).collect()
-    }
-
-    fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
-        let reader: Box<dyn Read + Send> = Tree::open(self, path)?;
-        Ok(reader)
-    }
-}
-
 /// A whole file on disk of at most `limit` bytes.
 pub(crate) fn read_limited(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     let file = File::open(path).with_context(|| path.display().to_string())?;

@@ -7,8 +7,9 @@ use olm_fbc::MigrationLevel;
 
 use crate::{
     catalog::{
+        form::Form,
         image_template::ImageTemplate,
-        rendering::{Allowed, CatalogForm, Migrations, Renderer},
+        rendering::{Allowed, Migrations, Renderer},
     },
     progress::Bar,
     sources::Registries,
@@ -31,7 +32,7 @@ pub(crate) struct Render {
     references: Vec<String>,
     /// Form of what is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: CatalogForm,
+    output: Form,
     #[command(flatten)]
     migrations: Migrations,
     /// Run all migrations

@@ -11,10 +11,10 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use catalogd::CONFIGS_LABEL;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use futures::{StreamExt as _, stream};
 use olm_fbc::{
-    Blob, BundleBlob, Documents, Form, LoadError, MigrationLevel, Outline, RegistryV1Bundle, SCHEMA_BUNDLE,
+    Blob, BundleBlob, Documents, LoadError, MigrationLevel, Outline, RegistryV1Bundle, SCHEMA_BUNDLE,
     each_document, migrate,
 };
 use olm_image::{Refusal, Select};
@@ -29,25 +29,6 @@ use crate::{
 const REFERENCES_AT_ONCE_MAX: usize = 4;
 const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
 const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.v1";
-
-/// The form of a printed or written catalog.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum CatalogForm {
-    /// Concatenated JSON objects.
-    #[default]
-    Json,
-    /// YAML documents.
-    Yaml,
-}
-
-impl From<CatalogForm> for Form {
-    fn from(form: CatalogForm) -> Self {
-        match form {
-            CatalogForm::Json => Self::Json,
-            CatalogForm::Yaml => Self::Yaml,
-        }
-    }
-}
 
 /// How far bundles are brought to newer forms.
 #[derive(Debug, Clone, Copy, Args)]

@@ -16,7 +16,11 @@ use olm_fbc::{
 };
 
 use crate::{
-    catalog::rendering::{Allowed, CatalogForm, Migrations, Renderer},
+    catalog::{
+        form::Form as CatalogForm,
+        read::image_syntax,
+        rendering::{Allowed, Migrations, Renderer},
+    },
     progress::Bar,
     sources::{Registries, Source, read_limited},
 };
@@ -200,7 +204,7 @@ fn check(blobs: &[Blob]) -> Result<(), String> {
 }
 
 fn outline(blobs: &[Blob]) -> Result<Outline, DecodeError> {
-    let mut outline = Outline::new(|_| Ok(()));
+    let mut outline = Outline::new(image_syntax);
     for blob in blobs {
         outline.push_blob(blob)?;
     }

@@ -17,7 +17,7 @@ fn operator(package: &str) -> String {
     )
 }
 
-// Shows S003-13, S003-126, S003-127, S003-128, S003-129, S003-130.
+// Shows S003-13, S003-126, S003-127, S003-128, S003-129, S003-130, S003-131.
 #[test]
 fn a_catalog_is_built_from_a_list_of_catalog_images() {
     let operators = ["etcd-operator", "prometheus-operator"];
@@ -35,14 +35,20 @@ fn a_catalog_is_built_from_a_list_of_catalog_images() {
             {"name": operators[1], "image": registry.reference(&format!("prometheus@{}", images[1].digest()))},
         ],
     });
-    let catalog = folder(&[]);
+    let place = folder(&[]);
+    let catalog = place.path().join("community-operators");
     for reference in configuration["references"].as_array().expect("a list") {
         let (name, image) =
             (reference["name"].as_str().expect("text"), reference["image"].as_str().expect("text"));
         let index = printed(&["catalog", "render", image, "-o", "yaml", &flag, &host]);
-        write(catalog.path(), &format!("{name}/index.yaml"), &index);
+        write(&catalog, &format!("{name}/index.yaml"), &index);
     }
-    let whole = documents(&printed(&["catalog", "render", path(catalog.path())]));
+    assert!(olm(&["catalog", "validate", path(&catalog)]).status.success());
+    assert!(olm(&["catalog", "dockerfile", path(&catalog)]).status.success());
+    let dockerfile =
+        fs::read_to_string(place.path().join("community-operators.Dockerfile")).expect("beside the folder");
+    assert!(dockerfile.contains("operators.operatorframework.io.index.configs.v1=/configs"), "{dockerfile}");
+    let whole = documents(&printed(&["catalog", "render", path(&catalog)]));
     let packages: Vec<&Value> =
         whole.iter().filter(|blob| blob["schema"] == "olm.package").map(|blob| &blob["name"]).collect();
     assert_eq!(packages, operators);
@@ -51,7 +57,7 @@ fn a_catalog_is_built_from_a_list_of_catalog_images() {
     assert_eq!(documents(&parts), whole, "nothing is lost on the way");
 }
 
-// Shows S003-08, S003-09, S003-136, S003-137.
+// Shows S003-05, S003-08, S003-09, S003-136, S003-137.
 #[test]
 fn promotion_default_channel_and_edges_are_edits_of_text() {
     let catalog = folder(&[("sample/catalog.yaml", &operator("sample"))]);
@@ -62,6 +68,9 @@ fn promotion_default_channel_and_edges_are_edits_of_text() {
         "- name: sample.v1.0.0\n  skips: [sample.v0.9.1]\n---\nschema: olm.channel\npackage: sample\nname: fast\n\
          entries: [{name: sample.v1.0.0}]\n",
     );
+    fs::write(&file, &edited).expect("written");
+    fs::write(&file, edited.replace("defaultChannel: fast", "defaultChannel: none")).expect("written");
+    assert_eq!(olm(&["catalog", "validate", path(catalog.path())]).status.code(), Some(1), "a slip is found");
     fs::write(&file, edited).expect("written");
     // Each step of the substitutes template validates, so this does.
     let rendered = printed(&["catalog", "render", path(catalog.path())]);
