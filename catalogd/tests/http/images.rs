@@ -12,7 +12,7 @@ use catalogd::{CONFIGS_LABEL, CatalogSource, Pinned};
 use olm_image::{Compression, ImageBuilder, LayerBuilder, LayoutRegistry, PackedLayer, Puller, PullerConfig};
 use serde_json::Value;
 
-use crate::world::{UNPACKED_AT, World};
+use crate::world::{UNPACKED_AT, World, ask};
 
 const GZIP: (&str, &str) = ("accept-encoding", "gzip");
 
@@ -107,6 +107,52 @@ fn a_tree_of_yaml_files_is_served_whole_and_by_query() {
     let (asked, compressed) = queries_are_filters(&world, 7);
     println!("{asked} queries, {compressed} of them compressed");
     assert!(asked > 100 && compressed > 30, "{asked}, {compressed}");
+}
+
+#[test]
+fn a_real_catalog_answers_graphql_as_its_lines_say() {
+    let Some(folder) = data("fbc/v4.18") else { return };
+    let world = serve(olm_image::folder_layer(&folder, "/configs", Compression::Gzip).unwrap());
+    let graphql = |query: &str| -> Value {
+        let body = serde_json::json!({"query": query}).to_string();
+        let answer = ask(world.address, "POST", "/catalogs/c/api/v1/graphql", &[], &body);
+        let answer: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(answer["errors"], Value::Null, "{query}");
+        answer["data"].clone()
+    };
+    let summary = graphql("{ summary { schemas { name totalObjects } } }");
+    let schemas = summary["summary"]["schemas"].as_array().unwrap();
+    assert!(schemas.len() >= 3, "{schemas:?}");
+    for schema in schemas {
+        let answer =
+            world.get(&format!("/catalogs/c/api/v1/metas?schema={}", schema["name"].as_str().unwrap()));
+        assert_eq!(schema["totalObjects"], answer.text().lines().count(), "{schema}");
+    }
+    let answer = world.get("/catalogs/c/api/v1/metas?schema=olm.bundle");
+    let bundles: Vec<Value> = answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for offset in (0..bundles.len()).step_by(60) {
+        let query = format!(
+            "{{ olmbundles(limit: 60, offset: {offset}) {{ name package image properties {{ type value }} }} }}"
+        );
+        let listed = graphql(&query);
+        let listed = listed["olmbundles"].as_array().unwrap();
+        assert_eq!(listed.len(), (bundles.len() - offset).min(60));
+        for (bundle, listed) in bundles[offset..].iter().zip(listed) {
+            for field in ["name", "package", "image"] {
+                assert_eq!(bundle[field], listed[field]);
+            }
+            let properties = bundle["properties"].as_array().unwrap();
+            assert_eq!(properties.len(), listed["properties"].as_array().unwrap().len());
+            for (property, listed) in properties.iter().zip(listed["properties"].as_array().unwrap()) {
+                assert_eq!(property["type"], listed["type"]);
+                let text = match &property["value"] {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                assert_eq!(listed["value"], text);
+            }
+        }
+    }
 }
 
 #[test]

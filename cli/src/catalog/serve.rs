@@ -3,7 +3,7 @@
 use std::{io::Write, net::SocketAddr, sync::Arc};
 
 use anyhow::{Context as _, bail};
-use catalogd::{CatalogFiles, CatalogStore, Clock, Config, ContentServer, SystemClock};
+use catalogd::{CatalogFiles, CatalogStore, Clock, Config, ContentServer, Generation, SystemClock};
 use clap::Args;
 use olm_runtime::{ServerLimits, listen, on_signal, serve};
 use serde::Serialize;
@@ -66,21 +66,12 @@ impl Serve {
             );
         }
         let shutdown = on_signal()?;
-        let opened = self.registries.catalog(&self.source).await?;
-        if CatalogFiles::paths(&opened.tree).is_empty() {
-            bail!("{}: there are no files: a catalog has at least one", self.source);
-        }
         let cache = tempfile::tempdir().context("a folder for the content")?;
         let store = Arc::new(CatalogStore::open(cache.path())?);
-        let generation = {
-            let (store, name, tree) = (Arc::clone(&store), self.name.clone(), opened.tree);
-            let image = opened.image.map(|image| image.to_string());
-            let install = move || -> anyhow::Result<_> {
-                // Plain files have no reference; what they hold stands for them.
-                let reference = image.map_or_else(|| reference(&tree), Ok)?;
-                Ok(store.install(&name, &reference, SystemClock.now(), &tree)?)
-            };
-            tokio::task::spawn_blocking(install).await?.with_context(|| self.source.to_string())?
+        let generation = tokio::select! {
+            // Nothing was told yet, so there is nothing to end.
+            () = shutdown.cancelled() => return Ok(()),
+            installed = self.install(&store) => installed?,
         };
         let config = Config { graphql: self.graphql, ..Config::default() };
         let server = ContentServer::unmeasured(store, &config);
@@ -95,6 +86,22 @@ impl Serve {
         let serving = serve(listener, server.router(), None, ServerLimits::default(), shutdown.clone());
         let (ended, ()) = tokio::join!(serving, server.run(shutdown));
         Ok(ended?)
+    }
+
+    /// Reads the catalog into the store.
+    async fn install(&self, store: &Arc<CatalogStore>) -> anyhow::Result<Arc<Generation>> {
+        let opened = self.registries.catalog(&self.source).await?;
+        if CatalogFiles::paths(&opened.tree).is_empty() {
+            bail!("{}: there are no files: a catalog has at least one", self.source);
+        }
+        let (store, name, tree) = (Arc::clone(store), self.name.clone(), opened.tree);
+        let image = opened.image.map(|image| image.to_string());
+        let install = move || -> anyhow::Result<_> {
+            // Plain files have no reference; what they hold stands for them.
+            let reference = image.map_or_else(|| reference(&tree), Ok)?;
+            Ok(store.install(&name, &reference, SystemClock.now(), &tree)?)
+        };
+        tokio::task::spawn_blocking(install).await?.with_context(|| self.source.to_string())
     }
 
     fn served(&self, address: SocketAddr, digest: &str, documents: usize) -> Served {

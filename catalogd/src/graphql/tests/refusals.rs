@@ -195,3 +195,20 @@ async fn a_query_ends_at_its_deadline() {
     let error = execute(&source, &document, operation).unwrap_err();
     assert_eq!(error.text, "context deadline exceeded");
 }
+
+proptest::proptest! {
+    #[test]
+    fn whatever_the_text_reading_it_ends(text in ".{0,60}", pieces in proptest::collection::vec(0_usize..24, 0..60)) {
+        const PIECES: [&str; 24] = [
+            "{", "}", "(", ")", "[", "]", ":", "=", "@", "$", "!", "...", "on", "query", "fragment", "F", "x", "1",
+            "-1.5e3", "\"s\"", "\"\"\"", "\\", "true", "#",
+        ];
+        let tokens = pieces.iter().map(|piece| PIECES[*piece]).collect::<Vec<_>>().join(" ");
+        for query in [text, tokens.clone(), format!("{{ {tokens} }}"), format!("{{ x({tokens}) }}")] {
+            if let Ok(document) = super::super::parser::parse(&query) {
+                // What is read is also gone through.
+                let _ = super::super::guard::check(&document);
+            }
+        }
+    }
+}

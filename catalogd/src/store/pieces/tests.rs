@@ -2,6 +2,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use olm_fbc::Query;
+use proptest::prelude::*;
 
 use crate::{
     Generation,
@@ -152,4 +153,36 @@ fn a_disk_that_cannot_be_written_leaves_the_content_as_it_is() {
     assert!(error.starts_with("creating ") && error.contains(".pieces"), "{error}");
     assert!(generation.pieces().is_none());
     assert!(!plain(&generation, &Query::default()).is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_query_by_schema_and_package_has_a_member_with_its_lines(
+        documents in prop::collection::vec((0_usize..3, 0_usize..3, 0_usize..200_000), 0..20),
+    ) {
+        let values = ["", "a", "b"];
+        let content: Vec<String> = documents
+            .iter()
+            .enumerate()
+            .map(|(at, (schema, package, length))| {
+                // Of all lengths, mostly short; those beyond a buffer are what is interesting.
+                let text = "text ".repeat(length / (at + 1) / 5);
+                let (schema, package) = (values[*schema], values[*package]);
+                format!(r#"{{"schema":"{schema}","package":"{package}","name":"{at}","text":"{text}"}}"#)
+            })
+            .collect();
+        let test = TestStore::new();
+        let generation = test.install("c", ONE, &[("c.json", &content.concat())]);
+        prop_assert!(test.store.compress("c", &|| false).unwrap());
+        for schema in values {
+            for package in values {
+                let asked = query(schema, package, "");
+                prop_assert!(unpacked(&generation, &asked) == Some(plain(&generation, &asked)));
+            }
+        }
+        let test = { drop(generation); test.restarted() };
+        prop_assert!(test.store.generation("c").unwrap().pieces().is_some());
+    }
 }
