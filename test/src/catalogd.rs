@@ -64,7 +64,10 @@ impl Catalogd {
         let [port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");
         std::fs::create_dir(&cache)?;
-        let binary = cargo_program("catalogd", "catalogd")?;
+        let binary = match std::env::var_os("OLM_CATALOGD") {
+            Some(path) => PathBuf::from(path),
+            None => cargo_program("catalogd", "catalogd")?,
+        };
         let mut args = vec![
             format!("--kubeconfig={}", kubeconfig(cluster)?.display()),
             format!("--system-namespace={SYSTEM_NAMESPACE}"),
@@ -98,7 +101,7 @@ impl Catalogd {
 
     /// Waits until `/readyz` says so.
     pub async fn ready(&self) -> Result<()> {
-        let url = format!("http://127.0.0.1:{}/readyz", self.health_port);
+        let url = self.readiness_url();
         wait::until("catalogd to be ready", READY, || async {
             self.process.check_running()?;
             let answer = reqwest::get(&url).await?;
@@ -117,6 +120,11 @@ impl Catalogd {
     /// The address under which catalogs are served.
     pub fn url(&self) -> String {
         format!("https://localhost:{}", self.port)
+    }
+
+    /// The address that tells whether it is ready.
+    pub fn readiness_url(&self) -> String {
+        format!("http://127.0.0.1:{}/readyz", self.health_port)
     }
 
     /// The address of all of a catalog.

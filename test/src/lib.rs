@@ -8,6 +8,7 @@ pub mod catalogd;
 pub mod cluster;
 pub mod controlplane;
 pub mod faults;
+pub mod fuzz;
 pub mod images;
 pub mod objects;
 pub mod operator;
