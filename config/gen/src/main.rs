@@ -43,10 +43,7 @@ fn files() -> anyhow::Result<BTreeMap<PathBuf, String>> {
         format!("{HEADER}{}", rights.join("---\n")),
     );
     let warnings: Vec<String> = warnings::objects().iter().map(olm_yaml::to_yaml).collect();
-    files.insert(
-        Path::new("admission").join("warnings.yaml"),
-        format!("{HEADER}{}", warnings.join("---\n")),
-    );
+    files.insert(Path::new("admission").join("warnings.yaml"), format!("{HEADER}{}", warnings.join("---\n")));
     Ok(files)
 }
 
