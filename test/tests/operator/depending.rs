@@ -122,6 +122,7 @@ async fn what_only_the_bundle_declares_counts_too() -> Result<()> {
     scenario.delete_extension().await
 }
 
+// Shows S001-020: what a bundle needs of Kubernetes itself is checked.
 #[tokio::test(flavor = "multi_thread")]
 async fn dependencies_can_be_refused_as_upstream_does() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "refusing").await?;
