@@ -6,7 +6,7 @@
 //! Nothing here survives the process; the next pass of each extension brings it back.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -50,12 +50,14 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 pub(crate) struct Dependents {
     pending: Mutex<BTreeMap<String, Arc<Pending>>>,
+    /// Those that have what they need, and look again when something goes.
+    met: Mutex<BTreeSet<String>>,
     wake: mpsc::Sender<String>,
 }
 
 impl Dependents {
     pub(crate) fn new(wake: mpsc::Sender<String>) -> Self {
-        Self { pending: Mutex::default(), wake }
+        Self { pending: Mutex::default(), met: Mutex::default(), wake }
     }
 
     /// Notes what an extension is about to install and lacks. When that is news, the others look again.
@@ -74,9 +76,16 @@ impl Dependents {
         }
     }
 
-    /// The extension lacks nothing any more, or is gone.
-    pub(crate) fn waits_no_more(&self, extension: &str) {
+    /// The extension needs nothing, or is gone.
+    pub(crate) fn needs_nothing(&self, extension: &str) {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(extension);
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).remove(extension);
+    }
+
+    /// The extension has what it needs, or is installed without it.
+    pub(crate) fn is_served(&self, extension: &str) {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(extension);
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).insert(extension.to_owned());
     }
 
     /// Everyone who waits, by name.
@@ -84,9 +93,18 @@ impl Dependents {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Something was installed or removed.
+    /// Something was installed: those that wait look again.
     pub(crate) async fn wake(&self) {
         self.wake_all_but(None).await;
+    }
+
+    /// Something was removed: those that have what they need look again.
+    pub(crate) async fn wake_met(&self) {
+        let all = self.met.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for name in all {
+            // A closed channel means that the process is ending.
+            let _ = self.wake.send(name).await;
+        }
     }
 
     async fn wake_all_but(&self, extension: Option<&str>) {
@@ -201,9 +219,14 @@ mod tests {
         assert_eq!(woken.try_recv().as_deref(), Ok("a"));
         dependents.waits("b", pending("q")).await;
         assert!(woken.try_recv().is_err(), "no news");
-        dependents.waits_no_more("a");
+        dependents.is_served("a");
         dependents.wake().await;
         assert_eq!(woken.try_recv().as_deref(), Ok("b"));
+        assert!(woken.try_recv().is_err());
+        dependents.wake_met().await;
+        assert_eq!(woken.try_recv().as_deref(), Ok("a"));
+        dependents.needs_nothing("a");
+        dependents.wake_met().await;
         assert!(woken.try_recv().is_err());
     }
 }

@@ -359,12 +359,13 @@ fn revisions(
         let owner =
             set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
         let (wake, dependents) = (wake.clone(), dependents.clone());
+        let goes = set.metadata.deletion_timestamp.is_some();
         async move {
             if let Some(owner) = owner {
                 // A closed channel means that the process is ending.
                 let _ = wake.send(owner).await;
             }
-            dependents.wake().await;
+            if goes { dependents.wake_met().await } else { dependents.wake().await }
         }
     })
 }

@@ -184,12 +184,11 @@ fn packages_for<'a>(
     catalogs: &'a [Catalog],
 ) -> Vec<(&'a Catalog, PackageContent)> {
     let names: BTreeSet<&str> = requirement.packages().into_iter().map(|(name, _)| name).collect();
-    let kinds: BTreeSet<String> =
-        requirement.kinds().into_iter().map(|kind| json!(kind.kind).to_string()).collect();
+    let signs: Vec<String> = requirement.signs().into_iter().map(|text| json!(text).to_string()).collect();
     let mut found = Vec::new();
     for catalog in catalogs {
         found.extend(names.iter().filter_map(|name| catalog.package(name).ok()).map(|p| (catalog, p)));
-        let mentioning = kinds.iter().filter_map(|kind| catalog.mentioning(kind).ok()).flatten();
+        let mentioning = signs.iter().filter_map(|sign| catalog.mentioning(sign).ok()).flatten();
         found.extend(mentioning.map(|p| (catalog, p)));
     }
     found

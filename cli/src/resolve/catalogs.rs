@@ -89,6 +89,14 @@ pub(super) async fn open(
             source.parse().with_context(|| format!("--catalog {source}"))?
         };
         let opened = registries.catalog(&place).await.with_context(|| format!("--catalog {source}"))?;
+        let nothing = || {
+            anyhow::anyhow!(
+                "--catalog {source}: there is no catalog in it: no document with a schema was found"
+            )
+        };
+        if opened.tree.paths().is_empty() {
+            return Err(nothing());
+        }
         let generation = store
             .install(
                 &format!("catalog-{number}"),
@@ -98,7 +106,7 @@ pub(super) async fn open(
             )
             .with_context(|| format!("--catalog {source}"))?;
         if generation.documents() == 0 {
-            bail!("--catalog {source}: there is no catalog in it: no document with a schema was found");
+            return Err(nothing());
         }
         catalogs.push(Catalog {
             name: source.clone(),

@@ -50,7 +50,9 @@ async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
     let told = scenario.shown().await?.condition(Stalled);
     for part in [
         format!("Installed is version 0.9.0 (ClusterExtension {base:?}), which will not do."),
-        format!("It would be met by package base 1.2.0 (catalog {name})."),
+        format!(
+            "It would be met by package base 1.2.0 (catalog {name}). Let ClusterExtension {base:?} take that version"
+        ),
         format!("It would be met by package kinds 1.0.0 (catalog {name})."),
         "kind: ClusterExtension".to_owned(),
         "packageName: kinds".to_owned(),
@@ -75,7 +77,6 @@ async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
 
     // What goes later is told, and nothing is torn down.
     remove(&scenario, &base).await?;
-    annotate(&scenario, "reinstall", json!("look again")).await?;
     scenario.shows(Ready, "True/Succeeded/Revision 1.0.0 has rolled out.\nThe installed bundle needy.v1.0.0 declares to need what is not there any more: package \"base\"").await?;
     println!("[gone later]\n{}\n", scenario.shown().await?.condition(Ready));
     remove(&scenario, &kinds).await?;
@@ -121,6 +122,7 @@ async fn what_only_the_bundle_declares_counts_too() -> Result<()> {
     scenario.delete_extension().await
 }
 
+// Shows S001-020: what a bundle needs of Kubernetes itself is checked.
 #[tokio::test(flavor = "multi_thread")]
 async fn dependencies_can_be_refused_as_upstream_does() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "refusing").await?;
@@ -140,7 +142,7 @@ async fn dependencies_can_be_refused_as_upstream_does() -> Result<()> {
     scenario.delete_extension().await?;
 
     scenario.create_extension("broken", json!({})).await?;
-    let text = "error for resolved bundle \"broken.v1.0.0\" with version \"1.0.0\": property olm.constraint: cel.rule does not compile: ";
+    let text = "error for resolved bundle \"broken.v1.0.0\" with version \"1.0.0\": property olm.constraint: cel.rule does not compile, only the bundle's author can mend it: ";
     scenario.shows(Progressing, &format!("False/Blocked/{text}")).await?;
     println!("[not understood]\n{}\n", scenario.shown().await?.condition(Stalled));
     scenario.delete_extension().await?;

@@ -191,7 +191,10 @@ async fn priorities_decide_between_catalogs() -> Result<()> {
         .shows(Progressing, "True/Retrying/error upgrading from currently installed version \"1.0.0\"")
         .await?;
     let told = scenario.shown().await?.condition(Stalled);
-    ensure!(told.contains(&format!("the installed bundle is from catalog {a}")), "{told}");
+    ensure!(
+        told.contains(&format!("the extension is to keep to {a}, the catalog it was installed from")),
+        "{told}"
+    );
     println!("[same catalog]\n{told}\n");
     annotate(&scenario, "same-catalog", Value::Null).await?;
     scenario.installed("2.0.0").await?;

@@ -35,7 +35,7 @@ async fn a_catalog_that_never_comes_is_waited_for_until_the_deadline() -> Result
     println!("[waiting]\n{told}\n");
     scenario.installed("1.0.0").await?;
     scenario
-        .shows(Ready, &format!("True/Succeeded/Revision 1.0.0 has rolled out.\nBundle awaited.v1.0.0 is taken from catalog {here}, although catalog {away} of the same or a higher priority may have another one"))
+        .shows(Ready, &format!("True/Succeeded/Revision 1.0.0 has rolled out.\nBundle awaited.v1.0.0 is taken from catalog {here}, although a catalog of the same or a higher priority may have another one and cannot be read: {away}."))
         .await?;
     println!("[taken]\n{}\n", scenario.shown().await?.condition(Ready));
     // A catalog of lower priority would not have been waited for.

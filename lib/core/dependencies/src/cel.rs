@@ -67,6 +67,14 @@ impl Expression {
         &self.text
     }
 
+    /// The text in it that tells most: the longest that is not one of OLM's own types, which every bundle has.
+    pub(crate) fn sign(&self) -> Option<&str> {
+        // Between every second pair of quotes; an escaped quote only makes the text shorter.
+        let texts = ['\'', '"'].map(|quote| self.text.split(quote).skip(1).step_by(2));
+        let told = texts.into_iter().flatten().filter(|text| !text.contains(['\'', '"', '\\']));
+        told.filter(|text| !text.is_empty()).max_by_key(|text| (!text.starts_with("olm."), text.len()))
+    }
+
     /// Whether it gives true for these properties; an error is as good as false.
     pub(crate) fn holds(&self, properties: &[Property]) -> bool {
         self.steps(properties) <= EXPRESSION_STEPS_MAX
@@ -122,9 +130,12 @@ fn depth(text: &str) -> usize {
     deepest.max(signs / 2)
 }
 
+/// What a person needs of the parser's words: the place and what is wrong there.
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    line.chars().filter(|c| !c.is_control()).take(200).collect()
+    let line = line.trim_start_matches("ERROR: ").trim_start_matches("<input>:");
+    let line = line.split(" expecting ").next().unwrap_or_default();
+    line.chars().filter(|c| !c.is_control()).take(120).collect()
 }
 
 fn nodes(value: &serde_json::Value) -> u64 {
@@ -268,6 +279,18 @@ mod tests {
         for deep in ["(".repeat(2000), "[".repeat(2000), "!".repeat(2000) + "true", "-".repeat(500) + "1 > 0"]
         {
             assert!(Expression::compile(&deep).is_err(), "{}", &deep[..10]);
+        }
+    }
+
+    #[test]
+    fn the_text_that_tells_most_is_found() {
+        for (rule, sign) in [
+            ("properties.exists(p, p.type == 'certified' && p.value == true)", Some("certified")),
+            ("properties.exists(p, p.type == \"olm.package\" && p.value.packageName == \"db\")", Some("db")),
+            ("properties.exists(p, p.type == 'olm.label')", Some("olm.label")),
+            ("true", None),
+        ] {
+            assert_eq!(Expression::compile(rule).unwrap().sign(), sign, "{rule}");
         }
     }
 

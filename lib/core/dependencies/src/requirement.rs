@@ -1,6 +1,6 @@
 //! Requirements as properties declare them.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use olm_fbc::Property;
 use olm_semver::{Quoted, SkipRange};
@@ -230,6 +230,18 @@ impl Requirement {
             if let Predicate::Kind(kind) = predicate {
                 all.push(kind);
             }
+        });
+        all
+    }
+
+    /// Texts of which one stands in the properties of whatever meets the requirement otherwise than by its
+    /// package's name: names of kinds, and for each expression the text in it that tells most.
+    pub fn signs(&self) -> BTreeSet<&str> {
+        let mut all = BTreeSet::new();
+        self.walk(&mut |predicate| match predicate {
+            Predicate::Kind(kind) => drop(all.insert(kind.kind.as_str())),
+            Predicate::Expression(expression) => all.extend(expression.sign()),
+            _ => {}
         });
         all
     }

@@ -15,7 +15,8 @@ fn properties(value: Value) -> Vec<Property> {
 }
 
 fn one(kind: &str, value: Value) -> Result<Requirement, RequirementError> {
-    let mut all = requirements(&properties(json!([{"type": kind, "value": value}])))?;
+    let property = Property { kind: kind.to_owned(), value };
+    let mut all = requirements(&[property])?;
     assert_eq!(all.len(), 1);
     Ok(all.remove(0))
 }
@@ -174,7 +175,7 @@ fn what_cannot_be_understood_is_refused() {
         (
             "olm.constraint",
             json!({"cel": {"rule": "1 +"}}),
-            "property olm.constraint: cel.rule does not compile: ",
+            "property olm.constraint: cel.rule does not compile, only the bundle's author can mend it: ",
         ),
         ("olm.constraint", deep, "property olm.constraint: constraints are nested deeper than 16"),
         ("olm.constraint", many, "property olm.constraint: more than 256 constraints in one"),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::ResolveError;
+use crate::{PassedOver, Reason, ResolveError};
 
 /// A sentence about what to do, in terms of the extension's fields; `None` where the error says it all.
 pub fn advice(error: &ResolveError) -> Option<String> {
@@ -28,6 +28,13 @@ pub fn advice(error: &ResolveError) -> Option<String> {
             "No catalog that may be used has a package {:?}: check the name, the catalog selector, and that a ClusterCatalog with the package is serving.",
             wanted.package
         ),
+        ResolveError::NotFound { passed_over, .. } if keeps_to_origin(passed_over).is_some() => {
+            let (bundle, origin) = keeps_to_origin(passed_over)?;
+            format!(
+                "Bundle {} of catalog {} would do, but the extension is to keep to {origin}, the catalog it was installed from. Remove the annotation same-catalog, or have the bundle added to that catalog.",
+                bundle.bundle, bundle.catalog
+            )
+        }
         ResolveError::NotFound { wanted, .. } if wanted.installed_version.is_some() => {
             "Updates only follow the paths that the catalog provides. Ask for a version or channel that one leads to, or set upgradeConstraintPolicy to SelfCertified to leave them at your own risk.".to_owned()
         }
@@ -53,6 +60,14 @@ pub fn advice(error: &ResolveError) -> Option<String> {
         ResolveError::InvalidInstalledVersion { .. } => {
             "Upgrade edges cannot be followed from there. Set upgradeConstraintPolicy to SelfCertified and name the version to go to.".to_owned()
         }
+    })
+}
+
+/// The bundle that is no answer for the only reason that it is not from the installed one's catalog.
+fn keeps_to_origin(passed_over: &[PassedOver]) -> Option<(&PassedOver, &str)> {
+    passed_over.iter().find_map(|one| match one.reasons.as_slice() {
+        [Reason::NotOrigin { catalog }] => Some((one, catalog.as_str())),
+        _ => None,
     })
 }
 

@@ -57,7 +57,7 @@ impl Extensions {
         let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
         if extension.metadata.deletion_timestamp.is_some() {
             self.ports.waiting.extension(&name, false);
-            self.ports.dependents.waits_no_more(&name);
+            self.ports.dependents.needs_nothing(&name);
             self.ports.platform.forget(&name);
             // Objects go by garbage collection, through the revisions' owner references.
             return finalizers::set(&api, &*extension, &FINALIZERS, false)

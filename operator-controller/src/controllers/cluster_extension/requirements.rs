@@ -67,7 +67,7 @@ impl Steps<'_> {
             cause: Cause::terminal(error),
         })?;
         if needed.is_empty() {
-            self.dependents.waits_no_more(&name);
+            self.dependents.needs_nothing(&name);
             return Ok(());
         }
         let installed = self.installed_bundles(&name);
@@ -83,12 +83,12 @@ impl Steps<'_> {
         let is_served = |kind: &Kind| served.contains(kind);
         let missing: Vec<Requirement> = unmet(&needed, &present, &is_served).into_iter().cloned().collect();
         if missing.is_empty() {
-            self.dependents.waits_no_more(&name);
+            self.dependents.is_served(&name);
             return Ok(());
         }
         let list = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         if revisions.installed().is_some_and(|r| r.bundle == chosen.bundle) {
-            self.dependents.waits_no_more(&name);
+            self.dependents.is_served(&name);
             progress.notes.push(format!(
                 "The installed bundle {} declares to need what is not there any more: {list}.",
                 chosen.bundle.name
@@ -200,10 +200,18 @@ impl Steps<'_> {
             return told;
         };
         let named: Vec<String> = found.iter().map(shown).collect();
+        let _ = write!(told, " It would be met by {}.", named.join(" or "));
+        if let Some(there) = installed.iter().find(|there| there.bundle.package == first.package) {
+            let _ = write!(
+                told,
+                " Let ClusterExtension {:?} take that version (spec.source.catalog).",
+                there.extension
+            );
+            return told;
+        }
         let _ = write!(
             told,
-            " It would be met by {}. To install it, create the namespace {:?} with a ServiceAccount that may do so, then apply:\n{}",
-            named.join(" or "),
+            " To install it, create the namespace {:?} with a ServiceAccount that may do so, then apply:\n{}",
             first.package,
             olm_yaml::to_yaml(&cluster_extension(requirement, first)).trim_end()
         );
@@ -222,9 +230,8 @@ impl Steps<'_> {
                 }
             }
         }
-        let kinds: BTreeSet<&str> = requirement.kinds().into_iter().map(|kind| kind.kind.as_str()).collect();
-        for kind in kinds {
-            found.extend(self.catalogs.mentioning(&json!(kind).to_string()).await);
+        for text in requirement.signs() {
+            found.extend(self.catalogs.mentioning(&json!(text).to_string()).await);
         }
         found
     }

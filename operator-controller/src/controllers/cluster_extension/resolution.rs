@@ -42,10 +42,11 @@ impl Steps<'_> {
         progress.deprecations = Some(unknown());
         let answers = self.catalogs.ask(&request.package, selector, self.now).await.map_err(failed)?;
         let views: Vec<_> = answers.iter().map(Answer::view).collect();
-        match self.resolve(&request, &views, progress) {
+        match self.resolve(&request, &views) {
             Ok(found) => {
                 let data = DeprecationData::Available(found.deprecation.as_ref());
                 progress.deprecations = Some(deprecation_status(data, &request.channels, installed_name));
+                progress.notes.extend(left_out(&views, &found));
                 progress.notes.extend(held_back(&request, &views, &found));
                 progress.crossed = crossed(revisions, &found);
                 Ok(Chosen {
@@ -72,12 +73,7 @@ impl Steps<'_> {
 
     /// The answer; when all that is waited for has never been served and the time for that is over, the answer
     /// without it.
-    fn resolve(
-        &self,
-        request: &Request,
-        views: &[CatalogView<'_>],
-        progress: &mut Progress,
-    ) -> Result<Resolution, ResolveError> {
+    fn resolve(&self, request: &Request, views: &[CatalogView<'_>]) -> Result<Resolution, ResolveError> {
         let error = match resolve(request, views) {
             Ok(found) => return Ok(found),
             Err(error) => error,
@@ -88,14 +84,7 @@ impl Steps<'_> {
         }
         let rest: Vec<_> =
             views.iter().filter(|view| !waiting_for.iter().any(|name| name == view.name)).cloned().collect();
-        let found = resolve(request, &rest).map_err(|_| error.clone())?;
-        progress.notes.push(format!(
-            "Bundle {} is taken from catalog {}, although {} of the same or a higher priority may have another one: it has not been served in time.",
-            found.bundle,
-            found.catalog,
-            catalogs(waiting_for),
-        ));
-        Ok(found)
+        resolve(request, &rest).map_err(|_| error)
     }
 
     /// What was looked at and why it did not do.
@@ -115,8 +104,22 @@ impl Steps<'_> {
     }
 }
 
-fn catalogs(names: &[String]) -> String {
-    format!("{} {}", if names.len() == 1 { "catalog" } else { "catalogs" }, names.join(", "))
+/// A sentence about catalogs that might have had the answer and cannot be read.
+fn left_out(views: &[CatalogView<'_>], found: &Resolution) -> Option<String> {
+    let chosen = views.iter().find(|view| view.name == found.catalog)?;
+    let away: Vec<&str> = views
+        .iter()
+        .filter(|view| view.content.is_err() && view.priority >= chosen.priority)
+        .map(|view| view.name)
+        .collect();
+    (!away.is_empty()).then(|| {
+        format!(
+            "Bundle {} is taken from catalog {}, although a catalog of the same or a higher priority may have another one and cannot be read: {}.",
+            found.bundle,
+            found.catalog,
+            away.join(", ")
+        )
+    })
 }
 
 fn until(now: Timestamp, deadline: Timestamp) -> std::time::Duration {
