@@ -32,11 +32,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     access::{self, Waiting},
+    admission::{self, Guard},
     bundles::Bundles,
     catalogs::{self, Catalogs},
     config::Config,
     controllers::{cluster_extension, cluster_object_set},
     events::Events,
+    settings::Settings,
 };
 
 /// Lease of the extension side, the original's.
@@ -84,6 +86,7 @@ pub struct Operator {
     credentials: Option<PullSecrets>,
     bundles: Bundles,
     metrics: Metrics,
+    guard: Guard,
 }
 
 impl Operator {
@@ -95,6 +98,7 @@ impl Operator {
         let accounts = Accounts::new(&config.cluster)?;
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
+        let guard = Guard::new(&mut registry);
         let puller = Puller::new(config.puller.clone());
         // Without Secrets to look at, the credentials stay those of the configuration.
         let credentials = (config.global_pull_secret.is_some() || config.own_account.is_some()).then(|| {
@@ -112,7 +116,7 @@ impl Operator {
             &metrics,
             &mut registry,
         )?;
-        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics })
+        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, guard })
     }
 
     /// Runs until `shutdown`.
@@ -222,15 +226,18 @@ impl Operator {
         });
         let extensions = Source::<ClusterExtension>::all(client.clone());
         let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
+        let settings = Settings::new(self.config.default_account.clone());
+        let events = Events::new(client.clone(), &self.config.identity);
         let ports = cluster_extension::Ports {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
             catalogs: Catalogs::new(known_catalogs.store.clone(), self.catalogd.reader()),
             bundles: self.bundles.clone(),
-            events: Events::new(client.clone(), &self.config.identity),
+            events: events.clone(),
             waiting: waiting.clone(),
             features: self.config.gates.features(self.config.webhook_certificates.provider),
-            default_account: self.config.default_account.clone(),
+            settings: settings.clone(),
+            guard: self.guard.clone(),
             system_namespace: self.config.system_namespace.clone(),
         };
         let set_ports = cluster_object_set::Ports {
@@ -247,6 +254,9 @@ impl Operator {
             certificate_lifetime: self.config.webhook_certificates.lifetime,
         };
         let all_extensions = extensions.store.clone();
+        let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
+        let wake_all = async || wake_each(&known, &of_all).await;
+        let namespace = &self.config.system_namespace;
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
         tokio::join!(
@@ -257,6 +267,8 @@ impl Operator {
                 wake_extension.clone(),
                 stop.clone()
             ),
+            settings.follow(client.clone(), namespace, &wake_all, stop.clone()),
+            admission::run(client.clone(), namespace, self.guard.clone(), events, &wake_all, stop.clone()),
             access::run(client, waiting, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
@@ -321,6 +333,14 @@ fn spawn_server(
         }
         shutdown.cancel();
     })
+}
+
+/// Wakes every extension.
+async fn wake_each(extensions: &Store<DeserializeGuard<ClusterExtension>>, wake: &mpsc::Sender<String>) {
+    for extension in extensions.state() {
+        // A closed channel means that the process is ending.
+        let _ = wake.send(extension.name_any()).await;
+    }
 }
 
 /// Wakes by name.

@@ -1,5 +1,5 @@
-//! Writes the generated part of `config/`: the CRDs, one file each, in `config/crd`, and the rights of the
-//! program in `config/rbac`.
+//! Writes the generated part of `config/`: the CRDs, one file each, in `config/crd`, the rights of the program in
+//! `config/rbac`, and the admission policies that guard accounts in `config/admission`.
 //!
 //! `olm-config-gen [<config folder>]`. Files are written only where they differ; CI runs it and fails when
 //! the tree is not clean afterwards. A test fails as well while a file is stale.
@@ -40,6 +40,12 @@ fn files() -> anyhow::Result<BTreeMap<PathBuf, String>> {
     files.insert(
         Path::new("rbac").join("operator-controller.yaml"),
         format!("{HEADER}{}", rights.join("---\n")),
+    );
+    let policies: Vec<String> =
+        operator_controller::admission_objects(rbac::NAMESPACE).iter().map(olm_yaml::to_yaml).collect();
+    files.insert(
+        Path::new("admission").join("operator-controller.yaml"),
+        format!("{HEADER}{}", policies.join("---\n")),
     );
     Ok(files)
 }
