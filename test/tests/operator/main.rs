@@ -6,6 +6,7 @@ mod admission;
 mod bad_input;
 mod catalogs;
 mod leader;
+mod modes;
 mod real_bundles;
 mod restarts;
 mod rights;
