@@ -2,6 +2,9 @@
 
 mod diff;
 mod rbac;
+mod render;
+mod rendering;
+mod validate;
 
 use std::{
     collections::BTreeMap,
@@ -44,6 +47,16 @@ pub(crate) enum Bundle {
     ///
     /// The manifests can be applied as they are. What is dangerous about the rights stands in comments at the top.
     Rbac(Box<rbac::Rbac>),
+    /// Prints the objects that installing a bundle would apply.
+    ///
+    /// The controller adds labels and annotations of its own, and with the built-in certificate provider the Secrets
+    /// and CA bundles of webhooks. Exits with 1 when the bundle or the configuration is refused.
+    Render(Box<render::Render>),
+    /// Checks a bundle without a cluster: everything that is wrong with it, and hints for whoever installs it.
+    ///
+    /// Hints tell install modes with their configuration, what the extension's ServiceAccount will need, and what a
+    /// cluster must have. Exits with 1 when the bundle is not valid or cannot be read.
+    Validate(Box<validate::Validate>),
 }
 
 /// `olm bundle pack`
@@ -61,6 +74,8 @@ impl Bundle {
             Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
             Self::Diff(diff) => diff.run(out).await,
             Self::Rbac(rbac) => rbac.run(out).await,
+            Self::Render(render) => render.run(out).await,
+            Self::Validate(validate) => validate.run(out).await,
         }
     }
 }

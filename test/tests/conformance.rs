@@ -41,3 +41,8 @@ fn crd_upgrades() {
 fn rendered() {
     rendered::check();
 }
+
+#[test]
+fn rendered_after_changes() {
+    rendered::check_changed();
+}

@@ -8,6 +8,7 @@ mod catalogs;
 mod crd_upgrades;
 mod depending;
 mod leader;
+mod modes;
 mod platform;
 mod real_bundles;
 mod resolving;

@@ -159,8 +159,8 @@ impl<'t> Reader<'t, '_> {
         let scalar = match self.lines.rest().as_bytes().first()? {
             b'|' => Scalar::Text(scalars::block(&mut self.lines, indent, false)?.into()),
             b'>' => Scalar::Text(scalars::block(&mut self.lines, indent, true)?.into()),
-            b'"' => Scalar::Text(scalars::quoted(&mut self.lines, indent, Quoted::Double)?.into()),
-            b'\'' => Scalar::Text(scalars::quoted(&mut self.lines, indent, Quoted::Single)?.into()),
+            b'"' => Scalar::Text(scalars::quoted(&mut self.lines, Quoted::Double)?.into()),
+            b'\'' => Scalar::Text(scalars::quoted(&mut self.lines, Quoted::Single)?.into()),
             b'[' | b'{' => return self.empty(),
             _ => {
                 let text = scalars::unquoted(&mut self.lines, indent)?;

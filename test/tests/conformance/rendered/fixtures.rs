@@ -44,6 +44,93 @@ pub(super) fn check(folder: &Path, counts: &mut Counts) {
     }
 }
 
+/// What each provider adds to the fixtures, and that it adds nothing where there is no webhook.
+pub(super) fn check_providers(folder: &Path, counts: &mut Counts) {
+    let rendered = |bundle: &str, provider: CertificateProvider| {
+        let options = Options {
+            certificate_provider: provider,
+            target_namespaces: Some(vec![String::new()]),
+            ..Options::new("webhook-system")
+        };
+        render(&bundle_files(&folder.join("bundles").join(bundle)), &options).unwrap().objects
+    };
+    for provider in [
+        CertificateProvider::CertManager,
+        CertificateProvider::OpenshiftServiceCa,
+        CertificateProvider::BuiltIn,
+    ] {
+        let without = "argocd-operator.v0.6.0";
+        if rendered(without, provider) == rendered(without, CertificateProvider::None) {
+            counts.equal();
+        } else {
+            counts.different(format_args!("{provider:?} changes a bundle without webhooks"));
+        }
+        let with = "webhook-operator.v0.0.5";
+        match provider_difference(
+            &rendered(with, CertificateProvider::None),
+            rendered(with, provider),
+            provider,
+        ) {
+            None => counts.equal(),
+            Some(difference) => counts.different(format_args!("{provider:?}: {difference}")),
+        }
+    }
+}
+
+/// Takes back what the provider is known to add; whatever differs then is a difference.
+fn provider_difference(
+    bare: &[Value],
+    mut objects: Vec<Value>,
+    provider: CertificateProvider,
+) -> Option<String> {
+    let secret = "webhook-operator-controller-manager-service-cert";
+    let (annotation, value, annotated) = match provider {
+        CertificateProvider::CertManager => {
+            ("cert-manager.io/inject-ca-from", format!("webhook-system/{secret}"), 3)
+        }
+        CertificateProvider::OpenshiftServiceCa => {
+            ("service.beta.openshift.io/inject-cabundle", "true".to_owned(), 3)
+        }
+        _ => ("none", String::new(), 0),
+    };
+    let own = objects.iter().filter(|object| object["apiVersion"] == "cert-manager.io/v1").count();
+    if own != if provider == CertificateProvider::CertManager { 2 } else { 0 } {
+        return Some(format!("{own} objects of cert-manager"));
+    }
+    objects.retain(|object| object["apiVersion"] != "cert-manager.io/v1");
+    let mut found = 0;
+    for (object, bare) in objects.iter_mut().zip(bare) {
+        if object["metadata"]["annotations"][annotation] == value.as_str() {
+            found += 1;
+        }
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        if kind == "Service" && provider == CertificateProvider::OpenshiftServiceCa {
+            let name =
+                &object["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"];
+            if name != secret {
+                return Some(format!("the Service's Secret is {name}"));
+            }
+        }
+        if kind == "Deployment" {
+            let pod = &mut object["spec"]["template"]["spec"];
+            let volumes = serde_json::to_string(&pod["volumes"]).unwrap();
+            let mounts = serde_json::to_string(&pod["containers"][0]["volumeMounts"]).unwrap();
+            let gone = volumes.contains("webhook-certs") || mounts.contains("readOnly");
+            if gone || volumes.matches(secret).count() != 2 || mounts.matches("mountPath").count() != 2 {
+                return Some(format!("volumes {volumes}, mounts {mounts}"));
+            }
+            pod["volumes"] = bare["spec"]["template"]["spec"]["volumes"].clone();
+            pod["containers"][0]["volumeMounts"] =
+                bare["spec"]["template"]["spec"]["containers"][0]["volumeMounts"].clone();
+        }
+        object["metadata"] = bare["metadata"].clone();
+    }
+    if found != annotated {
+        return Some(format!("{found} objects are annotated"));
+    }
+    (objects != bare).then(|| "other objects".to_owned())
+}
+
 /// The first file that has another name or other bytes than upstream's.
 fn first_difference(objects: &[Value], expected: &BTreeMap<String, String>) -> Option<String> {
     let files = files(objects);

@@ -10,23 +10,23 @@ pub(super) enum Quoted {
     Double,
 }
 
-/// How many line ends there are from the cursor to the next content, which is left at its first character with
-/// the indentation it has; `None` where that content does not belong to the scalar or cannot be read here.
-fn continues(lines: &mut Lines<'_>, indent: usize) -> Option<usize> {
-    let mut breaks = 0;
+/// How many empty lines there are from the cursor to what goes on inside quotes, where it leaves the cursor.
+/// Inside quotes indentation means nothing.
+fn continues(lines: &mut Lines<'_>) -> Option<usize> {
+    let mut empty = 0;
     loop {
         let rest = lines.rest();
         let own = rest.bytes().take_while(|byte| *byte == b' ').count();
         match rest.as_bytes().get(own)? {
             b'\n' => {
-                breaks += 1;
+                empty += 1;
                 lines.skip(own + 1);
             }
             b'\t' => return None,
-            _ if own <= indent => return None,
+            _ if own == 0 && (rest.starts_with("---") || rest.starts_with("...")) => return None,
             _ => {
                 lines.skip(own);
-                return Some(breaks);
+                return Some(empty);
             }
         }
     }
@@ -110,54 +110,84 @@ fn words<'t>(lines: &Lines<'t>) -> Option<(&'t str, bool)> {
     Some((line.get(..end)?.trim_end_matches(' '), comment))
 }
 
+/// How a line of a quoted scalar ends.
+enum LineEnd {
+    /// With the quote, at this byte.
+    Quote(usize),
+    /// It goes on, joined by a blank or by the empty lines that follow.
+    Folds,
+    /// It goes on, joined by nothing.
+    Escaped,
+}
+
 /// A scalar in quotes; the cursor ends up at the beginning of the line behind it.
-pub(super) fn quoted(lines: &mut Lines<'_>, indent: usize, style: Quoted) -> Option<String> {
+pub(super) fn quoted(lines: &mut Lines<'_>, style: Quoted) -> Option<String> {
     lines.skip(1);
     let mut text = String::new();
     loop {
-        let line = lines.line();
-        let Some((end, closed)) = piece(line, style, &mut text)? else { return None };
-        if closed {
-            lines.skip(end + 1);
+        let end = piece(lines.line(), style, &mut text)?;
+        if let LineEnd::Quote(at) = end {
+            lines.skip(at + 1);
             lines.skip_blanks();
             lines.is_line_end().then_some(())?;
             lines.end_line()?;
             return Some(text);
         }
-        // Blanks before the line's end do not count.
-        text.truncate(text.trim_end_matches(' ').len());
         lines.end_line()?;
-        let breaks = continues(lines, indent)?;
-        fold(&mut text, breaks);
+        let empty = continues(lines)?;
+        match end {
+            LineEnd::Escaped => text.extend(std::iter::repeat_n('\n', empty)),
+            LineEnd::Folds | LineEnd::Quote(_) => fold(&mut text, empty),
+        }
     }
 }
 
-/// Appends what a line has of a quoted scalar: where it ends, and whether by its quote.
-#[expect(clippy::option_option, reason = "the outer one gives up")]
-fn piece(line: &str, style: Quoted, text: &mut String) -> Option<Option<(usize, bool)>> {
-    let mut chars = line.char_indices().peekable();
+/// Appends what a line has of a quoted scalar.
+fn piece(line: &str, style: Quoted, text: &mut String) -> Option<LineEnd> {
+    let mut chars = line.char_indices();
+    // Escaped characters are not trimmed at the line's end.
+    let mut kept = text.len();
     while let Some((at, c)) = chars.next() {
         match (style, c) {
             (_, '\t') => return None,
             (Quoted::Single, '\'') => {
-                if chars.next_if(|(_, next)| *next == '\'').is_none() {
-                    return Some(Some((at, true)));
+                if !chars.as_str().starts_with('\'') {
+                    return Some(LineEnd::Quote(at));
                 }
+                chars.next();
                 text.push('\'');
             }
-            (Quoted::Double, '"') => return Some(Some((at, true))),
-            (Quoted::Double, '\\') => match chars.next()?.1 {
-                'n' => text.push('\n'),
-                '"' => text.push('"'),
-                '\\' => text.push('\\'),
-                // Others, and an escaped line end or blank, are for the full parser.
-                _ => return None,
-            },
+            (Quoted::Double, '"') => return Some(LineEnd::Quote(at)),
+            (Quoted::Double, '\\') => {
+                let Some((_, escape)) = chars.next() else { return Some(LineEnd::Escaped) };
+                text.push(match escape {
+                    'n' => '\n',
+                    't' => '\t',
+                    '"' | '\\' | ' ' => escape,
+                    'x' => code(&mut chars, 2)?,
+                    'u' => code(&mut chars, 4)?,
+                    'U' => code(&mut chars, 8)?,
+                    // Others are for the full parser.
+                    _ => return None,
+                });
+                kept = text.len();
+            }
             (_, c) => text.push(c),
         }
     }
-    // An escaped character at the end could be what trimming takes away.
-    (style == Quoted::Single || !text.ends_with('\n')).then_some(Some((line.len(), false)))
+    let trimmed = text.trim_end_matches(' ').len();
+    text.truncate(trimmed.max(kept));
+    Some(LineEnd::Folds)
+}
+
+/// The character of so many hexadecimal digits.
+fn code(chars: &mut std::str::CharIndices<'_>, digits: usize) -> Option<char> {
+    let hex = chars.as_str().get(..digits).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    let c = char::from_u32(u32::from_str_radix(hex, 16).ok()?)?;
+    for _ in 0..digits {
+        chars.next();
+    }
+    Some(c)
 }
 
 /// A literal or folded scalar; the cursor ends up at the beginning of the line behind it.

@@ -32,6 +32,7 @@ fn what_tools_write_is_read_here() {
         "a: 1\na: 2\n",
         "y: 1\n1: 2\n",
         "a: b",
+        "a: \"x\\ty \\u00e9 \\\n  \\  z \\n\n  w\"\nb: 'one\ntwo\n three'\n",
         "a: |\n\n  x\n  \t y\n",
     ] {
         assert!(agrees(text), "{text:?} is not read here");
@@ -50,7 +51,7 @@ fn what_is_doubtful_is_left_to_the_full_parser() {
         "{a: 1}\n",
         "? a\n: b\n",
         "<<: {}\n",
-        "a: \"x\\ty\"\n",
+        "a: \"x\\ay\"\n",
         "a:\t1\n",
         "a: b: c\n",
         "a: b\n c\n  d: e\n",
@@ -186,6 +187,8 @@ fn documents() -> impl Strategy<Value = String> {
             "p1\n$  p2",
             "'a\n$  b\n\n$  c'",
             "\"a\n$  b \\\" \\n c\"",
+            "\"a\\\n$  \\  b \\n\n\n$ c\"",
+            "'a\n$b'",
             "|+\n$  k\n\n",
             "# c",
             "",
