@@ -75,7 +75,8 @@ fn unsafe_changes_are_told_and_end_with_1() {
 fn the_policy_decides_about_false_alarms() {
     let folder = tempfile::tempdir().expect("a folder");
     let map = |more: Value| {
-        let mut size = json!({"type": "object", "additionalProperties": {"type": "object", "properties": {}}});
+        let mut size =
+            json!({"type": "object", "additionalProperties": {"type": "object", "properties": {}}});
         size["additionalProperties"]["properties"] = more;
         definition("foos.example.com", &size)
     };
