@@ -127,10 +127,12 @@ impl Diff {
         let images = csv["spec"]["relatedImages"].as_array().into_iter().flatten();
         let related_images = images.filter_map(|image| image["image"].as_str()).map(str::to_owned).collect();
         // The widest mode shows all rights.
-        let watched = match modes.contains("AllNamespaces") || modes.is_empty() {
-            true => String::new(),
-            false if modes.contains("OwnNamespace") => self.install_namespace.clone(),
-            false => format!("{}-watched", self.install_namespace),
+        let watched = if modes.contains("AllNamespaces") || modes.is_empty() {
+            String::new()
+        } else if modes.contains("OwnNamespace") {
+            self.install_namespace.clone()
+        } else {
+            format!("{}-watched", self.install_namespace)
         };
         let options =
             Options { target_namespaces: Some(vec![watched]), ..Options::new(&self.install_namespace) };

@@ -91,9 +91,10 @@ impl Check {
     async fn answer(&self) -> anyhow::Result<Answer> {
         let mut old = definitions(&self.old, &self.registries).await?;
         let new = definitions(&self.new, &self.registries).await?;
-        let cluster = match self.cluster || self.kubeconfig.is_some() {
-            true => Some(Cluster::connect(self.kubeconfig.as_deref()).await?),
-            false => None,
+        let cluster = if self.cluster || self.kubeconfig.is_some() {
+            Some(Cluster::connect(self.kubeconfig.as_deref()).await?)
+        } else {
+            None
         };
         if let Some(cluster) = &cluster {
             // Which versions objects are stored at is known there only.

@@ -78,8 +78,8 @@ impl Cluster {
                 .flatten()
                 .any(|version| version["name"] == *name && version["served"] == true)
         };
-        let names = served.filter_map(|version| version["name"].as_str()).filter(of_old);
-        let upgrade = match Upgrade::of(old, new, &names.map(str::to_owned).collect::<Vec<_>>()) {
+        let common = served.filter_map(|version| version["name"].as_str()).filter(of_old);
+        let upgrade = match Upgrade::of(old, new, &common.map(str::to_owned).collect::<Vec<_>>()) {
             Ok(upgrade) => upgrade,
             Err(error) => return Ok(Objects { summary: error.to_string(), ..Objects::default() }),
         };

@@ -17,7 +17,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
 use olm_structural_schema::{Schema, Verdict};
-use olm_test::cluster::{Cluster, Options};
+use olm_test::cluster::{Cluster, Options, unique_name};
 use olm_test::objects::Objects;
 use olm_test::wait;
 use serde_json::{Value, json};
@@ -229,4 +229,173 @@ fn object(made: &mut Objects, version: &Value, spoil: bool, gvk: &GroupVersionKi
     object["kind"] = gvk.kind.clone().into();
     object["metadata"] = json!({"name": "one"});
     object
+}
+
+/// Pairs of schemas of which the second is said to replace the first without harm.
+const SAFE_PAIRS: usize = 60;
+/// Values for each of them.
+const VALUES: usize = 12;
+
+// What is called safe is safe: values that the API server accepts under the old schema it accepts under the new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn safe_changes_keep_objects_valid_for_the_api_server() -> Result<()> {
+    let mut rng = fastrand::Rng::with_seed(11);
+    let (mut pairs, mut refused) = (Vec::new(), 0);
+    while pairs.len() < SAFE_PAIRS {
+        let old = random_schema(&mut rng, 2);
+        let mut new = old.clone();
+        edit(&mut rng, &mut new);
+        if old == new {
+            continue;
+        }
+        let [before, after] =
+            [&old, &new].map(|schema| pair_definition("pairs.example.com", &json!({"f": schema})));
+        if olm_crd_diff::compare(&before, &after, &olm_crd_diff::Policy::Ours)?.is_refused() {
+            refused += 1;
+        } else {
+            pairs.push((old, new));
+        }
+    }
+    let mut properties = serde_json::Map::new();
+    for (index, (old, new)) in pairs.iter().enumerate() {
+        properties.insert(format!("old{index}"), old.clone());
+        properties.insert(format!("new{index}"), new.clone());
+    }
+    let group = format!("{}.example.com", unique_name("pairs"));
+    let definition = pair_definition(&group, &Value::Object(properties));
+    let client = Cluster::shared().await?.client().await?;
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    crds.create(&PostParams::default(), &serde_json::from_value(definition)?).await?;
+    let gvk = GroupVersionKind::gvk(&group, "v1", "Pair");
+    let resource = ApiResource::from_gvk_with_plural(&gvk, "pairs");
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let mut made = Objects::new(5);
+    let (mut kept, mut invalid) = (0, 0);
+    for (index, (old, new)) in pairs.iter().enumerate() {
+        for _ in 0..VALUES {
+            let value = made.value(old, 0);
+            if !accepts(&api, &resource, &format!("old{index}"), &value).await? {
+                invalid += 1;
+            } else if accepts(&api, &resource, &format!("new{index}"), &value).await? {
+                kept += 1;
+            } else {
+                bail!("{value} with {old} and then {new}");
+            }
+        }
+    }
+    println!(
+        "schemas: {} safe pairs, {refused} refused; {kept} values stay valid, {invalid} never were",
+        pairs.len()
+    );
+    assert!(refused > SAFE_PAIRS && kept > SAFE_PAIRS * VALUES / 3 && invalid > 0);
+    crds.delete(&format!("pairs.{group}"), &DeleteParams::default()).await?;
+    Ok(())
+}
+
+async fn accepts(
+    api: &Api<DynamicObject>,
+    resource: &ApiResource,
+    field: &str,
+    value: &Value,
+) -> Result<bool> {
+    let object = DynamicObject::new("one", resource).data(json!({"spec": {field: value}}));
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    wait::until("an answer", DEADLINE, || async {
+        match api.create(&params, &object).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 422 => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    })
+    .await
+}
+
+fn pair_definition(group: &str, properties: &Value) -> Value {
+    let spec = json!({"type": "object", "properties": properties});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("pairs.{group}")},
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {"kind": "Pair", "listKind": "PairList", "plural": "pairs", "singular": "pair"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    })
+}
+
+/// Members that restrict values of a type.
+fn members(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "integer" => &["minimum", "maximum", "multipleOf"],
+        "string" => &["minLength", "maxLength", "enum"],
+        "array" => &["minItems", "maxItems"],
+        _ => &["minProperties", "maxProperties", "required"],
+    }
+}
+
+fn restriction(rng: &mut fastrand::Rng, member: &str) -> Value {
+    match member {
+        "enum" => ["a", "b", "abc", "10"].iter().filter(|_| rng.bool()).copied().chain(["1Gi"]).collect(),
+        "required" => ["a", "b"].iter().filter(|_| rng.bool()).copied().collect(),
+        "multipleOf" => rng.u8(1..3).into(),
+        "minimum" | "maximum" => rng.i32(-20..60).into(),
+        _ => rng.u8(..4).into(),
+    }
+}
+
+fn random_schema(rng: &mut fastrand::Rng, depth: usize) -> Value {
+    let mut schema = match if depth == 0 { rng.u8(..2) } else { rng.u8(..5) } {
+        0 => json!({"type": "integer"}),
+        1 => json!({"type": "string"}),
+        2 => json!({"type": "array", "items": random_schema(rng, depth - 1)}),
+        3 => json!({"type": "object", "additionalProperties": random_schema(rng, depth - 1)}),
+        _ => json!({"type": "object", "properties": {
+            "a": random_schema(rng, depth - 1), "b": random_schema(rng, depth - 1)}}),
+    };
+    let members = members(schema["type"].as_str().unwrap_or_default());
+    for member in members {
+        if rng.u8(..3) == 0 {
+            schema[*member] = restriction(rng, member);
+        }
+    }
+    if rng.u8(..4) == 0 {
+        let mut branch = || {
+            let member = members[rng.usize(..members.len())];
+            json!({member: restriction(rng, member)})
+        };
+        schema["anyOf"] = json!([branch(), branch()]);
+    }
+    schema
+}
+
+/// Changes a restriction somewhere, or adds a field.
+fn edit(rng: &mut fastrand::Rng, schema: &mut Value) {
+    let below = ["items", "additionalProperties"].into_iter().find(|member| schema[*member].is_object());
+    match (below, rng.u8(..4)) {
+        (Some(below), 0..2) => return edit(rng, &mut schema[below]),
+        (None, 0) if schema["properties"].is_object() => return edit(rng, &mut schema["properties"]["a"]),
+        (None, 1) if schema["properties"].is_object() => {
+            schema["properties"]["c"] = random_schema(rng, 0);
+            return;
+        }
+        (_, 2) if schema["anyOf"].is_array() => return edit_branch(rng, schema),
+        _ => {}
+    }
+    let members = members(schema["type"].as_str().unwrap_or_default());
+    let member = members[rng.usize(..members.len())];
+    if rng.bool() {
+        schema[member] = restriction(rng, member);
+    } else if let Some(schema) = schema.as_object_mut() {
+        schema.remove(member);
+    }
+}
+
+fn edit_branch(rng: &mut fastrand::Rng, schema: &mut Value) {
+    let branch = schema["anyOf"][rng.usize(..2)].as_object_mut();
+    for (member, value) in branch.into_iter().flatten() {
+        *value = restriction(rng, member);
+    }
 }

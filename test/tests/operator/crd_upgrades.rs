@@ -55,15 +55,15 @@ fn csv(version: Version, group: &str, reads_widgets: bool) -> Value {
     if !version.runs {
         install["deployments"][0]["spec"]["template"]["spec"]["nodeSelector"] = json!({"nowhere": "true"});
     }
-    if reads_widgets {
-        install["clusterPermissions"] = json!([{"serviceAccountName": "widgets", "rules": [
-            {"apiGroups": [group], "resources": ["widgets"], "verbs": ["get", "list", "watch"]},
-        ]}]);
-    }
     if version.size_max.is_some() {
         let owned = json!([{"name": format!("widgets.{group}"), "kind": "Widget", "version": "v1"}]);
         spec["customresourcedefinitions"] = json!({"owned": owned});
     }
+    // Without any rule there would be no account for the Deployment.
+    let (group, resource) = if reads_widgets { (group, "widgets") } else { ("", "configmaps") };
+    spec["install"]["spec"]["clusterPermissions"] = json!([{"serviceAccountName": "widgets", "rules": [
+        {"apiGroups": [group], "resources": [resource], "verbs": ["get", "list", "watch"]},
+    ]}]);
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "ClusterServiceVersion",

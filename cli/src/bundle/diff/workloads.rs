@@ -61,17 +61,17 @@ fn differing(old: &Value, new: &Value, path: &str, places: &mut Vec<String>) {
             }
         }
         (Value::Array(a), Value::Array(b)) => {
-            let named = |list: &[Value]| -> Option<BTreeMap<String, Value>> {
-                let named = list.iter().map(|one| Some((one["name"].as_str()?.to_owned(), one.clone())));
-                named.collect::<Option<BTreeMap<_, _>>>().filter(|named| named.len() == list.len())
+            let keyed = |list: &[Value]| -> Option<BTreeMap<String, Value>> {
+                let pairs = list.iter().map(|one| Some((one["name"].as_str()?.to_owned(), one.clone())));
+                pairs.collect::<Option<BTreeMap<_, _>>>().filter(|pairs| pairs.len() == list.len())
             };
-            let (Some(a), Some(b)) = (named(a), named(b)) else {
+            let (Some(a), Some(b)) = (keyed(a), keyed(b)) else {
                 places.push(path.to_owned());
                 return;
             };
             let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for name in names {
-                let one = |named: &BTreeMap<String, Value>| named.get(name).cloned().unwrap_or_default();
+                let one = |list: &BTreeMap<String, Value>| list.get(name).cloned().unwrap_or_default();
                 differing(&one(&a), &one(&b), &format!("{path}[{name}]"), places);
             }
         }
