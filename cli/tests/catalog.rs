@@ -5,6 +5,7 @@ mod catalog {
     mod data;
     mod drawing;
     mod parts;
+    mod registry;
     mod sample;
     mod validate;
 }

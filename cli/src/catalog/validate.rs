@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Write};
 
 use anyhow::bail;
 use clap::Args;
-use olm_fbc::{Finding, Outline, Report, validate};
+use olm_fbc::{ErrorTree, Finding, Outline, Report, validate};
 use serde::Serialize;
 
 use super::read::{self, Catalog};
@@ -83,7 +83,7 @@ impl Verdict {
 
     fn of(outline: &Outline, report: &Report, strict: bool) -> Self {
         let warnings = outline.warnings().to_vec();
-        let passed = report.passed() && !(strict && !warnings.is_empty());
+        let passed = report.passed() && (!strict || warnings.is_empty());
         let mut lines: Vec<String> = report.findings.iter().map(|finding| finding.message.clone()).collect();
         lines.extend(report.tree.as_ref().map(ToString::to_string));
         if strict {
@@ -116,7 +116,7 @@ impl Verdict {
 
 /// The findings of both steps, each on its own.
 fn all_findings(report: &Report) -> Vec<Finding> {
-    let below = report.tree.iter().flat_map(|tree| tree.leaves());
+    let below = report.tree.iter().flat_map(ErrorTree::leaves);
     let below = below.map(|leaf| Finding {
         schema: String::new(),
         package: String::new(),

@@ -83,7 +83,7 @@ pub(super) fn catalog(package: &str, entries: &str, bundles: &[(&str, &str)]) ->
 pub(super) fn bundle(package: &str, version: &str, image: &str) -> String {
     format!(
         "---\nschema: olm.bundle\npackage: {package}\nname: {package}.v{version}\nimage: {image}\nproperties:\n- type: \
-         olm.package\n  value: {{packageName: {package}, version: {version}}}\n"
+         olm.package\n  value: {{packageName: {package}, version: '{version}'}}\n"
     )
 }
 

@@ -28,6 +28,8 @@ pub(super) struct PackageModel<'o> {
     /// Entries of the channel read last that have no bundle so far. As in the original, those of other channels
     /// are only found in the second step.
     last_entries: BTreeSet<&'o str>,
+    /// Entries of all channels.
+    entries: BTreeSet<&'o str>,
     has_deprecations: bool,
     /// Whether a finding of this step is about the package.
     pub(super) defective: bool,
@@ -37,7 +39,6 @@ pub(super) struct PackageModel<'o> {
 #[derive(Debug, Default)]
 pub(super) struct ChannelModel<'o> {
     pub(super) entries: &'o [ChannelEntry],
-    names: BTreeSet<&'o str>,
     pub(super) deprecated: Option<&'o str>,
 }
 
@@ -122,8 +123,9 @@ impl<'o> Conversion<'o> {
                 ));
             }
         }
-        package.last_entries.clone_from(&names);
-        let model = ChannelModel { entries: &channel.entries, names, deprecated: None };
+        package.entries.extend(&names);
+        package.last_entries = names;
+        let model = ChannelModel { entries: &channel.entries, deprecated: None };
         package.channels.entry(&channel.name).or_insert(model);
         for problem in problems {
             self.found(SCHEMA_CHANNEL, &channel.package, &channel.name, problem);
@@ -148,7 +150,7 @@ impl<'o> Conversion<'o> {
         }
         problems.extend(bundle.defects.iter().cloned());
         package.last_entries.remove(bundle.name.as_str());
-        if !package.channels.values().any(|channel| channel.names.contains(bundle.name.as_str())) {
+        if !package.entries.contains(bundle.name.as_str()) {
             problems
                 .push(format!("package {quoted_package}, bundle {quoted} not found in any channel entries"));
         }
