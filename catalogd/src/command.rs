@@ -100,9 +100,9 @@ impl Command {
             Catalogd::new(config, client.clone(), Arc::new(puller), clock, &metrics, &mut registry)?;
         let certificate = match self.shared.certificate_files()? {
             Some((cert, key)) => Certificate::Files(CertWatcher::new(&cert, &key)?),
-            None => Certificate::Kept(
+            None => Certificate::Kept(Box::new(
                 ServingSecret::open(client.clone(), &self.shared.namespace(), SERVING_SECRET, &names).await?,
-            ),
+            )),
         };
         let tls = server_config(certificate.serving(), &profile)?;
         let content = serve(

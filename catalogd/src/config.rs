@@ -45,7 +45,7 @@ impl Config {
     pub fn serving_names(&self) -> Vec<String> {
         let host = self.external_address.split(':').next().unwrap_or_default();
         let mut names = vec![host.to_owned(), "localhost".to_owned()];
-        if host.ends_with(".svc") {
+        if host.rsplit('.').next() == Some("svc") {
             names.push(format!("{host}.cluster.local"));
         }
         names.dedup();

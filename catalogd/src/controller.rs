@@ -58,6 +58,15 @@ struct Refused {
     terminal: bool,
 }
 
+/// What a look at a source came to.
+#[derive(Default)]
+struct Looked {
+    /// When to look again.
+    wait: Option<Duration>,
+    /// Digest reference of content that was brought here.
+    unpacked: Option<String>,
+}
+
 struct Echo {
     /// The versions of the object that one reconcile wrote, the last one last.
     versions: Vec<String>,
@@ -137,7 +146,7 @@ impl Reconciler {
         let mut versions = Vec::new();
         let looked = self.look(name, &mut catalog, &mut versions).await;
         let next = match &looked {
-            Ok(wait) => wait.map_or(Next::Await, Next::After),
+            Ok(looked) => looked.wait.map_or(Next::Await, Next::After),
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
         };
@@ -155,7 +164,13 @@ impl Reconciler {
                 self.echoes().insert(name.to_owned(), Echo { versions, next: next.clone() });
                 next
             }
-            Ok(_) => next,
+            Ok(_) => {
+                // After the status: clients wait for that one.
+                if let Ok(Looked { unpacked: Some(reference), .. }) = &looked {
+                    self.events.unpacked(&catalog, reference).await;
+                }
+                next
+            }
             Err(error) => Next::Retry(error.to_string()),
         }
     }
@@ -178,14 +193,14 @@ impl Reconciler {
         Ok(Next::Await)
     }
 
-    /// Looks at the source if it is time to, and brings its content here; answers when to look again.
+    /// Looks at the source if it is time to, and brings its content here.
     /// `catalog` becomes the object as it was last written, `versions` all versions that were.
     async fn look(
         &self,
         name: &str,
         catalog: &mut ClusterCatalog,
         versions: &mut Vec<String>,
-    ) -> Result<Option<Duration>, CatalogdError> {
+    ) -> Result<Looked, CatalogdError> {
         let image = catalog.spec.source.image.clone().ok_or(CatalogdError::NoImage("Image"))?;
         let interval = image.poll_interval_minutes.and_then(|minutes| u64::try_from(minutes).ok());
         let interval = interval.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
@@ -195,20 +210,23 @@ impl Reconciler {
         let look =
             decide(&image.ref_, interval, held.as_deref().map(Generation::reference), known.as_ref(), now);
         if let Look::Later(wait) = look {
-            return Ok(wait.map(|wait| jittered(wait, interval, self.clock.random())));
+            let wait = wait.map(|wait| jittered(wait, interval, self.clock.random()));
+            return Ok(Looked { wait, unpacked: None });
         }
+        let mut looked = Looked::default();
         let pinned = if image.ref_.contains('@') { Pinned::Yes } else { Pinned::No };
         let reference = self.source.resolve(&image.ref_).await.map_err(CatalogdError::Pull)?;
         if held.is_none_or(|held| held.reference() != reference) {
             self.ingest(name, &reference, pinned, Some(Told { catalog, versions })).await?;
-            self.events.unpacked(catalog, &reference).await;
+            looked.unpacked = Some(reference.clone());
         }
         let resolution = Resolution { source: image.ref_.clone(), reference, polled_at: now };
         let (store, owned) = (Arc::clone(&self.store), name.to_owned());
         tokio::task::spawn_blocking(move || store.set_resolution(&owned, &resolution))
             .await?
             .map_err(CatalogdError::Store)?;
-        Ok(interval.map(|interval| jittered(interval, Some(interval), self.clock.random())))
+        looked.wait = interval.map(|interval| jittered(interval, Some(interval), self.clock.random()));
+        Ok(looked)
     }
 
     async fn remove(&self, name: &str) -> Result<(), CatalogdError> {

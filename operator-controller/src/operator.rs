@@ -188,7 +188,9 @@ impl Operator {
         } else {
             let (client, namespace) = (self.accounts.controller(), &self.config.system_namespace);
             let names = self.config.catalogd.serving_names();
-            Certificate::Kept(ServingSecret::open(client, namespace, catalogd::SERVING_SECRET, &names).await?)
+            Certificate::Kept(Box::new(
+                ServingSecret::open(client, namespace, catalogd::SERVING_SECRET, &names).await?,
+            ))
         };
         let tls = server_config(certificate.serving(), &self.config.tls_profile)?;
         tasks.push(tokio::spawn(certificate.run(shutdown.clone())));

@@ -74,7 +74,9 @@ async fn standalone(large: &large_catalog::LargeCatalog, folder: &Path) -> Resul
     let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
     let images = Images::new(&registry)?;
     let conf = images.registries_conf().display().to_string();
-    let settings = Settings::default().env("CONTAINERS_REGISTRIES_CONF", conf);
+    let settings = Settings::default()
+        .env("CONTAINERS_REGISTRIES_CONF", conf)
+        .arg(format!("--insecure-registry={}", images.host()));
     let catalogd = Catalogd::start(&cluster, &settings).await?;
     let subject = Subject {
         cluster: &cluster,

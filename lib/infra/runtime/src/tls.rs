@@ -94,7 +94,7 @@ pub enum Certificate {
     /// Files that somebody else renews.
     Files(CertWatcher),
     /// A Secret that this program renews.
-    Kept(ServingSecret),
+    Kept(Box<ServingSecret>),
 }
 
 impl Certificate {
