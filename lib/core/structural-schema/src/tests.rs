@@ -1,5 +1,6 @@
 //! Tests of [`Schema::judge`] as a whole.
 
+mod properties;
 mod rules;
 
 use serde_json::{Value, json};

@@ -61,10 +61,10 @@ fn equal_lists<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> 
     {
         return equal_sets(left, right, budget);
     }
-    let (left, right) = (elements(left)?, elements(right)?);
-    if left.len() != right.len() {
+    if length(left) != length(right) {
         return Ok(false);
     }
+    let (left, right) = (elements(left, budget)?, elements(right, budget)?);
     for (a, b) in left.iter().zip(&right) {
         if !equal(a, b, budget)? {
             return Ok(false);
@@ -75,10 +75,10 @@ fn equal_lists<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> 
 
 /// Sets, and lists that are maps, are equal in any order.
 fn equal_sets<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool, Stop> {
-    let (left, right) = (elements(left)?, elements(right)?);
-    if left.len() != right.len() {
+    if length(left) != length(right) {
         return Ok(false);
     }
+    let (left, right) = (elements(left, budget)?, elements(right, budget)?);
     for a in &left {
         let mut found = false;
         for b in &right {
@@ -91,8 +91,18 @@ fn equal_sets<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> R
     Ok(true)
 }
 
-/// The elements of a list.
-pub(crate) fn elements<'a>(list: &Value<'a>) -> Result<Vec<Value<'a>>, Stop> {
+/// How many elements a list has.
+fn length(list: &Value<'_>) -> usize {
+    match list {
+        Value::List(list) => list.len(),
+        Value::Items(items, _) => items.len(),
+        _ => 0,
+    }
+}
+
+/// The elements of a list, each of which costs a step.
+pub(crate) fn elements<'a>(list: &Value<'a>, budget: &mut Budget) -> Result<Vec<Value<'a>>, Stop> {
+    budget.spend(length(list))?;
     match list {
         Value::List(list) => Ok(list.to_vec()),
         Value::Items(items, node) => {
@@ -111,6 +121,7 @@ fn equal_maps<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> R
         return Ok(true);
     }
     let (left, right) = (entries(left)?, entries(right)?);
+    budget.spend(left.len() + right.len())?;
     if left.len() != right.len() {
         return Ok(false);
     }

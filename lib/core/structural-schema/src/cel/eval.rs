@@ -160,7 +160,7 @@ impl<'a> Scope<'_, 'a> {
             }
             _ => {}
         }
-        for element in elements(container)? {
+        for element in elements(container, self.budget)? {
             if equal(&element, wanted, self.budget)? {
                 return Ok(Value::Bool(true));
             }
@@ -197,7 +197,7 @@ impl<'a> Scope<'_, 'a> {
         let range = match self.eval(&fold.range)? {
             Value::Fields(fields, _) => fields.keys().map(|key| Value::text(key.as_str())).collect(),
             Value::Map(entries) => entries.iter().map(|(key, _)| key.clone()).collect(),
-            list => elements(&list)?,
+            list => elements(&list, self.budget)?,
         };
         let (mut kept, mut found, mut stopped) = (Vec::new(), 0_usize, None);
         for element in range {

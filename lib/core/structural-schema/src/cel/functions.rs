@@ -149,9 +149,8 @@ fn joined<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Evalu
     if !is_plain(left) || !is_plain(right) {
         return Err(Stop::undecided("a sum of something else than plain lists"));
     }
-    let mut list = elements(left)?;
-    list.extend(elements(right)?);
-    budget.spend(list.len())?;
+    let mut list = elements(left, budget)?;
+    list.extend(elements(right, budget)?);
     Ok(Value::List(Rc::new(list)))
 }
 

@@ -79,8 +79,7 @@ fn with_index<'a>(name: &str, text: &str, start: i64, end: Option<i64>) -> Evalu
 }
 
 fn of_list<'a>(name: &str, list: &Value<'a>, arguments: &[Value<'a>], budget: &mut Budget) -> Evaluated<'a> {
-    let list = elements(list)?;
-    budget.spend(list.len())?;
+    let list = elements(list, budget)?;
     match (name, arguments) {
         ("min", []) => extreme(&list, Ordering::Less),
         ("max", []) => extreme(&list, Ordering::Greater),
