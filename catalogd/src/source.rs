@@ -6,7 +6,7 @@ use std::{
 };
 
 use olm_fbc::{BoxFuture, CatalogFiles};
-use olm_image::{CanonicalReference, Files, PullError, Puller, Reference, Refusal, Select};
+use olm_image::{CanonicalReference, Files, OnProgress, PullError, Puller, Reference, Refusal, Select};
 
 /// Label of an image that says where in it the catalog's content is.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
@@ -26,11 +26,12 @@ pub trait CatalogSource: Send + Sync {
     /// request.
     fn resolve<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, PullError>>;
 
-    /// The files below the path that the image's configs label names.
+    /// The files below the path that the image's configs label names; `on_progress` is told how far it is.
     fn pull<'a>(
         &'a self,
         resolved: &'a str,
         pinned: Pinned,
+        on_progress: OnProgress,
     ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>>;
 }
 
@@ -46,10 +47,12 @@ impl CatalogSource for Puller {
         &'a self,
         resolved: &'a str,
         pinned: Pinned,
+        on_progress: OnProgress,
     ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>> {
         Box::pin(async move {
             let reference = CanonicalReference::parse(resolved)?;
-            let image = Puller::pull(self, &reference, |labels| wanted(labels, pinned)).await?;
+            let select = |labels: &_| wanted(labels, pinned);
+            let image = self.pull_with_progress(&reference, select, on_progress).await?;
             Ok(Box::new(ImageFiles(image.files)) as Box<dyn CatalogFiles>)
         })
     }

@@ -6,9 +6,15 @@ mod filter;
 mod folder;
 mod form;
 mod graph;
+mod image_template;
 mod init;
 mod list;
+mod migrate;
 mod read;
+mod render;
+mod rendering;
+mod serve;
+mod template;
 mod validate;
 
 use std::{io::Write, path::PathBuf};
@@ -25,8 +31,15 @@ const CATALOG_LABEL: (&str, &str) = ("operators.operatorframework.io.index.confi
 /// `olm catalog …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Catalog {
+    Render(render::Render),
+    /// Makes catalogs from templates, and templates from catalogs.
+    #[command(subcommand)]
+    Template(template::Templates),
+    Migrate(migrate::Migrate),
     /// Makes a catalog image from a folder with a file-based catalog.
     Pack(Pack),
+    /// Serves a catalog over HTTP as a cluster does: /api/v1/all, /api/v1/metas.
+    Serve(serve::Serve),
     /// Checks a catalog by the rules of `opm validate`.
     ///
     /// All findings are listed, those about packages as a tree. Rules that are documented but not enforced give
@@ -69,7 +82,11 @@ pub(crate) struct Pack {
 impl Catalog {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
+            Self::Render(render) => render.run(out).await,
+            Self::Template(template) => template.run(out).await,
+            Self::Migrate(migrate) => migrate.run(out).await,
             Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+            Self::Serve(serve) => Box::pin(serve.run(out)).await,
             Self::Validate(command) => command.run(out).await,
             Self::Init(command) => command.run(out),
             Self::Dockerfile(command) => command.run(out),

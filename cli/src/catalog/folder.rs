@@ -15,7 +15,7 @@ pub(crate) struct NewFolder {
 }
 
 impl NewFolder {
-    /// Begins to write `target`, which must not be there, or be empty.
+    /// Begins to write `target`, which must not be there, or be empty; folders above it are made.
     pub(crate) fn create(target: &Path) -> anyhow::Result<Self> {
         let shown = target.display();
         if target.exists() && fs::read_dir(target).with_context(|| shown.to_string())?.next().is_some() {
@@ -28,6 +28,9 @@ impl NewFolder {
         partial_name.push(name);
         partial_name.push(format!(".partial-{}", std::process::id()));
         let partial = target.with_file_name(partial_name);
+        if let Some(parent) = target.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
+        }
         fs::create_dir(&partial).with_context(|| partial.display().to_string())?;
         Ok(Self { target: target.to_owned(), partial })
     }

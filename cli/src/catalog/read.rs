@@ -47,7 +47,7 @@ pub(crate) fn read(files: &Tree) -> Result<Outline, LoadError> {
 }
 
 /// Whether a text is an image reference as container tools take it: short names are, which pulling refuses.
-fn image_syntax(text: &str) -> Result<(), String> {
+pub(crate) fn image_syntax(text: &str) -> Result<(), String> {
     match Reference::parse(text) {
         Ok(_) => Ok(()),
         Err(error) if error.cause == ReferenceCause::NotCanonical => Ok(()),

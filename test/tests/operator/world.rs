@@ -26,7 +26,7 @@ use olm_test::{
     wait,
 };
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 /// For anything that should happen by itself. Generous: two cores run a whole control plane.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
@@ -38,6 +38,9 @@ const SAMPLE_GROUP: &str = "lighthouse.example.com";
 /// The account that installs.
 pub(crate) const ACCOUNT: &str = "installer";
 
+/// Held by whoever installs strimzi-kafka-operator: its CRDs can be there once only.
+pub(crate) static STRIMZI: Mutex<()> = Mutex::const_new(());
+
 /// A control plane, a registry, and our program.
 pub(crate) struct World {
     pub(crate) operator: Operator,
@@ -48,9 +51,14 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start() -> Result<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// With further flags of the program.
+    pub(crate) async fn start_with(flags: &[&str]) -> Result<Self> {
         let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
         let images = Images::new(&registry)?;
-        let operator = Operator::start(&cluster, &images, &[]).await?;
+        let operator = Operator::start(&cluster, &images, flags).await?;
         Ok(Self { operator, images, cluster, registry })
     }
 

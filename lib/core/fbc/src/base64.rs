@@ -2,6 +2,21 @@
 //! is the position of the first byte that does not fit, because validation reports that position.
 
 const PAD: u8 = b'=';
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Encodes `bytes`, with padding and without line ends.
+pub(crate) fn encode(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize];
+            out.push(char::from(if at <= chunk.len() { digit } else { PAD }));
+        }
+    }
+    out
+}
 
 /// Decodes `text`.
 ///
@@ -74,7 +89,21 @@ fn value(byte: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::{decode, encode};
+
+    #[test]
+    fn what_was_encoded_is_decoded_again() {
+        for (bytes, text) in [
+            (&b""[..], ""),
+            (b"a", "YQ=="),
+            (b"ab", "YWI="),
+            (b"abc", "YWJj"),
+            (b"\xfb\xff\x00~", "+/8Afg=="),
+        ] {
+            assert_eq!(encode(bytes), text);
+            assert_eq!(decode(text.as_bytes()).unwrap(), bytes);
+        }
+    }
 
     #[test]
     fn text_is_decoded_and_errors_name_the_byte() {

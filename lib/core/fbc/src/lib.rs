@@ -11,37 +11,49 @@
 //! Catalogs are checked as authors need it: [`outline`] reads a whole one into its small parts, [`validate()`]
 //! applies the rules of `opm validate`, [`Outline::warnings`] has those that are only documented.
 //! [`Documents`] writes catalogs.
+//!
+//! Catalogs are made from bundles ([`RegistryV1Bundle`]) and from templates ([`template`]), and brought to newer
+//! forms by [`migrate()`]; all of that works on [`Blob`]s.
 
 mod base64;
+mod blob;
 mod canonical;
 mod decode;
 mod envelope;
 mod error;
+mod fields;
 mod ignore;
 mod index;
 pub mod limits;
 mod load;
 mod meta;
+mod migrate;
 mod model;
 mod names;
 mod outline;
 mod picture;
 mod property;
+mod raw;
 mod reader;
 mod record;
+mod registry_v1;
 mod selection;
+pub mod template;
 mod validate;
 mod window;
 mod write;
 mod yaml;
 
+pub use blob::{Blob, BlobError, BlobProperty, BundleBlob, RelatedImage};
 pub use decode::DecodeError;
 pub use envelope::Envelope;
 pub use error::FbcError;
+pub use fields::FieldError;
 pub use ignore::{IGNORE_FILE, IgnoreRules, walk_order};
 pub use index::{Index, Query};
 pub use load::{CatalogFiles, FileError, LoadError, content_paths, each_document, outline};
 pub use meta::{Meta, MetaReader};
+pub use migrate::{MigrationError, MigrationLevel, UnknownLevel, migrate};
 pub use model::{
     Bundle, Channel, ChannelEntry, Deprecation, DeprecationEntry, Package, PackageContent, PackageReference,
     Property, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
@@ -53,7 +65,8 @@ pub use property::{
     PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
 };
 pub use reader::{BoxFuture, CatalogError, CatalogReader, PackageSnapshot};
+pub use registry_v1::{BundleError, BundleTree, RegistryV1Bundle};
 pub use selection::{Note, NoteKind, Part, Selection, SelectionError};
 pub use validate::{ErrorTree, GraphError, Report, head, validate};
 pub use window::WindowReader;
-pub use write::{Documents, Form, WriteError};
+pub use write::{Documents, Form, WriteError, document_text};

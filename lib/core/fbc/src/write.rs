@@ -13,6 +13,7 @@ mod pretty;
 use std::collections::BTreeMap;
 
 use olm_semver::Quoted;
+use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::{FbcError, Meta, MetaReader, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
@@ -157,6 +158,11 @@ impl Documents {
         let all = self.packages.values().chain([&self.rootless]).flat_map(BTreeMap::values);
         all.map(move |text| document(text, form))
     }
+}
+
+/// A JSON document that belongs to no catalog, such as a template, in one of the forms of catalogs.
+pub fn document_text(json: &RawValue, form: Form) -> String {
+    document(json.get(), form)
 }
 
 /// One document in its final form; `text` is JSON with its fields in order.
