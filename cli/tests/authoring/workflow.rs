@@ -5,8 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{
-    bundle, bundle_image, catalog_image, documents, folder, olm, path, printed, printed_with_input,
-    registry::Registry, write,
+    bundle, bundle_image, catalog_image, documents, folder, olm, path, printed, registry::Registry, write,
 };
 
 fn operator(package: &str) -> String {
