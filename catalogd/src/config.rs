@@ -41,6 +41,17 @@ impl Config {
         format!("{scheme}://{}/catalogs", self.external_address)
     }
 
+    /// The names that clients call the catalog server by.
+    pub fn serving_names(&self) -> Vec<String> {
+        let host = self.external_address.split(':').next().unwrap_or_default();
+        let mut names = vec![host.to_owned(), "localhost".to_owned()];
+        if host.rsplit('.').next() == Some("svc") {
+            names.push(format!("{host}.cluster.local"));
+        }
+        names.dedup();
+        names
+    }
+
     /// Applies `--feature-gates`: `name=bool`, separated by commas.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod compressor;
 mod config;
 mod controller;
 mod error;
+mod flags;
 mod gc;
 mod graphql;
 mod http;
@@ -42,8 +43,10 @@ pub use clock::{Clock, SystemClock};
 pub use command::{Command, CommandError};
 pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
+pub use flags::{FlagError, SharedFlags};
 pub use http::{ContentServer, is_catalog_name};
-pub use ingest::{CatalogFiles, IngestError};
+pub use ingest::IngestError;
+pub use olm_fbc::CatalogFiles;
 pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};
 pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog};
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
@@ -53,6 +56,9 @@ use controller::Reconciler;
 
 /// Name of the controller in logs and metrics.
 pub const CONTROLLER: &str = "catalogd-clustercatalog-controller";
+/// Secret with the serving certificate that is made when none is given; the ConfigMap of the same name has the
+/// authority that clients have to trust.
+pub const SERVING_SECRET: &str = "catalogd-serving-cert";
 /// Lease that the leader of several replicas holds.
 pub const LEASE: &str = "catalogd-operator-lock";
 
@@ -66,6 +72,8 @@ pub struct Catalogd {
     store: Arc<CatalogStore>,
     server: ContentServer,
     controller_metrics: ControllerMetrics,
+    /// Changes when every catalog is to be looked at.
+    woken: watch::Sender<()>,
 }
 
 impl Catalogd {
@@ -85,7 +93,14 @@ impl Catalogd {
         let store = Arc::new(CatalogStore::open(&config.cache_dir)?);
         let server = ContentServer::new(Arc::clone(&store), &config, registry);
         let controller_metrics = metrics.controller(CONTROLLER);
-        Ok(Self { config, client, source, clock, store, server, controller_metrics })
+        let (woken, _) = watch::channel(());
+        Ok(Self { config, client, source, clock, store, server, controller_metrics, woken })
+    }
+
+    /// Looks at every catalog now: what failed is tried again without waiting, for instance because there are
+    /// other credentials. What did not fail is left as it is.
+    pub fn wake(&self) {
+        self.woken.send_replace(());
     }
 
     /// The HTTP routes, to be put on a listener.
@@ -141,7 +156,8 @@ impl Catalogd {
             concurrency: limits::CONCURRENT_RECONCILES,
             backoff: BackoffLimits::default(),
         };
-        let wakes = vec![on_leadership(leader, catalogs.clone())];
+        let wakes =
+            vec![on_change(leader, catalogs.clone()), on_change(self.woken.subscribe(), catalogs.clone())];
         let controller = run_controller(
             settings,
             source,
@@ -158,16 +174,16 @@ impl Catalogd {
     }
 }
 
-/// Wakes every catalog when this replica begins or ceases to lead.
-fn on_leadership(
-    leader: watch::Receiver<bool>,
+/// Wakes every catalog when a value changes: whether this replica leads, or that it is time to try again.
+fn on_change<T: Send + Sync + 'static>(
+    value: watch::Receiver<T>,
     catalogs: kube::runtime::reflector::Store<DeserializeGuard<ClusterCatalog>>,
 ) -> stream::BoxStream<'static, Wake<ClusterCatalog>> {
-    let changed = |mut leader: watch::Receiver<bool>| async move {
+    let changed = |mut value: watch::Receiver<T>| async move {
         // The sender is gone at the end of the process only; then nothing changes any more.
-        leader.changed().await.ok().map(|()| ((), leader))
+        value.changed().await.ok().map(|()| ((), value))
     };
-    stream::unfold(leader, changed)
+    stream::unfold(value, changed)
         .chain(stream::pending())
         .flat_map(move |()| {
             let wakes: Vec<_> =

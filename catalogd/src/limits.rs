@@ -56,3 +56,7 @@ pub const GRAPHQL_SCHEMA_BYTES_MAX: usize = 2 << 20;
 pub const GRAPHQL_ANSWER_BYTES_MAX: usize = 16 << 20;
 /// GraphQL queries carried out at the same time; more wait.
 pub const GRAPHQL_QUERIES_MAX: usize = 2;
+/// How long a pull goes on before its progress is told; most are over by then.
+pub const PROGRESS_FIRST: Duration = Duration::from_secs(3);
+/// Between two tellings of a pull's progress; each is a write to the API server.
+pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

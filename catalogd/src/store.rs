@@ -21,6 +21,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use olm_fbc::CatalogFiles;
 use thiserror::Error;
 use tokio::{sync::broadcast, time::Instant};
 
@@ -29,7 +30,7 @@ pub use generation::Generation;
 pub(crate) use pieces::Member;
 
 use crate::{
-    ingest::{CatalogFiles, IngestError, ingest},
+    ingest::{IngestError, ingest},
     limits::READY_WAIT,
 };
 

@@ -1,6 +1,10 @@
 //! Commands for bundles.
 
+mod diff;
 mod rbac;
+mod render;
+mod rendering;
+mod validate;
 
 use std::{
     collections::BTreeMap,
@@ -34,10 +38,25 @@ enum Presence {
 pub(crate) enum Bundle {
     /// Makes a bundle image from a folder with `manifests` and `metadata`.
     Pack(Pack),
+    /// Shows what an upgrade from one bundle to another changes: CRDs, rights, images, Deployments.
+    ///
+    /// Exit code 0: every change is safe. 1: a CRD changes in an unsafe way or goes, or an install mode does. 2: the
+    /// question could not be answered.
+    Diff(Box<diff::Diff>),
     /// Prints the ServiceAccount an extension needs, with exactly its rights.
     ///
     /// The manifests can be applied as they are. What is dangerous about the rights stands in comments at the top.
     Rbac(Box<rbac::Rbac>),
+    /// Prints the objects that installing a bundle would apply.
+    ///
+    /// The controller adds labels and annotations of its own, and with the built-in certificate provider the Secrets
+    /// and CA bundles of webhooks. Exits with 1 when the bundle or the configuration is refused.
+    Render(Box<render::Render>),
+    /// Checks a bundle without a cluster: everything that is wrong with it, and hints for whoever installs it.
+    ///
+    /// Hints tell install modes with their configuration, what the extension's ServiceAccount will need, and what a
+    /// cluster must have. Exits with 1 when the bundle is not valid or cannot be read.
+    Validate(Box<validate::Validate>),
 }
 
 /// `olm bundle pack`
@@ -53,7 +72,10 @@ impl Bundle {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
             Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+            Self::Diff(diff) => diff.run(out).await,
             Self::Rbac(rbac) => rbac.run(out).await,
+            Self::Render(render) => render.run(out).await,
+            Self::Validate(validate) => validate.run(out).await,
         }
     }
 }

@@ -1,12 +1,13 @@
 //! What operator-controller is told at its start.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use olm_image::PullerConfig;
-use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, Terms};
+use olm_runtime::{AccountRef, Terms, TlsProfile};
 use olm_semver::ReleaseSupport;
 use thiserror::Error;
+
+use crate::webhook_certificates::{Candidates, ProviderSetting, Settings};
 
 /// Settings of an [`crate::Operator`].
 #[derive(Clone)]
@@ -23,8 +24,10 @@ pub struct Config {
     pub catalogd: catalogd::Config,
     /// Where catalog content is served: `host:port`, or `:port` for all interfaces.
     pub catalogs_address: String,
-    /// Certificate and key for serving catalogs; a self-signed pair is made when absent.
+    /// Certificate and key for serving catalogs; when absent they are made and kept in a Secret.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// What TLS connections to the catalogs are made of.
+    pub tls_profile: TlsProfile,
     /// Where `/healthz` and `/readyz` are served.
     pub health_address: Option<String>,
     /// Terms of the election, when there is one.
@@ -37,8 +40,13 @@ pub struct Config {
     pub global_pull_secret: Option<(String, String)>,
     /// The program's own account, whose pull secrets are used too; `None` outside of a pod.
     pub own_account: Option<AccountRef>,
+    /// How long a catalog that has never been served keeps others of its priority or a lower one from being
+    /// used.
+    pub catalog_deadline: Duration,
     /// Feature gates.
     pub gates: Gates,
+    /// Certificates of webhooks.
+    pub webhook_certificates: Settings,
 }
 
 /// Feature gates. The alpha ones of the original are on here.
@@ -131,7 +139,28 @@ impl Gates {
         Ok(())
     }
 
-    pub(crate) fn features(self) -> crate::controllers::cluster_extension::Features {
+    /// Refuses a provider that its gate turns off.
+    ///
+    /// # Errors
+    /// The gate's name and what to do.
+    pub fn check_provider(self, provider: ProviderSetting) -> Result<(), GateError> {
+        const CONTRADICTION: &str =
+            "--webhook-certificate-provider names this provider, turn the gate on or name another";
+        match provider {
+            ProviderSetting::CertManager if !self.cert_manager => {
+                Err(GateError::Fixed("WebhookProviderCertManager", CONTRADICTION))
+            }
+            ProviderSetting::OpenshiftServiceCa if !self.service_ca => {
+                Err(GateError::Fixed("WebhookProviderOpenshiftServiceCA", CONTRADICTION))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn features(
+        self,
+        setting: ProviderSetting,
+    ) -> crate::controllers::cluster_extension::Features {
         crate::controllers::cluster_extension::Features {
             render: olm_render::Features {
                 single_own_namespace_install_support: self.single_own_namespace,
@@ -139,10 +168,10 @@ impl Gates {
             },
             releases: if self.bundle_release { ReleaseSupport::On } else { ReleaseSupport::Off },
             preflight_permissions: self.preflight_permissions,
-            certificates: match (self.cert_manager, self.service_ca) {
-                (true, _) => CertificateProvider::CertManager,
-                (false, true) => CertificateProvider::OpenshiftServiceCa,
-                (false, false) => CertificateProvider::None,
+            certificates: Candidates {
+                setting,
+                cert_manager: self.cert_manager,
+                service_ca: self.service_ca,
             },
         }
     }
@@ -161,7 +190,10 @@ mod tests {
     fn gates_are_set_by_name() {
         let gates = apply("DeploymentConfig=false, WebhookProviderCertManager=false").unwrap();
         assert!(!gates.deployment_config);
-        assert_eq!(gates.features().certificates, CertificateProvider::OpenshiftServiceCa);
+        let candidates = gates.features(ProviderSetting::Auto).certificates;
+        assert_eq!((candidates.cert_manager, candidates.service_ca), (false, true));
+        assert!(gates.check_provider(ProviderSetting::CertManager).is_err());
+        assert!(gates.check_provider(ProviderSetting::OpenshiftServiceCa).is_ok());
         assert!(apply("BoxcutterRuntime=true,APIV1MetasHandler=true,SyntheticPermissions=false").is_ok());
         let mut catalogd = catalogd::Config::default();
         assert!(catalogd.metas && !catalogd.graphql, "GraphQL is asked for, /metas is not");

@@ -7,7 +7,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
-use olm_render::{Options, render};
+use olm_render::{Options, render, webhook_certificates};
 use olm_rights::{Grant, Rule, Style, targets};
 use serde_json::{Value, json};
 
@@ -35,7 +35,19 @@ pub fn rules_for(bundles: &[olm_render::BundleFiles], install_namespace: &str) -
     let render = |files| render(files, &Options::new(install_namespace));
     let rendered = bundles.iter().map(render).collect::<Result<Vec<_>, _>>();
     let rendered = rendered.context("rendering a bundle for its rights")?;
-    let bundles = rendered.iter().map(|bundle| targets(&bundle.objects)).collect::<Result<Vec<_>, _>>()?;
+    // Whoever makes the certificates of webhooks: the account may write what any provider needs.
+    let written: Vec<Vec<Value>> = rendered
+        .into_iter()
+        .map(|bundle| {
+            let secrets = webhook_certificates(&bundle.objects).into_iter().map(|certificate| {
+                json!({"apiVersion": "v1", "kind": "Secret",
+                       "metadata": {"name": certificate.secret, "namespace": certificate.namespace}})
+            });
+            let secrets: Vec<_> = secrets.collect();
+            bundle.objects.into_iter().chain(secrets).collect()
+        })
+        .collect();
+    let bundles = written.iter().map(|objects| targets(objects)).collect::<Result<Vec<_>, _>>()?;
     let grant = Grant::new(install_namespace, "", &bundles, Style::Exact);
     let values = |rules: &[Rule]| rules.iter().map(Rule::to_value).collect();
     let rules = grant.rules().map(|(namespace, rules)| (namespace.to_owned(), values(rules))).collect();

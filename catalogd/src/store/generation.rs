@@ -143,25 +143,57 @@ impl Generation {
     /// # Errors
     /// The records cannot be read or decoded.
     pub fn package(&self, package: &str) -> Result<PackageContent, CatalogError> {
+        let mut content = PackageContent::default();
+        self.records(package, |line| {
+            content.push_json(line).map_err(|error| CatalogError::Decode {
+                package: package.to_owned(),
+                cause: error.to_string(),
+            })
+        })?;
+        Ok(content)
+    }
+
+    /// The packages with `text` somewhere in their records, by name. Blocks, for as long as reading the whole
+    /// catalog takes; packages that cannot be decoded are left out.
+    ///
+    /// # Errors
+    /// The records cannot be read.
+    pub fn mentioning(&self, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        let mut found = Vec::new();
+        for package in self.packages() {
+            let mut mentions = false;
+            self.records(package, |line| {
+                mentions = mentions || std::str::from_utf8(line).is_ok_and(|line| line.contains(text));
+                Ok(())
+            })?;
+            if mentions && let Ok(content) = self.package(package) {
+                found.push(content);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Calls `each` with every record of a package, in file order.
+    fn records(
+        &self,
+        package: &str,
+        mut each: impl FnMut(&[u8]) -> Result<(), CatalogError>,
+    ) -> Result<(), CatalogError> {
         let ranges = self.index.records(package);
         let read = |cause: String| CatalogError::Read { catalog: self.catalog.clone(), cause };
         let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         if bytes > PACKAGE_BYTES_MAX {
             return Err(read(format!("package {package:?} has more than {PACKAGE_BYTES_MAX} bytes")));
         }
-        let mut content = PackageContent::default();
         let mut buffer = Vec::new();
         for range in ranges {
             buffer.resize(usize::try_from(range.end - range.start).unwrap_or(usize::MAX), 0);
             self.records.read_exact_at(&mut buffer, range.start).map_err(|error| read(error.to_string()))?;
             for line in buffer.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-                content.push_json(line).map_err(|error| CatalogError::Decode {
-                    package: package.to_owned(),
-                    cause: error.to_string(),
-                })?;
+                each(line)?;
             }
         }
-        Ok(content)
+        Ok(())
     }
 }
 

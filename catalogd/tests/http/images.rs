@@ -36,7 +36,9 @@ fn serve(layer: PackedLayer) -> World {
     let registry = LayoutRegistry::open(layout.path()).unwrap();
     let reference = registry.image(None).unwrap().to_string();
     let puller = Puller::with_registry(PullerConfig::new(layout.path()), Arc::new(registry));
-    let files = world.block_on(CatalogSource::pull(&puller, &reference, Pinned::Yes)).unwrap();
+    let files = world
+        .block_on(CatalogSource::pull(&puller, &reference, Pinned::Yes, std::sync::Arc::new(|_| {})))
+        .unwrap();
     let at = jiff::Timestamp::from_second(UNPACKED_AT).unwrap();
     world.store.install("c", &reference, at, &*files).unwrap();
     world.compress("c");

@@ -1,20 +1,18 @@
 //! `olm bundle rbac`: the ServiceAccount of an extension, with exactly the rights it needs.
 
-use std::{io::Write, path::PathBuf};
+use std::io::Write;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
-use olm_render::{BundleFiles, Options, Rendered, render};
+use olm_render::{BundleFiles, Options, render};
 use olm_rights::{Danger, Grant, Style, dangers, targets};
 use serde_json::{Value, json};
 
+use super::rendering::{Rendering, written};
 use crate::{
     output,
-    sources::{Registries, Source, read_limited},
+    sources::{Registries, Source},
 };
-
-/// Largest configuration in bytes; the API server takes no larger object.
-const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// `olm bundle rbac`
 #[derive(Debug, Args)]
@@ -23,18 +21,11 @@ pub(crate) struct Rbac {
     /// that upgrades go through as well; the rights are those of all of them together
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<Source>,
-    /// Namespace the operator is installed into, which is also the account's
-    #[arg(long, short = 'n', value_name = "NAMESPACE")]
-    install_namespace: String,
+    #[command(flatten)]
+    rendering: Rendering,
     /// Name of the account
     #[arg(long, value_name = "NAME", default_value = "installer")]
     service_account: String,
-    /// Namespace the operator shall watch, for bundles that do not support all namespaces
-    #[arg(long, value_name = "NAMESPACE", conflicts_with = "config")]
-    watch_namespace: Option<String>,
-    /// File with the extension's spec.config.inline
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
     /// Grant escalate and bind on the operator's roles instead of every right these roles hold: shorter, but
     /// whoever gets hold of the account can write anything into these roles
     #[arg(long)]
@@ -62,16 +53,15 @@ enum Form {
 
 impl Rbac {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let options = self.options()?;
+        let options = self.rendering.options()?;
         let mut rendered = Vec::new();
         for source in &self.bundles {
             let (files, _) = self.registries.bundle(source).await?;
             rendered.push(objects(&files, &options).with_context(|| source.to_string())?);
         }
         let style = if self.escalate { Style::Escalate } else { Style::Exact };
-        let bundles =
-            rendered.iter().map(|bundle| targets(&bundle.objects)).collect::<Result<Vec<_>, _>>()?;
-        let grant = Grant::new(&self.install_namespace, &self.service_account, &bundles, style);
+        let bundles = rendered.iter().map(|bundle| targets(bundle)).collect::<Result<Vec<_>, _>>()?;
+        let grant = Grant::new(&self.rendering.install_namespace, &self.service_account, &bundles, style);
         let mut manifests = grant.manifests();
         if let Some(controller) = &self.token_for {
             let Some((namespace, name)) = controller.split_once('/') else {
@@ -91,23 +81,10 @@ impl Rbac {
         }
         Ok(())
     }
-
-    fn options(&self) -> anyhow::Result<Options> {
-        let mut options = Options::new(&self.install_namespace);
-        if let Some(path) = &self.config {
-            let bytes = read_limited(path, CONFIG_BYTES_MAX)?;
-            let config = olm_yaml::text(&bytes).and_then(olm_yaml::one);
-            options.config = Some(config.with_context(|| path.display().to_string())?);
-        }
-        if let Some(namespace) = &self.watch_namespace {
-            options.config = Some(json!({"watchNamespace": namespace}));
-        }
-        Ok(options)
-    }
 }
 
-fn objects(files: &BundleFiles, options: &Options) -> anyhow::Result<Rendered> {
-    Ok(render(files, options)?)
+fn objects(files: &BundleFiles, options: &Options) -> anyhow::Result<Vec<Value>> {
+    Ok(written(render(files, options)?))
 }
 
 /// Comments that say what the account can do besides its job.

@@ -107,7 +107,7 @@ impl OciRegistry {
         })
     }
 
-    /// HTTPS; for hosts configured insecure plain HTTP when HTTPS does not answer.
+    /// HTTPS; for hosts configured insecure plain HTTP when that is what they speak.
     async fn scheme(&self, at: &Endpoint) -> Result<&'static str, RegistryError> {
         if !at.insecure {
             return Ok("https");
@@ -115,8 +115,7 @@ impl OciRegistry {
         if let Some(scheme) = self.schemes().get(&at.host) {
             return Ok(scheme);
         }
-        let probe = self.client(at).await?.get(format!("https://{}/v2/", dialled(&at.host))).send().await;
-        let scheme = if probe.is_ok() { "https" } else { "http" };
+        let scheme = spoken(&self.client(at).await?, &at.host).await;
         self.schemes().insert(at.host.clone(), scheme);
         Ok(scheme)
     }
@@ -282,6 +281,7 @@ impl OciRegistry {
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let message = message(response, credential.as_ref()).await;
+            let message = format!("{message}; {}", self.keyring.get().tried(&at.host, &at.repository));
             return Err(RegistryError::Unauthorized { action, message });
         }
         if !status.is_success() {
@@ -302,8 +302,12 @@ impl OciRegistry {
         if status.is_success() {
             return Ok(response);
         }
-        let credential = self.keyring.get().lookup(&exchange.at.host, &exchange.at.repository).cloned();
-        let message = message(response, credential.as_ref()).await;
+        let (keyring, at) = (self.keyring.get(), exchange.at);
+        let is_own = same_origin(response.url(), &exchange.home);
+        let mut message = message(response, keyring.lookup(&at.host, &at.repository)).await;
+        if is_own && matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            message = format!("{message}; {}", keyring.tried(&at.host, &at.repository));
+        }
         let action = exchange.action.clone();
         Err(match status {
             StatusCode::UNAUTHORIZED => RegistryError::Unauthorized { action, message },
@@ -359,21 +363,41 @@ impl OciRegistry {
             .boxed())
     }
 
+    /// Uploads a blob that the repository does not have. The last request of an upload may have been carried out
+    /// although its answer was lost; sent again it finds no upload, and then the blob is looked for once more.
     async fn upload_blob(&self, at: &Endpoint, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError> {
-        let action = format!("writing blob {digest} to {}/{}", at.host, at.repository);
-        let exchange = |method, url| Exchange::new(at, action.clone(), method, url, PUSH);
-        let url = self.url(at, &format!("blobs/{digest}")).await?;
-        if self.send(&exchange(Method::HEAD, url)).await?.status().is_success() {
-            return Ok(());
+        let mut attempt = 0;
+        loop {
+            let action = format!("writing blob {digest} to {}/{}", at.host, at.repository);
+            let url = self.url(at, &format!("blobs/{digest}")).await?;
+            let look = Exchange::new(at, action.clone(), Method::HEAD, url, PUSH);
+            if self.send(&look).await?.status().is_success() {
+                return Ok(());
+            }
+            match self.upload(at, action, digest, bytes.clone()).await {
+                Err(RegistryError::Status { status: 404, .. }) if attempt < self.timeouts.retries => {
+                    attempt += 1;
+                }
+                result => return result,
+            }
         }
+    }
+
+    async fn upload(
+        &self,
+        at: &Endpoint,
+        action: String,
+        digest: &Digest,
+        bytes: Bytes,
+    ) -> Result<(), RegistryError> {
+        let exchange = |method, url| Exchange::new(at, action.clone(), method, url, PUSH);
         let home = self.url(at, "blobs/uploads/").await?;
         let start = Exchange { body: Some(Bytes::new()), ..exchange(Method::POST, home.clone()) };
         let mut url = location(&self.accepted(&start).await?, &action)?;
         url.query_pairs_mut().append_pair("digest", &digest.to_string());
         let content_type = Some("application/octet-stream");
         let upload = Exchange { home, content_type, body: Some(bytes), ..exchange(Method::PUT, url) };
-        self.accepted(&upload).await?;
-        Ok(())
+        self.accepted(&upload).await.map(drop)
     }
 
     async fn upload_manifest(
@@ -430,6 +454,23 @@ impl Registry for OciRegistry {
     ) -> BoxFuture<'a, Result<(), RegistryError>> {
         self.upload_manifest(at, tag_or_digest, media_type, bytes).boxed()
     }
+}
+
+/// Which scheme an insecure host speaks. Both are tried at once, as a server of one may take long to refuse the
+/// other; nothing is shown to it.
+async fn spoken(client: &Client, host: &str) -> &'static str {
+    let ping = |scheme: &str| client.get(format!("{scheme}://{}/v2/", dialled(host))).send();
+    let (mut https, mut http) = (Box::pin(ping("https")), Box::pin(ping("http")));
+    let is_https = tokio::select! {
+        answer = &mut https => answer.is_ok(),
+        answer = &mut http => {
+            let is_registry = answer
+                .is_ok_and(|answer| matches!(answer.status(), StatusCode::OK | StatusCode::UNAUTHORIZED));
+            // Servers of HTTPS answer plain HTTP too, with a complaint.
+            !is_registry && https.await.is_ok()
+        }
+    };
+    if is_https { "https" } else { "http" }
 }
 
 /// The host that Docker Hub's registry answers at; every other name is its own.
