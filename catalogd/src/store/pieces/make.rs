@@ -31,7 +31,7 @@ pub(in crate::store) enum Made {
     Stopped,
 }
 
-/// Writes the pieces of a generation into a new file. `stop` is asked between two pieces. Blocks for as long
+/// Writes the pieces of a generation into a new file. `stop` is asked at every buffer. Blocks for as long
 /// as the processor needs.
 pub(in crate::store) fn make(
     generation: &Generation,
@@ -47,10 +47,10 @@ pub(in crate::store) fn make(
     let mut press = Press::new(file);
     let mut table = Vec::with_capacity(runs.len());
     for run in &runs {
-        if stop() {
+        let Some(piece) = press.piece(generation, run, stop).map_err(failed())? else {
             return Ok(Made::Stopped);
-        }
-        table.push(press.piece(generation, run).map_err(failed())?);
+        };
+        table.push(piece);
     }
     let lines = sum_of(&table);
     if lines != generation.lines_sum() {
@@ -84,10 +84,19 @@ impl Press {
         }
     }
 
-    fn piece(&mut self, generation: &Generation, run: &Range<u64>) -> io::Result<Piece> {
+    /// The piece of a run; `None` when it is no longer wanted.
+    fn piece(
+        &mut self,
+        generation: &Generation,
+        run: &Range<u64>,
+        stop: &dyn Fn() -> bool,
+    ) -> io::Result<Option<Piece>> {
         let mut crc = Crc::new();
         let mut at = run.start;
         while at < run.end {
+            if stop() {
+                return Ok(None);
+            }
             let bytes = (run.end - at).min(BUFFER_BYTES as u64);
             self.raw.resize(usize::try_from(bytes).map_err(io::Error::other)?, 0);
             generation.read_lines(&mut self.raw, at)?;
@@ -95,12 +104,8 @@ impl Press {
             at += bytes;
             self.push(if at == run.end { FlushCompress::Full } else { FlushCompress::None })?;
         }
-        Ok(Piece {
-            raw_end: run.end,
-            end: self.written,
-            crc32: crc.sum(),
-            shift: checksum::shift(run.end - run.start),
-        })
+        let shift = checksum::shift(run.end - run.start);
+        Ok(Some(Piece { raw_end: run.end, end: self.written, crc32: crc.sum(), shift }))
     }
 
     /// Compresses what was read, and writes what comes of it.
