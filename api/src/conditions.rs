@@ -104,6 +104,8 @@ names! {
         ProbesSucceeded,
         /// Some object does not pass its probes.
         ProbeFailure,
+        /// All is as it should be, but nothing keeps others from using the account it is done with.
+        Unguarded,
         /// An error keeps the state from being known.
         Reconciling,
         /// The bundle does not support the platform's next minor version.

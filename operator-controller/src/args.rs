@@ -8,8 +8,8 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Parser, Subcommand};
 use olm_image::{Keyring, PullerConfig};
-use olm_runtime::{AccountRef, DEFAULT_TERMS, cluster_config};
-use operator_controller::{Config, Gates};
+use olm_runtime::{DEFAULT_TERMS, cluster_config};
+use operator_controller::{Config, Gates, account};
 
 /// Namespace of the system when neither a flag nor the pod says otherwise.
 const SYSTEM_NAMESPACE: &str = "olmv1-system";
@@ -66,7 +66,8 @@ pub(crate) struct Args {
     /// Docker configuration file with credentials for registries, for runs outside a pod.
     #[arg(long)]
     registry_config: Option<PathBuf>,
-    /// Account of extensions that name none: [<namespace>/]<name>.
+    /// Account of extensions that name none: [<namespace>/]<name>. Overrides the ConfigMap olmv1-settings, for a
+    /// process whose cluster has no admission policies.
     #[arg(long)]
     default_service_account: Option<String>,
     /// Time between two clean-ups of catalog content, for instance 12h.
@@ -142,7 +143,7 @@ impl Args {
             health_address: Some(self.health_probe_bind_address).filter(|a| a != "0" && !a.is_empty()),
             leader_election: self.leader_elect.then_some(DEFAULT_TERMS),
             identity: identity(),
-            default_account: default_account.transpose()?,
+            default_account: default_account.transpose().map_err(anyhow::Error::msg)?,
             global_pull_secret: self.global_pull_secret.as_deref().map(pull_secret).transpose()?,
             own_account: catalogd::own_account(Path::new(POD_ACCOUNT_FOLDER).join("token").as_path()),
             catalog_deadline: self.catalog_deadline,
@@ -187,14 +188,6 @@ fn identity() -> String {
     format!("{}_{:016x}", if host.is_empty() { "operator-controller" } else { host }, fastrand::u64(..))
 }
 
-fn account(text: &str, system_namespace: &str) -> anyhow::Result<AccountRef> {
-    let (namespace, name) = text.split_once('/').unwrap_or((system_namespace, text));
-    if namespace.is_empty() || name.is_empty() || name.contains('/') {
-        bail!("default-service-account must be of the form [<namespace>/]<name>: {text:?}");
-    }
-    Ok(AccountRef { namespace: namespace.to_owned(), name: name.to_owned() })
-}
-
 fn pull_secret(text: &str) -> anyhow::Result<(String, String)> {
     catalogd::pull_secret_name(text)
         .context("value of global-pull-secret should be of the format <namespace>/<name>")
@@ -215,16 +208,6 @@ pub(crate) fn tell(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn accounts_may_leave_out_the_namespace() {
-        let in_system = account("a", "sys").unwrap();
-        assert_eq!((in_system.namespace.as_str(), in_system.name.as_str()), ("sys", "a"));
-        assert_eq!(account("ns/a", "sys").unwrap().namespace, "ns");
-        for wrong in ["", "/a", "ns/", "a/b/c"] {
-            assert!(account(wrong, "sys").is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn flags_of_both_programs_are_accepted() {

@@ -31,7 +31,7 @@ pub struct Config {
     pub leader_election: Option<Terms>,
     /// Name of this process in leases and events.
     pub identity: String,
-    /// Account of extensions that name none.
+    /// Account of extensions that name none, instead of the one that the settings' ConfigMap names.
     pub default_account: Option<AccountRef>,
     /// Secret with credentials for registries: namespace and name.
     pub global_pull_secret: Option<(String, String)>,

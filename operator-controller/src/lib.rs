@@ -5,6 +5,7 @@
 //! and is read without HTTP. [`Operator`] is a value: built from a [`Config`], run until told to stop.
 
 mod access;
+mod admission;
 mod bundles;
 mod catalogs;
 mod concurrently;
@@ -17,7 +18,10 @@ mod operator;
 mod permissions;
 mod platform;
 mod preflight;
+mod settings;
 
+pub use admission::objects as admission_objects;
 pub use config::{Config, GateError, Gates};
 pub use operator::{Operator, OperatorError};
 pub use permissions::{PERMISSIONS, Permission, Scope};
+pub use settings::account;

@@ -10,7 +10,11 @@ use std::{
 
 use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
 use futures::{FutureExt, StreamExt, stream::BoxStream};
-use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
+use kube::{
+    ResourceExt,
+    core::DeserializeGuard,
+    runtime::reflector::{ObjectRef, Store},
+};
 use olm_api::{
     names::{MANAGED_BY, MANAGED_BY_LABEL},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
@@ -28,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     access::{self, Waiting},
+    admission::{self, Guard},
     bundles::Bundles,
     catalogs::{self, Catalogs},
     config::Config,
@@ -35,6 +40,7 @@ use crate::{
     dependents::{self, Dependents},
     events::Events,
     platform::Platform,
+    settings::Settings,
 };
 
 /// Lease of the extension side, the original's.
@@ -83,6 +89,7 @@ pub struct Operator {
     bundles: Bundles,
     metrics: Metrics,
     platform: Arc<Platform>,
+    guard: Guard,
 }
 
 impl Operator {
@@ -95,6 +102,7 @@ impl Operator {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let platform = Arc::new(Platform::register(&mut registry));
+        let guard = Guard::new(&mut registry);
         let puller = Puller::new(config.puller.clone());
         // Without Secrets to look at, the credentials stay those of the configuration.
         let credentials = (config.global_pull_secret.is_some() || config.own_account.is_some()).then(|| {
@@ -112,7 +120,7 @@ impl Operator {
             &metrics,
             &mut registry,
         )?;
-        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, platform })
+        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, platform, guard })
     }
 
     /// Runs until `shutdown`.
@@ -212,6 +220,8 @@ impl Operator {
         let sets = revisions(client.clone(), wake_extension.clone(), dependents.clone());
         let extensions = Source::<ClusterExtension>::all(client.clone());
         let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
+        let settings = Settings::new(self.config.default_account.clone());
+        let events = Events::new(client.clone(), &self.config.identity);
         let ports = cluster_extension::Ports {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
@@ -221,13 +231,14 @@ impl Operator {
                 self.config.catalog_deadline,
             ),
             bundles: self.bundles.clone(),
-            events: Events::new(client.clone(), &self.config.identity),
+            events: events.clone(),
             waiting: waiting.clone(),
             sets: sets.store.clone(),
             dependents: dependents.clone(),
             platform: self.platform.clone(),
             features: self.config.gates.features(),
-            default_account: self.config.default_account.clone(),
+            settings: settings.clone(),
+            guard: self.guard.clone(),
             system_namespace: self.config.system_namespace.clone(),
         };
         let set_ports = cluster_object_set::Ports {
@@ -243,7 +254,9 @@ impl Operator {
             system_namespace: self.config.system_namespace.clone(),
         };
         let all_extensions = extensions.store.clone();
-        let (platform, extensions_of_platform) = (self.platform.clone(), extensions.store.clone());
+        let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
+        let wake_all = async || wake_each(&known, &of_all).await;
+        let namespace = &self.config.system_namespace;
         let set_wakes = vec![names(woken_sets), owners(changed_owners)];
         let extension_wakes = vec![names(woken_extensions)];
         tokio::join!(
@@ -254,7 +267,9 @@ impl Operator {
                 wake_extension.clone(),
                 stop.clone()
             ),
-            dependents::run(client.clone(), dependents, platform, extensions_of_platform, stop.clone()),
+            dependents::run(client.clone(), dependents, &self.platform, &wake_all, stop.clone()),
+            settings.follow(client.clone(), namespace, &wake_all, stop.clone()),
+            admission::run(client.clone(), namespace, self.guard.clone(), events, &wake_all, stop.clone()),
             access::run(client, waiting, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
@@ -340,6 +355,14 @@ fn revisions(
             if goes { dependents.wake_met().await } else { dependents.wake().await }
         }
     })
+}
+
+/// Wakes every extension.
+async fn wake_each(extensions: &Store<DeserializeGuard<ClusterExtension>>, wake: &mpsc::Sender<String>) {
+    for extension in extensions.state() {
+        // A closed channel means that the process is ending.
+        let _ = wake.send(extension.name_any()).await;
+    }
 }
 
 /// Wakes by name.

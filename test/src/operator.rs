@@ -99,7 +99,7 @@ fn program() -> Result<PathBuf> {
     }
 }
 
-/// Applies the generated CRDs and rights with kubectl, as an administrator does.
+/// Applies the generated CRDs, rights and admission policies with kubectl, as an administrator does.
 pub fn install(cluster: &Cluster) -> Result<()> {
     let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
     for part in ["crd", "rbac", "admission"] {

@@ -1,5 +1,5 @@
 //! Writes the generated part of `config/`: the CRDs, one file each, in `config/crd`, the rights of the program in
-//! `config/rbac`, and what is said at admission in `config/admission`.
+//! `config/rbac`, and in `config/admission` the policies that guard accounts and what is said as a warning.
 //!
 //! `olm-config-gen [<config folder>]`. Files are written only where they differ; CI runs it and fails when
 //! the tree is not clean afterwards. A test fails as well while a file is stale.
@@ -44,6 +44,12 @@ fn files() -> anyhow::Result<BTreeMap<PathBuf, String>> {
     );
     let warnings: Vec<String> = warnings::objects().iter().map(olm_yaml::to_yaml).collect();
     files.insert(Path::new("admission").join("warnings.yaml"), format!("{HEADER}{}", warnings.join("---\n")));
+    let policies: Vec<String> =
+        operator_controller::admission_objects(rbac::NAMESPACE).iter().map(olm_yaml::to_yaml).collect();
+    files.insert(
+        Path::new("admission").join("operator-controller.yaml"),
+        format!("{HEADER}{}", policies.join("---\n")),
+    );
     Ok(files)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Tests share one cluster, registry and program; each has a catalog, a namespace and names of its own.
 
+mod admission;
 mod bad_input;
 mod catalogs;
 mod depending;

@@ -124,4 +124,6 @@ pub(crate) struct Progress {
     pub(crate) look_again: Option<Duration>,
     /// Sentences for `Ready` about settings that are in force or things that were passed over.
     pub(crate) notes: Vec<String>,
+    /// What is wrong with the admission policies that guard the accounts.
+    pub(crate) unguarded: Option<String>,
 }

@@ -8,7 +8,7 @@ use olm_api::{
     names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER},
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
-use olm_runtime::{AccountRef, Accounts, Discovery, Next, bounded};
+use olm_runtime::{Accounts, Discovery, Next, bounded};
 
 use super::{
     progress::{Progress, StepError},
@@ -17,8 +17,8 @@ use super::{
     validate,
 };
 use crate::{
-    access::Waiting, bundles::Bundles, catalogs::Catalogs, controllers::api_text, dependents::Dependents,
-    events::Events, finalizers, platform::Platform,
+    access::Waiting, admission::Guard, bundles::Bundles, catalogs::Catalogs, controllers::api_text,
+    dependents::Dependents, events::Events, finalizers, platform::Platform, settings::Settings,
 };
 
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
@@ -37,7 +37,8 @@ pub(crate) struct Ports {
     pub(crate) dependents: Arc<Dependents>,
     pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,
-    pub(crate) default_account: Option<AccountRef>,
+    pub(crate) settings: Settings,
+    pub(crate) guard: Guard,
     pub(crate) system_namespace: String,
 }
 
@@ -69,7 +70,7 @@ impl Extensions {
                 .await
                 .map_or_else(Next::Retry, |()| Next::Await);
         }
-        let mut progress = Progress::default();
+        let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
         let now = Timestamp::now();
         let result = self.pass(&extension, &mut progress, now).await;
         self.ports.waiting.extension(&name, result.is_err());
@@ -95,7 +96,8 @@ impl Extensions {
         now: Timestamp,
     ) -> Result<(), StepError> {
         let ports = &self.ports;
-        let account = validate::check(extension, &ports.accounts, ports.default_account.as_ref()).await?;
+        let account =
+            validate::check(extension, &ports.accounts, ports.settings.default_account().as_ref()).await?;
         let steps = Steps {
             extension,
             accounts: &ports.accounts,

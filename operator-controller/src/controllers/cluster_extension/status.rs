@@ -180,11 +180,15 @@ impl Writer<'_> {
             message.push('\n');
             message.push_str(note);
         }
+        if let Some(complaint) = &progress.unguarded {
+            message.insert_str(0, &format!("{complaint}\n"));
+        }
         let ready_reason = match &available {
             Some(available) if done && !healthy => self::reason(&available.reason),
+            _ if done && progress.unguarded.is_some() => Reason::Unguarded,
             _ => reason,
         };
-        let ready = done && healthy && installed;
+        let ready = done && healthy && installed && progress.unguarded.is_none();
         self.put(Ready, if ready { True } else { False }, ready_reason, &message);
         let explained = match error {
             Some(StepError::Resolution { explanation: Some(explanation), .. }) => {

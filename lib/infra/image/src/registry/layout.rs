@@ -259,9 +259,9 @@ mod tests {
         let image = layout.image(None).expect("the only one");
         assert_eq!(image, layout.image(Some("v1")).expect("named"));
         let puller = Puller::with_registry(PullerConfig::new(std::env::temp_dir()), Arc::new(layout));
-        let pulled = puller.pull(&image, |_| Ok(Select::everything())).await.expect("pulled");
-        assert_eq!(pulled.labels["k"], "v");
-        assert_eq!(pulled.files.read("configs/a.yaml", 100).expect("read"), b"schema: x");
+        let image = puller.pull(&image, |_| Ok(Select::everything())).await.expect("pulled");
+        assert_eq!(image.labels["k"], "v");
+        assert_eq!(image.files.read("configs/a.yaml", 100).expect("read"), b"schema: x");
     }
 
     #[tokio::test]
