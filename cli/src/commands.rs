@@ -16,6 +16,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Bundle(bundle::Bundle),
     /// Says which bundle an extension would get from catalogs, and why; no cluster is needed.
+    #[command(after_help = resolve::HELP)]
     Resolve(resolve::Resolve),
     /// Works with CustomResourceDefinitions.
     #[command(subcommand)]

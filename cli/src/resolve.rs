@@ -23,17 +23,18 @@ use crate::{
     sources::Registries,
 };
 
+/// What `olm resolve --help` says beside the options.
+pub(crate) const HELP: &str = "The answer is the controller's own: the same catalogs, priorities and settings give the same bundle, or the same error.
+
+Exit codes: 0 there is an answer, 1 there is none or a catalog cannot be read, 2 the command is wrong.
+
+Examples:
+  olm resolve --catalog ./catalog --package lighthouse-operator
+  olm resolve --catalog quay.io/operatorhubio/catalog:latest=10 --catalog ./mine --package argocd-operator --version '>=0.8 <1.0' --explain
+  olm resolve --catalog ./catalog --package argocd-operator --installed argocd-operator.v0.7.0 -o json";
+
 /// `olm resolve`
-///
-/// Says which bundle a ClusterExtension with these settings would get. The answer is the controller's own: the
-/// same catalogs, priorities and settings give the same bundle or the same error.
-///
-/// Exit codes: 0 there is an answer, 1 there is none or a catalog cannot be read, 2 the command is wrong.
 #[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "Examples:\n  olm resolve --catalog ./catalog --package lighthouse-operator\n  olm resolve --catalog quay.io/operatorhubio/catalog:latest=10 --catalog ./mine --package argocd-operator --version '>=0.8 <1.0' --explain\n  olm resolve --catalog ./catalog --package argocd-operator --installed argocd-operator.v0.7.0 -o json"
-)]
 pub(crate) struct Resolve {
     /// A catalog: a folder or file, an OCI image layout, an image reference, or the address of a served catalog
     /// (https://host/catalogs/name). With `=N` at its end it has the priority N, else 0. May be repeated

@@ -31,7 +31,7 @@ fn catalog(bundles: &[(&str, Value, Value)]) -> String {
         all.extend(properties.as_array().cloned().unwrap_or_default());
         lines.push(json!({"schema": "olm.bundle", "package": "p", "name": name(version), "image": format!("r.io/p@sha256:{version}"), "properties": all}));
     }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn two() -> String {

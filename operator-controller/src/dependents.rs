@@ -16,14 +16,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, PartialObjectMeta},
-    core::{DeserializeGuard, GroupVersionKind},
+    core::GroupVersionKind,
     runtime::{
         WatchStreamExt,
-        reflector::Store,
         watcher::{self, Event},
     },
 };
-use olm_api::v1::ClusterExtension;
 use olm_dependencies::Requirement;
 use olm_fbc::Property;
 use olm_semver::Version;
@@ -125,8 +123,8 @@ enum Told {
 pub(crate) async fn run(
     client: Client,
     dependents: Arc<Dependents>,
-    platform: Arc<Platform>,
-    extensions: Store<DeserializeGuard<ClusterExtension>>,
+    platform: &Platform,
+    wake_all: &impl AsyncFn(),
     shutdown: CancellationToken,
 ) {
     let mut changes = SelectAll::new();
@@ -150,10 +148,7 @@ pub(crate) async fn run(
             }
             Told::ClusterVersion(version) => {
                 if platform.set(version.as_deref()) {
-                    for extension in extensions.state() {
-                        // A closed channel means that the process is ending.
-                        let _ = dependents.wake.send(extension.name_any()).await;
-                    }
+                    wake_all().await;
                 }
             }
         }

@@ -263,7 +263,6 @@ impl Operator {
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
         let namespace = &self.config.system_namespace;
-        let (platform, extensions_of_platform) = (self.platform.clone(), extensions.store.clone());
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
         tokio::join!(
@@ -274,9 +273,9 @@ impl Operator {
                 wake_extension.clone(),
                 stop.clone()
             ),
+            dependents::run(client.clone(), dependents, &self.platform, &wake_all, stop.clone()),
             settings.follow(client.clone(), namespace, &wake_all, stop.clone()),
             admission::run(client.clone(), namespace, self.guard.clone(), events, &wake_all, stop.clone()),
-            dependents::run(client.clone(), dependents, platform, extensions_of_platform, stop.clone()),
             access::run(client, waiting, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),

@@ -159,12 +159,23 @@ fn deprecations(request: &Request, found: &Resolution) -> Vec<String> {
 /// What the bundle declares in its catalog. A requirement that cannot be understood is told as such.
 fn needed(found: &Resolution, catalogs: &[Catalog], explains: bool) -> Vec<Needed> {
     match requirements(&found.properties) {
-        Ok(all) => all.iter().map(|one| one_needed(one, catalogs, explains)).collect(),
+        Ok(mut all) => {
+            // Packages first: what they bring may be what the others ask for.
+            all.sort_by_key(|requirement| requirement.packages().is_empty());
+            let mut named = BTreeSet::new();
+            all.iter().map(|one| one_needed(one, catalogs, explains, &mut named)).collect()
+        }
         Err(error) => vec![Needed { requirement: error.to_string(), met_by: None, extension: None }],
     }
 }
 
-fn one_needed(requirement: &Requirement, catalogs: &[Catalog], explains: bool) -> Needed {
+/// One of them; extensions for packages that are `named` already are not written out again.
+fn one_needed(
+    requirement: &Requirement,
+    catalogs: &[Catalog],
+    explains: bool,
+    named: &mut BTreeSet<String>,
+) -> Needed {
     let met_by = explains.then(|| {
         let packages = packages_for(requirement, catalogs);
         let views: Vec<(&str, i32, &PackageContent)> = packages
@@ -174,6 +185,7 @@ fn one_needed(requirement: &Requirement, catalogs: &[Catalog], explains: bool) -
         providers(requirement, &views)
     });
     let first = met_by.as_ref().and_then(|all| all.first());
+    let first = first.filter(|first| named.insert(first.package.clone()));
     let extension = first.map(|first| cluster_extension(requirement, first));
     Needed { requirement: requirement.to_string(), met_by, extension }
 }

@@ -235,13 +235,13 @@ mod tests {
             vec![Rule::new("", "configmaps", Some("extension-apiserver-authentication"), &["get"])],
         )]);
         for (namespace, rules) in grant.rules() {
-            for index in 0..rules.len() {
+            for (index, rule) in rules.iter().enumerate() {
                 let mut less = grant.clone();
                 less.rules.get_mut(namespace).expect("there").remove(index);
                 let held = held(&less);
                 let mut wanted = needed(&targets, "ext-7");
                 wanted.extend(granted(&targets, &held, &foreign));
-                assert_ne!(missing(&wanted, &held), [], "without {:?} in {namespace:?}", rules[index]);
+                assert_ne!(missing(&wanted, &held), [], "without {rule:?} in {namespace:?}");
             }
         }
     }

@@ -157,9 +157,12 @@ impl Steps<'_> {
 
     /// What to do about each of the requirements.
     async fn remedies(&self, missing: &[Requirement], installed: &[There]) -> String {
-        let mut told = Vec::new();
+        // Packages first: what they bring may be what the others ask for.
+        let mut missing: Vec<&Requirement> = missing.iter().collect();
+        missing.sort_by_key(|requirement| requirement.packages().is_empty());
+        let (mut told, mut named) = (Vec::new(), BTreeSet::new());
         for requirement in missing.iter().take(EXPLAINED_MAX) {
-            told.push(self.remedy(requirement, installed).await);
+            told.push(self.remedy(requirement, installed, &mut named).await);
         }
         if missing.len() > EXPLAINED_MAX {
             told.push(format!("And {} more requirements.", missing.len() - EXPLAINED_MAX));
@@ -168,7 +171,13 @@ impl Steps<'_> {
         told.join("\n")
     }
 
-    async fn remedy(&self, requirement: &Requirement, installed: &[There]) -> String {
+    /// What to do about one of them; extensions for packages that are `named` already are not written out again.
+    async fn remedy(
+        &self,
+        requirement: &Requirement,
+        installed: &[There],
+        named: &mut BTreeSet<String>,
+    ) -> String {
         if requirement.is_conflict() {
             let fighting =
                 installed.iter().filter(|there| !is_met(requirement, &[there.present()], &|_| false)).map(
@@ -199,14 +208,18 @@ impl Steps<'_> {
             told.push_str(" No catalog of this cluster has a bundle that would meet it: add a catalog that does, or bring it in another way.");
             return told;
         };
-        let named: Vec<String> = found.iter().map(shown).collect();
-        let _ = write!(told, " It would be met by {}.", named.join(" or "));
+        let providers: Vec<String> = found.iter().map(shown).collect();
+        let _ = write!(told, " It would be met by {}.", providers.join(" or "));
         if let Some(there) = installed.iter().find(|there| there.bundle.package == first.package) {
             let _ = write!(
                 told,
                 " Let ClusterExtension {:?} take that version (spec.source.catalog).",
                 there.extension
             );
+            return told;
+        }
+        if !named.insert(first.package.clone()) {
+            told.push_str(" That package is named above.");
             return told;
         }
         let _ = write!(
