@@ -12,6 +12,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     sign::CertifiedKey,
 };
+use sha2::{Digest, Sha256};
 use x509_parser::{
     extensions::GeneralName,
     prelude::{FromDer, X509Certificate},
