@@ -1,7 +1,7 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
 
-.PHONY: demo test bench lint manifests requirements check-tools
+.PHONY: demo test bench fuzz lint manifests requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
@@ -15,6 +15,11 @@ bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
 	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test \
 		--bin operator-controller --bin catalogd --bin olm --bin olm-bench --bin olm-test-supervisor
 	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked --release -p olm-test --bin olm-bench
+
+FUZZ_SECONDS ?= 60
+
+fuzz: check-tools ## readers of foreign input, fed with mutated corpora for FUZZ_SECONDS each
+	@$(CARGO) run --quiet --locked -p olm-test --bin olm-fuzz -- --seconds $(FUZZ_SECONDS)
 
 lint: ## format, clippy, generated files
 	$(CARGO) fmt --all --check

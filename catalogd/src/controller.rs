@@ -7,6 +7,7 @@
 
 mod decide;
 mod events;
+mod fetch;
 mod write;
 
 use std::{
@@ -31,6 +32,7 @@ use crate::{
 };
 use decide::{Look, decide};
 use events::Events;
+use fetch::Told;
 
 /// Everything a reconcile needs.
 pub(crate) struct Reconciler {
@@ -56,8 +58,18 @@ struct Refused {
     terminal: bool,
 }
 
+/// What a look at a source came to.
+#[derive(Default)]
+struct Looked {
+    /// When to look again.
+    wait: Option<Duration>,
+    /// Digest reference of content that was brought here.
+    unpacked: Option<String>,
+}
+
 struct Echo {
-    resource_version: String,
+    /// The versions of the object that one reconcile wrote, the last one last.
+    versions: Vec<String>,
     next: Next,
 }
 
@@ -115,7 +127,7 @@ impl Reconciler {
         self.store.announce(name, said.clone());
         let Some((reference, _)) = said else { return Ok(()) };
         if self.store.generation(name).is_none_or(|held| held.reference() != reference) {
-            self.ingest(name, &reference, Pinned::Yes).await?;
+            self.ingest(name, &reference, Pinned::Yes, None).await?;
         }
         Ok(())
     }
@@ -124,16 +136,17 @@ impl Reconciler {
         if is_gone(catalog) {
             return self.retire(name, catalog).await.unwrap_or_else(|error| Next::Retry(error.to_string()));
         }
-        let catalog = match self.claim(catalog).await {
+        let mut catalog = match self.claim(catalog).await {
             Ok(catalog) => catalog,
             Err(error) => return Next::Retry(error.to_string()),
         };
         if self.store.generation(name).is_none() {
             self.store.announce(name, announced(catalog.status.as_ref()));
         }
-        let looked = self.look(name, &catalog).await;
+        let mut versions = Vec::new();
+        let looked = self.look(name, &mut catalog, &mut versions).await;
         let next = match &looked {
-            Ok(wait) => wait.map_or(Next::Await, Next::After),
+            Ok(looked) => looked.wait.map_or(Next::Await, Next::After),
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
         };
@@ -143,14 +156,21 @@ impl Reconciler {
             _ => Outcome::Succeeded,
         };
         match self.report(name, &catalog, outcome).await {
-            Ok(Some(resource_version)) if message.is_some() => {
+            Ok(Some(written)) if message.is_some() => {
                 if let (Some(message), Err(error)) = (&message, &looked) {
                     self.events.failed(&catalog, error.is_terminal(), message).await;
                 }
-                self.echoes().insert(name.to_owned(), Echo { resource_version, next: next.clone() });
+                versions.push(written.resource_version().unwrap_or_default());
+                self.echoes().insert(name.to_owned(), Echo { versions, next: next.clone() });
                 next
             }
-            Ok(_) => next,
+            Ok(_) => {
+                // After the status: clients wait for that one.
+                if let Ok(Looked { unpacked: Some(reference), .. }) = &looked {
+                    self.events.unpacked(&catalog, reference).await;
+                }
+                next
+            }
             Err(error) => Next::Retry(error.to_string()),
         }
     }
@@ -173,9 +193,15 @@ impl Reconciler {
         Ok(Next::Await)
     }
 
-    /// Looks at the source if it is time to, and brings its content here; answers when to look again.
-    async fn look(&self, name: &str, catalog: &ClusterCatalog) -> Result<Option<Duration>, CatalogdError> {
-        let image = catalog.spec.source.image.as_ref().ok_or(CatalogdError::NoImage("Image"))?;
+    /// Looks at the source if it is time to, and brings its content here.
+    /// `catalog` becomes the object as it was last written, `versions` all versions that were.
+    async fn look(
+        &self,
+        name: &str,
+        catalog: &mut ClusterCatalog,
+        versions: &mut Vec<String>,
+    ) -> Result<Looked, CatalogdError> {
+        let image = catalog.spec.source.image.clone().ok_or(CatalogdError::NoImage("Image"))?;
         let interval = image.poll_interval_minutes.and_then(|minutes| u64::try_from(minutes).ok());
         let interval = interval.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
         let held = self.store.generation(name);
@@ -184,64 +210,23 @@ impl Reconciler {
         let look =
             decide(&image.ref_, interval, held.as_deref().map(Generation::reference), known.as_ref(), now);
         if let Look::Later(wait) = look {
-            return Ok(wait.map(|wait| jittered(wait, interval, self.clock.random())));
+            let wait = wait.map(|wait| jittered(wait, interval, self.clock.random()));
+            return Ok(Looked { wait, unpacked: None });
         }
+        let mut looked = Looked::default();
         let pinned = if image.ref_.contains('@') { Pinned::Yes } else { Pinned::No };
         let reference = self.source.resolve(&image.ref_).await.map_err(CatalogdError::Pull)?;
         if held.is_none_or(|held| held.reference() != reference) {
-            self.ingest(name, &reference, pinned).await?;
-            self.events.unpacked(catalog, &reference).await;
+            self.ingest(name, &reference, pinned, Some(Told { catalog, versions })).await?;
+            looked.unpacked = Some(reference.clone());
         }
         let resolution = Resolution { source: image.ref_.clone(), reference, polled_at: now };
         let (store, owned) = (Arc::clone(&self.store), name.to_owned());
         tokio::task::spawn_blocking(move || store.set_resolution(&owned, &resolution))
             .await?
             .map_err(CatalogdError::Store)?;
-        Ok(interval.map(|interval| jittered(interval, Some(interval), self.clock.random())))
-    }
-
-    async fn ingest(&self, name: &str, reference: &str, pinned: Pinned) -> Result<(), CatalogdError> {
-        let refused = || self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = refused().get(name)
-            && before.reference == reference
-            && before.pinned == pinned
-        {
-            return Err(CatalogdError::Known { text: before.text.clone(), terminal: before.terminal });
-        }
-        let result = self.fetch(name, reference, pinned).await;
-        match &result {
-            Err(error) if error.is_content() => {
-                let (text, terminal) = (error.to_string(), error.is_terminal());
-                refused().insert(
-                    name.to_owned(),
-                    Refused { reference: reference.to_owned(), pinned, text, terminal },
-                );
-            }
-            _ => drop(refused().remove(name)),
-        }
-        result
-    }
-
-    async fn fetch(&self, name: &str, reference: &str, pinned: Pinned) -> Result<(), CatalogdError> {
-        // The semaphore is never closed; if it were, going on unbounded is right.
-        let _permit = self.ingests.acquire().await.ok();
-        let files = self.source.pull(reference, pinned).await.map_err(CatalogdError::Pull)?;
-        let (store, name, reference) = (Arc::clone(&self.store), name.to_owned(), reference.to_owned());
-        let now = self.clock.now();
-        let started = tokio::time::Instant::now();
-        let generation = tokio::task::spawn_blocking(move || {
-            store.install(&name, &reference, now, files.as_ref()).map(|generation| (name, generation))
-        });
-        let (name, generation) = generation.await?.map_err(CatalogdError::Store)?;
-        tracing::info!(
-            catalog = name,
-            reference = generation.reference(),
-            documents = generation.documents(),
-            bytes = generation.bytes(),
-            milliseconds = started.elapsed().as_millis(),
-            "catalog unpacked"
-        );
-        Ok(())
+        looked.wait = interval.map(|interval| jittered(interval, Some(interval), self.clock.random()));
+        Ok(looked)
     }
 
     async fn remove(&self, name: &str) -> Result<(), CatalogdError> {
@@ -250,13 +235,13 @@ impl Reconciler {
         tokio::task::spawn_blocking(move || store.remove(&name)).await?.map_err(CatalogdError::Remove)
     }
 
-    /// Writes the status if it changed; answers the object's new version if it did.
+    /// Writes the status if it changed; answers the object as it is then, if it did.
     async fn report(
         &self,
         name: &str,
         catalog: &ClusterCatalog,
         outcome: Outcome<'_>,
-    ) -> Result<Option<String>, CatalogdError> {
+    ) -> Result<Option<ClusterCatalog>, CatalogdError> {
         let held = self.store.generation(name);
         let image = catalog.spec.source.image.as_ref();
         let known = self.store.resolution(name);
@@ -282,9 +267,16 @@ impl Reconciler {
     }
 
     fn take_echo(&self, name: &str, catalog: &ClusterCatalog) -> Option<Next> {
-        let echo = self.echoes().remove(name)?;
-        (catalog.metadata.resource_version.as_deref() == Some(echo.resource_version.as_str()))
-            .then_some(echo.next)
+        let mut echoes = self.echoes();
+        let echo = echoes.get(name)?;
+        let version = catalog.metadata.resource_version.as_deref()?;
+        let own = echo.versions.iter().position(|own| own == version);
+        // An earlier one of our writes: the last one is still to be seen.
+        if own.is_some_and(|index| index + 1 < echo.versions.len()) {
+            return Some(echo.next.clone());
+        }
+        let echo = echoes.remove(name)?;
+        own.map(|_| echo.next)
     }
 
     fn echoes(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Echo>> {

@@ -7,10 +7,13 @@
 
 mod clock;
 mod command;
+mod compressor;
 mod config;
 mod controller;
 mod error;
+mod flags;
 mod gc;
+mod graphql;
 mod http;
 mod ingest;
 pub mod limits;
@@ -40,17 +43,22 @@ pub use clock::{Clock, SystemClock};
 pub use command::{Command, CommandError};
 pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
-pub use ingest::{CatalogFiles, IngestError};
+pub use flags::{FlagError, SharedFlags};
+pub use http::{ContentServer, is_catalog_name};
+pub use ingest::IngestError;
+pub use olm_fbc::CatalogFiles;
 pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};
 pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog};
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
 
 use controller::Reconciler;
-use http::{HttpMetrics, Serving};
 
 /// Name of the controller in logs and metrics.
 pub const CONTROLLER: &str = "catalogd-clustercatalog-controller";
+/// Secret with the serving certificate that is made when none is given; the ConfigMap of the same name has the
+/// authority that clients have to trust.
+pub const SERVING_SECRET: &str = "catalogd-serving-cert";
 /// Lease that the leader of several replicas holds.
 pub const LEASE: &str = "catalogd-operator-lock";
 
@@ -62,8 +70,10 @@ pub struct Catalogd {
     source: Arc<dyn CatalogSource>,
     clock: Arc<dyn Clock>,
     store: Arc<CatalogStore>,
-    http_metrics: HttpMetrics,
+    server: ContentServer,
     controller_metrics: ControllerMetrics,
+    /// Changes when every catalog is to be looked at.
+    woken: watch::Sender<()>,
 }
 
 impl Catalogd {
@@ -81,18 +91,21 @@ impl Catalogd {
         registry: &mut Registry,
     ) -> Result<Self, StoreError> {
         let store = Arc::new(CatalogStore::open(&config.cache_dir)?);
-        let http_metrics = HttpMetrics::register(registry);
+        let server = ContentServer::new(Arc::clone(&store), &config, registry);
         let controller_metrics = metrics.controller(CONTROLLER);
-        Ok(Self { config, client, source, clock, store, http_metrics, controller_metrics })
+        let (woken, _) = watch::channel(());
+        Ok(Self { config, client, source, clock, store, server, controller_metrics, woken })
+    }
+
+    /// Looks at every catalog now: what failed is tried again without waiting, for instance because there are
+    /// other credentials. What did not fail is left as it is.
+    pub fn wake(&self) {
+        self.woken.send_replace(());
     }
 
     /// The HTTP routes, to be put on a listener.
     pub fn router(&self) -> Router {
-        http::router(Serving {
-            store: Arc::clone(&self.store),
-            metas: self.config.metas,
-            metrics: self.http_metrics.clone(),
-        })
+        self.server.router()
     }
 
     /// Reads the same content in process.
@@ -125,7 +138,7 @@ impl Catalogd {
         }
     }
 
-    /// Runs the controller and the garbage collection until `shutdown`. While `leader` is false this replica
+    /// Runs the controller, the garbage collection and the compression of what is served until `shutdown`. While `leader` is false this replica
     /// follows: it serves what the statuses say and writes nothing.
     pub async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
         let source = Source::<ClusterCatalog>::all(self.client.clone());
@@ -143,7 +156,8 @@ impl Catalogd {
             concurrency: limits::CONCURRENT_RECONCILES,
             backoff: BackoffLimits::default(),
         };
-        let wakes = vec![on_leadership(leader, catalogs.clone())];
+        let wakes =
+            vec![on_change(leader, catalogs.clone()), on_change(self.woken.subscribe(), catalogs.clone())];
         let controller = run_controller(
             settings,
             source,
@@ -155,21 +169,21 @@ impl Catalogd {
                 async move { reconciler.reconcile(&catalog).await }
             },
         );
-        let collector = gc::run(catalogs, self.store, self.config.gc_interval, shutdown);
-        tokio::join!(controller, collector);
+        let collector = gc::run(catalogs, self.store, self.config.gc_interval, shutdown.clone());
+        tokio::join!(controller, collector, self.server.run(shutdown));
     }
 }
 
-/// Wakes every catalog when this replica begins or ceases to lead.
-fn on_leadership(
-    leader: watch::Receiver<bool>,
+/// Wakes every catalog when a value changes: whether this replica leads, or that it is time to try again.
+fn on_change<T: Send + Sync + 'static>(
+    value: watch::Receiver<T>,
     catalogs: kube::runtime::reflector::Store<DeserializeGuard<ClusterCatalog>>,
 ) -> stream::BoxStream<'static, Wake<ClusterCatalog>> {
-    let changed = |mut leader: watch::Receiver<bool>| async move {
+    let changed = |mut value: watch::Receiver<T>| async move {
         // The sender is gone at the end of the process only; then nothing changes any more.
-        leader.changed().await.ok().map(|()| ((), leader))
+        value.changed().await.ok().map(|()| ((), value))
     };
-    stream::unfold(leader, changed)
+    stream::unfold(value, changed)
         .chain(stream::pending())
         .flat_map(move |()| {
             let wakes: Vec<_> =

@@ -16,7 +16,7 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let command = Command::parse();
-    olm_runtime::init_logs(command.v);
+    olm_runtime::init_logs(command.shared.verbosity);
     match Box::pin(command.run()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

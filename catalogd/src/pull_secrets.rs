@@ -70,22 +70,28 @@ impl PullSecrets {
         Self { client, keyring, global, account }
     }
 
-    /// Reads the Secrets and replaces the credentials.
+    /// Reads the Secrets and replaces the credentials; answers whether they are others than before.
     ///
     /// # Errors
     /// One of them cannot be read; the credentials are as before.
-    pub async fn load(&self) -> Result<(), PullSecretError> {
+    pub async fn load(&self) -> Result<bool, PullSecretError> {
         let mut keyring = Keyring::default();
         for (namespace, name) in self.names().await? {
             let Some(secret) = self.get::<Secret>("secret", &namespace, &name).await? else {
                 tracing::debug!(namespace, name, "pull secret does not exist and is passed over");
+                keyring.merge(
+                    Keyring::default()
+                        .named(format!("pull secret {namespace}/{name} (which does not exist)")),
+                );
                 continue;
             };
+            let source = format!("pull secret {namespace}/{name}");
             let malformed = |source| PullSecretError::Malformed { namespace, name, source };
-            keyring.merge(credentials(secret).map_err(malformed)?);
+            keyring.merge(credentials(secret).map_err(malformed)?.named(source));
         }
+        let changed = *self.keyring.get() != keyring;
         self.keyring.set(keyring);
-        Ok(())
+        Ok(changed)
     }
 
     async fn names(&self) -> Result<Vec<(String, String)>, PullSecretError> {
@@ -119,8 +125,9 @@ impl PullSecrets {
         })
     }
 
-    /// Reads the Secrets again whenever one of them changes, until `shutdown`.
-    pub async fn run(self, shutdown: CancellationToken) {
+    /// Reads the Secrets again whenever one of them changes, until `shutdown`; `on_change` is called when the
+    /// credentials became others.
+    pub async fn run(self, shutdown: CancellationToken, on_change: impl Fn() + Send + Sync) {
         let mut changes = stream::SelectAll::new();
         if let Some((namespace, name)) = &self.global {
             changes.push(changed::<Secret>(Api::namespaced(self.client.clone(), namespace), Some(name)));
@@ -136,8 +143,10 @@ impl PullSecrets {
                 change = changes.next() => if change.is_none() { return },
             }
             while let Ok(Some(())) = tokio::time::timeout(DEBOUNCE, changes.next()).await {}
-            if let Err(error) = self.load().await {
-                tracing::warn!(%error, "credentials for registries stay as they were");
+            match self.load().await {
+                Ok(true) => on_change(),
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, "credentials for registries stay as they were"),
             }
         }
     }
@@ -267,7 +276,8 @@ mod tests {
             ("own/secrets/other", secret("password", &json!("x"))),
             ("own/secrets/last", secret(".dockercfg", &json!({ "c.example": auth("last") }))),
         ]));
-        secrets.load().await.unwrap();
+        assert!(secrets.load().await.unwrap());
+        assert!(!secrets.load().await.unwrap(), "nothing changed");
         for (host, expected) in [
             ("a.example", Some("global")),
             ("b.example", Some("first")),

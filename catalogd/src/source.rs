@@ -5,10 +5,8 @@ use std::{
     io::{self, Read},
 };
 
-use olm_fbc::BoxFuture;
-use olm_image::{CanonicalReference, Files, PullError, Puller, Reference, Refusal, Select};
-
-use crate::ingest::CatalogFiles;
+use olm_fbc::{BoxFuture, CatalogFiles};
+use olm_image::{CanonicalReference, Files, OnProgress, PullError, Puller, Reference, Refusal, Select};
 
 /// Label of an image that says where in it the catalog's content is.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
@@ -28,11 +26,12 @@ pub trait CatalogSource: Send + Sync {
     /// request.
     fn resolve<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, PullError>>;
 
-    /// The files below the path that the image's configs label names.
+    /// The files below the path that the image's configs label names; `on_progress` is told how far it is.
     fn pull<'a>(
         &'a self,
         resolved: &'a str,
         pinned: Pinned,
+        on_progress: OnProgress,
     ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>>;
 }
 
@@ -48,11 +47,13 @@ impl CatalogSource for Puller {
         &'a self,
         resolved: &'a str,
         pinned: Pinned,
+        on_progress: OnProgress,
     ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>> {
         Box::pin(async move {
             let reference = CanonicalReference::parse(resolved)?;
-            let image = Puller::pull(self, &reference, |labels| wanted(labels, pinned)).await?;
-            Ok(Box::new(image.files) as Box<dyn CatalogFiles>)
+            let select = |labels: &_| wanted(labels, pinned);
+            let image = self.pull_with_progress(&reference, select, on_progress).await?;
+            Ok(Box::new(ImageFiles(image.files)) as Box<dyn CatalogFiles>)
         })
     }
 }
@@ -68,13 +69,16 @@ fn wanted(labels: &BTreeMap<String, String>, pinned: Pinned) -> Result<Select, R
     Select::paths([path])
 }
 
-impl CatalogFiles for Files {
+/// The files of a pulled image.
+struct ImageFiles(Files);
+
+impl CatalogFiles for ImageFiles {
     fn paths(&self) -> Vec<String> {
-        Files::paths(self).map(str::to_owned).collect()
+        self.0.paths().map(str::to_owned).collect()
     }
 
     fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
-        let reader = Files::open(self, path).map_err(io::Error::other)?;
+        let reader = self.0.open(path).map_err(io::Error::other)?;
         Ok(Box::new(reader))
     }
 }

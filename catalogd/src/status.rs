@@ -35,6 +35,11 @@ pub(crate) struct Served<'a> {
 pub(crate) enum Outcome<'a> {
     /// What is served is what is wanted.
     Succeeded,
+    /// It is on its way.
+    Pulling {
+        /// What is pulled, and how far that is.
+        message: &'a str,
+    },
     /// It could not be made so.
     Failed {
         /// The error's text.
@@ -74,6 +79,7 @@ pub(crate) fn status(
             writer.set(ConditionType::Progressing, ConditionStatus::True, Reason::Succeeded, UNPACKED);
             writer.ready(ConditionStatus::True, Reason::Succeeded, SERVING);
         }
+        Outcome::Pulling { message } => writer.pulling(facts, message),
         Outcome::Failed { message, terminal } => {
             let (progressing, reason) = if terminal {
                 (ConditionStatus::False, Reason::Blocked)
@@ -124,6 +130,18 @@ impl Writer {
         self.set(ConditionType::Ready, status, reason, message);
         self.status.conditions.remove(ConditionType::Reconciling);
         self.status.conditions.remove(ConditionType::Stalled);
+    }
+
+    /// Says how far a pull is. Upstream's conditions have no words for that and stay as they are.
+    fn pulling(&mut self, facts: &Facts<'_>, message: &str) {
+        if facts.served.is_some_and(|served| served.current) {
+            let message = format!("{SERVING}; pulling {message}");
+            self.ready(ConditionStatus::True, Reason::Succeeded, &message);
+            return;
+        }
+        let message = format!("Pulling {message}");
+        self.ready(ConditionStatus::False, Reason::Reconciling, &message);
+        self.set(ConditionType::Reconciling, ConditionStatus::True, Reason::Reconciling, &message);
     }
 
     /// Sets `Ready` and its companions where something failed.

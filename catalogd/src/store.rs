@@ -1,32 +1,36 @@
 //! The served content of all catalogs: one generation each, on disk, kept by digest across restarts.
 //!
-//! Layout: `<cache-dir>/catalogs/<name>/<digest>/{catalog.jsonl,index,packages,generation}`. A generation is
+//! Layout: `<cache-dir>/catalogs/<name>/<digest>/{catalog.jsonl,index,packages,generation,pieces}`. A generation is
 //! written in a staging folder and renamed when complete; only its small `generation` file is synced, the
-//! others are checked by length and checksum when a process starts. Readers hold an `Arc` to the generation
+//! others are checked by length and checksum when a process starts. The compressed form, `pieces`, comes later
+//! and may be missing. Readers hold an `Arc` to the generation
 //! they started with, so a swap disturbs nobody; files go when the last reader lets go of them.
 
 mod files;
 mod generation;
+mod pieces;
 
 use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use jiff::Timestamp;
+use olm_fbc::CatalogFiles;
 use thiserror::Error;
 use tokio::{sync::broadcast, time::Instant};
 
 pub use files::FileSum;
 pub use generation::Generation;
+pub(crate) use pieces::Member;
 
 use crate::{
-    ingest::{CatalogFiles, IngestError, ingest},
+    ingest::{IngestError, ingest},
     limits::READY_WAIT,
 };
 
@@ -113,6 +117,9 @@ pub struct CatalogStore {
     changes: broadcast::Sender<CatalogChanged>,
     staged: AtomicU64,
     synced: AtomicBool,
+    /// Held from a generation's rename until those before it are gone, so that a clean-up meanwhile does not
+    /// take the new one for a leftover.
+    swap: Mutex<()>,
 }
 
 impl CatalogStore {
@@ -133,6 +140,7 @@ impl CatalogStore {
             if name.starts_with('.') {
                 continue;
             }
+            files::remove_unfinished(&folder)?;
             if let Some(generation) = generation::newest(&name, &folder)? {
                 slots.insert(name, Slot { generation: Some(Arc::new(generation)), ..Slot::default() });
             }
@@ -144,6 +152,7 @@ impl CatalogStore {
             changes,
             staged: AtomicU64::new(0),
             synced: AtomicBool::new(false),
+            swap: Mutex::new(()),
         })
     }
 
@@ -223,7 +232,9 @@ impl CatalogStore {
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
         let staging = self.root.join(STAGING).join(format!("{catalog}-{number}"));
         files::create_private(&staging)?;
-        let written = ingest(files, &staging).map_err(StoreError::from).and_then(|ingested| {
+        let ingested = ingest(files, &staging).map_err(StoreError::from);
+        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = ingested.and_then(|ingested| {
             let target = self.root.join(catalog).join(generation::folder_name(reference));
             generation::complete(catalog, reference, unpacked_at, ingested, &staging, &target)
         });
@@ -243,7 +254,10 @@ impl CatalogStore {
             }
         });
         self.tell(catalog, Some(reference));
-        self.drop_others(catalog, &generation)?;
+        if let Err(error) = self.drop_others(catalog, &generation) {
+            // The new content is served; the old one is collected later.
+            tracing::warn!(catalog, %error, "content of an earlier digest stays on disk for now");
+        }
         Ok(generation)
     }
 
@@ -258,7 +272,40 @@ impl CatalogStore {
         if removed {
             self.tell(catalog, None);
         }
+        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
         files::remove_tree(&self.root.join(catalog))
+    }
+
+    /// Makes the compressed form of a catalog's content, if it has none; answers whether it has one then.
+    /// Breaks off when `stop` says so or the content is replaced. Blocks for as long as the processor needs:
+    /// about a second for 150 MB.
+    ///
+    /// # Errors
+    /// The disk failed, or the lines on it are not those that were written.
+    pub fn compress(&self, catalog: &str, stop: &dyn Fn() -> bool) -> Result<bool, StoreError> {
+        let Some(generation) = self.generation(catalog) else { return Ok(false) };
+        if generation.pieces().is_some() {
+            return Ok(true);
+        }
+        let number = self.staged.fetch_add(1, Ordering::Relaxed);
+        let aside = self.root.join(STAGING).join(format!("{catalog}-{number}.pieces"));
+        let is_current = || self.generation(catalog).is_some_and(|held| Arc::ptr_eq(&held, &generation));
+        let made = pieces::make(&generation, &aside, &|| stop() || !is_current()).and_then(|made| {
+            let pieces::Made::Pieces(pieces) = made else { return Ok(false) };
+            let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
+            if !is_current() {
+                return Ok(false);
+            }
+            let target = generation.folder().join(pieces::PIECES_FILE);
+            fs::rename(&aside, &target).map_err(io_error("renaming to", &target))?;
+            generation.set_pieces(pieces);
+            Ok(true)
+        });
+        if !matches!(made, Ok(true)) {
+            // It may not even have been begun; what stays behind goes with the next start.
+            let _ = fs::remove_file(&aside);
+        }
+        made
     }
 
     /// Removes the content of every catalog that does not exist, and folders that belong to none. Blocks.
@@ -273,6 +320,13 @@ impl CatalogStore {
         for name in known.into_iter().chain(on_disk).filter(|name| name != STAGING && !exists(name)) {
             tracing::info!(catalog = name, "removing content that belongs to no catalog");
             self.remove(&name)?;
+        }
+        // What a swap could not remove.
+        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in self.catalogs() {
+            if let Some(current) = self.generation(&name) {
+                self.drop_others(&name, &current)?;
+            }
         }
         Ok(())
     }

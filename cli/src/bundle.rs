@@ -1,5 +1,6 @@
 //! Commands for bundles.
 
+mod diff;
 mod rbac;
 mod render;
 mod rendering;
@@ -37,6 +38,11 @@ enum Presence {
 pub(crate) enum Bundle {
     /// Makes a bundle image from a folder with `manifests` and `metadata`.
     Pack(Pack),
+    /// Shows what an upgrade from one bundle to another changes: CRDs, rights, images, Deployments.
+    ///
+    /// Exit code 0: every change is safe. 1: a CRD changes in an unsafe way or goes, or an install mode does. 2: the
+    /// question could not be answered.
+    Diff(Box<diff::Diff>),
     /// Prints the ServiceAccount an extension needs, with exactly its rights.
     ///
     /// The manifests can be applied as they are. What is dangerous about the rights stands in comments at the top.
@@ -66,6 +72,7 @@ impl Bundle {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
             Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+            Self::Diff(diff) => diff.run(out).await,
             Self::Rbac(rbac) => rbac.run(out).await,
             Self::Render(render) => render.run(out).await,
             Self::Validate(validate) => validate.run(out).await,

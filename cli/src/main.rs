@@ -6,8 +6,11 @@
 mod bundle;
 mod catalog;
 mod commands;
+mod crd;
 mod output;
 mod pack;
+mod progress;
+mod resolve;
 mod sources;
 
 use std::process::ExitCode;
@@ -27,8 +30,11 @@ fn main() -> ExitCode {
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::error(&error);
-            ExitCode::FAILURE
+            let exit = error.downcast_ref::<output::Exit>();
+            if exit.is_none_or(|exit| !exit.is_told()) {
+                output::error(&error);
+            }
+            exit.map_or(ExitCode::FAILURE, output::Exit::code)
         }
     }
 }

@@ -14,13 +14,16 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use catalogd::{CONFIGS_LABEL, CatalogFiles};
+use catalogd::CONFIGS_LABEL;
 use clap::Args;
+use olm_fbc::CatalogFiles;
 use olm_image::{
     CanonicalReference, Files, Keyring, LayoutRegistry, OnProgress, Puller, PullerConfig, Reference, Refusal,
     Select, folder_files,
 };
 use olm_render::BundleFiles;
+
+use crate::progress::Bar;
 
 /// Largest file with credentials in bytes.
 const AUTH_FILE_BYTES_MAX: u64 = 4 << 20;
@@ -152,6 +155,14 @@ impl Registries {
         Ok(Puller::new(config))
     }
 
+    /// Whether something may be fetched from `address`.
+    pub(crate) fn allow_network(&self, address: &str) -> anyhow::Result<()> {
+        if self.offline {
+            bail!("--offline: {address} is not fetched; name a folder, a file or an OCI image layout");
+        }
+        Ok(())
+    }
+
     /// Opens a source; of an image only what `select` asks for once it has seen the labels.
     pub(crate) async fn open<F>(
         &self,
@@ -199,12 +210,13 @@ impl Registries {
                 Err(Refusal::terminal(format!("the image is no catalog: it has no label {CONFIGS_LABEL:?}")))
             }
         };
-        self.open(source, select, Arc::new(|_| {})).await
+        self.open(source, select, Bar::new("opening", 1).pull(&source.to_string())).await
     }
 
     /// The files of a bundle, and what was opened.
     pub(crate) async fn bundle(&self, source: &Source) -> anyhow::Result<(BundleFiles, Opened)> {
-        let opened = self.open(source, |_| Select::paths(BUNDLE_FOLDERS), Arc::new(|_| {})).await?;
+        let progress = Bar::new("opening", 1).pull(&source.to_string());
+        let opened = self.open(source, |_| Select::paths(BUNDLE_FOLDERS), progress).await?;
         let files = opened.tree.bundle_files()?;
         Ok((files, opened))
     }

@@ -1,9 +1,9 @@
 //! What operator-controller is told at its start.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use olm_image::PullerConfig;
-use olm_runtime::{AccountRef, Terms};
+use olm_runtime::{AccountRef, Terms, TlsProfile};
 use olm_semver::ReleaseSupport;
 use thiserror::Error;
 
@@ -24,8 +24,10 @@ pub struct Config {
     pub catalogd: catalogd::Config,
     /// Where catalog content is served: `host:port`, or `:port` for all interfaces.
     pub catalogs_address: String,
-    /// Certificate and key for serving catalogs; a self-signed pair is made when absent.
+    /// Certificate and key for serving catalogs; when absent they are made and kept in a Secret.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// What TLS connections to the catalogs are made of.
+    pub tls_profile: TlsProfile,
     /// Where `/healthz` and `/readyz` are served.
     pub health_address: Option<String>,
     /// Terms of the election, when there is one.
@@ -38,6 +40,9 @@ pub struct Config {
     pub global_pull_secret: Option<(String, String)>,
     /// The program's own account, whose pull secrets are used too; `None` outside of a pod.
     pub own_account: Option<AccountRef>,
+    /// How long a catalog that has never been served keeps others of its priority or a lower one from being
+    /// used.
+    pub catalog_deadline: Duration,
     /// Feature gates.
     pub gates: Gates,
     /// Certificates of webhooks.
@@ -126,14 +131,8 @@ impl Gates {
                         "Helm charts are not supported as bundles",
                     ));
                 }
-                "APIV1MetasHandler" | "GraphQLCatalogQueries" => {
-                    catalogd.apply_feature_gates(gate).map_err(|_| {
-                        GateError::Fixed(
-                            "GraphQLCatalogQueries",
-                            "GraphQL is not supported, use /api/v1/metas",
-                        )
-                    })?;
-                }
+                "APIV1MetasHandler" => catalogd.metas = on,
+                "GraphQLCatalogQueries" => catalogd.graphql = on,
                 other => return Err(GateError::Unknown(other.to_owned())),
             }
         }
@@ -196,6 +195,10 @@ mod tests {
         assert!(gates.check_provider(ProviderSetting::CertManager).is_err());
         assert!(gates.check_provider(ProviderSetting::OpenshiftServiceCa).is_ok());
         assert!(apply("BoxcutterRuntime=true,APIV1MetasHandler=true,SyntheticPermissions=false").is_ok());
+        let mut catalogd = catalogd::Config::default();
+        assert!(catalogd.metas && !catalogd.graphql, "GraphQL is asked for, /metas is not");
+        Gates::default().apply("APIV1MetasHandler=false,GraphQLCatalogQueries=true", &mut catalogd).unwrap();
+        assert!(!catalogd.metas && catalogd.graphql);
     }
 
     #[test]
@@ -205,7 +208,6 @@ mod tests {
             ("Nonsense=true", "unrecognized feature gate: Nonsense"),
             ("DeploymentConfig=maybe", "invalid value of feature gate \"DeploymentConfig=maybe\""),
             ("DeploymentConfig", "invalid value of feature gate \"DeploymentConfig\""),
-            ("GraphQLCatalogQueries=true", "feature gate GraphQLCatalogQueries: GraphQL is not supported"),
         ] {
             let error = apply(text).unwrap_err();
             assert!(error.starts_with(told), "{error}");

@@ -89,6 +89,9 @@ fn changes(
         let note = format!("Rolling out bundle {} with version {}", bundle.name, bundle.display_version());
         told.push(Told { reason: "RollingOut", warning: false, note });
     }
+    if let Some(note) = &progress.crossed {
+        told.push(Told { reason: "CatalogChanged", warning: false, note: note.clone() });
+    }
     let version = |status: &ClusterExtensionStatus| status.install.as_ref().map(|i| i.bundle.clone());
     match (version(before), version(after)) {
         (None, Some(now)) => {

@@ -21,9 +21,9 @@ use olm_api::{
 };
 use olm_image::Puller;
 use olm_runtime::{
-    Accounts, BackoffLimits, CertWatcher, ClientError, ControllerSettings, Discovery, Elector, HttpError,
-    Metrics, OwnerChanged, ServerLimits, Source, Terms, TlsError, TlsProfile, Wake, WatchManager,
-    health_router, listen, run_controller, self_signed, serve, server_config,
+    Accounts, BackoffLimits, CertWatcher, Certificate, ClientError, ControllerSettings, Discovery, Elector,
+    HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError, Wake,
+    WatchManager, health_router, listen, run_controller, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -37,7 +37,9 @@ use crate::{
     catalogs::{self, Catalogs},
     config::Config,
     controllers::{cluster_extension, cluster_object_set},
+    dependents::{self, Dependents},
     events::Events,
+    platform::Platform,
     settings::Settings,
 };
 
@@ -87,6 +89,7 @@ pub struct Operator {
     bundles: Bundles,
     metrics: Metrics,
     guard: Guard,
+    platform: Arc<Platform>,
 }
 
 impl Operator {
@@ -99,6 +102,7 @@ impl Operator {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let guard = Guard::new(&mut registry);
+        let platform = Arc::new(Platform::register(&mut registry));
         let puller = Puller::new(config.puller.clone());
         // Without Secrets to look at, the credentials stay those of the configuration.
         let credentials = (config.global_pull_secret.is_some() || config.own_account.is_some()).then(|| {
@@ -116,7 +120,7 @@ impl Operator {
             &metrics,
             &mut registry,
         )?;
-        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, guard })
+        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, guard, platform })
     }
 
     /// Runs until `shutdown`.
@@ -125,12 +129,13 @@ impl Operator {
     /// An address cannot be listened on, or leadership was lost.
     pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), OperatorError> {
         let (leads, leader) = watch::channel(false);
-        let mut tasks = self.serve(&shutdown)?;
+        let mut tasks = self.serve(&shutdown).await?;
         if let Some(credentials) = self.credentials.take() {
             if let Err(error) = credentials.load().await {
                 tracing::warn!(%error, "starting without credentials for registries");
             }
-            tasks.push(tokio::spawn(credentials.run(shutdown.clone())));
+            let (catalogd, shutdown) = (self.catalogd.clone(), shutdown.clone());
+            tasks.push(tokio::spawn(async move { credentials.run(shutdown, || catalogd.wake()).await }));
         }
         tasks.push(tokio::spawn(self.catalogd.clone().run(leader, shutdown.clone())));
         let lost = match self.config.leader_election {
@@ -173,18 +178,22 @@ impl Operator {
     }
 
     /// Starts the servers of catalogs and health, which run on every replica.
-    fn serve(&self, shutdown: &CancellationToken) -> Result<Vec<tokio::task::JoinHandle<()>>, OperatorError> {
+    async fn serve(
+        &self,
+        shutdown: &CancellationToken,
+    ) -> Result<Vec<tokio::task::JoinHandle<()>>, OperatorError> {
         let mut tasks = Vec::new();
         let certificate = if let Some((cert, key)) = &self.config.tls {
-            let watcher = CertWatcher::new(cert, key)?;
-            let serving = watcher.serving();
-            tasks.push(tokio::spawn(watcher.run(shutdown.clone())));
-            serving
+            Certificate::Files(CertWatcher::new(cert, key)?)
         } else {
-            let host = self.config.catalogd.external_address.split(':').next().unwrap_or_default();
-            self_signed(&[host.to_owned(), "localhost".to_owned()])?.serving
+            let (client, namespace) = (self.accounts.controller(), &self.config.system_namespace);
+            let names = self.config.catalogd.serving_names();
+            Certificate::Kept(Box::new(
+                ServingSecret::open(client, namespace, catalogd::SERVING_SECRET, &names).await?,
+            ))
         };
-        let tls = server_config(certificate, &TlsProfile::default())?;
+        let tls = server_config(certificate.serving(), &self.config.tls_profile)?;
+        tasks.push(tokio::spawn(certificate.run(shutdown.clone())));
         let catalogs = listen(&self.config.catalogs_address)?;
         tasks.push(spawn_server("catalogs", catalogs, self.catalogd.router(), Some(tls), shutdown));
         if let Some(address) = &self.config.health_address {
@@ -212,18 +221,8 @@ impl Operator {
         let (wake_set, woken_sets) = mpsc::channel::<String>(WAKES);
         let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
 
-        let of_set = wake_extension.clone();
-        let sets = Source::<ClusterObjectSet>::all(client.clone()).observed(move |set| {
-            let owner =
-                set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
-            let wake = of_set.clone();
-            async move {
-                if let Some(owner) = owner {
-                    // A closed channel means that the process is ending.
-                    let _ = wake.send(owner).await;
-                }
-            }
-        });
+        let dependents = Arc::new(Dependents::new(wake_extension.clone()));
+        let sets = revisions(client.clone(), wake_extension.clone(), dependents.clone());
         let extensions = Source::<ClusterExtension>::all(client.clone());
         let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
         let settings = Settings::new(self.config.default_account.clone());
@@ -231,10 +230,17 @@ impl Operator {
         let ports = cluster_extension::Ports {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
-            catalogs: Catalogs::new(known_catalogs.store.clone(), self.catalogd.reader()),
+            catalogs: Catalogs::new(
+                known_catalogs.store.clone(),
+                self.catalogd.reader(),
+                self.config.catalog_deadline,
+            ),
             bundles: self.bundles.clone(),
             events: events.clone(),
             waiting: waiting.clone(),
+            sets: sets.store.clone(),
+            dependents: dependents.clone(),
+            platform: self.platform.clone(),
             features: self.config.gates.features(self.config.webhook_certificates.provider),
             settings: settings.clone(),
             guard: self.guard.clone(),
@@ -257,6 +263,7 @@ impl Operator {
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
         let namespace = &self.config.system_namespace;
+        let (platform, extensions_of_platform) = (self.platform.clone(), extensions.store.clone());
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
         tokio::join!(
@@ -269,6 +276,7 @@ impl Operator {
             ),
             settings.follow(client.clone(), namespace, &wake_all, stop.clone()),
             admission::run(client.clone(), namespace, self.guard.clone(), events, &wake_all, stop.clone()),
+            dependents::run(client.clone(), dependents, platform, extensions_of_platform, stop.clone()),
             access::run(client, waiting, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
@@ -341,6 +349,27 @@ async fn wake_each(extensions: &Store<DeserializeGuard<ClusterExtension>>, wake:
         // A closed channel means that the process is ending.
         let _ = wake.send(extension.name_any()).await;
     }
+}
+
+/// The revisions. One that changes wakes its extension, and those that wait for something to be installed.
+fn revisions(
+    client: kube::Client,
+    wake: mpsc::Sender<String>,
+    dependents: Arc<Dependents>,
+) -> Source<ClusterObjectSet> {
+    Source::<ClusterObjectSet>::all(client).observed(move |set| {
+        let owner =
+            set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
+        let (wake, dependents) = (wake.clone(), dependents.clone());
+        let goes = set.metadata.deletion_timestamp.is_some();
+        async move {
+            if let Some(owner) = owner {
+                // A closed channel means that the process is ending.
+                let _ = wake.send(owner).await;
+            }
+            if goes { dependents.wake_met().await } else { dependents.wake().await }
+        }
+    })
 }
 
 /// Wakes by name.

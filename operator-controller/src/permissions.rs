@@ -111,7 +111,14 @@ pub const PERMISSIONS: &[Permission] = &[
         "",
         &["secrets"],
         &["create", "delete", "get", "list", "patch", "watch"],
-        "the content of revisions, and pull secrets",
+        "the content of revisions, pull secrets, and the serving certificate",
+    ),
+    row(
+        Scope::SystemNamespace,
+        "",
+        &["configmaps"],
+        &["create", "get", "patch"],
+        "publish the authority of the serving certificate",
     ),
     row(
         Scope::SystemNamespace,

@@ -4,6 +4,7 @@
 mod crds;
 mod dry_run;
 mod kube_version;
+mod stored_objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ use olm_rights::{Held, Needed, Rule, Target};
 use olm_runtime::{Discovery, DiscoveryError, bounded};
 use serde_json::Value;
 
-pub(crate) use crds::check as check_crds;
+pub(crate) use crds::{CrdPreflight, check as check_crds};
 pub(crate) use dry_run::check as dry_run;
 pub(crate) use kube_version::check as check_kube_version;
 

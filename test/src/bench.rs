@@ -5,6 +5,7 @@
 //! line that begins with `skipped`.
 
 mod catalogs;
+mod crds;
 mod extensions;
 mod in_process;
 mod large_catalog;
@@ -18,10 +19,11 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 
+use crate::catalogd::{Catalogd, Settings};
 use crate::cluster::{Cluster, Options};
 use crate::images::Images;
 use crate::operator::Operator;
-use crate::process::{StateDirectory, target_folder};
+use crate::process::{Process, StateDirectory, target_folder};
 use crate::registry::Registry;
 
 /// For anything that should happen by itself; a bench that waits longer has failed.
@@ -53,6 +55,40 @@ impl World {
         let operator = Operator::start(&cluster, &images, &[]).await?;
         Ok(Self { operator, cluster, images, _registry: registry, _policy: directory })
     }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            cluster: &self.cluster,
+            images: &self.images,
+            process: self.operator.process(),
+            catalogs_url: self.operator.catalogs_url(),
+            readiness_url: self.operator.readiness_url(),
+        }
+    }
+}
+
+/// The figures of catalogs, of a catalogd that shares its process with nobody.
+async fn standalone(large: &large_catalog::LargeCatalog, folder: &Path) -> Result<()> {
+    println!("note: catalogd on its own");
+    let options = Options { nodes: 0, ..Options::default() };
+    let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
+    let images = Images::new(&registry)?;
+    let conf = images.registries_conf().display().to_string();
+    let settings = Settings::default()
+        .env("CONTAINERS_REGISTRIES_CONF", conf)
+        .arg(format!("--insecure-registry={}", images.host()));
+    let catalogd = Catalogd::start(&cluster, &settings).await?;
+    let subject = Subject {
+        cluster: &cluster,
+        images: &images,
+        process: catalogd.process(),
+        catalogs_url: catalogd.url(),
+        readiness_url: catalogd.readiness_url(),
+    };
+    catalogs::small(&subject, large).await?;
+    catalogs::large(&subject, large).await?;
+    catalogs::tree(&subject, folder).await?;
+    catalogs::restart(&subject).await
 }
 
 /// Requests of accounts, reads included; watches are left out because they only follow.
@@ -74,10 +110,23 @@ pub enum Part {
     Programs,
     /// Rendering real bundles.
     Render,
+    /// Comparing real CRDs, validating objects.
+    Crds,
     /// Catalogs, memory, requests a second, restart, resolution.
     Catalogs,
+    /// Ingest and restart of catalogd on its own.
+    Catalogd,
     /// Extensions, drift, idleness.
     Extensions,
+}
+
+/// What serves catalogs, and where its catalogs come from.
+struct Subject<'a> {
+    cluster: &'a Cluster,
+    images: &'a Images,
+    process: &'a Process,
+    catalogs_url: String,
+    readiness_url: String,
 }
 
 /// Takes the figures of some parts, all if none is named, and prints them.
@@ -93,19 +142,27 @@ pub async fn run(parts: &[Part]) -> Result<()> {
     if let Some(folder) = data.as_deref().filter(|_| wanted(Part::Render)) {
         in_process::renders(&folder.join("bundles"))?;
     }
-    if !wanted(Part::Catalogs) && !wanted(Part::Extensions) {
-        return Ok(());
+    if let Some(folder) = data.as_deref().filter(|_| wanted(Part::Crds)) {
+        crds::comparisons(&folder.join("bundles"))?;
     }
-    let large = match data.as_deref().filter(|_| wanted(Part::Catalogs)) {
+    let large = match data.as_deref().filter(|_| wanted(Part::Catalogs) || wanted(Part::Catalogd)) {
         Some(folder) => large_catalog::LargeCatalog::read(folder)?,
         None => None,
     };
+    if let (Some(large), Some(folder)) = (&large, data.as_deref().filter(|_| wanted(Part::Catalogd))) {
+        standalone(large, folder).await?;
+    }
+    if !wanted(Part::Catalogs) && !wanted(Part::Extensions) {
+        return Ok(());
+    }
     let world = World::start().await?;
-    if let Some(large) = &large {
-        catalogs::small(&world, large).await?;
-        catalogs::large(&world, large).await?;
-        catalogs::queries(&world, large).await?;
-        catalogs::restart(&world).await?;
+    if let (Some(large), Some(folder)) = (&large, &data) {
+        let subject = world.subject();
+        catalogs::small(&subject, large).await?;
+        catalogs::large(&subject, large).await?;
+        catalogs::queries(&subject, large).await?;
+        catalogs::tree(&subject, folder).await?;
+        catalogs::restart(&subject).await?;
     }
     if wanted(Part::Extensions) {
         extensions::one_by_one(&world).await?;

@@ -4,9 +4,13 @@
 //! supervisor of their own ([`process`]), which ends them when the test process is gone, however it went.
 
 pub mod bench;
+pub mod catalogd;
 pub mod cluster;
 pub mod controlplane;
+pub mod faults;
+pub mod fuzz;
 pub mod images;
+pub mod objects;
 pub mod operator;
 pub mod pki;
 pub mod process;

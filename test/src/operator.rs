@@ -36,7 +36,7 @@ impl Operator {
         let [catalogs_port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");
         let mut args = vec![
-            format!("--kubeconfig={}", cluster.kubeconfig_for(USER, &GROUPS)?.display()),
+            format!("--kubeconfig={}", kubeconfig(cluster)?.display()),
             format!("--system-namespace={SYSTEM_NAMESPACE}"),
             format!("--cache-path={}", cache.join("bundles").display()),
             format!("--cache-dir={}", cache.join("catalogs").display()),
@@ -97,6 +97,11 @@ fn program() -> Result<PathBuf> {
         Some(path) => Ok(PathBuf::from(path)),
         None => cargo_program("operator-controller", "operator-controller"),
     }
+}
+
+/// A kubeconfig of the program's own account, with the rights it has when installed.
+pub fn kubeconfig(cluster: &Cluster) -> Result<PathBuf> {
+    cluster.kubeconfig_for(USER, &GROUPS)
 }
 
 /// Applies the generated CRDs, rights and admission policies with kubectl, as an administrator does.

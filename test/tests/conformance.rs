@@ -7,6 +7,9 @@
 #[path = "conformance/catalogs.rs"]
 mod catalogs;
 #[cfg(test)]
+#[path = "conformance/crd_objects.rs"]
+mod crd_objects;
+#[cfg(test)]
 #[path = "conformance/crd_upgrades.rs"]
 mod crd_upgrades;
 #[cfg(test)]
@@ -30,6 +33,11 @@ fn ranges() {
 #[test]
 fn resolutions() {
     resolutions::check();
+}
+
+#[test]
+fn crd_objects() {
+    crd_objects::check();
 }
 
 #[test]

@@ -8,25 +8,29 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 8] = [
+const CORE: [&str; 10] = [
     "olm-api",
     "olm-crd-diff",
+    "olm-dependencies",
     "olm-fbc",
     "olm-objectset",
     "olm-render",
     "olm-resolve",
     "olm-semver",
+    "olm-structural-schema",
     "olm-yaml",
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 18] = [
     ("olm-api", &[]),
     ("olm-yaml", &[]),
     ("olm-semver", &[]),
     ("olm-crd-diff", &[]),
+    ("olm-structural-schema", &[]),
     ("olm-fbc", &["olm-yaml", "olm-semver"]),
     ("olm-resolve", &["olm-semver", "olm-fbc"]),
+    ("olm-dependencies", &["olm-semver", "olm-fbc"]),
     ("olm-render", &["olm-yaml", "olm-semver"]),
     ("olm-objectset", &["olm-api"]),
     ("olm-rights", &[]),
@@ -40,8 +44,10 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "olm-yaml",
             "olm-semver",
             "olm-crd-diff",
+            "olm-structural-schema",
             "olm-fbc",
             "olm-resolve",
+            "olm-dependencies",
             "olm-render",
             "olm-objectset",
             "olm-rights",
@@ -57,8 +63,10 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "olm-yaml",
             "olm-semver",
             "olm-crd-diff",
+            "olm-structural-schema",
             "olm-fbc",
             "olm-resolve",
+            "olm-dependencies",
             "olm-render",
             "olm-objectset",
             "olm-rights",
@@ -75,8 +83,10 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "olm-yaml",
             "olm-semver",
             "olm-crd-diff",
+            "olm-structural-schema",
             "olm-fbc",
             "olm-resolve",
+            "olm-dependencies",
             "olm-render",
             "olm-objectset",
             "olm-rights",

@@ -15,11 +15,11 @@ fn defaults_are_upstreams() {
     assert_eq!(config.gc_interval.as_secs(), 12 * 3600);
     assert_eq!(
         (
-            command.catalogs_server_addr.as_str(),
-            command.health_probe_bind_address.as_str(),
-            command.leader_elect
+            command.shared.catalogs_server_addr.as_str(),
+            command.shared.health_address().as_deref(),
+            command.shared.leader_elect
         ),
-        (":8443", ":8081", false)
+        (":8443", Some(":8081"), false)
     );
 }
 
@@ -38,33 +38,41 @@ fn contradictions_are_refused_in_upstreams_words() {
             &["--feature-gates=APIV1MetasHandler"],
             "invalid value of feature gate \"APIV1MetasHandler\", want <name>=true or <name>=false",
         ),
-        (
-            &["--feature-gates=GraphQLCatalogQueries=true"],
-            "feature gate GraphQLCatalogQueries=true: GraphQL queries are not supported, use /api/v1/metas",
-        ),
     ] {
         assert_eq!(parsed(arguments).config().unwrap_err().to_string(), text);
     }
     for secret in ["x", "/x", "x/", "a/b/c"] {
-        let error = parsed(&["--global-pull-secret", secret]).pull_secret().unwrap_err();
+        let error = parsed(&["--global-pull-secret", secret]).shared.pull_secret().unwrap_err();
         assert_eq!(
             error.to_string(),
             "value of global-pull-secret should be of the format <namespace>/<name>"
         );
     }
-    assert_eq!(parsed(&["--global-pull-secret=a/b"]).pull_secret().unwrap(), Some(("a".into(), "b".into())));
+    assert_eq!(
+        parsed(&["--global-pull-secret=a/b"]).shared.pull_secret().unwrap(),
+        Some(("a".into(), "b".into()))
+    );
 }
 
 #[test]
 fn gates_and_election_are_read_in_all_their_spellings() {
     let off =
         parsed(&["--feature-gates=GraphQLCatalogQueries=false, APIV1MetasHandler=false", "--leader-elect"]);
-    assert!(!off.config().unwrap().metas && off.leader_elect);
+    assert!(!off.config().unwrap().metas && off.shared.leader_elect);
     let on = parsed(&[
         "--feature-gates=APIV1MetasHandler=false",
         "--feature-gates=AllAlpha=true",
         "--leader-elect=true",
     ]);
-    assert!(on.config().unwrap().metas && on.leader_elect);
-    assert!(!parsed(&["--leader-elect=false"]).leader_elect);
+    assert!(on.config().unwrap().metas && on.shared.leader_elect);
+    for (gates, graphql) in [
+        ("APIV1MetasHandler=true", false),
+        ("GraphQLCatalogQueries=true", true),
+        ("GraphQLCatalogQueries=false", false),
+        ("AllAlpha=true", true),
+    ] {
+        let config = parsed(&["--feature-gates", gates]).config().unwrap();
+        assert_eq!(config.graphql, graphql, "{gates}");
+    }
+    assert!(!parsed(&["--leader-elect=false"]).shared.leader_elect);
 }

@@ -23,6 +23,11 @@ impl Events {
         self.publish(catalog, EventType::Normal, "Unpacked", format!("Serving content of {reference}")).await;
     }
 
+    /// New content is on its way.
+    pub(super) async fn pulling(&self, catalog: &ClusterCatalog, message: &str) {
+        self.publish(catalog, EventType::Normal, "Pulling", format!("Pulling {message}")).await;
+    }
+
     /// The catalog cannot be made as its spec says.
     pub(super) async fn failed(&self, catalog: &ClusterCatalog, terminal: bool, message: &str) {
         let reason = if terminal { "Blocked" } else { "Retrying" };
@@ -34,12 +39,19 @@ impl Events {
         let event = Event {
             type_,
             reason: reason.into(),
+            // Events of one action are counted together under the first one's note.
+            action: format!("Unpack-{:08x}", checksum(&note)),
             note: Some(note),
-            action: "Unpack".into(),
             secondary: None,
         };
         if let Err(error) = bounded(self.0.publish(&event, &catalog.object_ref(&()))).await {
             tracing::debug!(%error, reason, "event not published");
         }
     }
+}
+
+fn checksum(note: &str) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(note.as_bytes());
+    crc.sum()
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::{Client, client::Body};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::BoxFuture;
-use olm_image::{PullError, Refusal};
+use olm_image::{OnProgress, Progress, PullError, Refusal};
 use olm_runtime::Next;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -89,6 +89,8 @@ struct Registry {
     tags: Mutex<BTreeMap<String, String>>,
     images: Mutex<BTreeMap<String, MemoryFiles>>,
     asked: Mutex<Vec<String>>,
+    /// How long a pull takes.
+    pull_seconds: Mutex<u64>,
 }
 
 impl CatalogSource for Registry {
@@ -106,6 +108,7 @@ impl CatalogSource for Registry {
         &'a self,
         resolved: &'a str,
         pinned: Pinned,
+        on_progress: OnProgress,
     ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>> {
         self.asked.lock().unwrap().push(format!("pull {}", &resolved[..30]));
         let pulled = match (self.images.lock().unwrap().get(resolved).cloned(), pinned) {
@@ -113,7 +116,15 @@ impl CatalogSource for Registry {
             (None, Pinned::Yes) => Err(PullError::Refused(Refusal::terminal("no label"))),
             (None, Pinned::No) => Err(PullError::Refused(Refusal::retry("no label"))),
         };
-        Box::pin(std::future::ready(pulled))
+        let seconds = *self.pull_seconds.lock().unwrap();
+        Box::pin(async move {
+            for second in 0..seconds {
+                let (bytes, layers) = (second * 1_500_000, usize::from(second > 2));
+                on_progress(Progress { bytes, bytes_total: 30_000_000, layers, layers_total: 2 });
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            pulled
+        })
     }
 }
 
@@ -418,4 +429,55 @@ async fn content_that_is_no_catalog_is_retried_with_upstreams_text() {
     world.registry.tags.lock().unwrap().insert("quay.io/a/b:v1".into(), TWO.into());
     assert_eq!(world.reconcile().await, Next::Await);
     assert_eq!(world.served().as_deref(), Some(TWO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_pull_says_how_far_it_is() {
+    let world = World::new(&tag());
+    *world.registry.pull_seconds.lock().unwrap() = 15;
+    assert_eq!(world.reconcile().await, Next::Await);
+    let pulling = format!("Pulling {ONE}: ");
+    assert_eq!(
+        world.events(),
+        [
+            format!("Pulling: {pulling}3.0 of 30.0 MB, 0 of 2 layers"),
+            format!("Pulling: {pulling}18.0 of 30.0 MB, 1 of 2 layers"),
+            format!("Unpacked: Serving content of {ONE}"),
+        ]
+    );
+    let status = format!("PUT {RESOURCE}/status");
+    assert_eq!(world.requests(), [format!("PATCH {RESOURCE}"), status.clone(), status.clone(), status]);
+    assert_eq!(world.condition("Reconciling"), "");
+    assert!(world.condition("Ready").starts_with("True/"));
+
+    // While old content of the same source is served, it stays ready.
+    world.registry.tags.lock().unwrap().insert("quay.io/a/b:v1".into(), TWO.into());
+    world.change(|object| object["spec"]["source"]["image"]["pollIntervalMinutes"] = json!(1));
+    world.later(100);
+    let told = Arc::clone(&world.server);
+    let seen = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        told.lock().unwrap().object["status"]["conditions"].clone()
+    });
+    world.reconcile().await;
+    let seen = seen.await.unwrap();
+    let ready = seen.as_array().unwrap().iter().find(|one| one["type"] == "Ready").unwrap();
+    let text =
+        format!("Serving desired content from resolved source; pulling {TWO}: 3.0 of 30.0 MB, 0 of 2 layers");
+    assert_eq!((ready["status"].as_str(), ready["message"].as_str()), (Some("True"), Some(text.as_str())));
+    assert_eq!(world.served().as_deref(), Some(TWO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_pull_that_fails_is_tried_again_only_after_its_wait() {
+    let world = World::new(&json!({ "ref": "quay.io/a/b:bad" }));
+    world.registry.tags.lock().unwrap().insert("quay.io/a/b:bad".into(), ONE.replace('1', "9"));
+    *world.registry.pull_seconds.lock().unwrap() = 5;
+    let failed = world.reconcile().await;
+    assert!(matches!(&failed, Next::Retry(text) if text.ends_with("no label")), "{failed:?}");
+    assert_eq!(world.asked().len(), 2);
+    assert!(world.condition("Ready").starts_with("False/Retrying/source catalog content: "));
+    // Events of both writes of the status.
+    assert_eq!(world.reconcile().await, failed);
+    assert!(world.asked().is_empty());
 }

@@ -73,19 +73,18 @@ impl Reconciler {
             .map_err(|source| CatalogdError::Api { action, source })
     }
 
-    /// Writes the status of the object as it was read; answers the new resource version.
+    /// Writes the status of the object as it was read; answers the object as it is then.
     pub(super) async fn write_status(
         &self,
         catalog: &ClusterCatalog,
         status: ClusterCatalogStatus,
-    ) -> Result<String, CatalogdError> {
+    ) -> Result<ClusterCatalog, CatalogdError> {
         let mut object = catalog.clone();
         object.status = Some(status);
         object.metadata.managed_fields = None;
-        let written = bounded(self.api.replace_status(&catalog.name_any(), &PostParams::default(), &object))
+        bounded(self.api.replace_status(&catalog.name_any(), &PostParams::default(), &object))
             .await
-            .map_err(|source| CatalogdError::Api { action: "writing status", source })?;
-        Ok(written.resource_version().unwrap_or_default())
+            .map_err(|source| CatalogdError::Api { action: "writing status", source })
     }
 }
 

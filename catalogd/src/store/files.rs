@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::{StoreError, io_error};
 use crate::limits::GENERATION_BYTES_MAX;
 
+/// Extension of a small file that is not yet in its place.
+const ASIDE: &str = "new";
+
 /// Length and checksum of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSum {
@@ -75,9 +78,20 @@ pub(super) fn read_small(path: &Path) -> Result<Vec<u8>, StoreError> {
     Ok(bytes)
 }
 
+/// Removes what [`replace`] left aside in a folder when its process was killed.
+pub(super) fn remove_unfinished(folder: &Path) -> Result<(), StoreError> {
+    for entry in fs::read_dir(folder).map_err(io_error("reading", folder))? {
+        let path = entry.map_err(io_error("reading", folder))?.path();
+        if path.extension().is_some_and(|extension| extension == ASIDE) {
+            fs::remove_file(&path).map_err(io_error("removing", &path))?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes a small file aside and moves it to its place, so that nobody sees half of it.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let aside = path.with_extension("new");
+    let aside = path.with_extension(ASIDE);
     fs::write(&aside, bytes).map_err(io_error("writing", &aside))?;
     fs::rename(&aside, path).map_err(io_error("renaming to", path))
 }

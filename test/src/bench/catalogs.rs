@@ -1,5 +1,6 @@
 //! Catalogs: created to Serving, memory and CPU on the way, requests a second, a restart with them cached.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,15 +11,20 @@ use kube::ResourceExt;
 use kube::api::PostParams;
 use olm_api::ConditionType;
 use olm_api::v1::ClusterCatalog;
-use olm_image::{Compression, LayerBuilder};
+use olm_image::{Compression, LayerBuilder, folder_layer};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use serde_json::json;
 
 use super::large_catalog::LargeCatalog;
 use super::watching::Watch;
-use super::{DEADLINE, World, figure, megabytes, milliseconds, percentile, usage};
+use super::{DEADLINE, Subject, figure, megabytes, milliseconds, percentile, usage};
 
 /// The name of the large catalog.
 pub(super) const LARGE: &str = "bench-large";
+/// The name of the catalog that is a tree of files.
+const TREE: &str = "bench-tree";
+/// Its folder below the one with data.
+const TREE_FOLDER: &str = "fbc/v4.18";
 /// Small catalogs that are created one after another; the median counts.
 const SMALL_ROUNDS: usize = 5;
 /// One measurement of requests a second ends after this time, or after that many requests.
@@ -26,14 +32,16 @@ const QUERIES_TIME: Duration = Duration::from_secs(5);
 const QUERIES_MAX: u64 = 2_000;
 /// Between two looks at a program that starts.
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
+/// Between two looks at whether content is compressed yet.
+const COMPRESSED_PAUSE: Duration = Duration::from_millis(20);
 
 /// Creates a catalog of a pushed image and waits until it serves; answers with the time that took.
-pub(super) async fn create_and_serve(world: &World, name: &str) -> Result<Duration> {
-    let api: Api<ClusterCatalog> = Api::all(world.cluster.client().await?);
+pub(super) async fn create_and_serve(subject: &Subject<'_>, name: &str) -> Result<Duration> {
+    let api: Api<ClusterCatalog> = Api::all(subject.cluster.client().await?);
     let catalog: ClusterCatalog = serde_json::from_value(json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
         "metadata": {"name": name},
-        "spec": {"source": {"type": "Image", "image": {"ref": format!("{}/{name}:latest", world.images.host())}}},
+        "spec": {"source": {"type": "Image", "image": {"ref": format!("{}/{name}:latest", subject.images.host())}}},
     }))?;
     let mut watch = Watch::begin(&api, "the catalog to serve").await?;
     let start = Instant::now();
@@ -47,57 +55,135 @@ pub(super) async fn create_and_serve(world: &World, name: &str) -> Result<Durati
 }
 
 /// Packs JSON lines into a catalog image and pushes it as `<name>:latest`.
-pub(super) async fn push(world: &World, content: &[u8], name: &str) -> Result<()> {
+pub(super) async fn push(subject: &Subject<'_>, content: &[u8], name: &str) -> Result<()> {
     let layer = LayerBuilder::new(Compression::Gzip).file("configs/catalog.json", content)?.build()?;
-    world.images.push_catalog_layers(vec![layer], &format!("{name}:latest")).await?;
+    subject.images.push_catalog_layers(vec![layer], &format!("{name}:latest")).await?;
     Ok(())
 }
 
-pub(super) async fn small(world: &World, catalog: &LargeCatalog) -> Result<()> {
+pub(super) async fn small(subject: &Subject<'_>, catalog: &LargeCatalog) -> Result<()> {
     figure("catalog-small-size", megabytes(catalog.small.len() as u64), "MB");
     let mut times = Vec::new();
     for round in 0..SMALL_ROUNDS {
         let name = format!("bench-small-{round}");
-        push(world, &catalog.small, &name).await?;
-        times.push(create_and_serve(world, &name).await?.as_secs_f64() * 1e3);
+        push(subject, &catalog.small, &name).await?;
+        times.push(create_and_serve(subject, &name).await?.as_secs_f64() * 1e3);
     }
     figure("catalog-small-created-to-serving", percentile(&mut times, 50), "ms");
     Ok(())
 }
 
-pub(super) async fn large(world: &World, catalog: &LargeCatalog) -> Result<()> {
+pub(super) async fn large(subject: &Subject<'_>, catalog: &LargeCatalog) -> Result<()> {
     figure("catalog-large-size", megabytes(catalog.content.len() as u64), "MB");
-    push(world, &catalog.content, LARGE).await?;
-    let pid = world.operator.process().pid();
-    usage::idle(pid).await?;
-    let before = usage::cpu_seconds(pid)?;
-    let time = create_and_serve(world, LARGE).await?;
-    let at_serving = usage::cpu_seconds(pid)?;
-    milliseconds("catalog-large-created-to-serving", time);
-    figure("catalog-large-cpu-until-serving", at_serving - before, "s");
-    usage::idle(pid).await?;
-    figure("catalog-large-cpu-after-serving", usage::cpu_seconds(pid)? - at_serving, "s");
-    let memory = usage::memory(pid)?;
-    figure("memory-peak-ingest", memory.peak, "MB");
-    figure("memory-idle-catalog-large", memory.resident, "MB");
+    push(subject, &catalog.content, LARGE).await?;
+    let size = megabytes(catalog.content.len() as u64);
+    let peak = ingested(subject, LARGE, "catalog-large", size).await?;
+    figure("memory-peak-ingest", peak, "MB");
+    figure("memory-idle-catalog-large", usage::memory(subject.process.pid())?.resident, "MB");
     Ok(())
 }
 
-/// Requests a second, one connection and eight.
-pub(super) async fn queries(world: &World, catalog: &LargeCatalog) -> Result<()> {
-    let base = format!("{}/catalogs/{LARGE}/api/v1", world.operator.catalogs_url());
+/// The real catalog that is a tree of YAML files.
+pub(super) async fn tree(subject: &Subject<'_>, folder: &Path) -> Result<()> {
+    let folder = folder.join(TREE_FOLDER);
+    if !folder.is_dir() {
+        println!("skipped: figures on a tree of YAML files, there is no {}", folder.display());
+        return Ok(());
+    }
+    let size = megabytes(bytes_below(&folder)?);
+    figure("catalog-tree-size", size, "MB");
+    let layer = folder_layer(&folder, "configs", Compression::Gzip)?;
+    subject.images.push_catalog_layers(vec![layer], &format!("{TREE}:latest")).await?;
+    let peak = ingested(subject, TREE, "catalog-tree", size).await?;
+    figure("memory-peak-ingest-tree", peak, "MB");
+    Ok(())
+}
+
+fn bytes_below(folder: &Path) -> Result<u64> {
+    let mut sum = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        sum +=
+            if entry.file_type()?.is_dir() { bytes_below(&entry.path())? } else { entry.metadata()?.len() };
+    }
+    Ok(sum)
+}
+
+/// Creates a catalog that was pushed and tells what it takes until it serves; answers with the peak of memory.
+async fn ingested(subject: &Subject<'_>, name: &str, figures: &str, size: f64) -> Result<f64> {
+    let pid = subject.process.pid();
+    usage::idle(pid).await?;
+    usage::reset_peak(pid)?;
+    let before = usage::cpu_seconds(pid)?;
+    let time = create_and_serve(subject, name).await?;
+    let at_serving = usage::cpu_seconds(pid)?;
+    let serving = Instant::now();
+    milliseconds(&format!("{figures}-created-to-serving"), time);
+    figure(&format!("{figures}-rate"), size / time.as_secs_f64(), "MB/s");
+    figure(&format!("{figures}-cpu-until-serving"), at_serving - before, "s");
+    compressed(subject, name).await?;
+    milliseconds(&format!("{figures}-serving-to-compressed"), serving.elapsed());
+    usage::idle(pid).await?;
+    // Nearly all of it makes the compressed form.
+    figure(&format!("{figures}-cpu-after-serving"), usage::cpu_seconds(pid)? - at_serving, "s");
+    Ok(usage::memory(pid)?.peak)
+}
+
+/// Waits until answers are compressed.
+async fn compressed(subject: &Subject<'_>, name: &str) -> Result<()> {
+    let url = format!("{}/catalogs/{name}/api/v1/all", subject.catalogs_url);
+    let (client, start) = (client()?, Instant::now());
+    loop {
+        let answer = client.head(&url).header(ACCEPT_ENCODING, Form::Gzip.name()).send().await?;
+        if answer.headers().contains_key(CONTENT_ENCODING) {
+            return Ok(());
+        }
+        ensure!(start.elapsed() < DEADLINE, "{url} is not compressed");
+        tokio::time::sleep(COMPRESSED_PAUSE).await;
+    }
+}
+
+/// What clients take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Plain,
+    Gzip,
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "identity",
+            Self::Gzip => "gzip",
+        }
+    }
+}
+
+/// Requests a second, plain and compressed, one connection and eight; the program's CPU for each.
+pub(super) async fn queries(subject: &Subject<'_>, catalog: &LargeCatalog) -> Result<()> {
+    let base = format!("{}/catalogs/{LARGE}/api/v1", subject.catalogs_url);
     let all = vec![format!("{base}/all")];
     let metas: Vec<String> =
         catalog.packages.iter().map(|package| format!("{base}/metas?package={package}")).collect();
     for connections in [1, 8] {
-        for (name, urls) in [("all", &all), ("metas-package", &metas)] {
-            let answered = ask(urls, connections).await;
-            world.operator.process().check_running()?;
-            let answered = answered.with_context(|| world.operator.process().log_tail())?;
-            let seconds = answered.time.as_secs_f64();
+        for (name, urls, form) in [
+            ("all", &all, Form::Plain),
+            ("all-gzip", &all, Form::Gzip),
+            ("metas-package", &metas, Form::Plain),
+            ("metas-package-gzip", &metas, Form::Gzip),
+        ] {
+            let pid = subject.process.pid();
+            let before = usage::cpu_seconds(pid)?;
+            let answered = ask(urls, connections, form).await;
+            subject.process.check_running()?;
+            let answered = answered.with_context(|| subject.process.log_tail())?;
+            let cpu = usage::cpu_seconds(pid)? - before;
+            let (seconds, requests) =
+                (answered.time.as_secs_f64(), f64::from(u32::try_from(answered.requests)?));
             let name = format!("{name}-{connections}-connections");
-            figure(&name, f64::from(u32::try_from(answered.requests)?) / seconds, "requests/s");
+            figure(&name, requests / seconds, "requests/s");
             figure(&format!("{name}-rate"), megabytes(answered.bytes) / seconds, "MB/s");
+            figure(&format!("{name}-cpu"), cpu * 1e3 / requests.max(1.0), "ms/request");
         }
     }
     Ok(())
@@ -110,7 +196,7 @@ struct Answered {
 }
 
 /// Asks for the addresses in turn, over a number of connections, for a bounded time.
-async fn ask(urls: &[String], connections: usize) -> Result<Answered> {
+async fn ask(urls: &[String], connections: usize, form: Form) -> Result<Answered> {
     let (next, bytes) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let urls: Arc<[String]> = urls.into();
     let start = Instant::now();
@@ -125,7 +211,8 @@ async fn ask(urls: &[String], connections: usize) -> Result<Answered> {
                     break;
                 }
                 let url = &urls[usize::try_from(number)? % urls.len()];
-                let mut answer = client.get(url).send().await?.error_for_status()?;
+                let request = client.get(url).header(ACCEPT_ENCODING, form.name());
+                let mut answer = request.send().await?.error_for_status()?;
                 while let Some(chunk) = answer.chunk().await? {
                     bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
                 }
@@ -148,16 +235,15 @@ fn client() -> Result<reqwest::Client> {
 }
 
 /// Kills the program and starts it again with its caches.
-pub(super) async fn restart(world: &World) -> Result<()> {
-    let process = world.operator.process();
+pub(super) async fn restart(subject: &Subject<'_>) -> Result<()> {
+    let process = subject.process;
     process.kill()?;
     let client = client()?;
-    let catalog =
-        format!("{}/catalogs/{LARGE}/api/v1/metas?schema=olm.package", world.operator.catalogs_url());
+    let catalog = format!("{}/catalogs/{LARGE}/api/v1/metas?schema=olm.package", subject.catalogs_url);
     let start = Instant::now();
     process.restart()?;
     let serves = answers(&client, &catalog, start).await?;
-    let ready = answers(&client, &world.operator.readiness_url(), start).await?;
+    let ready = answers(&client, &subject.readiness_url, start).await?;
     milliseconds("start-to-serving-catalog-large-cached", serves);
     milliseconds("start-to-ready-catalog-large-cached", ready);
     usage::idle(process.pid()).await?;

@@ -61,7 +61,7 @@ fn versions(bundles: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
     let mut found = Vec::new();
     for entry in entries {

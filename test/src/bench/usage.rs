@@ -32,6 +32,11 @@ pub(super) fn memory(pid: u32) -> Result<Memory> {
     Ok(Memory { peak: field("VmHWM:")?, resident: field("VmRSS:")? })
 }
 
+/// Forgets the peak of a process's memory so far.
+pub(super) fn reset_peak(pid: u32) -> Result<()> {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5").context("resetting the peak of memory")
+}
+
 /// CPU seconds a process used so far, in user and system.
 pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;

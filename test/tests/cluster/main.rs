@@ -3,3 +3,4 @@
 mod crds;
 mod harness;
 mod renderings;
+mod schemas;

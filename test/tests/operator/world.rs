@@ -26,7 +26,7 @@ use olm_test::{
     wait,
 };
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 /// For anything that should happen by itself. Generous: two cores run a whole control plane.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
@@ -37,6 +37,9 @@ pub(crate) const COLLECTED: Duration = Duration::from_mins(6);
 const SAMPLE_GROUP: &str = "lighthouse.example.com";
 /// The account that installs.
 pub(crate) const ACCOUNT: &str = "installer";
+
+/// Held by whoever installs strimzi-kafka-operator: its CRDs can be there once only.
+pub(crate) static STRIMZI: Mutex<()> = Mutex::const_new(());
 
 /// A control plane, a registry, and our program.
 pub(crate) struct World {

@@ -252,6 +252,30 @@ impl LayerReader {
         Ok(Self { decoder, state, limits, before, produced: 0 })
     }
 
+    /// Reads the rest of the blob after something was wrong with its content: if the bytes are not those of the
+    /// digest, that is what is wrong, and the image is not at fault.
+    pub(crate) fn doubt(self) {
+        let failure = self.state.take_failure();
+        if failure.as_ref().is_some_and(|failure| !failure.is_content()) {
+            self.state.failure.replace(failure);
+            return;
+        }
+        let raw = match self.decoder {
+            Decoder::Plain(raw) => raw,
+            Decoder::Gzip(decoder) => decoder.into_inner(),
+            Decoder::Zstd(decoder) => decoder.finish(),
+        };
+        let (_, mut blob) = raw.into_inner();
+        while !self.state.is_verified() {
+            blob.current.clear();
+            if blob.next_piece().is_err() {
+                // The state says why.
+                return;
+            }
+        }
+        self.state.failure.replace(failure);
+    }
+
     /// Uncompressed bytes so far.
     pub(crate) fn produced(&self) -> u64 {
         self.produced

@@ -89,7 +89,16 @@ struct DockerConfig {
 /// Credentials by registry, or by a part of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keyring {
-    entries: BTreeMap<String, Credential>,
+    entries: BTreeMap<String, Held>,
+    /// Names of everything the entries came from, or should have, in the order they were merged.
+    sources: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Held {
+    credential: Credential,
+    /// Index into the keyring's sources.
+    source: Option<usize>,
 }
 
 impl Keyring {
@@ -108,20 +117,36 @@ impl Keyring {
         let mut keyring = Self::default();
         for (key, entry) in entries {
             if let Some(credential) = credential(&key, entry)? {
-                keyring.entries.insert(normalised(&key), credential);
+                keyring.insert(&key, credential);
             }
         }
         Ok(keyring)
     }
 
+    /// The same, named for the errors of registries: `pull secret <namespace>/<name>`. A keyring without
+    /// entries can be named too, for a source that holds none or is not there.
+    #[must_use]
+    pub fn named(mut self, source: impl Into<String>) -> Self {
+        self.sources = vec![source.into()];
+        self.entries.values_mut().for_each(|held| held.source = Some(0));
+        self
+    }
+
     /// Adds the entries of another keyring; they replace those with the same key.
     pub fn merge(&mut self, later: Self) {
-        self.entries.extend(later.entries);
+        let offset = self.sources.len();
+        self.sources.extend(later.sources);
+        self.entries.extend(
+            later
+                .entries
+                .into_iter()
+                .map(|(key, held)| (key, Held { source: held.source.map(|index| index + offset), ..held })),
+        );
     }
 
     /// Adds one credential for `host`, `host/namespace` or `host/namespace/repository`.
     pub fn insert(&mut self, key: &str, credential: Credential) {
-        self.entries.insert(normalised(key), credential);
+        self.entries.insert(normalised(key), Held { credential, source: None });
     }
 
     /// Whether there are no credentials at all.
@@ -131,10 +156,29 @@ impl Keyring {
 
     /// The most specific credential for a repository on a host (with port).
     pub fn lookup(&self, host: &str, repository: &str) -> Option<&Credential> {
+        self.find(host, repository).map(|(_, held)| &held.credential)
+    }
+
+    /// Which credentials were shown for a repository, for the error of a registry that refused them.
+    pub(crate) fn tried(&self, host: &str, repository: &str) -> String {
+        match self.find(host, repository) {
+            Some((key, held)) => match held.source.and_then(|index| self.sources.get(index)) {
+                Some(source) => format!("tried the credentials for {key} of {source}"),
+                None => format!("tried the configured credentials for {key}"),
+            },
+            None if self.sources.is_empty() => "tried without credentials, as none are configured".to_owned(),
+            None => format!(
+                "tried without credentials, as there are none for {host}/{repository} in {}",
+                self.sources.join(", ")
+            ),
+        }
+    }
+
+    fn find(&self, host: &str, repository: &str) -> Option<(&str, &Held)> {
         let mut key = format!("{}/{repository}", canonical_host(host));
         loop {
-            if let Some(credential) = self.entries.get(&key) {
-                return Some(credential);
+            if let Some((key, held)) = self.entries.get_key_value(&key) {
+                return Some((key, held));
             }
             key.truncate(key.rfind('/')?);
         }

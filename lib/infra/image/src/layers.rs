@@ -93,11 +93,17 @@ fn unpack(
         .map_err(|error| LayerError::Archive(error.into()))
         .and_then(|reader| {
             let mut archive = tar::Archive::new(reader);
-            assembly.unpacker.apply(layer.index, &mut archive)?;
+            let applied = assembly.unpacker.apply(layer.index, &mut archive);
             let mut reader = archive.into_inner();
             // What follows the archive's end is padding, but the digest covers it.
-            let drained = io::copy(&mut reader.by_ref(), &mut io::sink());
-            drained.map_err(|error| LayerError::Archive(error.into()))?;
+            let drained =
+                applied.and_then(|()| Ok(io::copy(&mut reader.by_ref(), &mut io::sink()).map(drop)?));
+            if let Err(error) = drained {
+                if !matches!(error, ArchiveError::Spool(_)) {
+                    reader.doubt();
+                }
+                return Err(error.into());
+            }
             assembly.uncompressed = before.saturating_add(reader.produced());
             if state.is_verified() { Ok(()) } else { Err(BlobError::Trailing(layer.digest.clone()).into()) }
         })

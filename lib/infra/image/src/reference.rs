@@ -14,6 +14,8 @@ mod grammar;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use grammar::{is_domain, is_path_component};
+
 /// Longest repository name (domain and path) in bytes, as distribution limits it.
 const NAME_BYTES_MAX: usize = 255;
 const DEFAULT_DOMAIN: &str = "docker.io";

@@ -14,7 +14,10 @@ use std::{
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::{limits::REGISTRIES_CONF_BYTES_MAX, reference::Repository};
+use crate::{
+    limits::REGISTRIES_CONF_BYTES_MAX,
+    reference::{Repository, is_domain, is_path_component},
+};
 
 #[cfg(test)]
 mod tests;
@@ -201,11 +204,11 @@ fn check(registry: &mut Registry) -> Result<(), String> {
         }
         registry.prefix.clone_from(&registry.location);
     } else if wildcard {
-        if registry.prefix[2..].contains(['*', '/']) {
+        if !is_domain(&registry.prefix[2..]) {
             return Err(format!("prefix {:?} may have one wildcard, for a domain", registry.prefix));
         }
     } else {
-        registry.prefix = location(&registry.prefix)?;
+        registry.prefix = prefix(&registry.prefix)?;
     }
     if registry.location.is_empty() && !wildcard {
         return Err(format!(
@@ -228,12 +231,29 @@ fn check(registry: &mut Registry) -> Result<(), String> {
     Ok(())
 }
 
-/// A location or prefix: host and path, no scheme, no slash at the end.
+/// A location: host and path, no scheme, no slash at the end.
 fn location(text: &str) -> Result<String, String> {
+    let text = prefix(text)?;
+    let (_, path) = text.split_once('/').unwrap_or((&text, ""));
+    if path.is_empty() || path.split('/').all(is_path_component) {
+        return Ok(text);
+    }
+    Err(format!("location {text:?} is not of the form host[:port][/namespace][/repository]"))
+}
+
+/// A prefix, which may end in a tag or digest: no scheme, no slash at the end.
+fn prefix(text: &str) -> Result<String, String> {
     if text.contains("://") {
         return Err(format!("location or prefix {text:?} has a scheme: name the host only"));
     }
-    Ok(text.trim_end_matches('/').to_owned())
+    let text = text.trim_end_matches('/');
+    let (host, path) = text.split_once('/').unwrap_or((text, ""));
+    let is_clean =
+        !path.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#' | '\\'));
+    if text.is_empty() || (is_domain(host) && is_clean) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("location or prefix {text:?} does not begin with a host"))
 }
 
 /// How many bytes of `name` the prefix covers, when it does so up to the end of a component.

@@ -29,5 +29,6 @@ pub use watch::{OwnerChanged, Seen, WatchManager};
 pub use http::{HttpError, ServerLimits, health_router, listen, serve};
 pub use shutdown::on_signal;
 pub use tls::{
-    CertWatcher, SelfSigned, ServingCert, TlsError, TlsProfile, TlsProfileError, self_signed, server_config,
+    CertWatcher, Certificate, SelfSigned, ServingCert, ServingSecret, ServingSecretError, TlsError,
+    TlsProfile, TlsProfileError, self_signed, server_config,
 };

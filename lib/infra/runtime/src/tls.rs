@@ -4,6 +4,8 @@
 //! file misses. A pair that does not parse or does not belong together leaves the last good one in use.
 
 mod profile;
+mod renewal;
+mod serving_secret;
 
 use std::{
     io::{self, Read},
@@ -25,12 +27,13 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 pub use profile::{TlsProfile, TlsProfileError};
+pub use serving_secret::{ServingSecret, ServingSecretError};
 
 /// How often files are looked at.
 const POLL: Duration = Duration::from_secs(10);
 /// Largest file; a chain with its key has some 10 kB.
 const PEM_BYTES_MAX: u64 = 1 << 20;
-/// Life of a certificate made here. It is made anew with each process.
+/// Life of a certificate that is held in memory only. It is made anew with each process.
 const SELF_SIGNED_DAYS: i64 = 365;
 
 /// Why there is no certificate.
@@ -74,9 +77,41 @@ pub enum TlsError {
 #[derive(Debug)]
 pub struct ServingCert(ArcSwap<CertifiedKey>);
 
+impl ServingCert {
+    fn replace(&self, certified: CertifiedKey) {
+        self.0.store(Arc::new(certified));
+    }
+}
+
 impl ResolvesServerCert for ServingCert {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.load_full())
+    }
+}
+
+/// Where a serving certificate comes from.
+pub enum Certificate {
+    /// Files that somebody else renews.
+    Files(CertWatcher),
+    /// A Secret that this program renews.
+    Kept(Box<ServingSecret>),
+}
+
+impl Certificate {
+    /// What connections are answered with.
+    pub fn serving(&self) -> Arc<ServingCert> {
+        match self {
+            Self::Files(watcher) => watcher.serving(),
+            Self::Kept(secret) => secret.serving(),
+        }
+    }
+
+    /// Follows changes until `shutdown`.
+    pub async fn run(self, shutdown: CancellationToken) {
+        match self {
+            Self::Files(watcher) => watcher.run(shutdown).await,
+            Self::Kept(secret) => Box::pin(secret.run(shutdown)).await,
+        }
     }
 }
 
@@ -125,7 +160,7 @@ impl CertWatcher {
         let changed = digest != self.digest;
         if changed {
             self.digest = digest;
-            self.serving.0.store(Arc::new(certified));
+            self.serving.replace(certified);
         }
         Ok(changed)
     }
@@ -137,17 +172,42 @@ fn load(cert: &Path, key: &Path) -> Result<([u8; 32], CertifiedKey), TlsError> {
     hash.update((cert_pem.len() as u64).to_le_bytes());
     hash.update(&cert_pem);
     hash.update(&key_pem);
-    let pem = |path: &Path, problem: String| TlsError::Pem { path: path.to_owned(), problem };
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(&cert_pem)
-        .collect::<Result<_, _>>()
-        .map_err(|error| pem(cert, error.to_string()))?;
-    if chain.is_empty() {
-        return Err(pem(cert, "holds no certificate".into()));
-    }
-    let private = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| pem(key, error.to_string()))?;
-    let certified = CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider())
-        .map_err(|source| TlsError::Pair { cert: cert.to_owned(), key: key.to_owned(), source })?;
+    let certified = certified(&cert_pem, &key_pem).map_err(|error| match error {
+        Unusable::Certificate(problem) => TlsError::Pem { path: cert.to_owned(), problem },
+        Unusable::Key(problem) => TlsError::Pem { path: key.to_owned(), problem },
+        Unusable::Pair(source) => TlsError::Pair { cert: cert.to_owned(), key: key.to_owned(), source },
+    })?;
     Ok((hash.finalize().into(), certified))
+}
+
+/// Why a pair of PEM texts is no serving certificate.
+enum Unusable {
+    Certificate(String),
+    Key(String),
+    Pair(rustls::Error),
+}
+
+impl From<Unusable> for TlsError {
+    fn from(unusable: Unusable) -> Self {
+        match unusable {
+            Unusable::Certificate(problem) | Unusable::Key(problem) => {
+                Self::Config(rustls::Error::General(problem))
+            }
+            Unusable::Pair(source) => Self::Config(source),
+        }
+    }
+}
+
+/// A certificate with its chain, and its key.
+fn certified(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, Unusable> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(cert_pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| Unusable::Certificate(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(Unusable::Certificate("holds no certificate".into()));
+    }
+    let private = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| Unusable::Key(error.to_string()))?;
+    CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()).map_err(Unusable::Pair)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::{Api, ResourceExt, api::PostParams};
+use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
     names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER},
-    v1::{ClusterExtension, ClusterExtensionStatus},
+    v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
 use olm_runtime::{Accounts, Discovery, Next, bounded};
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     access::Waiting, admission::Guard, bundles::Bundles, catalogs::Catalogs, controllers::api_text,
-    events::Events, finalizers, settings::Settings,
+    dependents::Dependents, events::Events, finalizers, platform::Platform, settings::Settings,
 };
 
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
@@ -33,6 +33,9 @@ pub(crate) struct Ports {
     pub(crate) bundles: Bundles,
     pub(crate) events: Events,
     pub(crate) waiting: Arc<Waiting>,
+    pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
+    pub(crate) dependents: Arc<Dependents>,
+    pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,
     pub(crate) settings: Settings,
     pub(crate) guard: Guard,
@@ -54,6 +57,8 @@ impl Extensions {
         let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
         if extension.metadata.deletion_timestamp.is_some() {
             self.ports.waiting.extension(&name, false);
+            self.ports.dependents.needs_nothing(&name);
+            self.ports.platform.forget(&name);
             // Objects go by garbage collection, through the revisions' owner references.
             return finalizers::set(&api, &*extension, &FINALIZERS, false)
                 .await
@@ -66,20 +71,30 @@ impl Extensions {
                 .map_or_else(Next::Retry, |()| Next::Await);
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
-        let result = self.pass(&extension, &mut progress).await;
+        let now = Timestamp::now();
+        let result = self.pass(&extension, &mut progress, now).await;
         self.ports.waiting.extension(&name, result.is_err());
-        let after = status(&extension, &progress, result.as_ref().copied(), Timestamp::now());
+        let after = status(&extension, &progress, result.as_ref().copied(), now);
         if let Err(error) = self.write_status(&api, &extension, after, &progress).await {
             return Next::Retry(format!("error updating status: {error}"));
         }
         match result {
             Ok(()) => Next::Await,
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
+            Err(error) if progress.look_again.is_some() => {
+                tracing::info!(extension = name, %error, "waiting");
+                Next::After(progress.look_again.unwrap_or_default())
+            }
             Err(error) => Next::Retry(error.to_string()),
         }
     }
 
-    async fn pass(&self, extension: &ClusterExtension, progress: &mut Progress) -> Result<(), StepError> {
+    async fn pass(
+        &self,
+        extension: &ClusterExtension,
+        progress: &mut Progress,
+        now: Timestamp,
+    ) -> Result<(), StepError> {
         let ports = &self.ports;
         let account =
             validate::check(extension, &ports.accounts, ports.settings.default_account().as_ref()).await?;
@@ -89,8 +104,12 @@ impl Extensions {
             discovery: &ports.discovery,
             catalogs: &ports.catalogs,
             bundles: &ports.bundles,
+            sets: &ports.sets,
+            dependents: &ports.dependents,
+            platform: &ports.platform,
             features: ports.features,
             system_namespace: &ports.system_namespace,
+            now,
         };
         steps.run(&account, progress).await
     }
@@ -104,6 +123,9 @@ impl Extensions {
     ) -> Result<(), String> {
         let before = extension.status.clone().unwrap_or_default();
         if after == before {
+            if progress.crossed.is_some() {
+                self.ports.events.extension(extension, &before, &after, progress).await;
+            }
             return Ok(());
         }
         let mut updated = extension.clone();

@@ -198,6 +198,10 @@ impl ObjectSets {
             pass = self.executor(set, client, siblings, ca_bundles).roll_out(phases).await;
         }
         match pass {
+            // Until the status says that this revision is the installed one, the older one is: without it the
+            // extension would look as if nothing were installed, and any version would do. The status' own event
+            // brings the next pass.
+            Pass::Complete if !has_succeeded(set) => Outcome::Complete,
             Pass::Complete => match self.archive_older(set).await {
                 Ok(()) => Outcome::Complete,
                 Err(error) => Outcome::Retrying(error),
@@ -384,6 +388,11 @@ impl ObjectSets {
 fn has_built_in_certificates(set: &ClusterObjectSet) -> bool {
     let provider = set.annotations().get(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION);
     provider.map(String::as_str) == Some(CertificateProvider::BuiltIn.as_str())
+}
+
+/// Whether the status says that the revision has rolled out.
+fn has_succeeded(set: &ClusterObjectSet) -> bool {
+    set.status.as_ref().is_some_and(|s| s.conditions.is_true(olm_api::ConditionType::Succeeded))
 }
 
 /// The controller owner of `set`, when it is a ClusterExtension.

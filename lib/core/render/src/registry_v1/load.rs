@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     model::{Bundle, Csv, Deployment, InstallMode, Permission, Webhook},
@@ -228,11 +228,32 @@ struct Mode {
 struct Definitions {
     #[serde(default)]
     owned: Vec<Named>,
+    #[serde(default)]
+    required: Vec<Named>,
 }
 
+/// A definition: CRDs have the group in their name, API services have a field for it.
 #[derive(Deserialize)]
 struct Named {
+    #[serde(default)]
     name: String,
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    kind: String,
+}
+
+impl Named {
+    fn kind(&self) -> Option<Value> {
+        let group = match self.group.as_str() {
+            "" => self.name.split_once('.').map_or("", |(_, group)| group),
+            group => group,
+        };
+        let named = !self.version.is_empty() && !self.kind.is_empty();
+        named.then(|| json!({"group": group, "version": self.version, "kind": self.kind}))
+    }
 }
 
 fn csv(object: Value) -> Result<Csv, String> {
@@ -248,6 +269,9 @@ fn csv(object: Value) -> Result<Csv, String> {
         .filter(|mode| mode.supported)
         .filter_map(|mode| InstallMode::named(&mode.name))
         .collect();
+    let definitions = [&spec.customresourcedefinitions, &spec.apiservicedefinitions];
+    let owned_kinds = definitions.iter().flat_map(|d| &d.owned).filter_map(Named::kind).collect();
+    let required_kinds = definitions.iter().flat_map(|d| &d.required).filter_map(Named::kind).collect();
     Ok(Csv {
         name: metadata.name,
         version: spec.version.unwrap_or_default(),
@@ -259,6 +283,8 @@ fn csv(object: Value) -> Result<Csv, String> {
         cluster_permissions: spec.install.spec.cluster_permissions,
         webhooks: spec.webhookdefinitions,
         owned_crds: spec.customresourcedefinitions.owned.into_iter().map(|named| named.name).collect(),
+        owned_kinds,
+        required_kinds,
         owns_api_services: !spec.apiservicedefinitions.owned.is_empty(),
     })
 }

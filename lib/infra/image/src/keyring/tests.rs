@@ -91,3 +91,28 @@ proptest::proptest! {
         proptest::prop_assert_eq!(found, wanted.map(|key| basic(key, "p")));
     }
 }
+
+#[test]
+fn what_was_tried_is_said_by_its_source_and_never_shown() {
+    let keyring = |json: &str| Keyring::from_docker_config(json.as_bytes()).expect("valid");
+    assert_eq!(
+        Keyring::default().tried("quay.io", "ns/a"),
+        "tried without credentials, as none are configured"
+    );
+    let mut merged = keyring(r#"{"auths": {"quay.io": {"auth": "dTpw"}, "b.io": {"auth": "dTpw"}}}"#)
+        .named("pull secret sys/global");
+    merged.merge(keyring(r#"{"auths": {"quay.io/ns": {"auth": "dTpw"}}}"#).named("pull secret own/first"));
+    merged.insert("c.io", basic("u", "p"));
+    for (host, repository, wanted) in [
+        ("quay.io", "ns/a", "tried the credentials for quay.io/ns of pull secret own/first"),
+        ("quay.io", "x/a", "tried the credentials for quay.io of pull secret sys/global"),
+        ("c.io", "x", "tried the configured credentials for c.io"),
+        (
+            "d.io",
+            "x",
+            "tried without credentials, as there are none for d.io/x in pull secret sys/global, pull secret own/first",
+        ),
+    ] {
+        assert_eq!(merged.tried(host, repository), wanted);
+    }
+}

@@ -29,7 +29,7 @@ pub(super) fn split(text: &str) -> Option<Parts<'_>> {
     valid.then_some(Parts { domain, path, tag, digest })
 }
 
-fn is_domain(domain: &str) -> bool {
+pub(crate) fn is_domain(domain: &str) -> bool {
     if let Some(rest) = domain.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else { return false };
         let address_valid =
@@ -56,7 +56,7 @@ fn is_domain_component(component: &str) -> bool {
 }
 
 /// Runs of lower-case letters and digits, joined by one `.`, one or two `_`, or any number of `-`.
-fn is_path_component(component: &str) -> bool {
+pub(crate) fn is_path_component(component: &str) -> bool {
     let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = component.as_bytes();
     let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };

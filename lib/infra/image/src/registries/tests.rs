@@ -118,6 +118,11 @@ fn contradictions_are_refused() {
             "cannot both be set",
         ),
         ("[[registry]]\nlocation = 3\n", "invalid type"),
+        ("[[registry]]\nlocation = \"quay io\"\n", "does not begin with a host"),
+        ("[[registry]]\nlocation = \"quay.io/a b\"\n", "does not begin with a host"),
+        ("[[registry]]\nlocation = \"quay.io/A?x\"\n", "does not begin with a host"),
+        ("[[registry]]\nlocation = \"quay.io/a@b\"\n", "is not of the form host[:port]"),
+        ("[[registry]]\nprefix = \"*.\"\n", "one wildcard"),
     ] {
         let error = Config::parse(Path::new("/r.conf"), text).expect_err(text).to_string();
         assert!(error.starts_with("loading registries configuration /r.conf: "), "{error}");

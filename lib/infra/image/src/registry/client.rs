@@ -107,7 +107,7 @@ impl OciRegistry {
         })
     }
 
-    /// HTTPS; for hosts configured insecure plain HTTP when HTTPS does not answer.
+    /// HTTPS; for hosts configured insecure plain HTTP when that is what they speak.
     async fn scheme(&self, at: &Endpoint) -> Result<&'static str, RegistryError> {
         if !at.insecure {
             return Ok("https");
@@ -115,8 +115,7 @@ impl OciRegistry {
         if let Some(scheme) = self.schemes().get(&at.host) {
             return Ok(scheme);
         }
-        let probe = self.client(at).await?.get(format!("https://{}/v2/", dialled(&at.host))).send().await;
-        let scheme = if probe.is_ok() { "https" } else { "http" };
+        let scheme = spoken(&self.client(at).await?, &at.host).await;
         self.schemes().insert(at.host.clone(), scheme);
         Ok(scheme)
     }
@@ -282,6 +281,7 @@ impl OciRegistry {
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let message = message(response, credential.as_ref()).await;
+            let message = format!("{message}; {}", self.keyring.get().tried(&at.host, &at.repository));
             return Err(RegistryError::Unauthorized { action, message });
         }
         if !status.is_success() {
@@ -302,8 +302,12 @@ impl OciRegistry {
         if status.is_success() {
             return Ok(response);
         }
-        let credential = self.keyring.get().lookup(&exchange.at.host, &exchange.at.repository).cloned();
-        let message = message(response, credential.as_ref()).await;
+        let (keyring, at) = (self.keyring.get(), exchange.at);
+        let is_own = same_origin(response.url(), &exchange.home);
+        let mut message = message(response, keyring.lookup(&at.host, &at.repository)).await;
+        if is_own && matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            message = format!("{message}; {}", keyring.tried(&at.host, &at.repository));
+        }
         let action = exchange.action.clone();
         Err(match status {
             StatusCode::UNAUTHORIZED => RegistryError::Unauthorized { action, message },
@@ -372,7 +376,7 @@ impl OciRegistry {
             }
             match self.upload(at, action, digest, bytes.clone()).await {
                 Err(RegistryError::Status { status: 404, .. }) if attempt < self.timeouts.retries => {
-                    attempt += 1
+                    attempt += 1;
                 }
                 result => return result,
             }
@@ -450,6 +454,23 @@ impl Registry for OciRegistry {
     ) -> BoxFuture<'a, Result<(), RegistryError>> {
         self.upload_manifest(at, tag_or_digest, media_type, bytes).boxed()
     }
+}
+
+/// Which scheme an insecure host speaks. Both are tried at once, as a server of one may take long to refuse the
+/// other; nothing is shown to it.
+async fn spoken(client: &Client, host: &str) -> &'static str {
+    let ping = |scheme: &str| client.get(format!("{scheme}://{}/v2/", dialled(host))).send();
+    let (mut https, mut http) = (Box::pin(ping("https")), Box::pin(ping("http")));
+    let is_https = tokio::select! {
+        answer = &mut https => answer.is_ok(),
+        answer = &mut http => {
+            let is_registry = answer
+                .is_ok_and(|answer| matches!(answer.status(), StatusCode::OK | StatusCode::UNAUTHORIZED));
+            // Servers of HTTPS answer plain HTTP too, with a complaint.
+            !is_registry && https.await.is_ok()
+        }
+    };
+    if is_https { "https" } else { "http" }
 }
 
 /// The host that Docker Hub's registry answers at; every other name is its own.

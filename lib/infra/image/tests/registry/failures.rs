@@ -9,8 +9,8 @@ use axum::{
 };
 use futures::StreamExt as _;
 use olm_image::{
-    Compression, ImageBuilder, Limits, PackedImage, PackedLayer, PullError, PulledImage, Puller,
-    PullerConfig, Reference, Refusal, Select,
+    Compression, ImageBuilder, LayerBuilder, Limits, PackedImage, PackedLayer, PullError, PulledImage,
+    Puller, PullerConfig, Reference, Refusal, Select,
 };
 
 use crate::{
@@ -124,6 +124,42 @@ async fn wrong_bytes_are_never_handed_out() {
     registry.interfere(|seen| seen.path.contains("/manifests/").then(|| status(StatusCode::OK, "{}")));
     let error = failure(&registry, &packed).await;
     assert!(error.to_string().contains("digest mismatch"), "{error}");
+}
+
+#[tokio::test]
+async fn bytes_spoilt_on_the_way_are_not_the_images_fault_whatever_they_look_like() {
+    // A flipped bit may break the compression, a header, a size; the digest is what is wrong in any case.
+    for compression in [Compression::Gzip, Compression::Zstd, Compression::None] {
+        let registry = FakeRegistry::start().await;
+        let mut state = 1_u32;
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.to_be_bytes()[0]
+        })
+        .take(50_000)
+        .collect();
+        let layer =
+            LayerBuilder::new(compression).file("a", noise).and_then(LayerBuilder::build).expect("packs");
+        let packed = ImageBuilder::new().layer(layer).build();
+        registry.put("v1", &packed);
+        for at in [20, 130, 257, 1_000, 40_000] {
+            let other = packed.clone();
+            registry.interfere(move |seen| {
+                let bytes = other.blobs().map(|(_, bytes)| bytes).max_by_key(|bytes| bytes.len())?;
+                is_layer(seen, &other).then(|| {
+                    let mut bytes = bytes.to_vec();
+                    bytes[at] ^= 0x40;
+                    bytes.into_response()
+                })
+            });
+            let error = failure(&registry, &packed).await;
+            assert!(
+                error.to_string().contains("error copying image: digest mismatch"),
+                "{compression:?} {at}: {error}"
+            );
+            assert!(!error.is_content(), "{error}");
+        }
+    }
 }
 
 /// A body that ends, or breaks, after some of its bytes.

@@ -1,0 +1,148 @@
+//! catalogd on its own, run against a cluster as an administrator would.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    cluster::Cluster,
+    operator::{SYSTEM_NAMESPACE, install, kubeconfig},
+    process::{Process, StateDirectory, cargo_program, free_ports},
+    supervisor::Program,
+    wait,
+};
+
+const READY: Duration = Duration::from_secs(60);
+
+/// How a catalogd is started.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Flags beside those that every test needs.
+    pub args: Vec<String>,
+    /// Variables of its environment.
+    pub env: BTreeMap<String, String>,
+    /// Text of a shell that runs first and ends with `exec "$@"`; its `$0` is the cache folder.
+    pub shell: Option<String>,
+}
+
+impl Settings {
+    /// Adds a flag.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds a variable of the environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Runs the program through a shell.
+    #[must_use]
+    pub fn shell(mut self, text: &str) -> Self {
+        self.shell = Some(text.to_owned());
+        self
+    }
+}
+
+/// catalogd. Dropped, it is gone.
+pub struct Catalogd {
+    process: Process,
+    port: u16,
+    health_port: u16,
+    directory: StateDirectory,
+}
+
+impl Catalogd {
+    /// Installs CRDs and rights, then starts the program with exactly these rights.
+    pub async fn start(cluster: &Cluster, settings: &Settings) -> Result<Self> {
+        install(cluster)?;
+        let directory = StateDirectory::new("catalogd")?;
+        let [port, health_port] = free_ports()?;
+        let cache = directory.path().join("cache");
+        std::fs::create_dir(&cache)?;
+        let binary = match std::env::var_os("OLM_CATALOGD") {
+            Some(path) => PathBuf::from(path),
+            None => cargo_program("catalogd", "catalogd")?,
+        };
+        let mut args = vec![
+            format!("--kubeconfig={}", kubeconfig(cluster)?.display()),
+            format!("--system-namespace={SYSTEM_NAMESPACE}"),
+            format!("--cache-dir={}", cache.display()),
+            format!("--catalogs-server-addr=127.0.0.1:{port}"),
+            format!("--external-address=localhost:{port}"),
+            format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
+        ];
+        args.extend(settings.args.iter().cloned());
+        let program = match &settings.shell {
+            None => binary,
+            Some(text) => {
+                let before = ["-c", text, &cache.display().to_string(), &binary.display().to_string()]
+                    .map(str::to_owned);
+                args.splice(0..0, before);
+                PathBuf::from("/bin/sh")
+            }
+        };
+        let program = Program {
+            program,
+            args,
+            env: settings.env.clone(),
+            env_remove: vec!["KUBECONFIG".to_owned(), "RUST_LOG".to_owned()],
+            log: directory.path().join("catalogd.log"),
+        };
+        let process = Process::start("catalogd", program)?;
+        let this = Self { process, port, health_port, directory };
+        this.ready().await?;
+        Ok(this)
+    }
+
+    /// Waits until `/readyz` says so.
+    pub async fn ready(&self) -> Result<()> {
+        let url = self.readiness_url();
+        wait::until("catalogd to be ready", READY, || async {
+            self.process.check_running()?;
+            let answer = reqwest::get(&url).await?;
+            ensure!(answer.status().is_success(), "{}", answer.text().await?);
+            Ok(())
+        })
+        .await
+        .with_context(|| self.process.log_tail())
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// The address under which catalogs are served.
+    pub fn url(&self) -> String {
+        format!("https://localhost:{}", self.port)
+    }
+
+    /// The address that tells whether it is ready.
+    pub fn readiness_url(&self) -> String {
+        format!("http://127.0.0.1:{}/readyz", self.health_port)
+    }
+
+    /// The address of all of a catalog.
+    pub fn all(&self, catalog: &str) -> String {
+        format!("{}/catalogs/{catalog}/api/v1/all", self.url())
+    }
+
+    /// The folder with its cache, as the process sees it.
+    pub fn cache(&self) -> PathBuf {
+        let path = self.directory.path().join("cache");
+        let seen = PathBuf::from(format!("/proc/{}/root{}", self.process.pid(), path.display()));
+        if seen.is_dir() { seen } else { path }
+    }
+
+    /// The most memory it ever had resident, in bytes.
+    pub fn memory_peak(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.pid()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
+    }
+}

@@ -1,0 +1,340 @@
+//! The readers, each with what must hold of its answers.
+
+use std::{cell::RefCell, io::Read, path::Path, sync::Arc};
+
+use olm_fbc::{MetaReader, WindowReader};
+use olm_image::{
+    Compression, Config, ImageBuilder, Limits as ImageLimits, MemoryRegistry, PackedLayer, Puller,
+    PullerConfig, Reference, Select, candidates,
+};
+use olm_yaml::Limits;
+
+use super::kind;
+
+pub(super) const YAML_WORDS: &[&str] = &[
+    "---\n",
+    "- ",
+    ": ",
+    "&a ",
+    "*a",
+    "<<: *a\n",
+    "|\n  ",
+    ">-\n  ",
+    "\"\\u0041\"",
+    "'",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "? ",
+    "!!binary ",
+    "!!str ",
+    "!!float ",
+    "0x1F",
+    "0o17",
+    "0644",
+    "1_000",
+    "1e400",
+    ".inf",
+    ".nan",
+    "~",
+    "null",
+    "yes",
+    "n",
+    "2026-01-01",
+    "\t",
+    "\u{feff}",
+    "\u{85}",
+    "\u{2028}",
+    "\r\n",
+    "# c\n",
+    "%YAML 1.1\n",
+    "...\n",
+    "99999999999999999999",
+    "-0",
+    "1:30:00",
+    "=",
+];
+pub(super) const FBC_WORDS: &[&str] = &[
+    "{\"schema\":\"olm.package\",\"name\":\"a\"}\n",
+    "\"schema\"",
+    "\"package\"",
+    "\"Name\"",
+    "\"properties\":[",
+    "{\"type\":\"olm.gvk\",\"value\":{}}",
+    "---\n",
+    "schema: olm.bundle\n",
+    "\\u0000",
+    "\\ud800",
+    "\\ud83d\\ude00",
+    "1.0",
+    "1e3",
+    "-0",
+    "1e999",
+    "12345678901234567890",
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    "\"",
+    "\u{2028}",
+    "<",
+    "&",
+    "null",
+    "true",
+    " ",
+    "\n",
+    "\u{b}",
+    "\\/",
+];
+pub(super) const LAYER_WORDS: &[&str] = &[
+    "configs/",
+    ".wh.",
+    ".wh..wh..opq",
+    "../",
+    "/",
+    "PaxHeaders/",
+    "30 path=configs/aaaaaaaaaaaaa\n",
+    "20 size=0000000001\n",
+    "19 linkpath=a/bbbb\n",
+    "GNU.sparse.major",
+    "ustar\0",
+    "ustar  \0",
+    "00000000000\0",
+    "77777777777\0",
+    "\u{1f}",
+    "0",
+    "1",
+    "2",
+    "3",
+    "5",
+    "L",
+    "K",
+    "x",
+    "g",
+    "S",
+];
+pub(super) const CONF_WORDS: &[&str] = &[
+    "[[registry]]\n",
+    "[[registry.mirror]]\n",
+    "prefix = ",
+    "location = ",
+    "insecure = true\n",
+    "blocked = true\n",
+    "mirror-by-digest-only = true\n",
+    "pull-from-mirror = ",
+    "\"digest-only\"",
+    "\"tag-only\"",
+    "\"*.example.com\"",
+    "\"quay.io/a\"",
+    "\"docker.io\"",
+    "\"\"",
+    "unqualified-search-registries = []\n",
+    "short-name-mode = \"x\"\n",
+    "\n",
+    "[",
+    "]",
+    "\"",
+    "/",
+    "*",
+    ":5000",
+    "\\u0041",
+];
+pub(super) const REFERENCE_WORDS: &[&str] = &[
+    "quay.io",
+    "docker.io",
+    "localhost:5000",
+    "/",
+    ":",
+    "@",
+    "sha256:",
+    "sha512:",
+    "0123456789abcdef0123456789abcdef",
+    "..",
+    "__",
+    "-",
+    "_",
+    "A",
+    "library/",
+    "[::1]",
+    ":443",
+    "latest",
+    "md5:",
+    "é",
+    "%2F",
+    " ",
+    "\0",
+];
+
+/// YAML and JSON texts: what was read is the same when it is written and read again.
+pub(super) fn yaml(input: &[u8]) -> String {
+    let limits = Limits { nodes: 20_000, depth: 60, expanded_bytes: 1 << 20, ..Limits::default() };
+    let text = match olm_yaml::text(input) {
+        Ok(text) => text,
+        Err(error) => return kind(&error),
+    };
+    let mut seen = String::new();
+    for value in olm_yaml::mixed_within(text, limits) {
+        match value {
+            Ok(value) => seen = format!("{} values", if value.is_object() { "objects" } else { "other" }),
+            Err(error) => seen = kind(&error),
+        }
+    }
+    for value in olm_yaml::documents_within(text, limits) {
+        match value {
+            Ok(value) => {
+                let written = olm_yaml::to_yaml(&value);
+                let again = olm_yaml::one(&written);
+                assert_eq!(again.as_ref(), Ok(&value), "written as {written:?}");
+            }
+            Err(error) => return format!("{seen}; {}", kind(&error)),
+        }
+    }
+    seen
+}
+
+/// Hands out a few bytes at a time.
+struct Trickle<'a>(&'a [u8], usize);
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.1.min(self.0.len()).min(buffer.len());
+        buffer[..count].copy_from_slice(&self.0[..count]);
+        self.0 = &self.0[count..];
+        Ok(count)
+    }
+}
+
+/// Catalog files: the documents do not depend on how the bytes come, and a canonical line is one already.
+pub(super) fn fbc(input: &[u8]) -> String {
+    let read = |pieces: usize| {
+        let window = WindowReader::new(Trickle(input, pieces)).with_document_bytes_max(64 << 10);
+        let mut reader = MetaReader::over(window);
+        let mut lines = Vec::new();
+        loop {
+            match reader.next_meta() {
+                Ok(Some(meta)) => {
+                    let mut record = Vec::new();
+                    meta.write_record(&mut record);
+                    lines.push((meta.line.to_vec(), record));
+                }
+                Ok(None) => return (lines, "end".to_owned()),
+                Err(error) => return (lines, error.to_string()),
+            }
+        }
+    };
+    let (lines, end) = read(usize::MAX);
+    let (again, again_end) = read(3);
+    assert_eq!((&lines, &end), (&again, &again_end), "another reading of the same bytes");
+    for (line, record) in &lines {
+        let mut reader = MetaReader::new(line.as_slice());
+        let meta = reader.next_meta().expect("a canonical line is a document").expect("one document");
+        assert_eq!(meta.line, line, "a canonical line stays as it is");
+        serde_json::from_slice::<serde_json::Value>(line).expect("a canonical line is JSON");
+        for part in record.split(|byte| *byte == b'\n').filter(|part| !part.is_empty()) {
+            serde_json::from_slice::<serde_json::Value>(part).expect("a record is JSON");
+        }
+    }
+    format!("{} {}", lines.len().min(4), kind(&end))
+}
+
+struct Layers {
+    runtime: tokio::runtime::Runtime,
+    puller: Puller,
+}
+
+impl Layers {
+    fn new() -> Self {
+        let mut config = PullerConfig::new(std::env::temp_dir());
+        config.limits = ImageLimits {
+            entries_max: 2_000,
+            kept_entries_max: 1_000,
+            file_bytes_max: 1 << 20,
+            total_bytes_max: 2 << 20,
+            uncompressed_bytes_max: 64 << 20,
+            ..ImageLimits::default()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        Self { runtime, puller: Puller::with_registry(config, Arc::new(MemoryRegistry::new())) }
+    }
+}
+
+/// Layers: what is unpacked has names that lie within the image, and can be read.
+pub(super) fn layer(input: &[u8]) -> String {
+    thread_local!(static LAYERS: RefCell<Layers> = RefCell::new(Layers::new()));
+    LAYERS.with_borrow(|layers| {
+        let packed =
+            ImageBuilder::new().layer(PackedLayer::from_bytes(input.to_vec(), Compression::None)).build();
+        let name = Reference::parse("fuzz.example/a:v1").expect("a reference");
+        layers.runtime.block_on(async {
+            let pushed = packed.push(&layers.puller, &name).await.expect("memory takes everything");
+            match layers.puller.pull(&pushed, |_| Ok(Select::everything())).await {
+                Err(error) => kind(&error),
+                Ok(image) => {
+                    let mut read = 0;
+                    for path in image.files.paths() {
+                        let parts: Vec<&str> = path.split('/').collect();
+                        assert!(parts.iter().all(|part| !matches!(*part, "" | "." | "..")), "{path:?}");
+                        let mut bytes = Vec::new();
+                        let mut file = image.files.open(path).expect("a file that is listed");
+                        file.read_to_end(&mut bytes).expect("its bytes");
+                        assert_eq!(Some(bytes.len() as u64), image.files.size(path));
+                        read += 1;
+                    }
+                    format!("{} files", read.min(5))
+                }
+            }
+        })
+    })
+}
+
+/// Registries configurations: whatever they say, every endpoint has a host and the last one is the registry.
+pub(super) fn registries_conf(input: &[u8]) -> String {
+    let Ok(text) = std::str::from_utf8(input) else { return "no text".to_owned() };
+    let config = match Config::parse(Path::new("registries.conf"), text) {
+        Ok(config) => config,
+        Err(error) => return kind(&error),
+    };
+    let mut seen = Vec::new();
+    for name in ["quay.io/a/b:v1", "docker.io/library/x:v1", "reg.example.com:5000/a:v1"] {
+        let reference = Reference::parse(name).expect("a reference");
+        for by_digest in [false, true] {
+            match candidates(reference.repository(), by_digest, &config) {
+                Ok(endpoints) => {
+                    assert!(!endpoints.is_empty(), "nowhere to pull {name} from");
+                    for endpoint in &endpoints {
+                        let is_clean = |text: &str| {
+                            !text.is_empty()
+                                && !text.contains(|c: char| {
+                                    c.is_whitespace() || c.is_control() || "?#@\\".contains(c)
+                                })
+                        };
+                        assert!(is_clean(&endpoint.host) && !endpoint.host.contains('/'), "{endpoint:?}");
+                        assert!(is_clean(&endpoint.repository), "{endpoint:?}");
+                    }
+                    seen.push(endpoints.len().to_string());
+                }
+                Err(error) => seen.push(kind(&error)),
+            }
+        }
+    }
+    // Digits would be dropped from an error, not from here.
+    seen.join(" ")
+}
+
+/// References: what parses is written the same way again.
+pub(super) fn reference(input: &[u8]) -> String {
+    let Ok(text) = std::str::from_utf8(input) else { return "no text".to_owned() };
+    match Reference::parse(text) {
+        Ok(reference) => {
+            let written = reference.to_string();
+            assert_eq!(Reference::parse(&written).map(|again| again.to_string()), Ok(written));
+            assert!(!reference.repository().path().contains(".."), "{text:?}");
+            format!("tag {} digest {}", reference.tag().is_some(), reference.digest().is_some())
+        }
+        Err(error) => kind(&error),
+    }
+}

@@ -1,0 +1,128 @@
+//! Serving certificates: made, kept and renewed by the program, or read from files; TLS profiles.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use olm_test::{
+    catalogd::Catalogd,
+    cluster::Cluster,
+    operator::{Operator, SYSTEM_NAMESPACE},
+    pki::Authority,
+    process::StateDirectory,
+    wait,
+};
+use serde_json::json;
+
+use crate::world::{Alone, DEADLINE};
+
+const NAME: &str = "catalogd-serving-cert";
+
+/// The bundle that clients have to trust.
+async fn bundle(cluster: &Cluster) -> Result<String> {
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
+    let data = maps.get(NAME).await?.data.unwrap_or_default();
+    data.get("ca.crt").cloned().context("no ca.crt in the ConfigMap")
+}
+
+/// Asks a server, trusting nothing but a bundle.
+async fn asked(url: &str, bundle: &str) -> Result<reqwest::StatusCode> {
+    let authorities = reqwest::Certificate::from_pem_bundle(bundle.as_bytes())?;
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only(authorities).build()?;
+    Ok(client.get(url).send().await?.status())
+}
+
+async fn is_trusted(cluster: &Cluster, url: &str) -> Result<()> {
+    wait::until("the server to be trusted", DEADLINE, async || {
+        asked(url, &bundle(cluster).await?).await.map(drop)
+    })
+    .await
+}
+
+// Shows that certificates need nobody else, and that two replicas and a restart use the same one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_is_made_kept_published_and_renewed() -> Result<()> {
+    let alone = Alone::take().await?;
+    let cluster = &alone.cluster;
+    let secrets: Api<Secret> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
+    let catalogd = Catalogd::start(cluster, &alone.registries.settings()).await?;
+    is_trusted(cluster, &catalogd.url()).await?;
+    let first = secrets.get(NAME).await?;
+    ensure!(first.type_.as_deref() == Some("kubernetes.io/tls"), "{:?}", first.type_);
+    let first_bundle = bundle(cluster).await?;
+
+    let second = Catalogd::start(cluster, &alone.registries.settings()).await?;
+    asked(&second.url(), &first_bundle).await.context("the other replica")?;
+    drop(second);
+    catalogd.process().restart()?;
+    catalogd.ready().await?;
+    asked(&catalogd.url(), &first_bundle).await.context("after a restart")?;
+    ensure!(secrets.get(NAME).await?.data == first.data, "a start writes nothing");
+
+    // Somebody removes the Secret: another certificate, without a restart.
+    secrets.delete(NAME, &DeleteParams::default()).await?;
+    wait::until("another certificate", DEADLINE, async || {
+        let now = secrets.get(NAME).await?;
+        ensure!(now.data != first.data, "the same");
+        ensure!(bundle(cluster).await? != first_bundle, "the same bundle");
+        Ok(())
+    })
+    .await?;
+    is_trusted(cluster, &catalogd.url()).await?;
+    ensure!(asked(&catalogd.url(), &first_bundle).await.is_err(), "the old certificate is still served");
+
+    // Somebody spoils it: replaced again, and the authority before stays in the bundle.
+    let before = bundle(cluster).await?;
+    let spoilt = json!({ "data": { "tls.crt": "bm9uZQ==" } });
+    secrets.patch(NAME, &PatchParams::default(), &Patch::Merge(&spoilt)).await?;
+    wait::until("the certificate to be replaced", DEADLINE, async || {
+        let now = bundle(cluster).await?;
+        ensure!(now != before && now.ends_with(&before), "{} bytes", now.len());
+        Ok(())
+    })
+    .await?;
+    is_trusted(cluster, &catalogd.url()).await?;
+    drop(catalogd);
+
+    // catalogd inside operator-controller keeps the same one.
+    let operator = Operator::start(cluster, &alone.registries.images, &[]).await?;
+    is_trusted(cluster, &operator.catalogs_url()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_read_again_and_profiles_are_kept_to() -> Result<()> {
+    let alone = Alone::take().await?;
+    let directory = StateDirectory::new("certificates")?;
+    let write = |authority: &Authority| {
+        authority.server("localhost", &["localhost"])?.write(directory.path(), "server")
+    };
+    let (first, second) = (Authority::new("first")?, Authority::new("second")?);
+    let files = write(&first)?;
+    let settings = alone
+        .registries
+        .settings()
+        .arg(format!("--tls-cert={}", files.certificate.display()))
+        .arg(format!("--tls-key={}", files.key.display()))
+        .arg("--tls-profile=modern");
+    let catalogd = Catalogd::start(&alone.cluster, &settings).await?;
+    let url = format!("{}/", catalogd.url());
+    asked(&url, &first.identity().certificate).await?;
+    ensure!(asked(&url, &second.identity().certificate).await.is_err(), "another authority");
+
+    let old = reqwest::Client::builder()
+        .no_proxy()
+        .tls_danger_accept_invalid_certs(true)
+        .tls_version_max(reqwest::tls::Version::TLS_1_2)
+        .build()?;
+    ensure!(old.get(&url).send().await.is_err(), "the modern profile speaks TLS 1.2");
+
+    write(&second)?;
+    wait::until("the new certificate to be served", Duration::from_secs(60), async || {
+        asked(&url, &second.identity().certificate).await.map(drop)
+    })
+    .await
+}
