@@ -12,6 +12,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     sign::CertifiedKey,
 };
+use sha2::{Digest, Sha256};
 use x509_parser::{
     extensions::GeneralName,
     prelude::{FromDer, X509Certificate},
@@ -44,12 +45,14 @@ pub(super) fn issue(names: &[String], now: Timestamp, lifetime: Duration) -> Res
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     authority.distinguished_name = DistinguishedName::new();
-    // Each authority has a name of its own, so that verifiers tell the old from the new.
-    authority
-        .distinguished_name
-        .push(DnType::CommonName, format!("olm-webhook-ca-{:016x}", fastrand::u64(..)));
+    // Each authority has a name of its own, that of its key, so that verifiers tell the old from the new.
+    let key = KeyPair::generate()?;
+    let digest = Sha256::digest(key.public_key_raw());
+    let name =
+        digest.iter().take(8).fold("olm-webhook-ca-".to_owned(), |name, byte| format!("{name}{byte:02x}"));
+    authority.distinguished_name.push(DnType::CommonName, name);
     life(&mut authority);
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
+    let authority = CertifiedIssuer::self_signed(authority, key)?;
 
     let mut serving = CertificateParams::new(names)?;
     serving.distinguished_name = DistinguishedName::new();

@@ -10,19 +10,21 @@ pub(super) enum Quoted {
     Double,
 }
 
+/// What may stand around words inside quotes.
+const BLANKS: [char; 2] = [' ', '\t'];
+
 /// How many empty lines there are from the cursor to what goes on inside quotes, where it leaves the cursor.
-/// Inside quotes indentation means nothing.
+/// Inside quotes indentation means nothing, and may be made of tabs.
 fn continues(lines: &mut Lines<'_>) -> Option<usize> {
     let mut empty = 0;
     loop {
         let rest = lines.rest();
-        let own = rest.bytes().take_while(|byte| *byte == b' ').count();
+        let own = rest.len() - rest.trim_start_matches(BLANKS).len();
         match rest.as_bytes().get(own)? {
             b'\n' => {
                 empty += 1;
                 lines.skip(own + 1);
             }
-            b'\t' => return None,
             _ if own == 0 && (rest.starts_with("---") || rest.starts_with("...")) => return None,
             _ => {
                 lines.skip(own);
@@ -149,7 +151,6 @@ fn piece(line: &str, style: Quoted, text: &mut String) -> Option<LineEnd> {
     let mut kept = text.len();
     while let Some((at, c)) = chars.next() {
         match (style, c) {
-            (_, '\t') => return None,
             (Quoted::Single, '\'') => {
                 if !chars.as_str().starts_with('\'') {
                     return Some(LineEnd::Quote(at));
@@ -175,7 +176,7 @@ fn piece(line: &str, style: Quoted, text: &mut String) -> Option<LineEnd> {
             (_, c) => text.push(c),
         }
     }
-    let trimmed = text.trim_end_matches(' ').len();
+    let trimmed = text.trim_end_matches(BLANKS).len();
     text.truncate(trimmed.max(kept));
     Some(LineEnd::Folds)
 }

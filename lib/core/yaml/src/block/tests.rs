@@ -11,6 +11,8 @@ fn agrees(text: &str) -> bool {
     let Some(ours) = read(text, &limits) else { return false };
     match parsed(text, &limits) {
         Ok(theirs) => assert_eq!(ours, theirs, "{text:?}"),
+        // The full parser is stricter than Kubernetes' where tabs indent what is quoted.
+        Err(error) if text.contains('\t') && error.to_string().contains("tab") => {}
         Err(error) => panic!("{text:?} is read as {ours}, but: {error}"),
     }
     true
