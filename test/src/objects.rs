@@ -79,9 +79,8 @@ impl Objects {
             Some("array") => self.array(schema, depth),
             Some("string") => self.text(schema),
             Some("boolean") => self.rng.bool().into(),
-            Some("integer") => self.integer(schema).into(),
             Some("number") if self.one_in(2) => (f64::from(self.rng.i32(-100..1_000)) / 8.0).into(),
-            Some("number") => self.integer(schema).into(),
+            Some("integer" | "number") => self.integer(schema).into(),
             _ => match self.rng.u8(..4) {
                 0 => json!({"a": {"b": [1, null]}}),
                 1 => json!("x"),
