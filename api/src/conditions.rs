@@ -61,6 +61,9 @@ names! {
         ChannelDeprecated,
         /// ClusterExtension: the installed bundle is deprecated.
         BundleDeprecated,
+        /// ClusterExtension, on platforms with a ClusterVersion: whether the platform may be updated to its
+        /// next minor version with what is installed. Present only where the bundle says something about it.
+        Upgradeable,
         /// All kinds, for GitOps tools: the object is as its spec says.
         Ready,
         /// All kinds, for GitOps tools: work goes on. Present only while it does.
@@ -101,8 +104,16 @@ names! {
         ProbesSucceeded,
         /// Some object does not pass its probes.
         ProbeFailure,
+        /// All is as it should be, but nothing keeps others from using the account it is done with.
+        Unguarded,
         /// An error keeps the state from being known.
         Reconciling,
+        /// The bundle does not support the platform's next minor version.
+        IncompatibleWithNextPlatformVersion,
+        /// What the bundle says about platform versions cannot be understood.
+        InvalidPlatformVersion,
+        /// The bundle supports the platform's next minor version.
+        CompatibleWithNextPlatformVersion,
         /// The catalog's content is served.
         Available,
         /// The catalog's content is not served.

@@ -61,6 +61,9 @@ pub const OBJECT_DATA_SECRET_TYPE: &str = "olm.operatorframework.io/object-data"
 
 /// Field manager of the objects of object sets.
 pub const OBJECT_FIELD_MANAGER: &str = "olm.operatorframework.io";
+/// Field manager of the `caBundle`s of webhooks and of the Secrets with their certificates, where no other
+/// provider makes them.
+pub const WEBHOOK_CERTIFICATES_FIELD_MANAGER: &str = "olm.operatorframework.io/webhook-certificates";
 /// Field manager of object sets and their Secrets.
 pub const EXTENSION_FIELD_MANAGER: &str = "olm.operatorframework.io/clusterextension-controller";
 
@@ -69,15 +72,30 @@ pub const EXTENSION_FIELD_MANAGER: &str = "olm.operatorframework.io/clusterexten
 pub const EXTENSIONS_PREFIX: &str = "extensions.olm.operatorframework.io/";
 /// `Block`: an update to the next major version needs a hand.
 pub const MAJOR_UPDATES_ANNOTATION: &str = "extensions.olm.operatorframework.io/major-updates";
+/// `Refuse`: a bundle that declares dependencies is refused, as upstream does, instead of waited with.
+pub const DEPENDENCIES_ANNOTATION: &str = "extensions.olm.operatorframework.io/dependencies";
 /// `Required`: an update never crosses from one catalog to another.
 pub const SAME_CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/same-catalog";
 /// `RetainCRDs` or `Orphan`: what is kept when the extension is deleted.
 pub const DELETION_POLICY_ANNOTATION: &str = "extensions.olm.operatorframework.io/deletion-policy";
 /// `Block`: objects of kinds the cluster does not serve stop the installation instead of being left out.
 pub const UNKNOWN_KINDS_ANNOTATION: &str = "extensions.olm.operatorframework.io/unknown-kinds";
+/// Changes of CRDs that are accepted although the upgrade check refuses them, `<CRD>:<path>:<check>` each.
+pub const ALLOW_CRD_CHANGES_ANNOTATION: &str = "extensions.olm.operatorframework.io/allow-crd-changes";
 /// Asks for a new revision although name, version and release of the bundle stayed the same.
 pub const REINSTALL_ANNOTATION: &str = "extensions.olm.operatorframework.io/reinstall";
+/// Annotation of a ClusterObjectSet: the CRD changes that were accepted for it and the CRDs it no longer has, as
+/// JSON.
+pub const CRD_CHANGES_ANNOTATION: &str = "olm.operatorframework.io/crd-changes";
 /// Annotation of a ClusterObjectSet: digest of everything it was made from.
 pub const INPUTS_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/inputs-digest";
 /// Annotation of a ClusterObjectSet: digest of its objects.
 pub const CONTENT_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/content-digest";
+/// Annotation of a ClusterObjectSet: the ClusterCatalog that its bundle came from.
+pub const CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalog";
+/// Annotation of a ClusterObjectSet: the bundle's properties in its catalog, as a JSON list, for what depends on
+/// them.
+pub const CATALOG_PROPERTIES_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalog-properties";
+/// Annotation of a ClusterObjectSet: who makes the certificates of its webhooks; kept until another version.
+pub const WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION: &str =
+    "extensions.olm.operatorframework.io/webhook-certificate-provider";

@@ -69,6 +69,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         account("/proc/self/status", "VmHWM:")
     );
 
+    let started = Instant::now();
+    let is_made = store.compress("measured", &|| false)?;
+    println!(
+        "compressed form made ({is_made}) in {:?}; peak memory {}",
+        started.elapsed(),
+        account("/proc/self/status", "VmHWM:")
+    );
+
     let reader = LocalReader::new(Arc::clone(&store));
     let mut times = Vec::new();
     for package in generation.packages() {

@@ -15,6 +15,8 @@ pub struct Config {
     pub tls: bool,
     /// Whether `/metas` is served.
     pub metas: bool,
+    /// Whether `/graphql` is served.
+    pub graphql: bool,
     /// Time between two garbage collections.
     pub gc_interval: Duration,
 }
@@ -26,6 +28,7 @@ impl Default for Config {
             external_address: "catalogd-service.olmv1-system.svc".into(),
             tls: true,
             metas: true,
+            graphql: false,
             gc_interval: Duration::from_hours(12),
         }
     }
@@ -63,10 +66,10 @@ impl Config {
                 _ => return Err(malformed()),
             };
             match name.trim() {
-                "APIV1MetasHandler" | "AllAlpha" => self.metas = on,
+                "APIV1MetasHandler" => self.metas = on,
+                "GraphQLCatalogQueries" => self.graphql = on,
+                "AllAlpha" => (self.metas, self.graphql) = (on, on),
                 "AllBeta" => {}
-                "GraphQLCatalogQueries" if !on => {}
-                "GraphQLCatalogQueries" => return Err(ConfigError::GraphQl),
                 other => return Err(ConfigError::UnknownGate { name: other.to_owned() }),
             }
         }
@@ -89,7 +92,4 @@ pub enum ConfigError {
         /// The name given.
         name: String,
     },
-    /// GraphQL is not served.
-    #[error("feature gate GraphQLCatalogQueries=true: GraphQL queries are not supported, use /api/v1/metas")]
-    GraphQl,
 }

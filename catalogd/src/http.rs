@@ -1,15 +1,19 @@
-//! The HTTP side: `/catalogs/<name>/api/v1/{all,metas}`, read-only, for everybody who reaches the port.
+//! The HTTP side: `/catalogs/<name>/api/v1/{all,metas,graphql}`, read-only, for everybody who reaches the port.
 //!
 //! Each request takes the generation of its catalog once and reads nothing else, so answers are never mixed
-//! from two contents. Nothing is compressed while a request waits. Routes, answers and texts are upstream's;
+//! from two contents. Nothing is compressed while a request waits: what is sent compressed was made before, and
+//! until then content is sent as it is. Routes, answers and texts are upstream's;
 //! beyond them answers carry an entity tag (digest and query), and content that is on its way is a 503.
 
 mod all;
 mod body;
 mod conditional;
+mod encoding;
+mod graphql;
 mod metas;
 mod metrics;
 mod range;
+mod record;
 mod routes;
 
 use std::sync::Arc;
@@ -20,22 +24,53 @@ use axum::{
     http::{HeaderName, HeaderValue, Response, StatusCode, header},
 };
 use jiff::Timestamp;
+use metrics::HttpMetrics;
+use prometheus_client::registry::Registry;
+pub use routes::is_catalog_name;
+use tokio_util::sync::CancellationToken;
 
-pub(crate) use metrics::HttpMetrics;
+use crate::{
+    Config, compressor,
+    graphql::Graphql,
+    store::{CatalogStore, Generation},
+};
 
-use crate::store::{CatalogStore, Generation};
-
-/// What requests are answered from.
-pub(crate) struct Serving {
-    pub(crate) store: Arc<CatalogStore>,
-    /// Whether `/metas` exists.
-    pub(crate) metas: bool,
-    pub(crate) metrics: HttpMetrics,
+/// Serves the content of a store: the routes, and the making of compressed forms.
+#[derive(Clone)]
+pub struct ContentServer {
+    store: Arc<CatalogStore>,
+    has_metas: bool,
+    has_graphql: bool,
+    graphql: Graphql,
+    metrics: HttpMetrics,
 }
 
-/// The routes over a store.
-pub(crate) fn router(serving: Serving) -> Router {
-    routes::router(Arc::new(serving))
+impl ContentServer {
+    /// Serves a store with the endpoints that `config` has on, and registers the metric.
+    pub fn new(store: Arc<CatalogStore>, config: &Config, registry: &mut Registry) -> Self {
+        Self {
+            store,
+            has_metas: config.metas,
+            has_graphql: config.graphql,
+            graphql: Graphql::new(),
+            metrics: HttpMetrics::register(registry),
+        }
+    }
+
+    /// The same for a process whose metrics nobody reads.
+    pub fn unmeasured(store: Arc<CatalogStore>, config: &Config) -> Self {
+        Self::new(store, config, &mut Registry::default())
+    }
+
+    /// The HTTP routes, to be put on a listener.
+    pub fn router(&self) -> Router {
+        routes::router(self.clone())
+    }
+
+    /// Compresses what is served, as it comes, until `shutdown`.
+    pub async fn run(&self, shutdown: CancellationToken) {
+        compressor::run(Arc::clone(&self.store), shutdown).await;
+    }
 }
 
 /// The content a request is answered from.
@@ -60,7 +95,7 @@ fn status_text(status: StatusCode) -> Response<Body> {
 }
 
 /// Sets a header whose value is made of what we printed ourselves.
-fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
+fn set<B>(response: &mut Response<B>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }

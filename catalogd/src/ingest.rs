@@ -6,14 +6,12 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Write},
     path::Path,
 };
 
 use flate2::Crc;
-use olm_fbc::{
-    FbcError, IGNORE_FILE, IgnoreRules, Index, Meta, MetaReader, limits::IGNORE_FILE_BYTES_MAX, walk_order,
-};
+use olm_fbc::{CatalogFiles, FbcError, FileError, Index, Meta, MetaReader, content_paths};
 use thiserror::Error;
 
 use crate::{limits::CATALOG_BYTES_MAX, store::FileSum};
@@ -27,18 +25,6 @@ pub(crate) const RECORDS_FILE: &str = "packages";
 
 /// Written out at this size.
 const BUFFER_BYTES: usize = 256 << 10;
-
-/// The files of an unpacked catalog image, by their paths below the image's root.
-pub trait CatalogFiles: Send {
-    /// All files, in any order.
-    fn paths(&self) -> Vec<String>;
-
-    /// Opens one of them.
-    ///
-    /// # Errors
-    /// The content cannot be read.
-    fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>>;
-}
 
 /// Why an image's files did not become a catalog.
 #[derive(Debug, Error)]
@@ -70,6 +56,12 @@ pub enum IngestError {
     },
 }
 
+impl From<FileError> for IngestError {
+    fn from(FileError { path, source }: FileError) -> Self {
+        Self::Content { path: shown(&path), source }
+    }
+}
+
 impl IngestError {
     /// Whether the image is at fault, so that the same digest fails always.
     pub(crate) fn is_content(&self) -> bool {
@@ -90,18 +82,15 @@ pub(crate) struct Ingested {
 
 /// Writes lines, index and records of the files into `folder`. Blocks; meant for a blocking thread.
 pub(crate) fn ingest(files: &dyn CatalogFiles, folder: &Path) -> Result<Ingested, IngestError> {
-    let mut paths = files.paths();
-    if paths.is_empty() {
+    if files.paths().is_empty() {
         return Err(IngestError::Empty);
     }
-    walk_order(&mut paths);
-    let rules = ignore_rules(files, &paths)?;
     let mut sink = Sink {
         index: Index::default(),
         lines: Writer::create(folder, LINES_FILE)?,
         records: Writer::create(folder, RECORDS_FILE)?,
     };
-    for path in paths.iter().filter(|path| !rules.ignores(path)) {
+    for path in &content_paths(files)? {
         let content = |source| IngestError::Content { path: shown(path), source };
         let file = files.open(path).map_err(|error| content(error.into()))?;
         let mut reader = MetaReader::new(file);
@@ -123,20 +112,6 @@ pub(crate) fn ingest(files: &dyn CatalogFiles, folder: &Path) -> Result<Ingested
 fn shown(path: &str) -> String {
     const CHARACTERS_MAX: usize = 200;
     path.chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect()
-}
-
-fn ignore_rules(files: &dyn CatalogFiles, paths: &[String]) -> Result<IgnoreRules, IngestError> {
-    let mut rules = IgnoreRules::default();
-    for path in paths.iter().filter(|path| path.rsplit('/').next() == Some(IGNORE_FILE)) {
-        let content = |source| IngestError::Content { path: shown(path), source };
-        let mut text = Vec::new();
-        let file = files.open(path).map_err(|error| content(error.into()))?;
-        file.take(IGNORE_FILE_BYTES_MAX as u64 + 1)
-            .read_to_end(&mut text)
-            .map_err(|error| content(error.into()))?;
-        rules.push_file(path, &String::from_utf8_lossy(&text)).map_err(content)?;
-    }
-    Ok(rules)
 }
 
 struct Sink {

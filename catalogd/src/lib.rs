@@ -7,11 +7,13 @@
 
 mod clock;
 mod command;
+mod compressor;
 mod config;
 mod controller;
 mod error;
 mod flags;
 mod gc;
+mod graphql;
 mod http;
 mod ingest;
 pub mod limits;
@@ -42,14 +44,15 @@ pub use command::{Command, CommandError};
 pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
 pub use flags::{FlagError, SharedFlags};
-pub use ingest::{CatalogFiles, IngestError};
+pub use http::{ContentServer, is_catalog_name};
+pub use ingest::IngestError;
+pub use olm_fbc::CatalogFiles;
 pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};
 pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog};
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
 
 use controller::Reconciler;
-use http::{HttpMetrics, Serving};
 
 /// Name of the controller in logs and metrics.
 pub const CONTROLLER: &str = "catalogd-clustercatalog-controller";
@@ -67,7 +70,7 @@ pub struct Catalogd {
     source: Arc<dyn CatalogSource>,
     clock: Arc<dyn Clock>,
     store: Arc<CatalogStore>,
-    http_metrics: HttpMetrics,
+    server: ContentServer,
     controller_metrics: ControllerMetrics,
     /// Changes when every catalog is to be looked at.
     woken: watch::Sender<()>,
@@ -88,10 +91,10 @@ impl Catalogd {
         registry: &mut Registry,
     ) -> Result<Self, StoreError> {
         let store = Arc::new(CatalogStore::open(&config.cache_dir)?);
-        let http_metrics = HttpMetrics::register(registry);
+        let server = ContentServer::new(Arc::clone(&store), &config, registry);
         let controller_metrics = metrics.controller(CONTROLLER);
         let (woken, _) = watch::channel(());
-        Ok(Self { config, client, source, clock, store, http_metrics, controller_metrics, woken })
+        Ok(Self { config, client, source, clock, store, server, controller_metrics, woken })
     }
 
     /// Looks at every catalog now: what failed is tried again without waiting, for instance because there are
@@ -102,11 +105,7 @@ impl Catalogd {
 
     /// The HTTP routes, to be put on a listener.
     pub fn router(&self) -> Router {
-        http::router(Serving {
-            store: Arc::clone(&self.store),
-            metas: self.config.metas,
-            metrics: self.http_metrics.clone(),
-        })
+        self.server.router()
     }
 
     /// Reads the same content in process.
@@ -139,7 +138,7 @@ impl Catalogd {
         }
     }
 
-    /// Runs the controller and the garbage collection until `shutdown`. While `leader` is false this replica
+    /// Runs the controller, the garbage collection and the compression of what is served until `shutdown`. While `leader` is false this replica
     /// follows: it serves what the statuses say and writes nothing.
     pub async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
         let source = Source::<ClusterCatalog>::all(self.client.clone());
@@ -170,8 +169,8 @@ impl Catalogd {
                 async move { reconciler.reconcile(&catalog).await }
             },
         );
-        let collector = gc::run(catalogs, self.store, self.config.gc_interval, shutdown);
-        tokio::join!(controller, collector);
+        let collector = gc::run(catalogs, self.store, self.config.gc_interval, shutdown.clone());
+        tokio::join!(controller, collector, self.server.run(shutdown));
     }
 }
 

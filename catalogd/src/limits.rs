@@ -28,6 +28,34 @@ pub const RETRY_AFTER_SECONDS: u64 = 2;
 pub const FETCH_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long readiness waits for a catalog's content.
 pub const READY_WAIT: Duration = Duration::from_mins(1);
+/// Most pieces of a catalog's compressed form, each taking 24 bytes of memory; the largest real one has 1,000.
+pub const PIECES_MAX: usize = 65_536;
+/// Shorter answers are not compressed, as the original.
+pub const COMPRESSED_ANSWER_BYTES_MIN: u64 = 1024;
+/// Longest body of a GraphQL request, as the original.
+pub const GRAPHQL_BODY_BYTES_MAX: usize = 1 << 20;
+/// Longest GraphQL query, as the original.
+pub const GRAPHQL_QUERY_BYTES_MAX: usize = 100_000;
+/// How long the body of a GraphQL request may take to come, as the original.
+pub const GRAPHQL_BODY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a GraphQL query may take, as the original.
+pub const GRAPHQL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Deepest selection of a GraphQL query, as the original.
+pub const GRAPHQL_DEPTH_MAX: usize = 10;
+/// Most aliases of a GraphQL query, as the original.
+pub const GRAPHQL_ALIASES_MAX: usize = 50;
+/// Most fields of a GraphQL query, as the original.
+pub const GRAPHQL_FIELDS_MAX: usize = 500;
+/// Deepest nesting of selections, lists or fragments that is read at all; each level takes stack.
+pub const GRAPHQL_NESTING_MAX: usize = 64;
+/// Elements of a list that are looked at to find its type, as the original.
+pub const GRAPHQL_SAMPLES_MAX: usize = 10;
+/// Memory that the fields of one catalog's documents may take; those of the largest real one take 20 kB.
+pub const GRAPHQL_SCHEMA_BYTES_MAX: usize = 2 << 20;
+/// Longest answer to a GraphQL query: it is held in memory. A page of real bundles has 4 MB.
+pub const GRAPHQL_ANSWER_BYTES_MAX: usize = 16 << 20;
+/// GraphQL queries carried out at the same time; more wait.
+pub const GRAPHQL_QUERIES_MAX: usize = 2;
 /// How long a pull goes on before its progress is told; most are over by then.
 pub const PROGRESS_FIRST: Duration = Duration::from_secs(3);
 /// Between two tellings of a pull's progress; each is a write to the API server.

@@ -4,7 +4,7 @@ mod remote;
 
 use std::sync::Arc;
 
-use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageSnapshot};
+use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageContent, PackageSnapshot};
 
 pub use remote::{CatalogDirectory, HttpReader, RemoteCatalog};
 
@@ -31,6 +31,14 @@ impl CatalogReader for LocalReader {
     ) -> BoxFuture<'a, Result<PackageSnapshot, CatalogError>> {
         Box::pin(async move { read(&self.store, catalog, package).await })
     }
+
+    fn mentioning<'a>(
+        &'a self,
+        catalog: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>> {
+        Box::pin(async move { mentioning(&self.store, catalog, text).await })
+    }
 }
 
 /// Reads a package's records on a blocking thread.
@@ -47,4 +55,18 @@ pub(crate) async fn read(
         .await
         .map_err(|error| CatalogError::Read { catalog, cause: error.to_string() })??;
     Ok(PackageSnapshot { resolved_reference, content: Arc::new(content) })
+}
+
+/// Searches all records on a blocking thread.
+pub(crate) async fn mentioning(
+    store: &CatalogStore,
+    catalog: &str,
+    text: &str,
+) -> Result<Vec<PackageContent>, CatalogError> {
+    let generation =
+        store.generation(catalog).ok_or_else(|| CatalogError::NotServed { catalog: catalog.to_owned() })?;
+    let (catalog, text) = (catalog.to_owned(), text.to_owned());
+    tokio::task::spawn_blocking(move || generation.mentioning(&text))
+        .await
+        .map_err(|error| CatalogError::Read { catalog, cause: error.to_string() })?
 }

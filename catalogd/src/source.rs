@@ -5,10 +5,8 @@ use std::{
     io::{self, Read},
 };
 
-use olm_fbc::BoxFuture;
+use olm_fbc::{BoxFuture, CatalogFiles};
 use olm_image::{CanonicalReference, Files, OnProgress, PullError, Puller, Reference, Refusal, Select};
-
-use crate::ingest::CatalogFiles;
 
 /// Label of an image that says where in it the catalog's content is.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
@@ -55,7 +53,7 @@ impl CatalogSource for Puller {
             let reference = CanonicalReference::parse(resolved)?;
             let select = |labels: &_| wanted(labels, pinned);
             let image = self.pull_with_progress(&reference, select, on_progress).await?;
-            Ok(Box::new(image.files) as Box<dyn CatalogFiles>)
+            Ok(Box::new(ImageFiles(image.files)) as Box<dyn CatalogFiles>)
         })
     }
 }
@@ -71,13 +69,16 @@ fn wanted(labels: &BTreeMap<String, String>, pinned: Pinned) -> Result<Select, R
     Select::paths([path])
 }
 
-impl CatalogFiles for Files {
+/// The files of a pulled image.
+struct ImageFiles(Files);
+
+impl CatalogFiles for ImageFiles {
     fn paths(&self) -> Vec<String> {
-        Files::paths(self).map(str::to_owned).collect()
+        self.0.paths().map(str::to_owned).collect()
     }
 
     fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
-        let reader = Files::open(self, path).map_err(io::Error::other)?;
+        let reader = self.0.open(path).map_err(io::Error::other)?;
         Ok(Box::new(reader))
     }
 }

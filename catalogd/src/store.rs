@@ -1,12 +1,14 @@
 //! The served content of all catalogs: one generation each, on disk, kept by digest across restarts.
 //!
-//! Layout: `<cache-dir>/catalogs/<name>/<digest>/{catalog.jsonl,index,packages,generation}`. A generation is
+//! Layout: `<cache-dir>/catalogs/<name>/<digest>/{catalog.jsonl,index,packages,generation,pieces}`. A generation is
 //! written in a staging folder and renamed when complete; only its small `generation` file is synced, the
-//! others are checked by length and checksum when a process starts. Readers hold an `Arc` to the generation
+//! others are checked by length and checksum when a process starts. The compressed form, `pieces`, comes later
+//! and may be missing. Readers hold an `Arc` to the generation
 //! they started with, so a swap disturbs nobody; files go when the last reader lets go of them.
 
 mod files;
 mod generation;
+mod pieces;
 
 use std::{
     collections::BTreeMap,
@@ -19,14 +21,16 @@ use std::{
 };
 
 use jiff::Timestamp;
+use olm_fbc::CatalogFiles;
 use thiserror::Error;
 use tokio::{sync::broadcast, time::Instant};
 
 pub use files::FileSum;
 pub use generation::Generation;
+pub(crate) use pieces::Member;
 
 use crate::{
-    ingest::{CatalogFiles, IngestError, ingest},
+    ingest::{IngestError, ingest},
     limits::READY_WAIT,
 };
 
@@ -268,7 +272,40 @@ impl CatalogStore {
         if removed {
             self.tell(catalog, None);
         }
+        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
         files::remove_tree(&self.root.join(catalog))
+    }
+
+    /// Makes the compressed form of a catalog's content, if it has none; answers whether it has one then.
+    /// Breaks off when `stop` says so or the content is replaced. Blocks for as long as the processor needs:
+    /// about a second for 150 MB.
+    ///
+    /// # Errors
+    /// The disk failed, or the lines on it are not those that were written.
+    pub fn compress(&self, catalog: &str, stop: &dyn Fn() -> bool) -> Result<bool, StoreError> {
+        let Some(generation) = self.generation(catalog) else { return Ok(false) };
+        if generation.pieces().is_some() {
+            return Ok(true);
+        }
+        let number = self.staged.fetch_add(1, Ordering::Relaxed);
+        let aside = self.root.join(STAGING).join(format!("{catalog}-{number}.pieces"));
+        let is_current = || self.generation(catalog).is_some_and(|held| Arc::ptr_eq(&held, &generation));
+        let made = pieces::make(&generation, &aside, &|| stop() || !is_current()).and_then(|made| {
+            let pieces::Made::Pieces(pieces) = made else { return Ok(false) };
+            let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
+            if !is_current() {
+                return Ok(false);
+            }
+            let target = generation.folder().join(pieces::PIECES_FILE);
+            fs::rename(&aside, &target).map_err(io_error("renaming to", &target))?;
+            generation.set_pieces(pieces);
+            Ok(true)
+        });
+        if !matches!(made, Ok(true)) {
+            // It may not even have been begun; what stays behind goes with the next start.
+            let _ = fs::remove_file(&aside);
+        }
+        made
     }
 
     /// Removes the content of every catalog that does not exist, and folders that belong to none. Blocks.

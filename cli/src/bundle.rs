@@ -1,9 +1,14 @@
 //! Commands for bundles.
 
+mod diff;
+mod rbac;
+mod render;
+mod rendering;
+mod validate;
+
 use std::{
     collections::BTreeMap,
-    fs::File,
-    io::{Read as _, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -11,7 +16,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use olm_image::{Compression, ImageBuilder, PackedImage, folders_layer};
 
-use crate::pack::Destination;
+use crate::{pack::Destination, sources::read_limited};
 
 /// Where the annotations of a bundle stand.
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
@@ -33,6 +38,25 @@ enum Presence {
 pub(crate) enum Bundle {
     /// Makes a bundle image from a folder with `manifests` and `metadata`.
     Pack(Pack),
+    /// Shows what an upgrade from one bundle to another changes: CRDs, rights, images, Deployments.
+    ///
+    /// Exit code 0: every change is safe. 1: a CRD changes in an unsafe way or goes, or an install mode does. 2: the
+    /// question could not be answered.
+    Diff(Box<diff::Diff>),
+    /// Prints the ServiceAccount an extension needs, with exactly its rights.
+    ///
+    /// The manifests can be applied as they are. What is dangerous about the rights stands in comments at the top.
+    Rbac(Box<rbac::Rbac>),
+    /// Prints the objects that installing a bundle would apply.
+    ///
+    /// The controller adds labels and annotations of its own, and with the built-in certificate provider the Secrets
+    /// and CA bundles of webhooks. Exits with 1 when the bundle or the configuration is refused.
+    Render(Box<render::Render>),
+    /// Checks a bundle without a cluster: everything that is wrong with it, and hints for whoever installs it.
+    ///
+    /// Hints tell install modes with their configuration, what the extension's ServiceAccount will need, and what a
+    /// cluster must have. Exits with 1 when the bundle is not valid or cannot be read.
+    Validate(Box<validate::Validate>),
 }
 
 /// `olm bundle pack`
@@ -48,6 +72,10 @@ impl Bundle {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
             Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+            Self::Diff(diff) => diff.run(out).await,
+            Self::Rbac(rbac) => rbac.run(out).await,
+            Self::Render(render) => render.run(out).await,
+            Self::Validate(validate) => validate.run(out).await,
         }
     }
 }
@@ -74,14 +102,7 @@ impl Pack {
 
 /// The annotations of a bundle, which are also its image's labels.
 fn labels(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).with_context(|| path.display().to_string())?;
-    file.take(ANNOTATIONS_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .with_context(|| path.display().to_string())?;
-    if bytes.len() as u64 > ANNOTATIONS_BYTES_MAX {
-        bail!("{}: larger than {ANNOTATIONS_BYTES_MAX} bytes", path.display());
-    }
+    let bytes = read_limited(path, ANNOTATIONS_BYTES_MAX)?;
     annotations(&bytes).with_context(|| path.display().to_string())
 }
 

@@ -1,5 +1,22 @@
 //! Commands for catalogs.
 
+mod compose;
+mod dockerfile;
+mod filter;
+mod folder;
+mod form;
+mod graph;
+mod image_template;
+mod init;
+mod list;
+mod migrate;
+mod read;
+mod render;
+mod rendering;
+mod serve;
+mod template;
+mod validate;
+
 use std::{io::Write, path::PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -14,8 +31,43 @@ const CATALOG_LABEL: (&str, &str) = ("operators.operatorframework.io.index.confi
 /// `olm catalog …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Catalog {
+    Render(render::Render),
+    /// Makes catalogs from templates, and templates from catalogs.
+    #[command(subcommand)]
+    Template(template::Templates),
+    Migrate(migrate::Migrate),
     /// Makes a catalog image from a folder with a file-based catalog.
     Pack(Pack),
+    /// Serves a catalog over HTTP as a cluster does: /api/v1/all, /api/v1/metas.
+    Serve(serve::Serve),
+    /// Checks a catalog by the rules of `opm validate`.
+    ///
+    /// All findings are listed, those about packages as a tree. Rules that are documented but not enforced give
+    /// warnings. The exit code is 0 for a valid catalog, 1 for any other, 2 for arguments that make no sense.
+    Validate(Box<validate::Validate>),
+    /// Prints the document that begins a package: name, default channel, description and icon.
+    Init(init::Init),
+    /// Writes the Dockerfile for an image with a catalog, beside the catalog's folder.
+    ///
+    /// The image is for OLM v1, which needs the files only; with --base-image it is for OLM Classic as well. The
+    /// file is FOLDER.Dockerfile; one that is there is not overwritten.
+    Dockerfile(dockerfile::Dockerfile),
+    /// Lists packages, channels or bundles of a valid catalog.
+    List(Box<list::List>),
+    /// Draws the upgrade graphs of a catalog.
+    ///
+    /// Arrows lead from older bundles to newer ones. The catalog need not be valid.
+    Graph(Box<graph::Graph>),
+    /// Writes a part of a catalog, and says what that strands.
+    ///
+    /// Channels stay whole. Told are bundles that lose their updates, entries that replace what goes, channels
+    /// without one head, unmet dependencies, and deprecations that are left out.
+    Filter(Box<filter::Filter>),
+    /// Puts the catalogs of several operators together, each in a folder of its own.
+    ///
+    /// The same catalogs give the same bytes. A package in two of them is an error. The folder is written whole or
+    /// not at all.
+    Compose(Box<compose::Compose>),
 }
 
 /// `olm catalog pack`
@@ -30,7 +82,18 @@ pub(crate) struct Pack {
 impl Catalog {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
+            Self::Render(render) => render.run(out).await,
+            Self::Template(template) => template.run(out).await,
+            Self::Migrate(migrate) => migrate.run(out).await,
             Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+            Self::Serve(serve) => Box::pin(serve.run(out)).await,
+            Self::Validate(command) => command.run(out).await,
+            Self::Init(command) => command.run(out),
+            Self::Dockerfile(command) => command.run(out),
+            Self::List(command) => command.run(out).await,
+            Self::Graph(command) => command.run(out).await,
+            Self::Filter(command) => command.run(out).await,
+            Self::Compose(command) => command.run(out).await,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Subcommand;
 
-use crate::{bundle, catalog};
+use crate::{bundle, catalog, crd, resolve};
 
 /// What `olm` can do: one line a group of commands.
 #[derive(Subcommand)]
@@ -15,6 +15,12 @@ pub(crate) enum Command {
     /// Works with bundles.
     #[command(subcommand)]
     Bundle(bundle::Bundle),
+    /// Says which bundle an extension would get from catalogs, and why; no cluster is needed.
+    #[command(after_help = resolve::HELP)]
+    Resolve(resolve::Resolve),
+    /// Works with CustomResourceDefinitions.
+    #[command(subcommand)]
+    Crd(crd::Crd),
 }
 
 impl Command {
@@ -22,6 +28,8 @@ impl Command {
         match self {
             Self::Catalog(command) => command.run(out).await,
             Self::Bundle(command) => command.run(out).await,
+            Self::Resolve(command) => command.run(out).await,
+            Self::Crd(command) => command.run(out).await,
         }
     }
 }

@@ -6,8 +6,12 @@
 mod bundle;
 mod catalog;
 mod commands;
+mod crd;
 mod output;
 mod pack;
+mod progress;
+mod resolve;
+mod sources;
 
 use std::process::ExitCode;
 
@@ -25,11 +29,21 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read the answer has read enough, as `head` does.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::error(&error);
-            ExitCode::FAILURE
+            let exit = error.downcast_ref::<output::Exit>();
+            if exit.is_none_or(|exit| !exit.is_told()) {
+                output::error(&error);
+            }
+            exit.map_or(ExitCode::FAILURE, output::Exit::code)
         }
     }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.root_cause().downcast_ref::<std::io::Error>();
+    cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! What people and scripts get to see: escaped text, or JSON.
 
-use std::{fmt::Write as _, io::Write};
+use std::{fmt::Write as _, io::Write, process::ExitCode};
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -32,10 +32,49 @@ pub(crate) fn answer<T: Serialize>(
     Ok(())
 }
 
+/// How a command ends that has more than one way to fail.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Exit {
+    /// What the command looks for was found and has been told: exit code 1.
+    #[error("found")]
+    Found,
+    /// The question could not be answered: exit code 2.
+    #[error(transparent)]
+    Failed(anyhow::Error),
+}
+
+impl Exit {
+    pub(crate) fn found() -> Self {
+        Self::Found
+    }
+
+    pub(crate) fn failed(error: anyhow::Error) -> Self {
+        Self::Failed(error)
+    }
+
+    /// Whether nothing is left to be said.
+    pub(crate) fn is_told(&self) -> bool {
+        matches!(self, Self::Found)
+    }
+
+    pub(crate) fn code(&self) -> ExitCode {
+        match self {
+            Self::Found => ExitCode::from(1),
+            Self::Failed(_) => ExitCode::from(2),
+        }
+    }
+}
+
 /// Reports a failure on standard error.
 pub(crate) fn error(error: &anyhow::Error) {
     // Nobody is left to be told if standard error is gone.
     let _ = writeln!(std::io::stderr(), "error: {}", escaped(&format!("{error:#}")));
+}
+
+/// Tells something on standard error that does not stop the command.
+pub(crate) fn warning(text: &str) {
+    // Nobody is left to be told if standard error is gone.
+    let _ = writeln!(std::io::stderr(), "warning: {}", escaped(text));
 }
 
 /// Text from files and registries, safe for a terminal: control characters other than the line's end are

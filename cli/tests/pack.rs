@@ -115,7 +115,7 @@ fn without_a_destination_or_with_a_bad_one_the_usage_is_told() {
     for arguments in [
         &["catalog", "pack", "."][..],
         &["catalog", "pack", ".", "--push", "busybox:latest"],
-        &["bundle", "pack", ".", "--insecure", "--layout", "x"],
+        &["bundle", "pack", ".", "--insecure-registry"],
     ] {
         let output = olm(arguments);
         assert_eq!(output.status.code(), Some(2), "{output:?}");

@@ -1,12 +1,15 @@
 //! Flags and environment of operator-controller, the original's names and defaults, catalogd's included.
 
-use std::path::PathBuf;
+use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use catalogd::SharedFlags;
-use clap::{Parser, Subcommand};
-use olm_runtime::{AccountRef, DEFAULT_TERMS, cluster_config};
-use operator_controller::{Config, Gates};
+use clap::{Parser, Subcommand, ValueEnum};
+use olm_runtime::{DEFAULT_TERMS, cluster_config};
+use operator_controller::{Config, Gates, ProviderSetting, WebhookCertificates, account};
+
+/// What --webhook-certificate-lifetime may be: a rotation needs seconds, X.509 ends with the year 9999.
+const LIFETIME: RangeInclusive<Duration> = Duration::from_secs(30)..=Duration::from_hours(876_000);
 
 /// Installs and upgrades operators from catalogs, and serves the catalogs.
 #[derive(Debug, Parser)]
@@ -19,15 +22,59 @@ pub(crate) struct Args {
     /// Folder for pulled bundles.
     #[arg(long, default_value = "/var/cache/operator-controller")]
     cache_path: PathBuf,
-    /// Account of extensions that name none: [<namespace>/]<name>.
+    /// Account of extensions that name none: [<namespace>/]<name>. Overrides the ConfigMap olmv1-settings, for a
+    /// process whose cluster has no admission policies.
     #[arg(long)]
     default_service_account: Option<String>,
+    /// How long a catalog that has never been served is waited for, where another one has an answer.
+    #[arg(long, default_value = "2m", value_parser = duration)]
+    catalog_deadline: Duration,
+    /// Who makes the certificates of webhooks; auto takes cert-manager or OpenShift's service CA where the cluster
+    /// has their kinds, else the built-in provider.
+    #[arg(long, value_enum, default_value = "auto")]
+    webhook_certificate_provider: Provider,
+    /// Life of certificates of the built-in provider, renewed when a third is left. Shorter ones are for tests.
+    #[arg(long, default_value = "17520h", value_parser = lifetime)]
+    webhook_certificate_lifetime: Duration,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Prints the version.
     Version,
+}
+
+/// The values of --webhook-certificate-provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Provider {
+    Auto,
+    CertManager,
+    OpenshiftServiceCa,
+    BuiltIn,
+}
+
+impl From<Provider> for ProviderSetting {
+    fn from(provider: Provider) -> Self {
+        match provider {
+            Provider::Auto => Self::Auto,
+            Provider::CertManager => Self::CertManager,
+            Provider::OpenshiftServiceCa => Self::OpenshiftServiceCa,
+            Provider::BuiltIn => Self::BuiltIn,
+        }
+    }
+}
+
+/// A duration that leaves time for a rotation, and that calendars can hold.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let lifetime = duration(text)?;
+    if LIFETIME.contains(&lifetime) { Ok(lifetime) } else { Err("want between 30s and 876000h".to_owned()) }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    text.parse::<jiff::SignedDuration>()
+        .ok()
+        .and_then(|d| Duration::try_from(d).ok())
+        .ok_or_else(|| format!("{text:?} is no duration: write for instance 90s, 15m or 12h"))
 }
 
 impl Args {
@@ -54,6 +101,8 @@ impl Args {
         for text in &shared.feature_gates {
             gates.apply(text, &mut catalogd)?;
         }
+        let provider = self.webhook_certificate_provider.into();
+        gates.check_provider(provider)?;
         Ok(Config {
             cluster: cluster_config(shared.kubeconfig.as_deref()).await?,
             system_namespace,
@@ -66,20 +115,17 @@ impl Args {
             health_address: shared.health_address(),
             leader_election: shared.leader_elect.then_some(DEFAULT_TERMS),
             identity: shared.identity("operator-controller"),
-            default_account: default_account.transpose()?,
+            default_account: default_account.transpose().map_err(anyhow::Error::msg)?,
             global_pull_secret: shared.pull_secret()?,
             own_account: shared.account(),
+            catalog_deadline: self.catalog_deadline,
             gates,
+            webhook_certificates: WebhookCertificates {
+                provider,
+                lifetime: self.webhook_certificate_lifetime,
+            },
         })
     }
-}
-
-fn account(text: &str, system_namespace: &str) -> anyhow::Result<AccountRef> {
-    let (namespace, name) = text.split_once('/').unwrap_or((system_namespace, text));
-    if namespace.is_empty() || name.is_empty() || name.contains('/') {
-        bail!("default-service-account must be of the form [<namespace>/]<name>: {text:?}");
-    }
-    Ok(AccountRef { namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
 /// Prints the version, quoted as the original does.
@@ -97,16 +143,6 @@ pub(crate) fn tell(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn accounts_may_leave_out_the_namespace() {
-        let in_system = account("a", "sys").unwrap();
-        assert_eq!((in_system.namespace.as_str(), in_system.name.as_str()), ("sys", "a"));
-        assert_eq!(account("ns/a", "sys").unwrap().namespace, "ns");
-        for wrong in ["", "/a", "ns/", "a/b/c"] {
-            assert!(account(wrong, "sys").is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn flags_of_both_programs_are_accepted() {
@@ -127,5 +163,9 @@ mod tests {
         assert!(Args::try_parse_from(["operator-controller", "version"]).unwrap().wants_version());
         let wrong = Args::try_parse_from(["operator-controller", "--gc-interval=soon"]).unwrap();
         assert!(wrong.shared.config().is_err());
+        assert_eq!(args.webhook_certificate_provider, Provider::Auto);
+        for wrong in ["--webhook-certificate-provider=me", "--webhook-certificate-lifetime=1s"] {
+            assert!(Args::try_parse_from(["operator-controller", wrong]).is_err(), "{wrong}");
+        }
     }
 }

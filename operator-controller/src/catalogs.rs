@@ -1,12 +1,14 @@
 //! The catalogs an extension is resolved from.
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use catalogd::CatalogChanged;
 use futures::StreamExt;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{
     ResourceExt,
@@ -47,14 +49,99 @@ impl Answer {
 pub(crate) struct Catalogs {
     known: Store<DeserializeGuard<ClusterCatalog>>,
     reader: Arc<dyn CatalogReader>,
+    absent: Arc<Absent>,
+}
+
+/// Catalogs that were asked and have never been served, and since when.
+#[derive(Debug)]
+struct Absent {
+    since: Mutex<BTreeMap<String, Timestamp>>,
+    deadline: SignedDuration,
+}
+
+impl Absent {
+    fn note(&self, catalog: &str, absent: bool, now: Timestamp) {
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        if absent {
+            since.entry(catalog.to_owned()).or_insert(now);
+        } else {
+            since.remove(catalog);
+        }
+    }
+
+    fn wait_for(&self, catalogs: &[String], now: Timestamp) -> Wait {
+        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadlines: Option<Vec<Timestamp>> = catalogs
+            .iter()
+            .map(|name| since.get(name).and_then(|since| since.checked_add(self.deadline).ok()))
+            .collect();
+        match deadlines.and_then(|all| all.into_iter().max()) {
+            Some(deadline) if deadline <= now => Wait::Over,
+            Some(deadline) => Wait::Until(deadline),
+            None => Wait::Longer,
+        }
+    }
+}
+
+/// How long catalogs that cannot be read are waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Until they can be read: they were served before.
+    Longer,
+    /// None of them has ever been served; until then.
+    Until(Timestamp),
+    /// That time has come.
+    Over,
 }
 
 impl Catalogs {
     pub(crate) fn new(
         known: Store<DeserializeGuard<ClusterCatalog>>,
         reader: Arc<dyn CatalogReader>,
+        deadline: Duration,
     ) -> Self {
-        Self { known, reader }
+        let deadline = SignedDuration::try_from(deadline).unwrap_or(SignedDuration::MAX);
+        Self { known, reader, absent: Arc::new(Absent { since: Mutex::default(), deadline }) }
+    }
+
+    /// How long to wait for these catalogs, which could not be read.
+    pub(crate) fn wait_for(&self, catalogs: &[String], now: Timestamp) -> Wait {
+        self.absent.wait_for(catalogs, now)
+    }
+
+    /// The packages of all readable catalogs with `text` in what resolution reads of them: catalog, priority
+    /// and package. For explanations.
+    pub(crate) async fn mentioning(&self, text: &str) -> Vec<(String, i32, PackageContent)> {
+        let mut found = Vec::new();
+        for asked in self.asked(None) {
+            match self.reader.mentioning(&asked.name, text).await {
+                Ok(all) => found.extend(all.into_iter().map(|p| (asked.name.clone(), asked.priority, p))),
+                Err(error) => {
+                    tracing::debug!(catalog = asked.name, %error, "catalog left out of an explanation");
+                }
+            }
+        }
+        found
+    }
+
+    /// The available catalogs that `selector` selects, by name.
+    fn asked(&self, selector: Option<&LabelSelector>) -> Vec<Asked> {
+        let mut catalogs: Vec<Asked> = self
+            .known
+            .state()
+            .iter()
+            .filter_map(|guarded| guarded.0.as_ref().ok())
+            .filter(|c| c.metadata.deletion_timestamp.is_none())
+            .filter(|c| c.spec.availability_mode != AvailabilityMode::Unavailable)
+            .filter(|c| selector.is_none_or(|s| selected(&c.name_any(), c.labels(), s)))
+            .map(|c| Asked {
+                name: c.name_any(),
+                priority: c.spec.priority,
+                served_before: c.status.as_ref().is_some_and(|status| status.last_unpacked.is_some()),
+            })
+            .collect();
+        catalogs.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        catalogs
     }
 
     /// Asks every available catalog that `selector` selects, in order of name.
@@ -65,32 +152,32 @@ impl Catalogs {
         &self,
         package: &str,
         selector: Option<&LabelSelector>,
+        now: Timestamp,
     ) -> Result<Vec<Answer>, String> {
         if let Some(selector) = selector {
             validate(selector).map_err(|e| format!("desired catalog selector is invalid: {e}"))?;
         }
-        let mut catalogs: Vec<(String, i32)> = self
-            .known
-            .state()
-            .iter()
-            .filter_map(|guarded| guarded.0.as_ref().ok())
-            .filter(|c| c.metadata.deletion_timestamp.is_none())
-            .filter(|c| c.spec.availability_mode != AvailabilityMode::Unavailable)
-            .filter(|c| selector.is_none_or(|s| selected(c, s)))
-            .map(|c| (c.name_any(), c.spec.priority))
-            .collect();
-        catalogs.sort_unstable();
-        let mut answers = Vec::with_capacity(catalogs.len());
-        for (name, priority) in catalogs {
+        let mut answers = Vec::new();
+        for Asked { name, priority, served_before } in self.asked(selector) {
             let content = self.reader.package(&name, package).await.map(|snapshot| snapshot.content);
+            let absent = matches!(content, Err(CatalogError::NotServed { .. })) && !served_before;
+            self.absent.note(&name, absent, now);
             answers.push(Answer { name, priority, content });
         }
         Ok(answers)
     }
 }
 
+/// A catalog that is to be asked.
+#[derive(Debug)]
+struct Asked {
+    name: String,
+    priority: i32,
+    served_before: bool,
+}
+
 /// What of a catalog matters to resolution, beside its content.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Traits {
     labels: BTreeMap<String, String>,
     priority: i32,
@@ -108,8 +195,8 @@ impl Traits {
     }
 }
 
-/// Keeps the store of catalogs current, and wakes every extension when a catalog comes, goes, or changes in
-/// a way that can matter to resolution.
+/// Keeps the store of catalogs current. When a catalog comes, goes, or changes in a way that can matter to
+/// resolution, wakes the extensions that use it, and no others.
 pub(crate) async fn follow(
     source: Source<ClusterCatalog>,
     mut contents: broadcast::Receiver<CatalogChanged>,
@@ -119,51 +206,76 @@ pub(crate) async fn follow(
 ) {
     let store = source.store.clone();
     let mut objects = source.into_names();
-    let mut known: HashMap<String, Traits> = HashMap::new();
+    let mut known: BTreeMap<String, Traits> = BTreeMap::new();
     loop {
-        let changed = tokio::select! {
+        let changed: Option<(String, Vec<Traits>)> = tokio::select! {
             () = stop.cancelled() => return,
             content = contents.recv() => match content {
-                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => true,
+                Ok(change) => {
+                    let traits = known.get(&change.catalog).cloned();
+                    Some((change.catalog, traits.into_iter().collect()))
+                }
+                Err(broadcast::error::RecvError::Lagged(_)) => {
+                    wake_all(&extensions, &wake, |_| true).await;
+                    None
+                }
                 Err(broadcast::error::RecvError::Closed) => return,
             },
             Some(object) = objects.next() => {
-                object.is_some_and(|name| {
+                object.and_then(|name| {
                     let found = store.get(&ObjectRef::new(&name));
-                    note(&mut known, name, found.and_then(|guarded| guarded.0.as_ref().ok().map(Traits::of)))
+                    let traits = found.and_then(|guarded| guarded.0.as_ref().ok().map(Traits::of));
+                    note(&mut known, &name, traits).map(|changed| (name, changed))
                 })
             }
         };
-        if changed {
-            for extension in extensions.state() {
-                // A closed channel means that the process is ending.
-                let _ = wake.send(extension.name_any()).await;
-            }
+        if let Some((name, traits)) = changed {
+            wake_all(&extensions, &wake, |extension| {
+                // Of a catalog that was never seen only its name is known.
+                let uses = |traits: &Traits| uses(extension, &name, &traits.labels);
+                if traits.is_empty() { uses(&Traits::default()) } else { traits.iter().any(uses) }
+            })
+            .await;
         }
     }
 }
 
-/// Remembers what a catalog is like now; whether that is news.
-fn note(known: &mut HashMap<String, Traits>, name: String, traits: Option<Traits>) -> bool {
-    if known.get(&name) == traits.as_ref() {
-        return false;
+async fn wake_all(
+    extensions: &Store<DeserializeGuard<ClusterExtension>>,
+    wake: &mpsc::Sender<String>,
+    which: impl Fn(&ClusterExtension) -> bool,
+) {
+    for guarded in extensions.state() {
+        let name = guarded.name_any();
+        if guarded.0.as_ref().is_ok_and(&which) {
+            // A closed channel means that the process is ending.
+            let _ = wake.send(name).await;
+        }
     }
-    match traits {
-        Some(traits) => known.insert(name, traits),
-        None => known.remove(&name),
+}
+
+/// Whether the extension takes bundles from a catalog of this name with these labels.
+fn uses(extension: &ClusterExtension, catalog: &str, labels: &BTreeMap<String, String>) -> bool {
+    let source = extension.spec.source.catalog.as_ref();
+    source.is_some_and(|s| s.selector.as_ref().is_none_or(|selector| selected(catalog, labels, selector)))
+}
+
+/// Remembers what a catalog is like now; what it was and is, if that is news.
+fn note(known: &mut BTreeMap<String, Traits>, name: &str, traits: Option<Traits>) -> Option<Vec<Traits>> {
+    if known.get(name) == traits.as_ref() {
+        return None;
+    }
+    let before = match traits.clone() {
+        Some(traits) => known.insert(name.to_owned(), traits),
+        None => known.remove(name),
     };
-    true
+    Some(before.into_iter().chain(traits).collect())
 }
 
 /// The label with the catalog's own name counts as set even before catalogd has stamped it.
-fn selected(catalog: &ClusterCatalog, selector: &LabelSelector) -> bool {
-    let own_name = catalog.name_any();
+fn selected(catalog: &str, labels: &BTreeMap<String, String>, selector: &LabelSelector) -> bool {
     label_selector_matches(selector, |key| {
-        if key == CATALOG_NAME_LABEL {
-            Some(own_name.as_str())
-        } else {
-            catalog.labels().get(key).map(String::as_str)
-        }
+        if key == CATALOG_NAME_LABEL { Some(catalog) } else { labels.get(key).map(String::as_str) }
     })
 }
 
@@ -192,7 +304,6 @@ fn validate(selector: &LabelSelector) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use olm_api::v1::ClusterCatalogSpec;
     use serde_json::json;
 
     use super::*;
@@ -201,19 +312,16 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    fn catalog(labels: &[(&str, &str)]) -> ClusterCatalog {
-        let mut catalog = ClusterCatalog::new("mine", ClusterCatalogSpec::default());
-        catalog.metadata.labels =
-            Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
-        catalog
+    fn labels(labels: &[(&str, &str)]) -> BTreeMap<String, String> {
+        labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
     }
 
     #[test]
     fn a_catalog_is_selected_by_its_name_without_the_label() {
         let by_name = selector(json!({"matchLabels": {CATALOG_NAME_LABEL: "mine"}}));
-        assert!(selected(&catalog(&[]), &by_name));
+        assert!(selected("mine", &labels(&[]), &by_name));
         let other = selector(json!({"matchLabels": {CATALOG_NAME_LABEL: "other"}}));
-        assert!(!selected(&catalog(&[]), &other));
+        assert!(!selected("mine", &labels(&[]), &other));
     }
 
     #[test]
@@ -221,12 +329,14 @@ mod tests {
         let expression = |operator: &str, values: &[&str]| {
             selector(json!({"matchExpressions": [{"key": "tier", "operator": operator, "values": values}]}))
         };
-        let gold = catalog(&[("tier", "gold")]);
-        assert!(selected(&gold, &expression("In", &["gold"])));
-        assert!(!selected(&gold, &expression("NotIn", &["gold"])));
-        assert!(selected(&gold, &expression("Exists", &[])));
-        assert!(!selected(&gold, &expression("DoesNotExist", &[])));
-        assert!(selected(&catalog(&[]), &expression("NotIn", &["gold"])));
+        let selected =
+            |labels: &BTreeMap<String, String>, by: LabelSelector| super::selected("mine", labels, &by);
+        let gold = labels(&[("tier", "gold")]);
+        assert!(selected(&gold, expression("In", &["gold"])));
+        assert!(!selected(&gold, expression("NotIn", &["gold"])));
+        assert!(selected(&gold, expression("Exists", &[])));
+        assert!(!selected(&gold, expression("DoesNotExist", &[])));
+        assert!(selected(&labels(&[]), expression("NotIn", &["gold"])));
     }
 
     #[test]
@@ -236,5 +346,51 @@ mod tests {
                 selector(json!({"matchExpressions": [{"key": "k", "operator": operator, "values": values}]}));
             assert!(validate(&wrong).is_err(), "{operator}");
         }
+    }
+
+    #[test]
+    fn only_extensions_that_use_a_catalog_are_woken_by_it() {
+        let extension = |selector: serde_json::Value| -> ClusterExtension {
+            serde_json::from_value(json!({
+                "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": "e"},
+                "spec": {"namespace": "n", "source": {"sourceType": "Catalog", "catalog": {
+                    "packageName": "p", "selector": selector,
+                }}},
+            }))
+            .unwrap()
+        };
+        let gold = labels(&[("tier", "gold")]);
+        assert!(uses(&extension(json!(null)), "mine", &gold));
+        assert!(uses(&extension(json!({"matchLabels": {"tier": "gold"}})), "mine", &gold));
+        assert!(!uses(&extension(json!({"matchLabels": {"tier": "silver"}})), "mine", &gold));
+        assert!(!uses(&extension(json!({"matchLabels": {CATALOG_NAME_LABEL: "other"}})), "mine", &gold));
+    }
+
+    #[test]
+    fn a_change_is_news_to_those_before_and_after() {
+        let traits =
+            |tier: &str| Some(Traits { labels: labels(&[("tier", tier)]), priority: 0, available: true });
+        let mut known = BTreeMap::new();
+        assert_eq!(note(&mut known, "c", traits("gold")).map(|all| all.len()), Some(1));
+        assert_eq!(note(&mut known, "c", traits("gold")), None, "a status update is no news");
+        assert_eq!(note(&mut known, "c", traits("silver")).map(|all| all.len()), Some(2));
+        assert_eq!(note(&mut known, "c", None).map(|all| all.len()), Some(1));
+    }
+
+    #[test]
+    fn catalogs_that_were_never_served_are_waited_for_until_a_deadline() {
+        let absent = Absent { since: Mutex::default(), deadline: SignedDuration::from_secs(120) };
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let both = ["a".to_owned(), "b".to_owned()];
+        assert_eq!(absent.wait_for(&both, at(0)), Wait::Longer);
+        absent.note("a", true, at(0));
+        absent.note("a", true, at(50));
+        assert_eq!(absent.wait_for(&both[..1], at(119)), Wait::Until(at(120)));
+        assert_eq!(absent.wait_for(&both[..1], at(120)), Wait::Over);
+        assert_eq!(absent.wait_for(&both, at(500)), Wait::Longer, "the other one was served before");
+        absent.note("b", true, at(60));
+        assert_eq!(absent.wait_for(&both, at(130)), Wait::Until(at(180)));
+        absent.note("a", false, at(130));
+        assert_eq!(absent.wait_for(&both, at(500)), Wait::Longer);
     }
 }

@@ -1,12 +1,13 @@
 //! What operator-controller is told at its start.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use olm_image::PullerConfig;
-use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, Terms, TlsProfile};
 use olm_semver::ReleaseSupport;
 use thiserror::Error;
+
+use crate::webhook_certificates::{Candidates, ProviderSetting, Settings};
 
 /// Settings of an [`crate::Operator`].
 #[derive(Clone)]
@@ -33,14 +34,19 @@ pub struct Config {
     pub leader_election: Option<Terms>,
     /// Name of this process in leases and events.
     pub identity: String,
-    /// Account of extensions that name none.
+    /// Account of extensions that name none, instead of the one that the settings' ConfigMap names.
     pub default_account: Option<AccountRef>,
     /// Secret with credentials for registries: namespace and name.
     pub global_pull_secret: Option<(String, String)>,
     /// The program's own account, whose pull secrets are used too; `None` outside of a pod.
     pub own_account: Option<AccountRef>,
+    /// How long a catalog that has never been served keeps others of its priority or a lower one from being
+    /// used.
+    pub catalog_deadline: Duration,
     /// Feature gates.
     pub gates: Gates,
+    /// Certificates of webhooks.
+    pub webhook_certificates: Settings,
 }
 
 /// Feature gates. The alpha ones of the original are on here.
@@ -125,21 +131,36 @@ impl Gates {
                         "Helm charts are not supported as bundles",
                     ));
                 }
-                "APIV1MetasHandler" | "GraphQLCatalogQueries" => {
-                    catalogd.apply_feature_gates(gate).map_err(|_| {
-                        GateError::Fixed(
-                            "GraphQLCatalogQueries",
-                            "GraphQL is not supported, use /api/v1/metas",
-                        )
-                    })?;
-                }
+                "APIV1MetasHandler" => catalogd.metas = on,
+                "GraphQLCatalogQueries" => catalogd.graphql = on,
                 other => return Err(GateError::Unknown(other.to_owned())),
             }
         }
         Ok(())
     }
 
-    pub(crate) fn features(self) -> crate::controllers::cluster_extension::Features {
+    /// Refuses a provider that its gate turns off.
+    ///
+    /// # Errors
+    /// The gate's name and what to do.
+    pub fn check_provider(self, provider: ProviderSetting) -> Result<(), GateError> {
+        const CONTRADICTION: &str =
+            "--webhook-certificate-provider names this provider, turn the gate on or name another";
+        match provider {
+            ProviderSetting::CertManager if !self.cert_manager => {
+                Err(GateError::Fixed("WebhookProviderCertManager", CONTRADICTION))
+            }
+            ProviderSetting::OpenshiftServiceCa if !self.service_ca => {
+                Err(GateError::Fixed("WebhookProviderOpenshiftServiceCA", CONTRADICTION))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn features(
+        self,
+        setting: ProviderSetting,
+    ) -> crate::controllers::cluster_extension::Features {
         crate::controllers::cluster_extension::Features {
             render: olm_render::Features {
                 single_own_namespace_install_support: self.single_own_namespace,
@@ -147,10 +168,10 @@ impl Gates {
             },
             releases: if self.bundle_release { ReleaseSupport::On } else { ReleaseSupport::Off },
             preflight_permissions: self.preflight_permissions,
-            certificates: match (self.cert_manager, self.service_ca) {
-                (true, _) => CertificateProvider::CertManager,
-                (false, true) => CertificateProvider::OpenshiftServiceCa,
-                (false, false) => CertificateProvider::None,
+            certificates: Candidates {
+                setting,
+                cert_manager: self.cert_manager,
+                service_ca: self.service_ca,
             },
         }
     }
@@ -169,8 +190,15 @@ mod tests {
     fn gates_are_set_by_name() {
         let gates = apply("DeploymentConfig=false, WebhookProviderCertManager=false").unwrap();
         assert!(!gates.deployment_config);
-        assert_eq!(gates.features().certificates, CertificateProvider::OpenshiftServiceCa);
+        let candidates = gates.features(ProviderSetting::Auto).certificates;
+        assert_eq!((candidates.cert_manager, candidates.service_ca), (false, true));
+        assert!(gates.check_provider(ProviderSetting::CertManager).is_err());
+        assert!(gates.check_provider(ProviderSetting::OpenshiftServiceCa).is_ok());
         assert!(apply("BoxcutterRuntime=true,APIV1MetasHandler=true,SyntheticPermissions=false").is_ok());
+        let mut catalogd = catalogd::Config::default();
+        assert!(catalogd.metas && !catalogd.graphql, "GraphQL is asked for, /metas is not");
+        Gates::default().apply("APIV1MetasHandler=false,GraphQLCatalogQueries=true", &mut catalogd).unwrap();
+        assert!(!catalogd.metas && catalogd.graphql);
     }
 
     #[test]
@@ -180,7 +208,6 @@ mod tests {
             ("Nonsense=true", "unrecognized feature gate: Nonsense"),
             ("DeploymentConfig=maybe", "invalid value of feature gate \"DeploymentConfig=maybe\""),
             ("DeploymentConfig", "invalid value of feature gate \"DeploymentConfig\""),
-            ("GraphQLCatalogQueries=true", "feature gate GraphQLCatalogQueries: GraphQL is not supported"),
         ] {
             let error = apply(text).unwrap_err();
             assert!(error.starts_with(told), "{error}");

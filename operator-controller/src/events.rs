@@ -1,5 +1,6 @@
 //! Kubernetes Events for what a person would want to know: derived from what changed in a status.
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Client, Resource,
     runtime::events::{Event, EventType, Recorder, Reporter},
@@ -36,6 +37,18 @@ impl Events {
         Self { recorder: Recorder::new(client, reporter) }
     }
 
+    /// Tells that an admission policy is not in force.
+    pub(crate) async fn policy(&self, name: &str, text: &str) {
+        let reference = ObjectReference {
+            api_version: Some("admissionregistration.k8s.io/v1".to_owned()),
+            kind: Some("ValidatingAdmissionPolicy".to_owned()),
+            name: Some(name.to_owned()),
+            ..ObjectReference::default()
+        };
+        let told = Told { reason: "PolicyNotInForce", warning: true, note: text.to_owned() };
+        self.publish(told, &reference).await;
+    }
+
     /// Tells what changed from `before` to `after`. Failing to tell is no failure of the pass.
     pub(crate) async fn extension(
         &self,
@@ -46,18 +59,22 @@ impl Events {
     ) {
         let reference = extension.object_ref(&());
         for told in changes(before, after, progress) {
-            // Events of one action are counted together under the first one's note.
-            let action = format!("{} {:016x}", told.reason, fingerprint(&told.note));
-            let event = Event {
-                type_: if told.warning { EventType::Warning } else { EventType::Normal },
-                reason: told.reason.to_owned(),
-                note: Some(shortened(told.note)),
-                action,
-                secondary: None,
-            };
-            if let Err(error) = self.recorder.publish(&event, &reference).await {
-                tracing::debug!(%error, "event not published");
-            }
+            self.publish(told, &reference).await;
+        }
+    }
+
+    async fn publish(&self, told: Told, about: &ObjectReference) {
+        // Events of one action are counted together under the first one's note.
+        let action = format!("{} {:016x}", told.reason, fingerprint(&told.note));
+        let event = Event {
+            type_: if told.warning { EventType::Warning } else { EventType::Normal },
+            reason: told.reason.to_owned(),
+            note: Some(shortened(told.note)),
+            action,
+            secondary: None,
+        };
+        if let Err(error) = self.recorder.publish(&event, about).await {
+            tracing::debug!(%error, "event not published");
         }
     }
 }
@@ -71,6 +88,9 @@ fn changes(
     if let Some(bundle) = &progress.created {
         let note = format!("Rolling out bundle {} with version {}", bundle.name, bundle.display_version());
         told.push(Told { reason: "RollingOut", warning: false, note });
+    }
+    if let Some(note) = &progress.crossed {
+        told.push(Told { reason: "CatalogChanged", warning: false, note: note.clone() });
     }
     let version = |status: &ClusterExtensionStatus| status.install.as_ref().map(|i| i.bundle.clone());
     match (version(before), version(after)) {

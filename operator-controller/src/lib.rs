@@ -5,17 +5,25 @@
 //! and is read without HTTP. [`Operator`] is a value: built from a [`Config`], run until told to stop.
 
 mod access;
+mod admission;
 mod bundles;
 mod catalogs;
 mod concurrently;
 mod config;
 mod controllers;
+mod dependents;
 mod events;
 mod finalizers;
 mod operator;
 mod permissions;
+mod platform;
 mod preflight;
+mod settings;
+mod webhook_certificates;
 
+pub use admission::objects as admission_objects;
 pub use config::{Config, GateError, Gates};
 pub use operator::{Operator, OperatorError};
 pub use permissions::{PERMISSIONS, Permission, Scope};
+pub use settings::account;
+pub use webhook_certificates::{ProviderSetting, Settings as WebhookCertificates};

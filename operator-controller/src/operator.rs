@@ -10,7 +10,11 @@ use std::{
 
 use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
 use futures::{FutureExt, StreamExt, stream::BoxStream};
-use kube::{ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
+use kube::{
+    ResourceExt,
+    core::DeserializeGuard,
+    runtime::reflector::{ObjectRef, Store},
+};
 use olm_api::{
     names::{MANAGED_BY, MANAGED_BY_LABEL},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
@@ -28,11 +32,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     access::{self, Waiting},
+    admission::{self, Guard},
     bundles::Bundles,
     catalogs::{self, Catalogs},
     config::Config,
     controllers::{cluster_extension, cluster_object_set},
+    dependents::{self, Dependents},
     events::Events,
+    platform::Platform,
+    settings::Settings,
 };
 
 /// Lease of the extension side, the original's.
@@ -80,6 +88,8 @@ pub struct Operator {
     credentials: Option<PullSecrets>,
     bundles: Bundles,
     metrics: Metrics,
+    guard: Guard,
+    platform: Arc<Platform>,
 }
 
 impl Operator {
@@ -91,6 +101,8 @@ impl Operator {
         let accounts = Accounts::new(&config.cluster)?;
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
+        let guard = Guard::new(&mut registry);
+        let platform = Arc::new(Platform::register(&mut registry));
         let puller = Puller::new(config.puller.clone());
         // Without Secrets to look at, the credentials stay those of the configuration.
         let credentials = (config.global_pull_secret.is_some() || config.own_account.is_some()).then(|| {
@@ -108,7 +120,7 @@ impl Operator {
             &metrics,
             &mut registry,
         )?;
-        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics })
+        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, guard, platform })
     }
 
     /// Runs until `shutdown`.
@@ -209,29 +221,29 @@ impl Operator {
         let (wake_set, woken_sets) = mpsc::channel::<String>(WAKES);
         let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
 
-        let of_set = wake_extension.clone();
-        let sets = Source::<ClusterObjectSet>::all(client.clone()).observed(move |set| {
-            let owner =
-                set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
-            let wake = of_set.clone();
-            async move {
-                if let Some(owner) = owner {
-                    // A closed channel means that the process is ending.
-                    let _ = wake.send(owner).await;
-                }
-            }
-        });
+        let dependents = Arc::new(Dependents::new(wake_extension.clone()));
+        let sets = revisions(client.clone(), wake_extension.clone(), dependents.clone());
         let extensions = Source::<ClusterExtension>::all(client.clone());
         let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
+        let settings = Settings::new(self.config.default_account.clone());
+        let events = Events::new(client.clone(), &self.config.identity);
         let ports = cluster_extension::Ports {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
-            catalogs: Catalogs::new(known_catalogs.store.clone(), self.catalogd.reader()),
+            catalogs: Catalogs::new(
+                known_catalogs.store.clone(),
+                self.catalogd.reader(),
+                self.config.catalog_deadline,
+            ),
             bundles: self.bundles.clone(),
-            events: Events::new(client.clone(), &self.config.identity),
+            events: events.clone(),
             waiting: waiting.clone(),
-            features: self.config.gates.features(),
-            default_account: self.config.default_account.clone(),
+            sets: sets.store.clone(),
+            dependents: dependents.clone(),
+            platform: self.platform.clone(),
+            features: self.config.gates.features(self.config.webhook_certificates.provider),
+            settings: settings.clone(),
+            guard: self.guard.clone(),
             system_namespace: self.config.system_namespace.clone(),
         };
         let set_ports = cluster_object_set::Ports {
@@ -245,9 +257,13 @@ impl Operator {
             sets: sets.store.clone(),
             waiting: waiting.clone(),
             system_namespace: self.config.system_namespace.clone(),
+            certificate_lifetime: self.config.webhook_certificates.lifetime,
         };
         let all_extensions = extensions.store.clone();
-        let set_wakes = vec![names(woken_sets), owners(changed_owners)];
+        let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
+        let wake_all = async || wake_each(&known, &of_all).await;
+        let namespace = &self.config.system_namespace;
+        let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
         tokio::join!(
             catalogs::follow(
@@ -257,6 +273,9 @@ impl Operator {
                 wake_extension.clone(),
                 stop.clone()
             ),
+            dependents::run(client.clone(), dependents, &self.platform, &wake_all, stop.clone()),
+            settings.follow(client.clone(), namespace, &wake_all, stop.clone()),
+            admission::run(client.clone(), namespace, self.guard.clone(), events, &wake_all, stop.clone()),
             access::run(client, waiting, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
@@ -323,6 +342,35 @@ fn spawn_server(
     })
 }
 
+/// Wakes every extension.
+async fn wake_each(extensions: &Store<DeserializeGuard<ClusterExtension>>, wake: &mpsc::Sender<String>) {
+    for extension in extensions.state() {
+        // A closed channel means that the process is ending.
+        let _ = wake.send(extension.name_any()).await;
+    }
+}
+
+/// The revisions. One that changes wakes its extension, and those that wait for something to be installed.
+fn revisions(
+    client: kube::Client,
+    wake: mpsc::Sender<String>,
+    dependents: Arc<Dependents>,
+) -> Source<ClusterObjectSet> {
+    Source::<ClusterObjectSet>::all(client).observed(move |set| {
+        let owner =
+            set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
+        let (wake, dependents) = (wake.clone(), dependents.clone());
+        let goes = set.metadata.deletion_timestamp.is_some();
+        async move {
+            if let Some(owner) = owner {
+                // A closed channel means that the process is ending.
+                let _ = wake.send(owner).await;
+            }
+            if goes { dependents.wake_met().await } else { dependents.wake().await }
+        }
+    })
+}
+
 /// Wakes by name.
 fn names<K>(receiver: mpsc::Receiver<String>) -> BoxStream<'static, Wake<K>>
 where
@@ -335,12 +383,30 @@ where
     .boxed()
 }
 
-/// Wakes of the revisions whose objects changed.
-fn owners(receiver: mpsc::Receiver<OwnerChanged>) -> BoxStream<'static, Wake<ClusterObjectSet>> {
+/// Wakes of the revisions whose objects changed; what belongs to an extension as a whole, such as the Secrets of
+/// its webhooks, wakes all of its revisions.
+fn owners(
+    receiver: mpsc::Receiver<OwnerChanged>,
+    sets: Store<DeserializeGuard<ClusterObjectSet>>,
+) -> BoxStream<'static, Wake<ClusterObjectSet>> {
+    let of_extension = |extension: &str, set: &ClusterObjectSet| {
+        set.owner_references().iter().any(|r| r.kind == "ClusterExtension" && r.name == extension)
+    };
     futures::stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|owner| (owner, receiver))
     })
-    .filter(|owner| std::future::ready(owner.kind == "ClusterObjectSet"))
-    .map(|owner| ObjectRef::new(&owner.name))
+    .flat_map(move |owner| {
+        let woken: Vec<String> = match owner.kind.as_str() {
+            "ClusterObjectSet" => vec![owner.name],
+            "ClusterExtension" => {
+                let state = sets.state();
+                let known = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+                known.filter(|set| of_extension(&owner.name, set)).map(ResourceExt::name_any).collect()
+            }
+            _ => Vec::new(),
+        };
+        futures::stream::iter(woken)
+    })
+    .map(|name| ObjectRef::new(&name))
     .boxed()
 }

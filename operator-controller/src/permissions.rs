@@ -94,6 +94,13 @@ pub const PERMISSIONS: &[Permission] = &[
     ),
     row(
         Scope::Cluster,
+        "admissionregistration.k8s.io",
+        &["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+        &["get"],
+        "see whether the policies that guard accounts are in force",
+    ),
+    row(
+        Scope::Cluster,
         "events.k8s.io",
         &["events"],
         &["create", "patch"],

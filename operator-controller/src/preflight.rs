@@ -4,7 +4,7 @@
 mod crds;
 mod dry_run;
 mod kube_version;
-mod rights;
+mod stored_objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +20,13 @@ use kube::{
     api::{ListParams, PostParams},
 };
 use olm_objectset::{ObjectKey, Phase};
+use olm_rights::{Held, Needed, Rule, Target};
 use olm_runtime::{Discovery, DiscoveryError, bounded};
 use serde_json::Value;
 
-pub(crate) use crds::check as check_crds;
+pub(crate) use crds::{CrdPreflight, check as check_crds};
 pub(crate) use dry_run::check as dry_run;
 pub(crate) use kube_version::check as check_kube_version;
-use rights::{Held, Needed, Rule, Target};
 
 use crate::{
     concurrently::{REQUESTS, concurrently},
@@ -52,11 +52,11 @@ pub(crate) async fn check_rights(
     let targets = targets(discovery, phases).await?;
     let held = held(client, &targets).await?;
     let roles = referred_roles(controller, &targets).await?;
-    let mut needed = rights::needed(&targets, revision);
-    needed.extend(rights::granted(&targets, &held, &roles));
-    let missing = rights::missing(&needed, &held);
+    let mut needed = olm_rights::needed(&targets, revision);
+    needed.extend(olm_rights::granted(&targets, &held, &roles));
+    let missing = olm_rights::missing(&needed, &held);
     let missing = confirmed(client, missing).await?;
-    if missing.is_empty() { Ok(()) } else { Err(rights::report(&missing)) }
+    if missing.is_empty() { Ok(()) } else { Err(olm_rights::report(&missing)) }
 }
 
 /// The resource of each object; kinds that the revision's own CRDs bring are known from these.
@@ -134,7 +134,7 @@ async fn referred_roles(
 ) -> Result<BTreeMap<(String, String, String), Vec<Rule>>, String> {
     let mut roles = BTreeMap::new();
     for target in targets.iter().filter(|t| t.resource.ends_with("rolebindings")) {
-        let Some((kind, name)) = rights::role_reference(target.object) else { continue };
+        let Some((kind, name)) = olm_rights::role_reference(target.object) else { continue };
         let (resource, namespace) =
             if kind == "Role" { ("roles", target.namespace.as_str()) } else { ("clusterroles", "") };
         let place = (resource.to_owned(), namespace.to_owned(), name.clone());
@@ -153,7 +153,7 @@ async fn referred_roles(
             let listed = bounded(api.list(&by_name)).await.map_err(|e| api_text(&e))?;
             listed.items.first().map(serde_json::to_value).transpose().map_err(|e| e.to_string())?
         };
-        roles.insert(place, found.as_ref().map(rights::rules_of).unwrap_or_default());
+        roles.insert(place, found.as_ref().map(olm_rights::rules_of).unwrap_or_default());
     }
     Ok(roles)
 }

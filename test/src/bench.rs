@@ -5,6 +5,7 @@
 //! line that begins with `skipped`.
 
 mod catalogs;
+mod crds;
 mod extensions;
 mod in_process;
 mod large_catalog;
@@ -109,6 +110,8 @@ pub enum Part {
     Programs,
     /// Rendering real bundles.
     Render,
+    /// Comparing real CRDs, validating objects.
+    Crds,
     /// Catalogs, memory, requests a second, restart, resolution.
     Catalogs,
     /// Ingest and restart of catalogd on its own.
@@ -138,6 +141,9 @@ pub async fn run(parts: &[Part]) -> Result<()> {
     let data = data_folder();
     if let Some(folder) = data.as_deref().filter(|_| wanted(Part::Render)) {
         in_process::renders(&folder.join("bundles"))?;
+    }
+    if let Some(folder) = data.as_deref().filter(|_| wanted(Part::Crds)) {
+        crds::comparisons(&folder.join("bundles"))?;
     }
     let large = match data.as_deref().filter(|_| wanted(Part::Catalogs) || wanted(Part::Catalogd)) {
         Some(folder) => large_catalog::LargeCatalog::read(folder)?,

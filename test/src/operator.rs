@@ -104,10 +104,10 @@ pub fn kubeconfig(cluster: &Cluster) -> Result<PathBuf> {
     cluster.kubeconfig_for(USER, &GROUPS)
 }
 
-/// Applies the generated CRDs and rights with kubectl, as an administrator does.
+/// Applies the generated CRDs, rights and admission policies with kubectl, as an administrator does.
 pub fn install(cluster: &Cluster) -> Result<()> {
     let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
-    for part in ["crd", "rbac"] {
+    for part in ["crd", "rbac", "admission"] {
         kubectl(
             cluster,
             &["apply", "--server-side", "--force-conflicts", "-f", &config.join(part).display().to_string()],

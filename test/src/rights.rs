@@ -1,115 +1,57 @@
-//! ServiceAccounts with exactly the rights that a bundle needs.
+//! ServiceAccounts with exactly the rights that a bundle needs, as `olm bundle rbac` prints them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
-use olm_objectset::ObjectKey;
-use olm_render::{Options, render};
+use olm_render::{Options, render, webhook_certificates};
+use olm_rights::{Grant, Rule, Style, targets};
 use serde_json::{Value, json};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// The rules an account needs to manage the objects that `bundles` render to: cluster-wide ones, and those in
-/// the install namespace.
+/// Rules for an account, by namespace; those of the whole cluster stand under the empty name.
 pub struct Rules {
-    cluster: Vec<Value>,
-    namespace: Vec<Value>,
+    install_namespace: String,
+    rules: BTreeMap<String, Vec<Value>>,
 }
 
 impl Rules {
     /// Adds a rule in the install namespace.
     pub fn allow_in_namespace(&mut self, groups: &[&str], resources: &[&str], verbs: &[&str]) {
-        self.namespace.push(json!({"apiGroups": groups, "resources": resources, "verbs": verbs}));
+        let rule = json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
+        self.rules.entry(self.install_namespace.clone()).or_default().push(rule);
     }
 }
 
-/// Works the rules out, for bundles given as files.
+/// Works the rules out that an account needs to install, upgrade and remove `bundles`, given as files.
 ///
 /// # Errors
-/// A bundle does not render.
-pub fn rules_for(
-    bundles: &[olm_render::BundleFiles],
-    install_namespace: &str,
-    extension: &str,
-) -> Result<Rules> {
-    let mut cluster = BTreeSet::new();
-    let mut namespace = BTreeSet::new();
-    // Names of revisions are known: the first few are enough for a test.
-    let revisions: Vec<String> = (1..=20).map(|n| format!("{extension}-{n}")).collect();
-    cluster.insert(
-        json!({
-            "apiGroups": ["olm.operatorframework.io"], "resources": ["clusterobjectsets/finalizers"],
-            "resourceNames": revisions, "verbs": ["update"],
+/// A bundle does not render, or holds a kind that is not known without a cluster.
+pub fn rules_for(bundles: &[olm_render::BundleFiles], install_namespace: &str) -> Result<Rules> {
+    let render = |files| render(files, &Options::new(install_namespace));
+    let rendered = bundles.iter().map(render).collect::<Result<Vec<_>, _>>();
+    let rendered = rendered.context("rendering a bundle for its rights")?;
+    // Whoever makes the certificates of webhooks: the account may write what any provider needs.
+    let written: Vec<Vec<Value>> = rendered
+        .into_iter()
+        .map(|bundle| {
+            let secrets = webhook_certificates(&bundle.objects).into_iter().map(|certificate| {
+                json!({"apiVersion": "v1", "kind": "Secret",
+                       "metadata": {"name": certificate.secret, "namespace": certificate.namespace}})
+            });
+            let secrets: Vec<_> = secrets.collect();
+            bundle.objects.into_iter().chain(secrets).collect()
         })
-        .to_string(),
-    );
-    for files in bundles {
-        let rendered =
-            render(files, &Options::new(install_namespace)).context("rendering a bundle for its rights")?;
-        let kinds = plurals(&rendered.objects);
-        for object in &rendered.objects {
-            let key = ObjectKey::of(object);
-            let rules = if key.namespace.is_empty() { &mut cluster } else { &mut namespace };
-            let resource = plural(&key, &kinds);
-            for rule in [
-                json!({"apiGroups": [key.group], "resources": [resource], "verbs": ["create"]}),
-                json!({"apiGroups": [key.group], "resources": [resource], "resourceNames": [key.name],
-                       "verbs": ["get", "update", "patch", "delete"]}),
-            ] {
-                rules.insert(rule.to_string());
-            }
-            if key.group == RBAC {
-                for rule in object.get("rules").and_then(Value::as_array).into_iter().flatten() {
-                    rules.insert(rule.to_string());
-                }
-                if let Some(rule) = binding_of_a_foreign_role(object, &rendered.objects) {
-                    rules.insert(rule.to_string());
-                }
-            }
-        }
-    }
-    let parse =
-        |rules: BTreeSet<String>| rules.iter().map(|r| serde_json::from_str(r)).collect::<Result<_, _>>();
-    Ok(Rules { cluster: parse(cluster)?, namespace: parse(namespace)? })
-}
-
-/// The right to bind a role that the bundle does not bring itself.
-fn binding_of_a_foreign_role(binding: &Value, objects: &[Value]) -> Option<Value> {
-    let kind = binding.pointer("/roleRef/kind")?.as_str()?;
-    let name = binding.pointer("/roleRef/name")?.as_str()?;
-    let shipped = objects.iter().map(ObjectKey::of).any(|key| key.kind == kind && key.name == name);
-    let resource = format!("{}s", kind.to_lowercase());
-    (!shipped).then(
-        || json!({"apiGroups": [RBAC], "resources": [resource], "resourceNames": [name], "verbs": ["bind"]}),
-    )
-}
-
-/// Plurals of kinds that the bundle's own CRDs bring.
-fn plurals(objects: &[Value]) -> Vec<(String, String)> {
-    objects
-        .iter()
-        .filter(|o| ObjectKey::of(o).kind == "CustomResourceDefinition")
-        .filter_map(|o| {
-            let names = o.pointer("/spec/names")?;
-            Some((names.get("kind")?.as_str()?.to_owned(), names.get("plural")?.as_str()?.to_owned()))
-        })
-        .collect()
-}
-
-fn plural(key: &ObjectKey, known: &[(String, String)]) -> String {
-    if let Some((_, plural)) = known.iter().find(|(kind, _)| *kind == key.kind) {
-        return plural.clone();
-    }
-    let lower = key.kind.to_lowercase();
-    match lower.as_str() {
-        "networkpolicy" => "networkpolicies".to_owned(),
-        "priorityclass" | "storageclass" | "ingress" => format!("{lower}es"),
-        _ => format!("{lower}s"),
-    }
+        .collect();
+    let bundles = written.iter().map(|objects| targets(objects)).collect::<Result<Vec<_>, _>>()?;
+    let grant = Grant::new(install_namespace, "", &bundles, Style::Exact);
+    let values = |rules: &[Rule]| rules.iter().map(Rule::to_value).collect();
+    let rules = grant.rules().map(|(namespace, rules)| (namespace.to_owned(), values(rules))).collect();
+    Ok(Rules { install_namespace: install_namespace.to_owned(), rules })
 }
 
 /// Creates the ServiceAccount, in a namespace that exists.
@@ -129,10 +71,11 @@ pub async fn grant(client: &Client, namespace: &str, account: &str, rules: &Rule
     let name = format!("{namespace}-{account}");
     let api_version = format!("{RBAC}/v1");
     let subject = json!([{"kind": "ServiceAccount", "name": account, "namespace": namespace}]);
-    for (scope, kind, plural, rules) in [
-        (None, "ClusterRole", "clusterroles", &rules.cluster),
-        (Some(namespace), "Role", "roles", &rules.namespace),
-    ] {
+    for (place, rules) in &rules.rules {
+        let (scope, kind, plural) = match place.as_str() {
+            "" => (None, "ClusterRole", "clusterroles"),
+            place => (Some(place), "Role", "roles"),
+        };
         let mut metadata = json!({"name": name});
         if let Some(namespace) = scope {
             metadata["namespace"] = namespace.into();

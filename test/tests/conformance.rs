@@ -7,6 +7,9 @@
 #[path = "conformance/catalogs.rs"]
 mod catalogs;
 #[cfg(test)]
+#[path = "conformance/crd_objects.rs"]
+mod crd_objects;
+#[cfg(test)]
 #[path = "conformance/crd_upgrades.rs"]
 mod crd_upgrades;
 #[cfg(test)]
@@ -33,6 +36,11 @@ fn resolutions() {
 }
 
 #[test]
+fn crd_objects() {
+    crd_objects::check();
+}
+
+#[test]
 fn crd_upgrades() {
     crd_upgrades::check();
 }
@@ -40,4 +48,9 @@ fn crd_upgrades() {
 #[test]
 fn rendered() {
     rendered::check();
+}
+
+#[test]
+fn rendered_after_changes() {
+    rendered::check_changed();
 }

@@ -38,10 +38,6 @@ fn contradictions_are_refused_in_upstreams_words() {
             &["--feature-gates=APIV1MetasHandler"],
             "invalid value of feature gate \"APIV1MetasHandler\", want <name>=true or <name>=false",
         ),
-        (
-            &["--feature-gates=GraphQLCatalogQueries=true"],
-            "feature gate GraphQLCatalogQueries=true: GraphQL queries are not supported, use /api/v1/metas",
-        ),
     ] {
         assert_eq!(parsed(arguments).config().unwrap_err().to_string(), text);
     }
@@ -69,5 +65,14 @@ fn gates_and_election_are_read_in_all_their_spellings() {
         "--leader-elect=true",
     ]);
     assert!(on.config().unwrap().metas && on.shared.leader_elect);
+    for (gates, graphql) in [
+        ("APIV1MetasHandler=true", false),
+        ("GraphQLCatalogQueries=true", true),
+        ("GraphQLCatalogQueries=false", false),
+        ("AllAlpha=true", true),
+    ] {
+        let config = parsed(&["--feature-gates", gates]).config().unwrap();
+        assert_eq!(config.graphql, graphql, "{gates}");
+    }
     assert!(!parsed(&["--leader-elect=false"]).shared.leader_elect);
 }

@@ -1,11 +1,18 @@
-//! Answers as streams of pieces of a generation's lines, read as the client takes them.
+//! Answers as streams of pieces of a generation's files, read as the client takes them.
 
 use std::{collections::VecDeque, io, ops::Range, sync::Arc};
 
-use axum::body::{Body, Bytes};
-use futures::stream;
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderValue, Response, StatusCode, header},
+};
+use futures::{StreamExt, stream};
 
-use crate::{limits::CHUNK_BYTES, store::Generation};
+use super::{set, status_text};
+use crate::{
+    limits::CHUNK_BYTES,
+    store::{Generation, Member},
+};
 
 /// A piece of an answer.
 pub(super) enum Part {
@@ -13,6 +20,62 @@ pub(super) enum Part {
     Text(Bytes),
     /// A range of the lines.
     Lines(Range<u64>),
+    /// A range of the compressed lines.
+    Compressed(Range<u64>),
+}
+
+/// An answer whose body may have to be read yet.
+pub(super) enum Answer {
+    Whole(Response<Body>),
+    Parts(Response<Vec<Part>>, Arc<Generation>),
+}
+
+impl Answer {
+    /// The lines of these ranges, in a compressed form if there is one.
+    pub(super) fn lines(generation: Arc<Generation>, lines: Vec<Range<u64>>, member: Option<Member>) -> Self {
+        let mut response = match member {
+            None => Response::new(lines.into_iter().map(Part::Lines).collect()),
+            Some(member) => {
+                let mut response = Response::new(compressed(member));
+                response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                response
+            }
+        };
+        let bytes = length(response.body());
+        set(&mut response, header::CONTENT_LENGTH, &bytes.to_string());
+        Self::Parts(response, generation)
+    }
+
+    /// The response with its head; what can be read at once is read before it is sent, so that a file that
+    /// cannot be read is an error and not an answer that breaks off.
+    pub(super) async fn into_response(self, without_body: bool) -> Response<Body> {
+        let (response, generation) = match self {
+            Self::Whole(response) => return response,
+            Self::Parts(response, generation) => (response, generation),
+        };
+        let (head, parts) = response.into_parts();
+        if without_body {
+            return Response::from_parts(head, Body::empty());
+        }
+        match open(generation, parts).await {
+            Ok(body) => Response::from_parts(head, body),
+            Err(error) => {
+                tracing::error!(%error, "reading catalog content");
+                status_text(match error.kind() {
+                    io::ErrorKind::PermissionDenied => StatusCode::FORBIDDEN,
+                    _ => StatusCode::INTERNAL_SERVER_ERROR,
+                })
+            }
+        }
+    }
+}
+
+fn compressed(member: Member) -> Vec<Part> {
+    let mut parts = vec![Part::Text(Bytes::from_static(Member::HEAD))];
+    let tail = Bytes::copy_from_slice(&member.tail);
+    parts.extend(member.ranges.into_iter().map(Part::Compressed));
+    parts.push(Part::Text(tail));
+    parts
 }
 
 /// Length of all parts together in bytes.
@@ -21,46 +84,65 @@ pub(super) fn length(parts: &[Part]) -> u64 {
         .iter()
         .map(|part| match part {
             Part::Text(text) => text.len() as u64,
-            Part::Lines(range) => range.end - range.start,
+            Part::Lines(range) | Part::Compressed(range) => range.end - range.start,
         })
         .sum()
 }
 
-/// Streams the parts. Files are read on blocking threads, a bounded piece at a time.
-pub(super) fn stream(generation: Arc<Generation>, parts: Vec<Part>) -> Body {
+/// Reads the first piece; the others follow as they are asked for, on blocking threads, a bounded piece at a
+/// time.
+async fn open(generation: Arc<Generation>, parts: Vec<Part>) -> io::Result<Body> {
     if length(&parts) == 0 {
-        return Body::empty();
+        return Ok(Body::empty());
     }
-    let pieces = stream::try_unfold((generation, VecDeque::from(parts)), |(generation, mut parts)| async {
+    let (first, rest) = next(generation, parts.into()).await?;
+    if rest.1.is_empty() {
+        return Ok(Body::from(first));
+    }
+    let others = stream::try_unfold(rest, |(generation, parts)| async {
         if parts.is_empty() {
             return Ok::<_, io::Error>(None);
         }
-        let read = move || -> io::Result<_> {
-            let piece = fill(&generation, &mut parts)?;
-            Ok(Some((piece, (generation, parts))))
-        };
-        tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
+        next(generation, parts).await.map(Some)
     });
-    Body::from_stream(pieces)
+    Ok(Body::from_stream(stream::once(std::future::ready(Ok(first))).chain(others)))
+}
+
+type Rest = (Arc<Generation>, VecDeque<Part>);
+
+async fn next(generation: Arc<Generation>, mut parts: VecDeque<Part>) -> io::Result<(Bytes, Rest)> {
+    let read = move || {
+        let piece = fill(&generation, &mut parts)?;
+        Ok((piece, (generation, parts)))
+    };
+    tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
 }
 
 /// Reads the next piece and takes it off the parts.
 fn fill(generation: &Generation, parts: &mut VecDeque<Part>) -> io::Result<Bytes> {
     let mut piece = Vec::new();
     while piece.len() < CHUNK_BYTES {
-        match parts.pop_front() {
+        let (range, is_compressed) = match parts.pop_front() {
             None => break,
-            Some(Part::Text(text)) => piece.extend_from_slice(&text),
-            Some(Part::Lines(range)) => {
-                let room = (CHUNK_BYTES - piece.len()) as u64;
-                let end = range.end.min(range.start + room);
-                let at = piece.len();
-                piece.resize(at + usize::try_from(end - range.start).map_err(io::Error::other)?, 0);
-                generation.read_lines(&mut piece[at..], range.start)?;
-                if end < range.end {
-                    parts.push_front(Part::Lines(end..range.end));
-                }
+            Some(Part::Text(text)) => {
+                piece.extend_from_slice(&text);
+                continue;
             }
+            Some(Part::Lines(range)) => (range, false),
+            Some(Part::Compressed(range)) => (range, true),
+        };
+        let room = (CHUNK_BYTES - piece.len()) as u64;
+        let end = range.end.min(range.start + room);
+        let at = piece.len();
+        piece.resize(at + usize::try_from(end - range.start).map_err(io::Error::other)?, 0);
+        if is_compressed {
+            generation.read_compressed(&mut piece[at..], range.start)?;
+        } else {
+            generation.read_lines(&mut piece[at..], range.start)?;
+        }
+        if end < range.end {
+            let rest = end..range.end;
+            parts.push_front(if is_compressed { Part::Compressed(rest) } else { Part::Lines(rest) });
         }
     }
     Ok(piece.into())

@@ -11,8 +11,11 @@ use crate::limits::ETAGS_MAX;
 
 /// What identifies an answer.
 pub(super) struct Validators {
-    /// Strong entity tag, quotes included.
+    /// Strong entity tag, quotes included. It names the content; a compressed form of it has the same tag as
+    /// a weak one.
     pub(super) etag: String,
+    /// Whether the answer is compressed.
+    pub(super) is_compressed: bool,
     /// When the content was unpacked; seconds count.
     pub(super) last_modified: Timestamp,
 }
@@ -59,8 +62,9 @@ impl Validators {
     }
 
     /// Sets the headers that identify the content.
-    pub(super) fn stamp(&self, response: &mut Response<Body>) {
-        set(response, header::ETAG, &self.etag);
+    pub(super) fn stamp<B>(&self, response: &mut Response<B>) {
+        let weak = if self.is_compressed { "W/" } else { "" };
+        set(response, header::ETAG, &format!("{weak}{}", self.etag));
         let printer = rfc2822::DateTimePrinter::new();
         if let Ok(text) = printer.timestamp_to_rfc9110_string(&self.last_modified) {
             set(response, header::LAST_MODIFIED, &text);

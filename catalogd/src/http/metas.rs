@@ -1,19 +1,16 @@
 //! `/api/v1/metas`: the lines of a schema, package and name, from the index.
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, Response, header},
-};
+use axum::http::{HeaderMap, Method, header};
 use olm_fbc::Query;
 use sha2::{Digest, Sha256};
 
 use super::{
     Content,
     all::JSON_LINES,
-    body::{Part, length, stream},
+    body::Answer,
     conditional::Validators,
+    encoding::compressed,
     routes::{Plus, percent_decoded},
-    set,
 };
 
 /// What a query string asks for. Of repeated parameters the first counts; empty means not given.
@@ -62,7 +59,12 @@ impl Parameters {
     }
 }
 
-pub(super) fn answer(content: Content, parameters: &Parameters, headers: &HeaderMap) -> Response<Body> {
+pub(super) fn answer(
+    content: Content,
+    parameters: &Parameters,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Answer {
     let query = parameters.query();
     let digest = content.generation.digest();
     let etag = if query.is_empty() {
@@ -70,15 +72,17 @@ pub(super) fn answer(content: Content, parameters: &Parameters, headers: &Header
     } else {
         format!("\"{digest}-{}\"", parameters.fingerprint())
     };
-    let validators = Validators { etag, last_modified: content.last_modified };
+    let lines = content.generation.find(&query);
+    let member = compressed(method, headers, &content.generation, &lines);
+    let validators =
+        Validators { etag, is_compressed: member.is_some(), last_modified: content.last_modified };
     if let Some(response) = validators.check(headers) {
-        return response;
+        return Answer::Whole(response);
     }
-    let parts: Vec<Part> = content.generation.find(&query).into_iter().map(Part::Lines).collect();
-    let bytes = length(&parts);
-    let mut response = Response::new(stream(content.generation, parts));
-    response.headers_mut().insert(header::CONTENT_TYPE, JSON_LINES);
-    set(&mut response, header::CONTENT_LENGTH, &bytes.to_string());
-    validators.stamp(&mut response);
-    response
+    let mut answer = Answer::lines(content.generation, lines, member);
+    if let Answer::Parts(response, _) = &mut answer {
+        response.headers_mut().insert(header::CONTENT_TYPE, JSON_LINES);
+        validators.stamp(response);
+    }
+    answer
 }

@@ -17,13 +17,13 @@ struct Labels {
 
 /// The metric of the catalog server.
 #[derive(Debug, Clone)]
-pub(crate) struct HttpMetrics {
+pub(super) struct HttpMetrics {
     seconds: Family<Labels, Histogram, fn() -> Histogram>,
 }
 
 impl HttpMetrics {
     /// Creates the metric and registers it.
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+    pub(super) fn register(registry: &mut Registry) -> Self {
         let metrics = Self { seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)) };
         registry.register(
             "catalogd_http_request_duration_seconds",

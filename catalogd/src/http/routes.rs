@@ -3,8 +3,6 @@
 //! Matched by hand rather than by a router: the original's answers to odd paths and methods (307 on unclean
 //! paths, 405 without `Allow`, 404 texts) are part of the contract.
 
-use std::sync::Arc;
-
 use axum::{
     Router,
     body::Body,
@@ -13,7 +11,7 @@ use axum::{
 };
 use tokio::time::Instant;
 
-use super::{Content, Serving, all, metas, set, status_text, text};
+use super::{Content, ContentServer, all, graphql, metas, record::Record, set, status_text, text};
 use crate::{
     limits::{CATCH_UP, RETRY_AFTER_SECONDS},
     store::Slot,
@@ -26,69 +24,88 @@ const SUBDOMAIN_TEXT: &str = "a lowercase RFC 1123 subdomain must consist of low
 /// Longest DNS-1123 subdomain.
 const SUBDOMAIN_BYTES_MAX: usize = 253;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Endpoint {
     All,
     Metas,
+    Graphql,
 }
 
-pub(super) fn router(serving: Arc<Serving>) -> Router {
-    Router::new().fallback(answer).with_state(serving)
+/// What a request asks for, its parameters checked.
+enum Asked {
+    All,
+    Metas(metas::Parameters),
+    Graphql(String),
 }
 
-async fn answer(State(serving): State<Arc<Serving>>, request: Request) -> Response<Body> {
-    let started = Instant::now();
-    let mut response = dispatch(&serving, &request);
+pub(super) fn router(server: ContentServer) -> Router {
+    Router::new().fallback(answer).with_state(server)
+}
+
+async fn answer(State(server): State<ContentServer>, request: Request) -> Response<Body> {
+    let record = Record::begin(&request, server.metrics.clone());
+    let mut response = match dispatch(&server, request).await {
+        Ok(response) | Err(response) => response,
+    };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    if request.method() == Method::HEAD {
-        *response.body_mut() = Body::empty();
-    }
-    let (status, took) = (response.status(), started.elapsed());
-    serving.metrics.answered(status.as_u16(), took.as_secs_f64());
-    let (method, uri) = (request.method(), request.uri());
-    if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
-        tracing::error!(%method, %uri, status = status.as_u16(), "handled request");
-    } else {
-        tracing::debug!(%method, %uri, status = status.as_u16(), "handled request");
-    }
-    response
+    record.follow(response)
 }
 
-fn dispatch(serving: &Serving, request: &Request) -> Response<Body> {
-    let path = request.uri().path();
-    let clean = cleaned(path);
-    if clean != path {
-        return redirect(&clean, request.uri().query());
-    }
-    let Some((name, endpoint)) = route(path, serving.metas) else {
-        return text(StatusCode::NOT_FOUND, "404 page not found");
+/// The answer; one that needs no content is the error.
+async fn dispatch(server: &ContentServer, request: Request) -> Result<Response<Body>, Response<Body>> {
+    let (name, endpoint) = target(server, &request)?;
+    // The parameters are checked before the content is looked for, as in the original.
+    let (method, headers) = (request.method().clone(), request.headers().clone());
+    let asked = match endpoint {
+        Endpoint::All => Asked::All,
+        Endpoint::Metas => {
+            let parameters = metas::Parameters::parse(request.uri().query().unwrap_or_default());
+            Asked::Metas(parameters.ok_or_else(|| status_text(StatusCode::BAD_REQUEST))?)
+        }
+        Endpoint::Graphql => Asked::Graphql(graphql::query(request).await?),
     };
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
-    }
-    let name = percent_decoded(name, Plus::Literal);
-    let Some(name) = name.filter(|name| is_subdomain(name)) else {
-        return text(StatusCode::BAD_REQUEST, &format!("invalid catalog name: {SUBDOMAIN_TEXT}"));
-    };
-    let query = match endpoint {
-        Endpoint::All => None,
-        // The parameters are checked before the content is looked for, as in the original.
-        Endpoint::Metas => match metas::Parameters::parse(request.uri().query().unwrap_or_default()) {
-            Some(parameters) => Some(parameters),
-            None => return status_text(StatusCode::BAD_REQUEST),
-        },
-    };
-    match select(serving.store.slot(&name), Instant::now()) {
-        Selected::Absent => status_text(StatusCode::NOT_FOUND),
+    let content = match select(server.store.slot(&name), Instant::now()) {
+        Selected::Absent => return Err(status_text(StatusCode::NOT_FOUND)),
         Selected::OnItsWay => {
             let mut response = status_text(StatusCode::SERVICE_UNAVAILABLE);
             set(&mut response, header::RETRY_AFTER, &RETRY_AFTER_SECONDS.to_string());
-            response
+            return Err(response);
         }
-        Selected::Content(content) => match query {
-            None => all::answer(content, request.headers()),
-            Some(parameters) => metas::answer(content, &parameters, request.headers()),
-        },
+        Selected::Content(content) => content,
+    };
+    let is_head = method == Method::HEAD;
+    Ok(match asked {
+        Asked::All => all::answer(content, &method, &headers).into_response(is_head).await,
+        Asked::Metas(parameters) => {
+            metas::answer(content, &parameters, &method, &headers).into_response(is_head).await
+        }
+        Asked::Graphql(query) => {
+            graphql::answered(server.graphql.answer(name, content.generation, query).await)
+        }
+    })
+}
+
+/// The catalog and the endpoint that a request is for; the answer to a request that is for none.
+#[expect(clippy::result_large_err, reason = "an answer is what both ways lead to")]
+fn target(server: &ContentServer, request: &Request) -> Result<(String, Endpoint), Response<Body>> {
+    let path = request.uri().path();
+    let clean = cleaned(path);
+    if clean != path {
+        return Err(redirect(&clean, request.uri().query()));
+    }
+    let Some((name, endpoint)) = route(path, server) else {
+        return Err(text(StatusCode::NOT_FOUND, "404 page not found"));
+    };
+    let is_allowed = match endpoint {
+        Endpoint::All | Endpoint::Metas => matches!(*request.method(), Method::GET | Method::HEAD),
+        Endpoint::Graphql => *request.method() == Method::POST,
+    };
+    if !is_allowed {
+        return Err(text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"));
+    }
+    match percent_decoded(name, Plus::Literal).filter(|name| is_catalog_name(name)) {
+        Some(name) => Ok((name, endpoint)),
+        None => Err(text(StatusCode::BAD_REQUEST, &format!("invalid catalog name: {SUBDOMAIN_TEXT}"))),
     }
 }
 
@@ -117,12 +134,13 @@ fn select(slot: Slot, now: Instant) -> Selected {
     }
 }
 
-fn route(path: &str, metas: bool) -> Option<(&str, Endpoint)> {
+fn route<'a>(path: &'a str, server: &ContentServer) -> Option<(&'a str, Endpoint)> {
     let (name, rest) = path.strip_prefix("/catalogs/")?.split_once('/')?;
     match rest {
         _ if name.is_empty() => None,
         "api/v1/all" => Some((name, Endpoint::All)),
-        "api/v1/metas" if metas => Some((name, Endpoint::Metas)),
+        "api/v1/metas" if server.has_metas => Some((name, Endpoint::Metas)),
+        "api/v1/graphql" if server.has_graphql => Some((name, Endpoint::Graphql)),
         _ => None,
     }
 }
@@ -158,8 +176,8 @@ fn redirect(path: &str, query: Option<&str>) -> Response<Body> {
     response
 }
 
-/// Whether a name may be that of a catalog.
-fn is_subdomain(name: &str) -> bool {
+/// Whether a name may be that of a catalog: a DNS-1123 subdomain.
+pub fn is_catalog_name(name: &str) -> bool {
     let label = |label: &str| {
         !label.is_empty()
             && label.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))

@@ -13,12 +13,12 @@ use std::{
     time::Duration,
 };
 
-use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageSnapshot};
+use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageContent, PackageSnapshot};
 use reqwest::{StatusCode, header};
 use thiserror::Error;
 use tokio::time::Instant;
 
-use super::read;
+use super::{mentioning, read};
 use crate::{
     CatalogFiles, CatalogStore, Clock, StoreError,
     limits::{CATALOG_BYTES_MAX, FETCH_TIMEOUT},
@@ -198,6 +198,15 @@ impl CatalogReader for HttpReader {
             }
             read(&self.store, catalog, package).await
         })
+    }
+
+    /// Searches the copy that is here; nothing is fetched for it.
+    fn mentioning<'a>(
+        &'a self,
+        catalog: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>> {
+        Box::pin(async move { mentioning(&self.store, catalog, text).await })
     }
 }
 

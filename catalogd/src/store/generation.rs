@@ -5,7 +5,8 @@ use std::{
     io::{self, Seek},
     ops::Range,
     os::unix::fs::FileExt,
-    path::Path,
+    path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use jiff::Timestamp;
@@ -16,6 +17,7 @@ use super::{
     StoreError,
     files::{self, FileSum},
     io_error,
+    pieces::{self, Pieces},
 };
 use crate::{
     ingest::{INDEX_FILE, Ingested, LINES_FILE, RECORDS_FILE},
@@ -46,7 +48,10 @@ pub struct Generation {
     unpacked_at: Timestamp,
     index: Index,
     lines: File,
+    lines_sum: FileSum,
     records: File,
+    folder: PathBuf,
+    pieces: OnceLock<Pieces>,
 }
 
 impl Generation {
@@ -93,30 +98,102 @@ impl Generation {
         self.lines.read_exact_at(buffer, offset)
     }
 
+    /// The schemas of the documents, sorted.
+    pub fn schemas(&self) -> impl Iterator<Item = &str> {
+        self.index.schemas()
+    }
+
+    /// Byte ranges of the lines of a schema, in file order, each line for itself.
+    pub fn lines(&self, schema: &str) -> impl ExactSizeIterator<Item = Range<u64>> {
+        self.index.lines(schema)
+    }
+
+    /// Byte ranges of neighbouring lines that are always asked for together, unless by name.
+    pub(super) fn runs(&self) -> Vec<Range<u64>> {
+        self.index.runs()
+    }
+
+    /// Length and checksum of the lines.
+    pub(super) fn lines_sum(&self) -> FileSum {
+        self.lines_sum
+    }
+
+    /// Where the files lie while this is the content that is served.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The compressed form of the lines, once it is made.
+    pub(crate) fn pieces(&self) -> Option<&Pieces> {
+        self.pieces.get()
+    }
+
+    /// Notes the compressed form; what is there already stays.
+    pub(super) fn set_pieces(&self, pieces: Pieces) {
+        let _ = self.pieces.set(pieces);
+    }
+
+    /// Fills `buffer` with the compressed lines' bytes from `offset` on. Blocks.
+    pub(crate) fn read_compressed(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.pieces.get().ok_or(io::ErrorKind::NotFound)?.read(buffer, offset)
+    }
+
     /// What the catalog says about a package; empty when it does not have it. Blocks.
     ///
     /// # Errors
     /// The records cannot be read or decoded.
     pub fn package(&self, package: &str) -> Result<PackageContent, CatalogError> {
+        let mut content = PackageContent::default();
+        self.records(package, |line| {
+            content.push_json(line).map_err(|error| CatalogError::Decode {
+                package: package.to_owned(),
+                cause: error.to_string(),
+            })
+        })?;
+        Ok(content)
+    }
+
+    /// The packages with `text` somewhere in their records, by name. Blocks, for as long as reading the whole
+    /// catalog takes; packages that cannot be decoded are left out.
+    ///
+    /// # Errors
+    /// The records cannot be read.
+    pub fn mentioning(&self, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        let mut found = Vec::new();
+        for package in self.packages() {
+            let mut mentions = false;
+            self.records(package, |line| {
+                mentions = mentions || std::str::from_utf8(line).is_ok_and(|line| line.contains(text));
+                Ok(())
+            })?;
+            if mentions && let Ok(content) = self.package(package) {
+                found.push(content);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Calls `each` with every record of a package, in file order.
+    fn records(
+        &self,
+        package: &str,
+        mut each: impl FnMut(&[u8]) -> Result<(), CatalogError>,
+    ) -> Result<(), CatalogError> {
         let ranges = self.index.records(package);
         let read = |cause: String| CatalogError::Read { catalog: self.catalog.clone(), cause };
         let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         if bytes > PACKAGE_BYTES_MAX {
             return Err(read(format!("package {package:?} has more than {PACKAGE_BYTES_MAX} bytes")));
         }
-        let mut content = PackageContent::default();
         let mut buffer = Vec::new();
         for range in ranges {
             buffer.resize(usize::try_from(range.end - range.start).unwrap_or(usize::MAX), 0);
             self.records.read_exact_at(&mut buffer, range.start).map_err(|error| read(error.to_string()))?;
             for line in buffer.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-                content.push_json(line).map_err(|error| CatalogError::Decode {
-                    package: package.to_owned(),
-                    cause: error.to_string(),
-                })?;
+                each(line)?;
             }
         }
-        Ok(content)
+        Ok(())
     }
 }
 
@@ -163,7 +240,10 @@ pub(super) fn complete(
         unpacked_at,
         index: ingested.index,
         lines,
+        lines_sum: description.lines,
         records,
+        folder: target.to_owned(),
+        pieces: OnceLock::new(),
     })
 }
 
@@ -221,12 +301,23 @@ fn load(catalog: &str, name: &str, folder: &Path) -> Result<Generation, String> 
     if index.bytes() != description.lines.bytes || index.record_bytes() != description.packages.bytes {
         return Err("index does not belong to the lines".into());
     }
+    let pieces = match pieces::load(folder, description.lines) {
+        Ok(pieces) => pieces.map_or_else(OnceLock::new, OnceLock::from),
+        Err(problem) => {
+            // They are made again; only then is the file replaced.
+            tracing::warn!(catalog, digest = name, problem, "compressed content is not usable");
+            OnceLock::new()
+        }
+    };
     Ok(Generation {
         catalog: catalog.to_owned(),
         reference: description.reference,
         unpacked_at: description.unpacked_at,
         index,
         lines,
+        lines_sum: description.lines,
         records,
+        folder: folder.to_owned(),
+        pieces,
     })
 }

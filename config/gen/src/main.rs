@@ -1,10 +1,11 @@
-//! Writes the generated part of `config/`: the CRDs, one file each, in `config/crd`, and the rights of the
-//! program in `config/rbac`.
+//! Writes the generated part of `config/`: the CRDs, one file each, in `config/crd`, the rights of the program in
+//! `config/rbac`, and the admission policies, those that guard and those that warn, in `config/admission`.
 //!
 //! `olm-config-gen [<config folder>]`. Files are written only where they differ; CI runs it and fails when
 //! the tree is not clean afterwards. A test fails as well while a file is stale.
 
 mod rbac;
+mod warnings;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,6 +42,14 @@ fn files() -> anyhow::Result<BTreeMap<PathBuf, String>> {
         Path::new("rbac").join("operator-controller.yaml"),
         format!("{HEADER}{}", rights.join("---\n")),
     );
+    let policies: Vec<String> =
+        operator_controller::admission_objects(rbac::NAMESPACE).iter().map(olm_yaml::to_yaml).collect();
+    files.insert(
+        Path::new("admission").join("operator-controller.yaml"),
+        format!("{HEADER}{}", policies.join("---\n")),
+    );
+    let warnings: Vec<String> = warnings::objects().iter().map(olm_yaml::to_yaml).collect();
+    files.insert(Path::new("admission").join("warnings.yaml"), format!("{HEADER}{}", warnings.join("---\n")));
     Ok(files)
 }
 

@@ -3,7 +3,8 @@
 use operator_controller::{PERMISSIONS, Permission, Scope};
 use serde_json::{Value, json};
 
-const NAMESPACE: &str = "olmv1-system";
+/// The namespace of the system.
+pub(crate) const NAMESPACE: &str = "olmv1-system";
 const ACCOUNT: &str = "operator-controller-controller-manager";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const CLUSTER_ROLE: &str = "operator-controller-manager-role";

@@ -1,8 +1,12 @@
 //! The extension loop: decides what should run, and writes it down as a revision.
 
+mod annotations;
 mod apply;
+mod crd_changes;
 mod progress;
 mod reconcile;
+mod requirements;
+mod resolution;
 mod revisions;
 mod status;
 mod steps;

@@ -1,34 +1,149 @@
-//! CRD upgrade safety: may the CRDs of the new revision replace those on the cluster?
+//! CRD upgrade safety: may the CRDs of the new revision replace those on the cluster, and what becomes of those
+//! that it no longer has?
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client};
-use olm_crd_diff::{Policy, compare};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, PartialObjectMeta},
+};
+use olm_api::names::{ALLOW_CRD_CHANGES_ANNOTATION, OWNER_NAME_LABEL};
+use olm_crd_diff::{Allowance, Allowances, Policy, Report, compare};
 use olm_objectset::{ObjectKey, Phase};
 use olm_runtime::bounded;
+use serde_json::Value;
 
+use super::stored_objects::{self, Allowed, Change};
 use crate::controllers::api_text;
 
-/// Compares every CRD of `phases` with the one on the cluster, if there is one.
+/// Entries that are shown as an example of how to accept a change.
+const EXAMPLES_MAX: usize = 3;
+
+/// What is to be checked, and as whom.
+pub(crate) struct CrdPreflight<'a> {
+    pub(crate) controller: &'a Client,
+    /// The client of the extension's account, which reads custom resources.
+    pub(crate) account: &'a Client,
+    /// The account, as texts name it.
+    pub(crate) who: String,
+    /// The extension's name.
+    pub(crate) extension: &'a str,
+    pub(crate) phases: &'a [Phase],
+    /// Whether unsafe changes are looked for at all.
+    pub(crate) enforced: bool,
+    /// Changes that are accepted.
+    pub(crate) allowances: &'a Allowances,
+}
+
+/// What the check found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct CrdChanges {
+    /// The original's text, if something stands in the way of the revision.
+    pub(crate) refused: Option<String>,
+    /// What is beyond the original's text: the stored objects, and how to go on.
+    pub(crate) explanation: Option<String>,
+    /// The entries of the annotation that were needed.
+    pub(crate) accepted: Vec<String>,
+    /// The CRDs that the new revision no longer has, a sentence each.
+    pub(crate) removed: Vec<String>,
+}
+
+/// Compares every CRD of the new revision with the one on the cluster, if there is one.
 ///
 /// # Errors
-/// Changes that could harm stored objects or clients, one line each; or a CRD could not be read.
-pub(crate) async fn check(controller: &Client, phases: &[Phase]) -> Result<(), String> {
-    let mut findings = Vec::new();
-    for crd in phases.iter().flat_map(|p| &p.objects) {
-        let key = ObjectKey::of(crd);
-        if key.kind != "CustomResourceDefinition" || key.group != "apiextensions.k8s.io" {
-            continue;
-        }
-        let api: Api<CustomResourceDefinition> = Api::all(controller.clone());
-        let failed = |cause: String| format!("getting existing resource for CRD {:?}: {cause}", key.name);
-        let Some(existing) = bounded(api.get_opt(&key.name)).await.map_err(|e| failed(api_text(&e)))? else {
-            continue;
-        };
-        let existing = serde_json::to_value(existing).map_err(|e| failed(e.to_string()))?;
-        let report = compare(&existing, crd, &Policy::Ours).map_err(|e| failed(e.to_string()))?;
-        if let Some(text) = report.message(&key.name) {
-            findings.push(text);
+/// A CRD could not be read.
+pub(crate) async fn check(asked: &CrdPreflight<'_>) -> Result<CrdChanges, String> {
+    let new = definitions(asked.phases);
+    let mut changes = CrdChanges { removed: removed(asked, &new).await?, ..CrdChanges::default() };
+    if !asked.enforced {
+        return Ok(changes);
+    }
+    let (mut refused, mut looks, mut examples) = (Vec::new(), Vec::new(), Vec::new());
+    let mut left = Allowed::now();
+    for (name, new) in &new {
+        let Some((old, mut report)) = report(asked, name, new).await? else { continue };
+        let used = asked.allowances.apply(name, &mut report);
+        changes.accepted.extend(used.iter().map(ToString::to_string));
+        let Some(text) = report.message(name) else { continue };
+        refused.push(text);
+        examples.extend(report.refused().map(|finding| Allowance::of(name, finding)));
+        let versions: Vec<String> = report.versions_refused().into_iter().collect();
+        if !versions.is_empty() {
+            let change = Change { old: &old, new, versions };
+            let look = stored_objects::look(asked.account, &asked.who, &change, &mut left).await;
+            looks.push(format!("CRD {name:?}: {look}."));
         }
     }
-    if findings.is_empty() { Ok(()) } else { Err(findings.join("\n")) }
+    if !refused.is_empty() {
+        changes.refused = Some(refused.join("\n"));
+        looks.push(how_to_go_on(&examples));
+        changes.explanation = Some(looks.join("\n"));
+    }
+    Ok(changes)
+}
+
+fn how_to_go_on(examples: &[Allowance]) -> String {
+    let entries: BTreeSet<String> = examples.iter().map(ToString::to_string).collect();
+    let shown: Vec<&str> = entries.iter().take(EXAMPLES_MAX).map(String::as_str).collect();
+    let more = if entries.len() > shown.len() { ", and so on" } else { "" };
+    format!(
+        "To accept single changes, list them in the annotation {ALLOW_CRD_CHANGES_ANNOTATION}: {}{more}",
+        shown.join(", ")
+    )
+}
+
+fn definitions(phases: &[Phase]) -> BTreeMap<String, &Value> {
+    let objects =
+        phases.iter().flat_map(|phase| &phase.objects).map(|object| (ObjectKey::of(object), object));
+    objects
+        .filter(|(key, _)| key.kind == "CustomResourceDefinition" && key.group == "apiextensions.k8s.io")
+        .map(|(key, object)| (key.name, object))
+        .collect()
+}
+
+/// The definition on the cluster, and how it differs.
+async fn report(
+    asked: &CrdPreflight<'_>,
+    name: &str,
+    new: &Value,
+) -> Result<Option<(Value, Report)>, String> {
+    let api: Api<CustomResourceDefinition> = Api::all(asked.controller.clone());
+    let failed = |cause: String| format!("getting existing resource for CRD {name:?}: {cause}");
+    let Some(old) = bounded(api.get_opt(name)).await.map_err(|e| failed(api_text(&e)))? else {
+        return Ok(None);
+    };
+    let old = serde_json::to_value(old).map_err(|e| failed(e.to_string()))?;
+    let report = compare(&old, new, &Policy::Ours).map_err(|e| failed(e.to_string()))?;
+    Ok(Some((old, report)))
+}
+
+/// A sentence for each CRD of the extension that the new revision no longer has.
+async fn removed(asked: &CrdPreflight<'_>, new: &BTreeMap<String, &Value>) -> Result<Vec<String>, String> {
+    let api: Api<CustomResourceDefinition> = Api::all(asked.controller.clone());
+    let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", asked.extension));
+    let listed = bounded(api.list_metadata(&mine)).await;
+    let listed = listed.map_err(|e| format!("listing the CRDs of the extension: {}", api_text(&e)))?;
+    let is_removed = |crd: &PartialObjectMeta<_>| {
+        crd.metadata.deletion_timestamp.is_none() && !new.contains_key(&crd.name_any())
+    };
+    let mut sentences = Vec::new();
+    for crd in listed.items.iter().filter(|crd| is_removed(crd)) {
+        let name = crd.name_any();
+        let objects = match bounded(api.get_opt(&name)).await {
+            Ok(Some(crd)) => stored_objects::count(asked.account, &crd).await,
+            _ => None,
+        };
+        let objects = match objects {
+            Some(0) => "it has no custom resources".to_owned(),
+            Some(1) => "its one custom resource goes with it".to_owned(),
+            Some(count) => format!("its {count} custom resources go with it"),
+            None => "its custom resources go with it".to_owned(),
+        };
+        sentences.push(format!(
+            "CRD {name:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and {objects}."
+        ));
+    }
+    sentences.sort_unstable();
+    Ok(sentences)
 }

@@ -12,6 +12,7 @@ use kube::api::PostParams;
 use olm_api::ConditionType;
 use olm_api::v1::ClusterCatalog;
 use olm_image::{Compression, LayerBuilder, folder_layer};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use serde_json::json;
 
 use super::large_catalog::LargeCatalog;
@@ -31,6 +32,8 @@ const QUERIES_TIME: Duration = Duration::from_secs(5);
 const QUERIES_MAX: u64 = 2_000;
 /// Between two looks at a program that starts.
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
+/// Between two looks at whether content is compressed yet.
+const COMPRESSED_PAUSE: Duration = Duration::from_millis(20);
 
 /// Creates a catalog of a pushed image and waits until it serves; answers with the time that took.
 pub(super) async fn create_and_serve(subject: &Subject<'_>, name: &str) -> Result<Duration> {
@@ -114,29 +117,73 @@ async fn ingested(subject: &Subject<'_>, name: &str, figures: &str, size: f64) -
     let before = usage::cpu_seconds(pid)?;
     let time = create_and_serve(subject, name).await?;
     let at_serving = usage::cpu_seconds(pid)?;
+    let serving = Instant::now();
     milliseconds(&format!("{figures}-created-to-serving"), time);
     figure(&format!("{figures}-rate"), size / time.as_secs_f64(), "MB/s");
     figure(&format!("{figures}-cpu-until-serving"), at_serving - before, "s");
+    compressed(subject, name).await?;
+    milliseconds(&format!("{figures}-serving-to-compressed"), serving.elapsed());
     usage::idle(pid).await?;
+    // Nearly all of it makes the compressed form.
     figure(&format!("{figures}-cpu-after-serving"), usage::cpu_seconds(pid)? - at_serving, "s");
     Ok(usage::memory(pid)?.peak)
 }
 
-/// Requests a second, one connection and eight.
+/// Waits until answers are compressed.
+async fn compressed(subject: &Subject<'_>, name: &str) -> Result<()> {
+    let url = format!("{}/catalogs/{name}/api/v1/all", subject.catalogs_url);
+    let (client, start) = (client()?, Instant::now());
+    loop {
+        let answer = client.head(&url).header(ACCEPT_ENCODING, Form::Gzip.name()).send().await?;
+        if answer.headers().contains_key(CONTENT_ENCODING) {
+            return Ok(());
+        }
+        ensure!(start.elapsed() < DEADLINE, "{url} is not compressed");
+        tokio::time::sleep(COMPRESSED_PAUSE).await;
+    }
+}
+
+/// What clients take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Plain,
+    Gzip,
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "identity",
+            Self::Gzip => "gzip",
+        }
+    }
+}
+
+/// Requests a second, plain and compressed, one connection and eight; the program's CPU for each.
 pub(super) async fn queries(subject: &Subject<'_>, catalog: &LargeCatalog) -> Result<()> {
     let base = format!("{}/catalogs/{LARGE}/api/v1", subject.catalogs_url);
     let all = vec![format!("{base}/all")];
     let metas: Vec<String> =
         catalog.packages.iter().map(|package| format!("{base}/metas?package={package}")).collect();
     for connections in [1, 8] {
-        for (name, urls) in [("all", &all), ("metas-package", &metas)] {
-            let answered = ask(urls, connections).await;
+        for (name, urls, form) in [
+            ("all", &all, Form::Plain),
+            ("all-gzip", &all, Form::Gzip),
+            ("metas-package", &metas, Form::Plain),
+            ("metas-package-gzip", &metas, Form::Gzip),
+        ] {
+            let pid = subject.process.pid();
+            let before = usage::cpu_seconds(pid)?;
+            let answered = ask(urls, connections, form).await;
             subject.process.check_running()?;
             let answered = answered.with_context(|| subject.process.log_tail())?;
-            let seconds = answered.time.as_secs_f64();
+            let cpu = usage::cpu_seconds(pid)? - before;
+            let (seconds, requests) =
+                (answered.time.as_secs_f64(), f64::from(u32::try_from(answered.requests)?));
             let name = format!("{name}-{connections}-connections");
-            figure(&name, f64::from(u32::try_from(answered.requests)?) / seconds, "requests/s");
+            figure(&name, requests / seconds, "requests/s");
             figure(&format!("{name}-rate"), megabytes(answered.bytes) / seconds, "MB/s");
+            figure(&format!("{name}-cpu"), cpu * 1e3 / requests.max(1.0), "ms/request");
         }
     }
     Ok(())
@@ -149,7 +196,7 @@ struct Answered {
 }
 
 /// Asks for the addresses in turn, over a number of connections, for a bounded time.
-async fn ask(urls: &[String], connections: usize) -> Result<Answered> {
+async fn ask(urls: &[String], connections: usize, form: Form) -> Result<Answered> {
     let (next, bytes) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let urls: Arc<[String]> = urls.into();
     let start = Instant::now();
@@ -164,7 +211,8 @@ async fn ask(urls: &[String], connections: usize) -> Result<Answered> {
                     break;
                 }
                 let url = &urls[usize::try_from(number)? % urls.len()];
-                let mut answer = client.get(url).send().await?.error_for_status()?;
+                let request = client.get(url).header(ACCEPT_ENCODING, form.name());
+                let mut answer = request.send().await?.error_for_status()?;
                 while let Some(chunk) = answer.chunk().await? {
                     bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
                 }

@@ -14,7 +14,7 @@ use olm_semver::ReleaseSupport;
 
 use super::catalogs::LARGE;
 use super::large_catalog::LargeCatalog;
-use super::{figure, percentile};
+use super::{figure, percentile, usage::memory};
 use crate::images::bundle_files;
 
 /// Renderings of each bundle, of which the median counts.
@@ -24,6 +24,9 @@ const ROUNDS: usize = 5;
 pub(super) fn renders(bundles: &Path) -> Result<()> {
     let mut medians = Vec::new();
     let (mut rendered, mut refused) = (0_u32, 0_u32);
+    // From here on the kernel counts the most that is resident anew.
+    fs::write("/proc/self/clear_refs", "5").context("resetting the peak of memory")?;
+    let before = memory(std::process::id())?.resident;
     for folder in versions(bundles)? {
         let files = bundle_files(&folder)?;
         let options = Options::new("bench");
@@ -45,6 +48,7 @@ pub(super) fn renders(bundles: &Path) -> Result<()> {
     figure("render-bundles-refused", f64::from(refused), "refused");
     figure("render-median", percentile(&mut medians, 50), "ms");
     figure("render-max", percentile(&mut medians, 100), "ms");
+    figure("render-memory-peak", memory(std::process::id())?.peak - before, "MB");
     Ok(())
 }
 
@@ -57,7 +61,7 @@ fn versions(bundles: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
     let mut found = Vec::new();
     for entry in entries {

@@ -63,7 +63,7 @@ impl Sample {
     pub(super) async fn prepare(&self, world: &World, client: &Client) -> Result<()> {
         world.cluster.create_namespace(&self.name).await?;
         create_account(client, &self.name, ACCOUNT).await?;
-        let rules = rules_for(std::slice::from_ref(&self.files), &self.name, &self.name)?;
+        let rules = rules_for(std::slice::from_ref(&self.files), &self.name)?;
         grant(client, &self.name, ACCOUNT, &rules).await
     }
 

@@ -2,3 +2,5 @@
 
 mod crds;
 mod harness;
+mod renderings;
+mod schemas;

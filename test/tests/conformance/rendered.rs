@@ -17,6 +17,10 @@ use crate::data::{self, Counts};
 mod decisions;
 #[path = "rendered/fixtures.rs"]
 mod fixtures;
+#[path = "rendered/go_yaml.rs"]
+mod go_yaml;
+#[path = "rendered/mutations.rs"]
+mod mutations;
 
 /// A line of the data: a bundle in an install mode, and what became of it.
 #[derive(Deserialize)]
@@ -79,11 +83,21 @@ pub(crate) fn check() {
     let mut counts = Counts::default();
     fixtures::check(&folder.join("regression"), &mut counts);
     counts.finish("rendered, upstream's fixtures");
+    let mut counts = Counts::default();
+    fixtures::check_providers(&folder.join("regression"), &mut counts);
+    counts.finish("rendered, upstream's fixtures with each provider");
+}
+
+pub(crate) fn check_changed() {
+    let Some(folder) = data::folder() else { return };
+    assert!(mutations::check(&folder.join("bundles")) > 0, "no bundle was read");
 }
 
 fn judge(case: &Case, files: &BundleFiles, counts: &mut Counts) {
     let options = case.options();
     let ours = render(files, &options);
+    // The same answer again, whatever the order in which the files come.
+    assert_eq!(render(&reversed(files), &options), ours, "{} {}", case.bundle, case.mode);
     let what = format!("{} {}", case.bundle, case.mode);
     match (&case.error, ours) {
         (Some(_), Err(_)) => counts.equal(),
@@ -101,6 +115,12 @@ fn judge(case: &Case, files: &BundleFiles, counts: &mut Counts) {
             _ => counts.different(format_args!("{what}: {}", first_difference(case, &rendered.objects))),
         },
     }
+}
+
+fn reversed(files: &BundleFiles) -> BundleFiles {
+    let mut listed: Vec<_> = files.iter().collect();
+    listed.reverse();
+    listed.into_iter().collect()
 }
 
 /// A bundle as it lies in a folder.

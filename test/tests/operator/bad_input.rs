@@ -32,7 +32,9 @@ async fn requests_that_no_bundle_meets() -> Result<()> {
     scenario.create_extension(PACKAGE, json!({"version": ">=9.0.0"})).await?;
     let text = "no bundles found for package \"lighthouse-operator\" matching version \">=9.0.0\"";
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
-    scenario.shows(Stalled, &format!("True/Retrying/{text}\nPassed over: ")).await?;
+    scenario
+        .shows(Stalled, &format!("True/Retrying/{text}\nAsk for another version range.\nPassed over: "))
+        .await?;
     scenario.set_version("1.0.0").await?;
     scenario.installed("1.0.0").await?;
     scenario.set_version("=9.0.0").await?;

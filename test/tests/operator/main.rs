@@ -2,12 +2,21 @@
 //!
 //! Tests share one cluster, registry and program; each has a catalog, a namespace and names of its own.
 
+mod admission;
 mod bad_input;
 mod catalogs;
+mod crd_upgrades;
+mod depending;
 mod leader;
+mod modes;
+mod platform;
 mod real_bundles;
+mod resolving;
 mod restarts;
 mod rights;
 mod sets;
+mod small;
 mod updates;
+mod waiting;
+mod webhooks;
 mod world;

@@ -12,7 +12,7 @@ use olm_api::{ConditionType, names::BUNDLE_VERSION};
 use olm_test::{cluster::Cluster, operator::USER, wait};
 use serde_json::json;
 
-use crate::world::{DEADLINE, Scenario, World, real_bundles};
+use crate::world::{DEADLINE, STRIMZI, Scenario, World, real_bundles};
 
 /// A real operator and two of its versions.
 #[derive(Clone, Copy)]
@@ -41,6 +41,8 @@ const OPERATORS: [Operator; 5] = [
 
 // Shows S002-30, S002-73, S002-74, S002-75, S002-76, S002-78: an extension is installed from a catalog into its
 // namespace, by the ServiceAccount it names and with that account's rights only, and reports what is installed.
+// Shows S001-001, S001-002, S001-015, S001-022, S001-115: operators are installed from their manifests as
+// Deployments, updated, and known by the state of the objects that make them up.
 // Shows S002-77: the extension is cluster-scoped, its resources are where they belong.
 #[tokio::test(flavor = "multi_thread")]
 async fn real_operators_live_from_installation_to_removal() -> Result<()> {
@@ -57,6 +59,7 @@ async fn real_operators_live_from_installation_to_removal() -> Result<()> {
 
 async fn life(world: &World, folder: &Path, operator: Operator) -> Result<()> {
     let Operator { package, first, next, unsafe_crd } = operator;
+    let _alone = if unsafe_crd.is_some() { Some(STRIMZI.lock().await) } else { None };
     let scenario = Scenario::new(world, package).await?;
     let bundles = [first, next].map(|version| (version, folder.join(package).join(version)));
     scenario.prepare(package, &bundles).await?;

@@ -32,10 +32,15 @@ async fn a_missing_account_and_missing_rights_are_told_and_heal() -> Result<()> 
                 to manage cluster extension:\n  Namespace:\"\"";
     scenario.shows(Progressing, text).await?;
     let told = scenario.shown().await?.condition(Progressing);
+    let group = scenario.group();
     for line in [
-        "  Namespace:\"\" APIGroups:[apiextensions.k8s.io] Resources:[customresourcedefinitions] ResourceNames:[beacons.lighthouse.example.com] Verbs:[delete,get,patch,update]".to_owned(),
+        format!(
+            "  Namespace:\"\" APIGroups:[apiextensions.k8s.io] Resources:[customresourcedefinitions] ResourceNames:[beacons.{group}] Verbs:[delete,get,patch,update]"
+        ),
         format!("  Namespace:{:?} APIGroups:[apps] Resources:[deployments] Verbs:[create]", scenario.name),
-        "  Namespace:\"\" APIGroups:[lighthouse.example.com] Resources:[beacons/status] Verbs:[get,list,patch,update,watch]".to_owned(),
+        format!(
+            "  Namespace:\"\" APIGroups:[{group}] Resources:[beacons/status] Verbs:[get,list,patch,update,watch]"
+        ),
     ] {
         ensure!(told.contains(&line), "not told: {line}\nin: {told}");
     }

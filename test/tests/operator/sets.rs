@@ -66,7 +66,7 @@ async fn scenario(name: &str) -> Result<Scenario<'static>> {
     let scenario = Scenario::new(World::shared().await?, name).await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     // The sample's rights cover ConfigMaps of one name; this account may write any.
-    let mut rules = rules_for(&[], &scenario.name, &scenario.name)?;
+    let mut rules = rules_for(&[], &scenario.name)?;
     rules.allow_in_namespace(&[""], &["configmaps"], &["get", "create", "update", "patch", "delete"]);
     grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
     Ok(scenario)
@@ -114,7 +114,7 @@ async fn a_mutable_secret_blocks_a_set() -> Result<()> {
         "stringData": {"key": config_map(&scenario.name, "first").to_string()},
     }))?;
     Api::namespaced(scenario.client.clone(), &scenario.name).create(&PostParams::default(), &secret).await?;
-    let mut rules = rules_for(&[], &scenario.name, &scenario.name)?;
+    let mut rules = rules_for(&[], &scenario.name)?;
     rules.allow_in_namespace(
         &[""],
         &["configmaps", "secrets"],

@@ -1,6 +1,11 @@
 //! The shared cluster with our program in it, and what a test does with it.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 use kube::{
@@ -21,15 +26,20 @@ use olm_test::{
     wait,
 };
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 /// For anything that should happen by itself. Generous: two cores run a whole control plane.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 /// For what the cluster's garbage collector does: it learns of new kinds every 30 s only, and goes slower after
 /// a miss.
 pub(crate) const COLLECTED: Duration = Duration::from_mins(6);
+/// The API group of the sample operator as it is shipped.
+const SAMPLE_GROUP: &str = "lighthouse.example.com";
 /// The account that installs.
 pub(crate) const ACCOUNT: &str = "installer";
+
+/// Held by whoever installs strimzi-kafka-operator: its CRDs can be there once only.
+pub(crate) static STRIMZI: Mutex<()> = Mutex::const_new(());
 
 /// A control plane, a registry, and our program.
 pub(crate) struct World {
@@ -41,9 +51,14 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start() -> Result<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// With further flags of the program.
+    pub(crate) async fn start_with(flags: &[&str]) -> Result<Self> {
         let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
         let images = Images::new(&registry)?;
-        let operator = Operator::start(&cluster, &images, &[]).await?;
+        let operator = Operator::start(&cluster, &images, flags).await?;
         Ok(Self { operator, images, cluster, registry })
     }
 
@@ -66,7 +81,11 @@ pub(crate) fn real_bundles() -> Option<PathBuf> {
 
 /// The sample bundles that are part of the project.
 pub(crate) fn sample_bundle(version: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../config/samples/lighthouse/bundles").join(version)
+    samples().join(version)
+}
+
+fn samples() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../config/samples/lighthouse/bundles")
 }
 
 /// What an extension shows.
@@ -89,6 +108,8 @@ pub(crate) struct Scenario<'a> {
     pub(crate) world: &'a World,
     pub(crate) client: Client,
     pub(crate) name: String,
+    /// Sample bundles whose CRD is this test's own.
+    bundles: tempfile::TempDir,
 }
 
 impl<'a> Scenario<'a> {
@@ -96,7 +117,29 @@ impl<'a> Scenario<'a> {
     pub(crate) async fn new(world: &'a World, base: &str) -> Result<Self> {
         let name = unique_name(base);
         world.cluster.create_namespace(&name).await?;
-        Ok(Self { world, client: world.cluster.client().await?, name })
+        Ok(Self { world, client: world.cluster.client().await?, name, bundles: tempfile::tempdir()? })
+    }
+
+    /// The API group of the sample operator in this test: a CRD has one owner, so each test has its own.
+    pub(crate) fn group(&self) -> String {
+        format!("{}.example.com", self.name)
+    }
+
+    /// The sample bundle in `folder` with the test's own CRD; other bundles as they are.
+    fn own(&self, folder: &Path) -> Result<PathBuf> {
+        let Some(version) = folder.file_name().filter(|_| folder.starts_with(samples())) else {
+            return Ok(folder.to_owned());
+        };
+        let own = self.bundles.path().join(version);
+        for part in ["manifests", "metadata"] {
+            fs::create_dir_all(own.join(part))?;
+            for entry in fs::read_dir(folder.join(part))? {
+                let entry = entry?;
+                let text = fs::read_to_string(entry.path())?.replace(SAMPLE_GROUP, &self.group());
+                fs::write(own.join(part).join(entry.file_name()), text)?;
+            }
+        }
+        Ok(own)
     }
 
     /// Pushes bundles (folders by version) and a catalog of them as `<name>-catalog:<tag>`.
@@ -108,7 +151,7 @@ impl<'a> Scenario<'a> {
             let image = self
                 .world
                 .images
-                .push_bundle(folder, &format!("{}/{package}:v{image_tag}", self.name))
+                .push_bundle(&self.own(folder)?, &format!("{}/{package}:v{image_tag}", self.name))
                 .await?;
             pushed.push((*version, image));
         }
@@ -160,8 +203,9 @@ impl<'a> Scenario<'a> {
     }
 
     pub(crate) async fn grant(&self, bundles: &[(&str, PathBuf)]) -> Result<()> {
-        let files: Vec<_> = bundles.iter().map(|(_, folder)| bundle_files(folder)).collect::<Result<_>>()?;
-        grant(&self.client, &self.name, ACCOUNT, &rules_for(&files, &self.name, &self.name)?).await
+        let files: Vec<_> =
+            bundles.iter().map(|(_, folder)| bundle_files(&self.own(folder)?)).collect::<Result<_>>()?;
+        grant(&self.client, &self.name, ACCOUNT, &rules_for(&files, &self.name)?).await
     }
 
     /// The test's extension: `package` from its own catalog, with further fields of `source.catalog`.

@@ -7,8 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CatalogDirectory, HttpReader, RemoteCatalog};
 use crate::{
-    LocalReader, SystemClock,
-    http::{HttpMetrics, Serving, router},
+    Config, ContentServer, LocalReader, SystemClock,
     testing::{ONE, TWO, TestStore},
 };
 
@@ -38,8 +37,8 @@ impl World {
         let origin = TestStore::new();
         let listener = listen("127.0.0.1:0").unwrap();
         let base = format!("http://{}/catalogs/c", listener.local_addr().unwrap());
-        let metrics = HttpMetrics::register(&mut Registry::default());
-        let router = router(Serving { store: origin.store.clone(), metas: true, metrics });
+        let router =
+            ContentServer::new(origin.store.clone(), &Config::default(), &mut Registry::default()).router();
         let stop = CancellationToken::new();
         let serving = serve(listener, router, None, ServerLimits::default(), stop.clone());
         let server = tokio::spawn(async move { serving.await.unwrap() });

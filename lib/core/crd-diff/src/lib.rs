@@ -8,6 +8,7 @@
 //!
 //! The crate reads and writes nothing, and does not look at stored objects.
 
+mod allowance;
 mod crd;
 mod error;
 mod false_alarms;
@@ -26,8 +27,9 @@ mod versions;
 
 use serde_json::Value;
 
+pub use allowance::{Allowance, AllowanceError, Allowances};
 pub use error::CrdError;
-pub use limits::{SCHEMA_DEPTH_MAX, VERSIONS_MAX};
+pub use limits::{ALLOWANCES_MAX, SCHEMA_DEPTH_MAX, VERSIONS_MAX};
 pub use report::{Check, Finding, Policy, Reason, Report, Scope, Verdict};
 
 use crate::crd::Definition;

@@ -7,3 +7,7 @@ pub const SCHEMA_DEPTH_MAX: usize = 128;
 /// Most versions of one definition. Served versions are compared in pairs, so work grows with the
 /// square; real definitions have at most a dozen.
 pub const VERSIONS_MAX: usize = 64;
+
+/// Most changes that can be accepted one by one. They stand in an annotation; an upgrade that needs more of
+/// them is not one whose every change somebody has looked at.
+pub const ALLOWANCES_MAX: usize = 200;

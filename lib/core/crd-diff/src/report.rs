@@ -4,7 +4,7 @@
 //! the original prints and [`Policy::Ours`] does not object to stay in the report as allowed ones,
 //! so that a reader can see what was let through and why.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -81,6 +81,30 @@ pub enum Check {
 }
 
 impl Check {
+    /// All checks, sorted by name.
+    pub const ALL: [Self; 20] = [
+        Self::Default,
+        Self::Description,
+        Self::Enum,
+        Self::ExistingFieldRemoval,
+        Self::MaxItems,
+        Self::MaxLength,
+        Self::MaxProperties,
+        Self::Maximum,
+        Self::MinItems,
+        Self::MinLength,
+        Self::MinProperties,
+        Self::Minimum,
+        Self::Nullable,
+        Self::OneOf,
+        Self::Pattern,
+        Self::Required,
+        Self::Scope,
+        Self::StoredVersionRemoval,
+        Self::Type,
+        Self::Unhandled,
+    ];
+
     /// The name as it stands in findings.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -136,6 +160,8 @@ pub enum Reason {
     ExplicitDefault,
     /// The schemas below the member changed; each change is judged at its own path.
     ComparedBelow,
+    /// An administrator has accepted it.
+    Accepted,
 }
 
 impl Reason {
@@ -143,7 +169,9 @@ impl Reason {
     pub fn verdict(self) -> Verdict {
         match self {
             Self::Incompatible | Self::NotUnderstood => Verdict::Refused,
-            Self::AlreadyServed | Self::ExplicitDefault | Self::ComparedBelow => Verdict::Allowed,
+            Self::AlreadyServed | Self::ExplicitDefault | Self::ComparedBelow | Self::Accepted => {
+                Verdict::Allowed
+            }
         }
     }
 }
@@ -156,6 +184,7 @@ impl fmt::Display for Reason {
             Self::AlreadyServed => "the served versions on the cluster already differ in this way",
             Self::ExplicitDefault => "the value is the API's default",
             Self::ComparedBelow => "the schemas below are compared at their own paths",
+            Self::Accepted => "an administrator has accepted it",
         })
     }
 }
@@ -231,6 +260,25 @@ impl Report {
     /// Whether anything stands in the way of the upgrade.
     pub fn is_refused(&self) -> bool {
         self.refused().next().is_some()
+    }
+
+    /// The versions whose stored objects the refused findings are about; none where only the definition as a
+    /// whole is refused.
+    pub fn versions_refused(&self) -> BTreeSet<String> {
+        let mut versions = BTreeSet::new();
+        for finding in self.refused() {
+            match &finding.scope {
+                Scope::Version(version) => {
+                    versions.insert(version.clone());
+                }
+                Scope::ServedPair { older, newer } => versions.extend([older.clone(), newer.clone()]),
+                Scope::Crd if finding.check == Check::ExistingFieldRemoval => {
+                    versions.extend(finding.path.split_once(".^").map(|(version, _)| version.to_owned()));
+                }
+                Scope::Crd => {}
+            }
+        }
+        versions
     }
 
     /// The original's message for the definition `name`: all refused findings, one a line, or

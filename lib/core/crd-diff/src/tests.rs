@@ -3,6 +3,7 @@
 mod definitions;
 mod properties;
 mod rules;
+mod table;
 
 use serde_json::{Value, json};
 

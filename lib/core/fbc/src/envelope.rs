@@ -69,6 +69,6 @@ fn has_duplicates(line: &[u8], members: &[Member]) -> bool {
 }
 
 /// Unicode case folding, by way of upper case (which merges what lower case alone keeps apart).
-fn fold(key: &str) -> String {
+pub(crate) fn fold(key: &str) -> String {
     key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }

@@ -62,6 +62,9 @@ pub enum FbcError {
         /// Byte position of the document in the file.
         offset: u64,
     },
+    /// A document has no content where it must say what it is.
+    #[error("object '' is missing root schema field")]
+    EmptyDocument,
     /// A document is larger than we take.
     #[error("document at offset {offset} has more than {limit} bytes")]
     DocumentTooLarge {

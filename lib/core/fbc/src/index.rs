@@ -118,6 +118,51 @@ impl Index {
         joined(found, &self.line_ends)
     }
 
+    /// The schemas of the catalog's documents, sorted.
+    pub fn schemas(&self) -> impl Iterator<Item = &str> {
+        self.by_schema.keys().map(AsRef::as_ref)
+    }
+
+    /// Byte ranges of the lines of a schema, ascending, each line for itself.
+    pub fn lines(&self, schema: &str) -> impl ExactSizeIterator<Item = Range<u64>> {
+        let numbers = self.by_schema.get(schema).map(Vec::as_slice).unwrap_or_default();
+        numbers.iter().map(|number| self.line(*number as usize))
+    }
+
+    /// Byte ranges of neighbouring lines with one schema and one package; together they are all lines. Every
+    /// query by schema, package or both finds whole runs.
+    pub fn runs(&self) -> Vec<Range<u64>> {
+        let mut kinds = vec![(0_u32, 0_u32); self.documents()];
+        for (value, numbers) in (1..).zip(self.by_schema.values()) {
+            for number in numbers {
+                kinds[*number as usize].0 = value;
+            }
+        }
+        for (value, numbers) in (1..).zip(self.by_package.values()) {
+            for number in numbers {
+                kinds[*number as usize].1 = value;
+            }
+        }
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        let mut before = None;
+        for (number, kind) in kinds.into_iter().enumerate() {
+            let line = self.line(number);
+            match runs.last_mut() {
+                Some(run) if before == Some(kind) => run.end = line.end,
+                _ => runs.push(line),
+            }
+            before = Some(kind);
+        }
+        runs
+    }
+
+    /// Where a line is; empty for one that is not there.
+    fn line(&self, number: usize) -> Range<u64> {
+        let start = number.checked_sub(1).and_then(|before| self.line_ends.get(before)).copied();
+        let start = start.unwrap_or_default();
+        start..self.line_ends.get(number).copied().unwrap_or(start)
+    }
+
     /// Byte ranges of a package's records, ascending; neighbours are joined.
     pub fn records(&self, package: &str) -> Vec<Range<u64>> {
         let numbers = self.records.get(package).map(Vec::as_slice).unwrap_or_default();

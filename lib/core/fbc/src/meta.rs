@@ -41,6 +41,29 @@ pub struct MetaReader<R> {
     form: Form,
     /// Lines before the window, for the errors of YAML.
     lines: u64,
+    empty: Empty,
+    separators: Separators,
+    /// What follows JSON up to the first separator is no document when it is empty.
+    after_json: bool,
+}
+
+/// What becomes of YAML documents without content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Empty {
+    PassedOver,
+    Refused,
+}
+
+/// The separators met since the last document. As in the original, one ends the document before it and is
+/// gone; of others, every second ends an empty document, which the first of the two begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Separators {
+    /// None so far, and no document waits for its end.
+    None,
+    /// None so far; the next ends the document before it.
+    EndExpected,
+    /// One that begins a document.
+    Begun,
 }
 
 impl<R: Read> MetaReader<R> {
@@ -51,7 +74,22 @@ impl<R: Read> MetaReader<R> {
 
     /// Reads the file behind a window.
     pub fn over(window: WindowReader<R>) -> Self {
-        Self { window, canonicalizer: Canonicalizer::default(), form: Form::Unknown, lines: 0 }
+        Self {
+            window,
+            canonicalizer: Canonicalizer::default(),
+            form: Form::Unknown,
+            lines: 0,
+            empty: Empty::PassedOver,
+            separators: Separators::None,
+            after_json: false,
+        }
+    }
+
+    /// The same, but a YAML document without content is an error, as where documents must have a schema.
+    #[must_use]
+    pub fn refusing_empty_documents(mut self) -> Self {
+        self.empty = Empty::Refused;
+        self
     }
 
     /// The next document; `None` at the end of the file.
@@ -69,6 +107,7 @@ impl<R: Read> MetaReader<R> {
                 JsonStep::End => false,
                 JsonStep::NotJson => {
                     self.form = Form::Yaml;
+                    self.after_json = documents > 0;
                     offset = self.window.position();
                     self.next_yaml()?
                 }
@@ -141,7 +180,11 @@ impl<R: Read> MetaReader<R> {
             self.window.consume(length);
             self.lines += lines;
             match value {
-                serde_json::Value::Null => {}
+                serde_json::Value::Null => {
+                    if !std::mem::take(&mut self.after_json) {
+                        self.empty_document()?;
+                    }
+                }
                 serde_json::Value::Object(_) => {
                     let json = serde_json::to_vec(&value)
                         .map_err(|_| FbcError::Json { offset, problem: "value cannot be written" })?;
@@ -168,21 +211,50 @@ impl<R: Read> MetaReader<R> {
             match separator {
                 Some(0) => {
                     if self.skip_separator()? {
+                        self.separator()?;
                         searched = 0;
                     } else if !self.window.fill()? {
                         self.check_separator(self.window.bytes())?;
                         self.window.consume(self.window.bytes().len());
-                        return Ok(None);
+                        self.separator()?;
                     }
                 }
-                Some(length) => return Ok(Some(length)),
+                Some(length) => {
+                    self.separators = Separators::EndExpected;
+                    return Ok(Some(length));
+                }
                 None => {
                     if !self.window.fill()? {
                         let rest = self.window.bytes().len();
+                        if rest == 0 && self.separators == Separators::Begun {
+                            self.separators = Separators::None;
+                            self.empty_document()?;
+                        }
+                        self.separators = Separators::None;
                         return Ok((rest > 0).then_some(rest));
                     }
                 }
             }
+        }
+    }
+
+    /// Counts a separator that was consumed.
+    fn separator(&mut self) -> Result<(), FbcError> {
+        match self.separators {
+            Separators::EndExpected => self.separators = Separators::None,
+            Separators::None => self.separators = Separators::Begun,
+            Separators::Begun => {
+                self.separators = Separators::None;
+                self.empty_document()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn empty_document(&self) -> Result<(), FbcError> {
+        match self.empty {
+            Empty::PassedOver => Ok(()),
+            Empty::Refused => Err(FbcError::EmptyDocument),
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Unknown fields are ignored, absent ones take their zero value, as the original's decoder does.
 
+mod reading;
+
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
@@ -17,8 +19,8 @@ pub const SCHEMA_BUNDLE: &str = "olm.bundle";
 pub const SCHEMA_DEPRECATIONS: &str = "olm.deprecations";
 
 /// An `olm.package` blob.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Package {
     /// Package name.
     pub name: String,
@@ -28,8 +30,7 @@ pub struct Package {
 }
 
 /// An `olm.channel` blob.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Channel {
     /// Channel name.
     pub name: String,
@@ -40,8 +41,8 @@ pub struct Channel {
 }
 
 /// One entry of a channel: a bundle and the edges that lead to it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ChannelEntry {
     /// Name of the bundle.
     pub name: String,
@@ -57,8 +58,7 @@ pub struct ChannelEntry {
 }
 
 /// An `olm.bundle` blob, without its large parts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Bundle {
     /// Bundle name, unique within the package.
     pub name: String,
@@ -71,8 +71,7 @@ pub struct Bundle {
 }
 
 /// A typed property of a bundle.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Property {
     /// Type, for example `olm.package`.
     #[serde(rename = "type")]
@@ -82,8 +81,7 @@ pub struct Property {
 }
 
 /// An `olm.deprecations` blob.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Deprecation {
     /// Package the entries are about.
     pub package: String,
@@ -92,8 +90,7 @@ pub struct Deprecation {
 }
 
 /// One deprecated thing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DeprecationEntry {
     /// The package, channel or bundle.
     pub reference: PackageReference,
@@ -102,8 +99,7 @@ pub struct DeprecationEntry {
 }
 
 /// Names a blob of the same package.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PackageReference {
     /// `olm.package`, `olm.channel` or `olm.bundle`.
     pub schema: String,
@@ -145,14 +141,62 @@ impl PackageContent {
             #[serde(borrow, default)]
             schema: Cow<'a, str>,
         }
-        let Schema { schema } = serde_json::from_slice(line)?;
+        // Text is read faster than bytes, each string of which would be checked by itself.
+        let Ok(line) = std::str::from_utf8(line) else {
+            return Err(serde_json::from_slice::<serde::de::IgnoredAny>(line)
+                .err()
+                .unwrap_or_else(|| serde::de::Error::custom("not UTF-8")));
+        };
+        let schema = match schema_at_the_end(line) {
+            Some(schema) => Cow::Borrowed(schema),
+            None => serde_json::from_str::<Schema<'_>>(line)?.schema,
+        };
         match schema.as_ref() {
-            SCHEMA_PACKAGE => self.packages.push(serde_json::from_slice(line)?),
-            SCHEMA_CHANNEL => self.channels.push(serde_json::from_slice(line)?),
-            SCHEMA_BUNDLE => self.bundles.push(serde_json::from_slice(line)?),
-            SCHEMA_DEPRECATIONS => self.deprecations.push(serde_json::from_slice(line)?),
+            SCHEMA_PACKAGE => self.packages.push(serde_json::from_str(line)?),
+            SCHEMA_CHANNEL => self.channels.push(serde_json::from_str(line)?),
+            SCHEMA_BUNDLE => self.bundles.push(serde_json::from_str(line)?),
+            SCHEMA_DEPRECATIONS => self.deprecations.push(serde_json::from_str(line)?),
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// The schema of a record that ends with it, as those that we write do: reading the largest packages twice, once
+/// for the schema, would take a third longer. A quote within a string is escaped, so nothing else ends like this.
+fn schema_at_the_end(line: &str) -> Option<&'static str> {
+    let rest = line.trim_end().strip_suffix("\"}")?;
+    let known = [SCHEMA_PACKAGE, SCHEMA_CHANNEL, SCHEMA_BUNDLE, SCHEMA_DEPRECATIONS];
+    known
+        .into_iter()
+        .find(|schema| rest.strip_suffix(schema).is_some_and(|rest| rest.ends_with(",\"schema\":\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_is_found_wherever_it_stands() {
+        for (line, bundles, channels) in [
+            (r#"{"name":"b","schema":"olm.bundle"}"#, 1, 0),
+            (r#"{"schema":"olm.bundle","name":"b"}"#, 1, 0),
+            (
+                r#"{"schema":"olm.channel","properties":[{"type":"a","value":{"a":1,"schema":"olm.bundle"}}]}"#,
+                0,
+                1,
+            ),
+            (r#"{"schema":"olm.channel","name":"x,\"schema\":\"olm.bundle"}"#, 0, 1),
+            (r#"{"name":"b","schema":"other"}"#, 0, 0),
+            (r#"{"name":"b"}"#, 0, 0),
+        ] {
+            let mut content = PackageContent::default();
+            content.push_json(line.as_bytes()).unwrap();
+            assert_eq!((content.bundles.len(), content.channels.len()), (bundles, channels), "{line}");
+        }
+        assert!(PackageContent::default().push_json(b"{\"schema\":\"olm.bundle\"").is_err());
+        assert!(
+            PackageContent::default().push_json(b"{\"name\":\"\xff\",\"schema\":\"olm.bundle\"}").is_err()
+        );
     }
 }

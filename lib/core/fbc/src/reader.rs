@@ -53,4 +53,12 @@ pub trait CatalogReader: Send + Sync {
         catalog: &'a str,
         package: &'a str,
     ) -> BoxFuture<'a, Result<PackageSnapshot, CatalogError>>;
+
+    /// The packages of `catalog` with the text somewhere in what resolution reads of them, by name. It reads
+    /// the whole catalog: for explanations, not for decisions.
+    fn mentioning<'a>(
+        &'a self,
+        catalog: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>>;
 }

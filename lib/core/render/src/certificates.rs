@@ -28,7 +28,7 @@ pub(crate) fn ca_annotation(
     deployment: &str,
 ) -> Option<(&'static str, String)> {
     match provider {
-        CertificateProvider::None => None,
+        CertificateProvider::None | CertificateProvider::BuiltIn => None,
         CertificateProvider::CertManager => {
             Some(("cert-manager.io/inject-ca-from", format!("{namespace}/{}", certificate_name(deployment))))
         }
@@ -44,7 +44,7 @@ pub(crate) fn service_annotation(
     deployment: &str,
 ) -> Option<(&'static str, String)> {
     match provider {
-        CertificateProvider::None | CertificateProvider::CertManager => None,
+        CertificateProvider::None | CertificateProvider::CertManager | CertificateProvider::BuiltIn => None,
         CertificateProvider::OpenshiftServiceCa => {
             Some(("service.beta.openshift.io/serving-cert-secret-name", certificate_name(deployment)))
         }
@@ -54,9 +54,57 @@ pub(crate) fn service_annotation(
 /// The objects that have the certificate issued.
 pub(crate) fn objects(provider: CertificateProvider, namespace: &str, deployment: &str) -> Vec<Value> {
     match provider {
-        CertificateProvider::None | CertificateProvider::OpenshiftServiceCa => Vec::new(),
+        CertificateProvider::None
+        | CertificateProvider::OpenshiftServiceCa
+        | CertificateProvider::BuiltIn => Vec::new(),
         CertificateProvider::CertManager => cert_manager(namespace, deployment),
     }
+}
+
+fn dns_names(host: &str) -> [String; 3] {
+    [host.to_owned(), format!("{host}.svc"), format!("{host}.svc.cluster.local")]
+}
+
+/// A certificate that rendered objects expect to find in a Secret.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WebhookCertificate {
+    /// Namespace of Service and Secret.
+    pub namespace: String,
+    /// The Service that API servers reach the webhooks through.
+    pub service: String,
+    /// The Secret, of type `kubernetes.io/tls`, that the serving pods mount.
+    pub secret: String,
+    /// The names that the certificate is for.
+    pub dns_names: Vec<String>,
+}
+
+/// The certificates that the Deployments among `objects` mount, sorted, each once.
+///
+/// What is rendered for the provider [`CertificateProvider::BuiltIn`] needs exactly these; names are those that
+/// cert-manager's rendering has.
+pub fn webhook_certificates<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Vec<WebhookCertificate> {
+    let text = |object: &Value, pointer: &str| {
+        object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let deployments = objects
+        .into_iter()
+        .filter(|object| text(object, "/kind") == "Deployment" && text(object, "/apiVersion") == "apps/v1");
+    let mut found: Vec<_> = deployments
+        .filter_map(|deployment| {
+            let name = text(deployment, "/metadata/name");
+            let (namespace, secret) = (text(deployment, "/metadata/namespace"), certificate_name(&name));
+            let volumes = deployment.pointer("/spec/template/spec/volumes").and_then(Value::as_array)?;
+            if !volumes.iter().any(|volume| text(volume, "/secret/secretName") == secret) {
+                return None;
+            }
+            let service = service_name(&name);
+            let dns_names = dns_names(&format!("{service}.{namespace}")).to_vec();
+            Some(WebhookCertificate { namespace, service, secret, dns_names })
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 fn cert_manager(namespace: &str, deployment: &str) -> Vec<Value> {
@@ -69,10 +117,7 @@ fn cert_manager(namespace: &str, deployment: &str) -> Vec<Value> {
     if host.len() <= COMMON_NAME_CHARS_MAX {
         spec.insert("commonName".to_owned(), host.as_str().into());
     }
-    spec.insert(
-        "dnsNames".to_owned(),
-        json!([host, format!("{host}.svc"), format!("{host}.svc.cluster.local")]),
-    );
+    spec.insert("dnsNames".to_owned(), json!(dns_names(&host)));
     spec.insert("duration".to_owned(), "17520h0m0s".into());
     spec.insert("issuerRef".to_owned(), json!({"name": issuer}));
     spec.insert("renewBefore".to_owned(), "24h0m0s".into());

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    BundleFiles, Options, RenderError,
+    BundleFiles, CertificateProvider, Options, RenderError,
     limits::{BUNDLE_BYTES_MAX, FILES_MAX},
     registry_v1::RegistryV1,
 };
@@ -22,8 +22,14 @@ pub struct Rendered {
     /// The objects: ServiceAccounts, Roles and bindings, ClusterRoles and bindings, CRDs, shipped objects,
     /// Deployments, webhook configurations, webhook Services, certificate objects.
     pub objects: Vec<Value>,
-    /// The annotation `olm.properties`: a JSON array as text, the shipped one merged with the properties file.
+    /// The annotation `olm.properties` of a revision: a JSON array as text, the shipped one merged with the
+    /// properties file, and with the platform limit of the first generation's annotation where it has none.
     pub olm_properties: Option<String>,
+    /// What the bundle itself declares to need and to provide, each `{"type", "value"}`; or why its
+    /// dependencies cannot be read.
+    pub declared: Result<Vec<Value>, String>,
+    /// Who makes the certificates of its webhooks; `None` when it has none.
+    pub certificate_provider: Option<CertificateProvider>,
 }
 
 /// A way to package an operator.

@@ -15,8 +15,10 @@ mod names;
 mod options;
 mod quantity;
 mod registry_v1;
+mod time;
 mod typed;
 
+pub use certificates::{WebhookCertificate, webhook_certificates};
 pub use error::{Reason, RenderError};
 pub use files::BundleFiles;
 pub use format::{BundleFormat, FORMATS, Rendered, render};

@@ -20,6 +20,25 @@ pub struct Options {
     pub target_namespaces: Option<Vec<String>>,
 }
 
+impl CertificateProvider {
+    /// The name of the provider in flags and annotations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::CertManager => "cert-manager",
+            Self::OpenshiftServiceCa => "openshift-service-ca",
+            Self::BuiltIn => "built-in",
+        }
+    }
+
+    /// The provider of this name, if there is one.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::None, Self::CertManager, Self::OpenshiftServiceCa, Self::BuiltIn]
+            .into_iter()
+            .find(|provider| provider.as_str() == name)
+    }
+}
+
 impl Options {
     /// No configuration, cert-manager, all features.
     pub fn new(install_namespace: impl Into<String>) -> Self {
@@ -43,6 +62,9 @@ pub enum CertificateProvider {
     CertManager,
     /// OpenShift's service CA operator: annotations only.
     OpenshiftServiceCa,
+    /// Whoever applies the objects: nothing but the volumes of the serving Deployments is rendered, the Secrets
+    /// of [`crate::webhook_certificates`] and the `caBundle`s are written beside.
+    BuiltIn,
 }
 
 /// Alpha features, on by default.

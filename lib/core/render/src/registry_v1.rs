@@ -7,6 +7,7 @@
 //! Source: operator-controller `internal/operator-controller/rukpak`.
 
 mod crds;
+mod declared;
 mod deployment_config;
 mod deployments;
 mod duplicates;
@@ -77,7 +78,9 @@ impl BundleFormat for RegistryV1 {
             version: bundle.csv.version.clone(),
             min_kube_version: bundle.csv.min_kube_version.clone(),
             objects: Vec::new(),
-            olm_properties: bundle.csv.olm_properties().map(str::to_owned),
+            olm_properties: declared::platform_properties(&bundle.csv),
+            declared: declared::properties(&bundle.csv, files),
+            certificate_provider: (!bundle.csv.webhooks.is_empty()).then_some(options.certificate_provider),
         };
         rendered.objects = generate(bundle, &context, configuration.deployment_config.as_ref())?;
         Ok(rendered)

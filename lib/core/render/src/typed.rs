@@ -14,6 +14,12 @@ mod scheduling;
 mod volume;
 mod workload;
 
+use base64::{
+    Engine as _,
+    alphabet::STANDARD,
+    engine::{GeneralPurpose, GeneralPurposeConfig},
+};
+
 pub(crate) use required::required;
 
 use std::fmt;
@@ -21,7 +27,7 @@ use std::fmt;
 use olm_yaml::json_number;
 use serde_json::{Map, Value};
 
-use crate::quantity;
+use crate::{quantity, time};
 
 /// A ClusterServiceVersion, without its status.
 pub(crate) static CLUSTER_SERVICE_VERSION: Kind = Kind::Object(&csv::CLUSTER_SERVICE_VERSION);
@@ -41,6 +47,8 @@ pub(crate) enum Kind {
     Quantity,
     IntOrString,
     Time,
+    /// Bytes, as base64 text.
+    Bytes,
     /// Any JSON, kept as it is.
     Raw,
     List(&'static Kind),
@@ -147,16 +155,22 @@ pub(crate) fn convert(kind: &Kind, value: &mut Value) -> Result<(), TypeError> {
         return Ok(());
     }
     match (kind, &mut *value) {
-        (Kind::Raw, _)
-        | (Kind::Text | Kind::Time | Kind::IntOrString, Value::String(_))
+        (Kind::Text | Kind::IntOrString, Value::String(_))
         | (Kind::Bool | Kind::ObjectOrBool(_), Value::Bool(_)) => Ok(()),
+        (Kind::Raw, value) => {
+            numbers_of_64_bits(value);
+            Ok(())
+        }
         (Kind::Int32 | Kind::Int64 | Kind::Float | Kind::IntOrString, Value::Number(_)) => {
             number(kind, value)
         }
         (Kind::Quantity, _) => as_quantity(value),
+        (Kind::Time, Value::String(text)) => {
+            *value = time::canonical(text).map_err(TypeError::new)?.map_or(Value::Null, Value::String);
+            Ok(())
+        }
+        (Kind::Bytes, Value::String(text)) => as_bytes(text),
         (Kind::List(item), Value::Array(items)) => list(item, items),
-        (Kind::ObjectOrList(fields), Value::Array(items)) => list(&Kind::Object(fields), items),
-        (Kind::ObjectOrTexts(_), Value::Array(items)) => list(&Kind::Text, items),
         (Kind::Map(item), Value::Object(map)) => {
             for (key, value) in map.iter_mut() {
                 convert(item, value).map_err(|error| error.inside(format!("[{key:?}]")))?;
@@ -170,6 +184,16 @@ pub(crate) fn convert(kind: &Kind, value: &mut Value) -> Result<(), TypeError> {
             | Kind::ObjectOrTexts(fields),
             Value::Object(map),
         ) => object(fields, map),
+        (Kind::ObjectOrBool(_), _) => Err(TypeError::new("boolean or JSON schema expected")),
+        (Kind::ObjectOrList(fields), Value::Array(items)) if !items.is_empty() => {
+            list(&Kind::Object(fields), items)
+        }
+        (Kind::ObjectOrTexts(_), Value::Array(items)) if !items.is_empty() => list(&Kind::Text, items),
+        // Both types read everything else, and empty lists, as nothing.
+        (Kind::ObjectOrList(_) | Kind::ObjectOrTexts(_), value) => {
+            *value = Value::Null;
+            Ok(())
+        }
         (kind, value) => Err(mismatch(kind, value)),
     }
 }
@@ -203,22 +227,57 @@ fn object(fields: &Fields, map: &mut Map<String, Value>) -> Result<(), TypeError
     Ok(())
 }
 
-fn number(kind: &Kind, value: &mut Value) -> Result<(), TypeError> {
-    match kind {
-        Kind::Float => {
-            if let Some(plain) = value.as_f64().and_then(json_number) {
-                *value = Value::Number(plain);
+/// Numbers of Go's JSON: integers of 64 bits with sign, all others floats.
+pub(crate) fn numbers_of_64_bits(value: &mut Value) {
+    match value {
+        Value::Number(number) if !number.is_i64() => {
+            if let Some(plain) = number.as_f64().and_then(json_number) {
+                *number = plain;
             }
-            Ok(())
         }
-        Kind::Int64 if value.is_i64() => Ok(()),
-        Kind::Int32 | Kind::IntOrString
-            if value.as_i64().is_some_and(|value| i32::try_from(value).is_ok()) =>
-        {
-            Ok(())
-        }
-        _ => Err(TypeError::new(format!("cannot convert {} to {}", name_of(value), name(kind)))),
+        Value::Array(items) => items.iter_mut().for_each(numbers_of_64_bits),
+        Value::Object(map) => map.values_mut().for_each(numbers_of_64_bits),
+        _ => {}
     }
+}
+
+fn number(kind: &Kind, value: &mut Value) -> Result<(), TypeError> {
+    if matches!(kind, Kind::Float) {
+        numbers_of_64_bits(value);
+        if let Some(plain) = value.as_f64().and_then(json_number) {
+            *value = Value::Number(plain);
+        }
+        return Ok(());
+    }
+    let whole = match (value.as_i64(), value.as_f64()) {
+        (Some(whole), _) => whole,
+        // What no 64 bits hold becomes the smallest integer, as the hardware has it.
+        (None, Some(float)) if float.fract() == 0.0 => i64::MIN,
+        _ => return Err(TypeError::new(format!("cannot convert {} to {}", name_of(value), name(kind)))),
+    };
+    let number = match kind {
+        // Upstream converts by reflection, which cuts off the upper half.
+        #[expect(clippy::cast_possible_truncation, reason = "what is cut off is cut off upstream, too")]
+        Kind::Int32 => i64::from(whole as i32),
+        Kind::IntOrString if i32::try_from(whole).is_err() => {
+            return Err(TypeError::new(format!("cannot convert {} to {}", name_of(value), name(kind))));
+        }
+        _ => whole,
+    };
+    *value = Value::Number(number.into());
+    Ok(())
+}
+
+/// Base64 as Go decodes it (line ends skipped, padded, spare bits ignored), encoded again.
+fn as_bytes(text: &mut String) -> Result<(), TypeError> {
+    const LENIENT: GeneralPurpose =
+        GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+    text.retain(|c| !matches!(c, '\r' | '\n'));
+    let bytes = LENIENT
+        .decode(text.as_bytes())
+        .map_err(|_| TypeError::new("error decoding from json: illegal base64 data"))?;
+    *text = LENIENT.encode(bytes);
+    Ok(())
 }
 
 fn as_quantity(value: &mut Value) -> Result<(), TypeError> {
@@ -239,6 +298,7 @@ fn zero(kind: &Kind) -> Value {
         Kind::Int32 | Kind::Int64 | Kind::Float | Kind::IntOrString => Value::Number(0.into()),
         Kind::Quantity => Value::String("0".to_owned()),
         Kind::Time
+        | Kind::Bytes
         | Kind::Raw
         | Kind::List(_)
         | Kind::Map(_)
@@ -268,7 +328,7 @@ fn mismatch(kind: &Kind, value: &Value) -> TypeError {
     let found = name_of(value);
     TypeError::new(match kind {
         Kind::Text if value.is_i64() => format!("cannot convert {found} to string"),
-        Kind::List(_) => format!("cannot restore slice from {found}"),
+        Kind::List(_) | Kind::Bytes => format!("cannot restore slice from {found}"),
         Kind::Map(_) => format!("cannot restore map from {found}"),
         Kind::Object(_) => format!("cannot restore struct from: {found}"),
         kind => format!("unrecognized type: {}", name(kind)),
@@ -286,6 +346,7 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Quantity => "resource.Quantity",
         Kind::IntOrString => "intstr.IntOrString",
         Kind::Time => "v1.Time",
+        Kind::Bytes => "slice",
         Kind::Raw => "v1.JSON",
         Kind::List(_) => "slice",
         Kind::Map(_) => "map",

@@ -4,6 +4,9 @@
 #[path = "render/builder.rs"]
 mod builder;
 #[cfg(test)]
+#[path = "render/built_in.rs"]
+mod built_in;
+#[cfg(test)]
 #[path = "render/configuration.rs"]
 mod configuration;
 #[cfg(test)]
@@ -18,6 +21,12 @@ mod loading;
 #[cfg(test)]
 #[path = "render/properties.rs"]
 mod properties;
+#[cfg(test)]
+#[path = "render/trees.rs"]
+mod trees;
+#[cfg(test)]
+#[path = "render/typed.rs"]
+mod typed;
 #[cfg(test)]
 #[path = "render/validation.rs"]
 mod validation;

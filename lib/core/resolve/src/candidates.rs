@@ -82,10 +82,18 @@ impl<'a> Filter<'a> {
         }
     }
 
+    /// Whether the bundle keeps to the installed major version, where that is asked for.
+    pub(crate) fn keeps_major(&self, version: &Result<BundleVersion, BundleVersionError>) -> bool {
+        self.query
+            .bound_to_major()
+            .is_none_or(|major| version.as_ref().is_ok_and(|version| version.version.major() == major))
+    }
+
     pub(crate) fn allows(&self, candidate: &Candidate<'_>) -> bool {
         self.in_channels(candidate.bundle)
             && self.in_range(&candidate.version)
             && self.is_reachable(candidate.bundle, &candidate.version)
+            && self.keeps_major(&candidate.version)
     }
 }
 

@@ -85,6 +85,11 @@ pub enum Reason {
         /// The installed bundle.
         installed: String,
     },
+    /// It has another major version than the installed bundle, and such updates are blocked.
+    OtherMajor {
+        /// The installed bundle.
+        installed: String,
+    },
     /// It is deprecated, and another that fits is not.
     Deprecated {
         /// The other, when it is in the same catalog.
@@ -118,6 +123,9 @@ impl fmt::Display for Reason {
             Self::OutOfRange { range } => write!(f, "is outside the range {}", Quoted(range)),
             Self::InvalidVersion { cause } => write!(f, "has no valid version: {cause}"),
             Self::NoEdge { installed } => write!(f, "no upgrade edge leads to it from {installed}"),
+            Self::OtherMajor { installed } => {
+                write!(f, "has another major version than {installed}, and major updates are blocked")
+            }
             Self::Deprecated { better: Some(better) } => write!(f, "is deprecated, {better} is not"),
             Self::Deprecated { better: None } => f.write_str("is deprecated, another catalog's is not"),
             Self::Lower { better } => write!(f, "{better} comes before it"),
@@ -138,7 +146,8 @@ impl Reason {
             Self::NotInChannels { .. }
             | Self::OutOfRange { .. }
             | Self::InvalidVersion { .. }
-            | Self::NoEdge { .. } => 1,
+            | Self::NoEdge { .. }
+            | Self::OtherMajor { .. } => 1,
             Self::Deprecated { .. } | Self::Lower { .. } => 2,
         }
     }
@@ -270,9 +279,12 @@ fn not_allowed(
             Err(error) => Reason::InvalidVersion { cause: error.to_string() },
         });
     }
+    let installed = || query.request.installed.as_ref().map(|i| i.name.clone()).unwrap_or_default();
     if !filter.is_reachable(bundle, version) {
-        let installed = query.request.installed.as_ref().map(|installed| installed.name.clone());
-        reasons.push(Reason::NoEdge { installed: installed.unwrap_or_default() });
+        reasons.push(Reason::NoEdge { installed: installed() });
+    }
+    if version.is_ok() && !filter.keeps_major(version) {
+        reasons.push(Reason::OtherMajor { installed: installed() });
     }
     reasons
 }

@@ -8,6 +8,7 @@
 //! for which catalog, and what the answer would be without it. What declared dependencies ask for is handed
 //! back, not checked.
 
+mod advice;
 mod bundle;
 mod candidates;
 mod deprecation;
@@ -23,6 +24,7 @@ mod successors;
 #[cfg(test)]
 mod tests;
 
+pub use advice::advice;
 pub use bundle::{BundleVersionError, bundle_version};
 pub use deprecation::{
     DeprecationCondition, DeprecationData, DeprecationReason, DeprecationStatus, Truth, deprecation_status,
@@ -31,6 +33,8 @@ pub use error::{ResolveError, Wanted};
 pub use explain::{PassedOver, Reason, explain, summary};
 pub use fallback::keep_installed;
 pub use limits::SUMMARY_BUNDLES_MAX;
-pub use request::{CatalogView, DependencyHandling, Installed, Options, Request, SameCatalog, UpgradePolicy};
+pub use request::{
+    CatalogView, DependencyHandling, Installed, MajorUpdates, Options, Request, SameCatalog, UpgradePolicy,
+};
 pub use resolution::{CatalogNote, OtherCatalog, Resolution};
 pub use resolve::resolve;

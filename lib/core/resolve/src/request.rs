@@ -54,6 +54,19 @@ pub struct Options {
     pub releases: ReleaseSupport,
     /// Whether upgrades may cross catalogs.
     pub same_catalog: SameCatalog,
+    /// Whether an update may lead to another major version.
+    pub major_updates: MajorUpdates,
+}
+
+/// Whether an update may lead to another major version than the installed one. It binds whatever the upgrade
+/// policy is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MajorUpdates {
+    /// Where range and edges allow it, as upstream.
+    #[default]
+    Allow,
+    /// Never. An installed version that cannot be parsed has no major version, and binds nothing.
+    Block,
 }
 
 /// What happens when the chosen bundle declares dependencies.
@@ -110,6 +123,14 @@ impl<'a> Query<'a> {
             .as_ref()
             .map(|installed| (installed, installed.bundle_version(request.options.releases)));
         Ok(Self { request, range, installed })
+    }
+
+    /// The major version that may not be left.
+    pub(crate) fn bound_to_major(&self) -> Option<u64> {
+        match (self.request.options.major_updates, &self.installed) {
+            (MajorUpdates::Block, Some((_, Ok(version)))) => Some(version.version.major()),
+            _ => None,
+        }
     }
 
     /// The bundle whose successors are asked for; `None` when any bundle is allowed.

@@ -4,5 +4,6 @@ mod case;
 mod cases;
 mod catalogs;
 mod conditions;
+mod documented;
 mod failures;
 mod properties;

@@ -8,6 +8,7 @@
 //! Everything has a [`Limits`], counted after aliases are expanded. Messages name line and column and
 //! never quote values. Nothing here reads files.
 
+mod block;
 mod emit;
 mod error;
 mod limits;

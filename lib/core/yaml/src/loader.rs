@@ -12,7 +12,7 @@ use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
 use crate::{
-    YamlError,
+    YamlError, block,
     limits::Limits,
     repair::Repairs,
     scalar::{Asked, Scalar, plain, tagged},
@@ -23,6 +23,14 @@ const CORE: &str = "tag:yaml.org,2002:";
 /// The first document of `text`; `Null` when there is none.
 pub(crate) fn first_document(text: &str, limits: &Limits) -> Result<Value, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Some(value) = block::read(text, limits) {
+        return Ok(value);
+    }
+    parsed(text, limits)
+}
+
+/// What the full parser makes of the first document.
+pub(crate) fn parsed(text: &str, limits: &Limits) -> Result<Value, YamlError> {
     let failure = match load(text, limits, &BTreeSet::new()) {
         Ok(value) => return Ok(value),
         Err(failure) => failure,

@@ -37,13 +37,16 @@ pub use layers::{BlobStream, LayerError};
 pub use limits::{Limits, Timeouts};
 pub use manifest::ManifestError;
 pub use pack::{
-    Compression, ImageBuilder, LayerBuilder, PackError, PackedImage, PackedLayer, folder_layer, folders_layer,
+    Compression, ImageBuilder, LayerBuilder, PackError, PackedImage, PackedLayer, folder_files, folder_layer,
+    folders_layer,
 };
 pub use policy::{Policy, PolicyError};
 pub use puller::{OnProgress, Progress, PulledImage, Puller, PullerConfig, SharedKeyring};
 pub use reference::{CanonicalReference, Reference, ReferenceCause, ReferenceError, Repository};
 pub use registries::{Config, Endpoint, RegistriesError, candidates};
-pub use registry::{BoxFuture, MemoryRegistry, OciRegistry, Registry, RegistryError};
+pub use registry::{
+    BoxFuture, LayoutError, LayoutRegistry, MemoryRegistry, OciRegistry, Registry, RegistryError,
+};
 pub use select::{Refusal, Select};
 pub use spool::FileReader;
 pub use tree::TreeError;

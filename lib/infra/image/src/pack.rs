@@ -258,6 +258,16 @@ pub fn folders_layer(folders: &[(&Path, &str)], compression: Compression) -> Res
     layer.build().map_err(PackError::Archive)
 }
 
+/// The files beneath a folder: their names relative to it, sorted, and where they are. A link to a file within the
+/// folder is that file.
+///
+/// # Errors
+/// The folder cannot be read, holds something else than files and folders, or a link that leaves it.
+pub fn folder_files(folder: &Path) -> Result<BTreeMap<String, PathBuf>, PackError> {
+    let files = read_folder(folder)?.into_iter().filter(|entry| !entry.is_folder);
+    Ok(files.map(|entry| (entry.name, entry.path)).collect())
+}
+
 /// Everything beneath a folder, sorted by name.
 fn read_folder(folder: &Path) -> Result<Vec<FolderEntry>, PackError> {
     let io_error = |path: &Path, cause| PackError::Io { path: path.to_owned(), cause };

@@ -157,6 +157,12 @@ impl CanonicalReference {
         }
     }
 
+    /// An image of a layout on disk, which knows no repositories.
+    pub(crate) fn of_layout(digest: Digest) -> Self {
+        let repository = Repository { domain: "layout.invalid".to_owned(), path: "image".to_owned() };
+        Self { repository, digest }
+    }
+
     /// Domain and path.
     pub fn repository(&self) -> &Repository {
         &self.repository

@@ -14,10 +14,12 @@ use crate::{digest::Digest, layers::BlobStream, registries::Endpoint};
 mod auth;
 mod client;
 mod http;
+mod layout;
 mod memory;
 mod tls;
 
 pub use client::OciRegistry;
+pub use layout::{LayoutError, LayoutRegistry};
 pub use memory::MemoryRegistry;
 
 /// A boxed future, so that [`Registry`] can be a trait object.

@@ -1,7 +1,8 @@
 //! Listening: a router behind limits, with or without TLS, and the health endpoints.
 //!
 //! Every connection has a time for its handshake and its headers, every request one for its whole answer, and
-//! only so many are answered at once; whoever comes after that is told to come again. HTTP/1.1 only.
+//! only so many are answered at once; some more wait for their turn, and whoever comes after that, or waits too
+//! long, is told to come again. HTTP/1.1 only.
 
 mod limit;
 
@@ -54,6 +55,10 @@ pub enum HttpError {
 pub struct ServerLimits {
     /// Requests that are answered at the same time, bodies included.
     pub requests_max: usize,
+    /// Requests that may wait for their turn beside those; they take no more than their connection.
+    pub waiting_max: usize,
+    /// How long they wait.
+    pub waiting_timeout: Duration,
     /// For the TLS handshake, and for the headers of each request (so also between two requests).
     pub header_timeout: Duration,
     /// For one answer, from its request to the end of its body.
@@ -66,6 +71,8 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             requests_max: 128,
+            waiting_max: 1024,
+            waiting_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(5),
             answer_timeout: Duration::from_mins(5),
             drain_timeout: Duration::from_secs(30),

@@ -12,13 +12,16 @@ use kube::{
 };
 use olm_api::{
     names::{
-        CONTENT_DIGEST_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
-        OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PROPERTIES_ANNOTATION,
-        REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
+        EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL,
+        OWNER_NAME_LABEL, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
+use olm_fbc::Property;
 use olm_objectset::{Packed, Phase, default_probes, pack};
+use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, bounded};
 use serde_json::{Value, json};
 
@@ -27,6 +30,26 @@ use crate::controllers::api_text;
 
 /// Archived revisions that are kept for people to look at.
 const ARCHIVED_REVISIONS_KEPT: usize = 5;
+
+/// Most bytes of the record of a bundle's catalog properties. All annotations of an object together may have
+/// 256 KiB; the largest real record has 20 KB.
+const CATALOG_PROPERTIES_BYTES_MAX: usize = 96 << 10;
+
+/// The record of a bundle's catalog properties. Of too many, those without effect on others' requirements go
+/// first: what stays are package and kinds.
+fn properties_text(properties: &[Property]) -> Result<String, String> {
+    let encode = |all: &[&Property]| {
+        serde_json::to_string(all).map_err(|e| format!("recording the properties of the catalog: {e}"))
+    };
+    let all: Vec<&Property> = properties.iter().collect();
+    let text = encode(&all)?;
+    if text.len() <= CATALOG_PROPERTIES_BYTES_MAX {
+        return Ok(text);
+    }
+    let is_needed = |p: &&Property| ["olm.package", "olm.gvk"].contains(&p.kind.as_str());
+    let text = encode(&all.into_iter().filter(is_needed).collect::<Vec<_>>())?;
+    if text.len() <= CATALOG_PROPERTIES_BYTES_MAX { Ok(text) } else { Ok("[]".to_owned()) }
+}
 
 /// A revision to be written.
 #[derive(Debug, Clone)]
@@ -37,8 +60,16 @@ pub(crate) struct NewRevision<'a> {
     pub(crate) phases: &'a [Phase],
     pub(crate) inputs_digest: &'a str,
     pub(crate) content_digest: &'a str,
+    /// Who makes the certificates of its webhooks, if it has any.
+    pub(crate) certificate_provider: Option<CertificateProvider>,
     /// The CSV's `olm.properties`, carried over unchanged.
     pub(crate) properties: Option<&'a str>,
+    /// The catalog the bundle comes from.
+    pub(crate) catalog: Option<&'a str>,
+    /// The bundle's properties there.
+    pub(crate) catalog_properties: &'a [Property],
+    /// CRD changes that were accepted and CRDs that are no longer there, as recorded.
+    pub(crate) crd_changes: Option<String>,
 }
 
 /// Writes revisions of extensions.
@@ -61,26 +92,39 @@ impl RevisionWriter<'_> {
             let created = self.create_secret(&name, &secret.name, &secret.data).await;
             created.map_err(|e| format!("creating ref Secret {:?}: {e}", secret.name))?;
         }
-        let set = self.object_set(&name, new, &packed);
+        let set = self.object_set(&name, new, &packed)?;
         let created = self.apply_set(&name, &set).await.map_err(|e| format!("creating new Revision: {e}"))?;
         self.adopt(&created, packed.secrets.iter().map(|s| s.name.as_str()))
             .await
             .map_err(|e| format!("patching ownerReferences on ref Secrets: {e}"))
     }
 
-    /// Brings the mutable part of the latest revision up to date: its deadline and the record of its inputs.
+    /// Brings the mutable part of the latest revision up to date: its deadline, the record of its inputs, and
+    /// the catalog that has its bundle with the bundle's properties there, if there is one.
     ///
     /// # Errors
     /// The API server's answer.
-    pub(crate) async fn refresh(&self, revision: &Revision, inputs_digest: &str) -> Result<(), String> {
+    pub(crate) async fn refresh(
+        &self,
+        revision: &Revision,
+        inputs_digest: &str,
+        origin: Option<(&str, &[Property])>,
+    ) -> Result<(), String> {
         let deadline = self.extension.spec.progress_deadline_minutes;
-        if revision.progress_deadline_minutes == deadline
+        let recorded = origin.is_none_or(|(catalog, _)| revision.catalog.as_deref() == Some(catalog));
+        if recorded
+            && revision.progress_deadline_minutes == deadline
             && revision.inputs_digest.as_deref() == Some(inputs_digest)
         {
             return Ok(());
         }
+        let mut annotations = json!({INPUTS_DIGEST_ANNOTATION: inputs_digest});
+        if let Some((catalog, properties)) = origin {
+            annotations[CATALOG_ANNOTATION] = catalog.into();
+            annotations[CATALOG_PROPERTIES_ANNOTATION] = properties_text(properties)?.into();
+        }
         let patch = json!({
-            "metadata": {"annotations": {INPUTS_DIGEST_ANNOTATION: inputs_digest}},
+            "metadata": {"annotations": annotations},
             "spec": {"progressDeadlineMinutes": deadline},
         });
         let params =
@@ -157,7 +201,7 @@ impl RevisionWriter<'_> {
         }
     }
 
-    fn object_set(&self, name: &str, new: &NewRevision<'_>, packed: &Packed) -> Value {
+    fn object_set(&self, name: &str, new: &NewRevision<'_>, packed: &Packed) -> Result<Value, String> {
         let extension = self.extension;
         let mut annotations = new.bundle.annotations();
         annotations.extend(
@@ -169,8 +213,20 @@ impl RevisionWriter<'_> {
             ]
             .map(|(key, value)| (key.to_owned(), value.to_owned())),
         );
+        if let Some(provider) = new.certificate_provider {
+            annotations
+                .insert(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION.to_owned(), provider.as_str().to_owned());
+        }
         if let Some(properties) = new.properties {
             annotations.insert(PROPERTIES_ANNOTATION.to_owned(), properties.to_owned());
+        }
+        if let Some(catalog) = new.catalog {
+            annotations.insert(CATALOG_ANNOTATION.to_owned(), catalog.to_owned());
+            let properties = properties_text(new.catalog_properties)?;
+            annotations.insert(CATALOG_PROPERTIES_ANNOTATION.to_owned(), properties);
+        }
+        if let Some(changes) = &new.crd_changes {
+            annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
         }
         let phases: Vec<Value> = packed
             .phases
@@ -213,7 +269,7 @@ impl RevisionWriter<'_> {
         if let Some(minutes) = extension.spec.progress_deadline_minutes {
             set["spec"]["progressDeadlineMinutes"] = minutes.into();
         }
-        set
+        Ok(set)
     }
 
     async fn apply_set(&self, name: &str, set: &Value) -> Result<ClusterObjectSet, String> {

@@ -1,11 +1,12 @@
 //! What a pass over a ClusterExtension found out, step by step. Steps record facts; `status` turns them into
 //! conditions.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use olm_resolve::DeprecationStatus;
 
 use super::revisions::{BundleRecord, Revisions};
+use crate::platform::Verdict;
 
 /// Why a pass ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub(crate) struct Cause {
     pub(crate) text: String,
     /// How it can heal.
     pub(crate) kind: CauseKind,
+    /// What is known beyond the original's text, for a person.
+    pub(crate) explanation: Option<String>,
 }
 
 /// How an error can heal.
@@ -57,11 +60,15 @@ pub(crate) enum CauseKind {
 
 impl Cause {
     pub(crate) fn transient(text: impl fmt::Display) -> Self {
-        Self { text: text.to_string(), kind: CauseKind::Transient }
+        Self { text: text.to_string(), kind: CauseKind::Transient, explanation: None }
     }
 
     pub(crate) fn terminal(text: impl fmt::Display) -> Self {
-        Self { text: text.to_string(), kind: CauseKind::Terminal }
+        Self { text: text.to_string(), kind: CauseKind::Terminal, explanation: None }
+    }
+
+    pub(crate) fn explained(self, explanation: Option<String>) -> Self {
+        Self { explanation, ..self }
     }
 }
 
@@ -115,6 +122,14 @@ pub(crate) struct Progress {
     pub(crate) deprecations: Option<DeprecationStatus>,
     /// The revision that was made in this pass.
     pub(crate) created: Option<BundleRecord>,
+    /// A sentence about an update that leads to another catalog.
+    pub(crate) crossed: Option<String>,
+    /// What the bundle says about updates of the platform.
+    pub(crate) platform: Option<Verdict>,
+    /// When to look again although nothing happened.
+    pub(crate) look_again: Option<Duration>,
     /// Sentences for `Ready` about settings that are in force or things that were passed over.
     pub(crate) notes: Vec<String>,
+    /// What is wrong with the admission policies that guard the accounts.
+    pub(crate) unguarded: Option<String>,
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::{Api, ResourceExt, api::PostParams};
+use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
     names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER},
-    v1::{ClusterExtension, ClusterExtensionStatus},
+    v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
-use olm_runtime::{AccountRef, Accounts, Discovery, Next, bounded};
+use olm_runtime::{Accounts, Discovery, Next, bounded};
 
 use super::{
     progress::{Progress, StepError},
@@ -17,7 +17,8 @@ use super::{
     validate,
 };
 use crate::{
-    access::Waiting, bundles::Bundles, catalogs::Catalogs, controllers::api_text, events::Events, finalizers,
+    access::Waiting, admission::Guard, bundles::Bundles, catalogs::Catalogs, controllers::api_text,
+    dependents::Dependents, events::Events, finalizers, platform::Platform, settings::Settings,
 };
 
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
@@ -32,8 +33,12 @@ pub(crate) struct Ports {
     pub(crate) bundles: Bundles,
     pub(crate) events: Events,
     pub(crate) waiting: Arc<Waiting>,
+    pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
+    pub(crate) dependents: Arc<Dependents>,
+    pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,
-    pub(crate) default_account: Option<AccountRef>,
+    pub(crate) settings: Settings,
+    pub(crate) guard: Guard,
     pub(crate) system_namespace: String,
 }
 
@@ -52,6 +57,8 @@ impl Extensions {
         let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
         if extension.metadata.deletion_timestamp.is_some() {
             self.ports.waiting.extension(&name, false);
+            self.ports.dependents.needs_nothing(&name);
+            self.ports.platform.forget(&name);
             // Objects go by garbage collection, through the revisions' owner references.
             return finalizers::set(&api, &*extension, &FINALIZERS, false)
                 .await
@@ -63,31 +70,46 @@ impl Extensions {
                 .await
                 .map_or_else(Next::Retry, |()| Next::Await);
         }
-        let mut progress = Progress::default();
-        let result = self.pass(&extension, &mut progress).await;
+        let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
+        let now = Timestamp::now();
+        let result = self.pass(&extension, &mut progress, now).await;
         self.ports.waiting.extension(&name, result.is_err());
-        let after = status(&extension, &progress, result.as_ref().copied(), Timestamp::now());
+        let after = status(&extension, &progress, result.as_ref().copied(), now);
         if let Err(error) = self.write_status(&api, &extension, after, &progress).await {
             return Next::Retry(format!("error updating status: {error}"));
         }
         match result {
             Ok(()) => Next::Await,
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
+            Err(error) if progress.look_again.is_some() => {
+                tracing::info!(extension = name, %error, "waiting");
+                Next::After(progress.look_again.unwrap_or_default())
+            }
             Err(error) => Next::Retry(error.to_string()),
         }
     }
 
-    async fn pass(&self, extension: &ClusterExtension, progress: &mut Progress) -> Result<(), StepError> {
+    async fn pass(
+        &self,
+        extension: &ClusterExtension,
+        progress: &mut Progress,
+        now: Timestamp,
+    ) -> Result<(), StepError> {
         let ports = &self.ports;
-        let account = validate::check(extension, &ports.accounts, ports.default_account.as_ref()).await?;
+        let account =
+            validate::check(extension, &ports.accounts, ports.settings.default_account().as_ref()).await?;
         let steps = Steps {
             extension,
             accounts: &ports.accounts,
             discovery: &ports.discovery,
             catalogs: &ports.catalogs,
             bundles: &ports.bundles,
+            sets: &ports.sets,
+            dependents: &ports.dependents,
+            platform: &ports.platform,
             features: ports.features,
             system_namespace: &ports.system_namespace,
+            now,
         };
         steps.run(&account, progress).await
     }
@@ -101,6 +123,9 @@ impl Extensions {
     ) -> Result<(), String> {
         let before = extension.status.clone().unwrap_or_default();
         if after == before {
+            if progress.crossed.is_some() {
+                self.ports.events.extension(extension, &before, &after, progress).await;
+            }
             return Ok(());
         }
         let mut updated = extension.clone();

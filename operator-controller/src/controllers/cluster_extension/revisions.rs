@@ -6,11 +6,13 @@ use kube::ResourceExt;
 use olm_api::{
     ConditionType, Conditions,
     names::{
-        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CONTENT_DIGEST_ANNOTATION,
-        INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME,
+        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
+        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME,
+        PROPERTIES_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState},
 };
+use olm_render::CertificateProvider;
 
 /// A bundle as a revision records it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,6 +39,14 @@ pub(crate) struct Revision {
     /// Digest of its objects, when we made it.
     pub(crate) content_digest: Option<String>,
     pub(crate) progress_deadline_minutes: Option<i32>,
+    /// The catalog its bundle came from, when we recorded it.
+    pub(crate) catalog: Option<String>,
+    /// Its `olm.properties`, where platforms look.
+    pub(crate) properties: Option<String>,
+    /// Who makes the certificates of its webhooks, when it has any and we made it.
+    pub(crate) certificate_provider: Option<CertificateProvider>,
+    /// What it did to CRDs, as recorded when it was made.
+    pub(crate) crd_changes: Option<String>,
 }
 
 impl Revision {
@@ -80,6 +90,11 @@ impl Revisions {
         self.active().rev().find(|r| r.succeeded())
     }
 
+    /// The `olm.properties` of the highest active revision, by which a platform decides about its update.
+    pub(crate) fn platform_properties(&self) -> Option<&str> {
+        self.active().next_back().and_then(|r| r.properties.as_deref())
+    }
+
     /// Active revisions that have not rolled out yet, in ascending order.
     pub(crate) fn rolling_out(&self) -> Vec<&Revision> {
         self.active().filter(|r| !r.succeeded()).collect()
@@ -116,6 +131,11 @@ fn read(set: &ClusterObjectSet) -> Revision {
         inputs_digest: annotation(INPUTS_DIGEST_ANNOTATION),
         content_digest: annotation(CONTENT_DIGEST_ANNOTATION),
         progress_deadline_minutes: set.spec.progress_deadline_minutes,
+        catalog: annotation(CATALOG_ANNOTATION),
+        properties: annotation(PROPERTIES_ANNOTATION),
+        certificate_provider: annotation(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION)
+            .and_then(|name| CertificateProvider::named(&name)),
+        crd_changes: annotation(CRD_CHANGES_ANNOTATION),
     }
 }
 

@@ -8,7 +8,7 @@ use olm_api::{
     ConditionStatus::{self, False, True, Unknown},
     ConditionType::{
         self, Available, BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated,
-        Progressing, Ready, Reconciling, Stalled,
+        Progressing, Ready, Reconciling, Stalled, Upgradeable,
     },
     ConditionUpdate, Conditions, Reason,
     v1::{
@@ -22,6 +22,7 @@ use super::{
     progress::{Cause, CauseKind, Progress, StepError},
     revisions::{BundleRecord, Revision, Revisions},
 };
+use crate::platform::Verdict;
 
 /// The status after a pass. Conditions that the pass says nothing about stay as they are.
 pub(crate) fn status(
@@ -46,6 +47,7 @@ pub(crate) fn status(
         (None, Ok(())) => {}
         (Some(revisions), result) => {
             writer.installed(revisions);
+            writer.platform(progress.platform.as_ref());
             if let Some(found) = &progress.deprecations {
                 writer.deprecations(found);
             }
@@ -147,6 +149,21 @@ impl Writer<'_> {
         }
     }
 
+    /// Whether the platform may be updated; nothing where the bundle or the cluster says nothing about it.
+    fn platform(&mut self, verdict: Option<&Verdict>) {
+        let (status, reason) = match verdict {
+            None => {
+                self.conditions.remove(Upgradeable);
+                return;
+            }
+            Some(Verdict::Compatible { .. }) => (True, Reason::CompatibleWithNextPlatformVersion),
+            Some(Verdict::Incompatible { .. }) => (False, Reason::IncompatibleWithNextPlatformVersion),
+            Some(Verdict::Invalid(_)) => (False, Reason::InvalidPlatformVersion),
+        };
+        let message = verdict.map(ToString::to_string).unwrap_or_default();
+        self.put(Upgradeable, status, reason, &message);
+    }
+
     /// `Ready`, and `Reconciling` or `Stalled` while they apply.
     fn summary(&mut self, progress: &Progress, error: Option<&StepError>) {
         let Some(progressing) = self.conditions.find(Progressing).cloned() else { return };
@@ -163,16 +180,21 @@ impl Writer<'_> {
             message.push('\n');
             message.push_str(note);
         }
+        if let Some(complaint) = &progress.unguarded {
+            message.insert_str(0, &format!("{complaint}\n"));
+        }
         let ready_reason = match &available {
             Some(available) if done && !healthy => self::reason(&available.reason),
+            _ if done && progress.unguarded.is_some() => Reason::Unguarded,
             _ => reason,
         };
-        let ready = done && healthy && installed;
+        let ready = done && healthy && installed && progress.unguarded.is_none();
         self.put(Ready, if ready { True } else { False }, ready_reason, &message);
         let explained = match error {
-            Some(StepError::Resolution { explanation: Some(explanation), .. }) => {
-                Some(format!("{}\n{explanation}", progressing.message))
-            }
+            Some(
+                StepError::Resolution { explanation: Some(explanation), .. }
+                | StepError::Bundle { cause: Cause { explanation: Some(explanation), .. }, .. },
+            ) => Some(format!("{}\n{explanation}", progressing.message)),
             _ => None,
         };
         let stalled = progressing.status == False.as_str() || explained.is_some();

@@ -1,27 +1,41 @@
 //! The steps of a pass: read the revisions, choose a bundle, fetch and render it, check and write a revision.
 
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kube::{Api, Client, ResourceExt, api::ListParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
-    names::OWNER_NAME_LABEL,
-    v1::{ClusterExtension, ClusterObjectSet, CrdUpgradeSafetyEnforcement, UpgradeConstraintPolicy},
+    names::{OWNER_NAME_LABEL, REINSTALL_ANNOTATION},
+    v1::{ClusterExtension, ClusterObjectSet},
 };
+use olm_fbc::Property;
 use olm_image::PullError;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
 use olm_render::{CertificateProvider, Options, Rendered, render};
-use olm_resolve::{
-    DependencyHandling, DeprecationData, Installed, Request, Resolution, ResolveError, SUMMARY_BUNDLES_MAX,
-    UpgradePolicy, deprecation_status, keep_installed, resolve, summary,
-};
 use olm_runtime::{AccountRef, Accounts, Discovery, bounded};
 use olm_semver::ReleaseSupport;
 use serde_json::{Value, json};
 
 use super::{
+    annotations,
     apply::{NewRevision, RevisionWriter},
+    crd_changes::{self, CrdChanges},
     progress::{Cause, CauseKind, Progress, StepError},
+    resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
 };
-use crate::{bundles::Bundles, catalogs::Catalogs, controllers::api_text, preflight};
+use crate::{
+    bundles::Bundles,
+    catalogs::Catalogs,
+    controllers::api_text,
+    dependents::Dependents,
+    platform::Platform,
+    preflight,
+    webhook_certificates::{self, Candidates},
+};
+
+/// Type of the property with the oldest version of Kubernetes that a bundle claims to run on.
+const KUBERNETES_VERSION: &str = "olm.kubeversion";
 
 /// What can be turned off.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +43,7 @@ pub(crate) struct Features {
     pub(crate) render: olm_render::Features,
     pub(crate) releases: ReleaseSupport,
     pub(crate) preflight_permissions: bool,
-    pub(crate) certificates: CertificateProvider,
+    pub(crate) certificates: Candidates,
 }
 
 /// What the steps work with.
@@ -39,8 +53,12 @@ pub(crate) struct Steps<'a> {
     pub(crate) discovery: &'a Discovery,
     pub(crate) catalogs: &'a Catalogs,
     pub(crate) bundles: &'a Bundles,
+    pub(crate) sets: &'a Store<DeserializeGuard<ClusterObjectSet>>,
+    pub(crate) dependents: &'a Dependents,
+    pub(crate) platform: &'a Platform,
     pub(crate) features: Features,
     pub(crate) system_namespace: &'a str,
+    pub(crate) now: Timestamp,
 }
 
 impl Steps<'_> {
@@ -52,10 +70,10 @@ impl Steps<'_> {
         if !settled {
             self.writer().tidy_secrets(&revisions).await.map_err(StepError::Revisions)?;
         }
-        let bundle = self.resolve(&revisions, progress).await?;
-        self.roll_out(account, &bundle, &revisions, progress)
-            .await
-            .map_err(|cause| StepError::Bundle { bundle, cause })
+        progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
+        progress.notes.extend(annotations::in_force(self.extension));
+        let chosen = self.choose(&revisions, progress).await?;
+        self.roll_out(account, &chosen, &revisions, progress).await
     }
 
     async fn revisions(&self) -> Result<Revisions, String> {
@@ -66,83 +84,87 @@ impl Steps<'_> {
         Ok(Revisions::of(&self.extension.uid().unwrap_or_default(), &listed.items))
     }
 
-    async fn resolve(
-        &self,
-        revisions: &Revisions,
-        progress: &mut Progress,
-    ) -> Result<BundleRecord, StepError> {
-        let request = request(self.extension, revisions.installed(), self.features).ok_or_else(|| {
-            failed("spec.source.catalog is not set: name the package to install".to_owned())
-        })?;
-        let selector = self.extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
-        let installed_name = revisions.installed().map(|r| r.bundle.name.as_str());
-        let unknown = || deprecation_status(DeprecationData::Unavailable, &request.channels, installed_name);
-        progress.deprecations = Some(unknown());
-        let answers = self.catalogs.ask(&request.package, selector).await.map_err(failed)?;
-        let views: Vec<_> = answers.iter().map(crate::catalogs::Answer::view).collect();
-        match resolve(&request, &views) {
-            Ok(found) => {
-                let data = DeprecationData::Available(found.deprecation.as_ref());
-                progress.deprecations = Some(deprecation_status(data, &request.channels, installed_name));
-                Ok(record(found, self.features.releases))
-            }
-            Err(error) => {
-                let kept = keep_installed(&request, &views).and(revisions.installed());
-                if let Some(kept) = kept {
-                    progress.notes.push(format!(
-                        "No catalog has the package {:?} any more; the installed bundle {} is kept.",
-                        request.package, kept.bundle.name
-                    ));
-                    return Ok(kept.bundle.clone());
-                }
-                Err(StepError::Resolution { explanation: explanation(&error), text: error.to_string() })
-            }
-        }
-    }
-
     async fn roll_out(
         &self,
         account: &AccountRef,
-        bundle: &BundleRecord,
+        chosen: &Chosen,
         revisions: &Revisions,
         progress: &mut Progress,
-    ) -> Result<(), Cause> {
+    ) -> Result<(), StepError> {
+        let bundle = &chosen.bundle;
+        let failed = |cause| StepError::Bundle { bundle: bundle.clone(), cause };
         let inputs = self.inputs_digest(account, bundle);
         let latest = revisions.latest_active();
-        if let Some(latest) = latest.filter(|l| l.inputs_digest.as_deref() == Some(inputs.as_str())) {
+        let unchanged = latest.filter(|l| l.inputs_digest.as_deref() == Some(inputs.as_str()));
+        match self.require(chosen, &[], revisions, progress).await {
+            // What is rolling out is not stopped half way.
+            Err(error) if unchanged.is_some() => {
+                tracing::debug!(extension = self.extension.name_any(), %error, "goes on rolling out");
+            }
+            other => other?,
+        }
+        if let Some(latest) = unchanged {
             if latest.bundle.reference != bundle.reference {
                 progress.notes.push(format!(
-                    "The catalog now names another image for this version, which is not rolled out by itself: {}",
+                    "The catalog now names another image for this version, which is not rolled out by itself: {}. To roll it out, set the annotation {REINSTALL_ANNOTATION} to a new value.",
                     bundle.reference
                 ));
             }
-            return self.writer().refresh(latest, &inputs).await.map_err(Cause::transient);
+            progress.notes.extend(crd_changes::notes(self.extension, latest, revisions));
+            return self.refresh(latest, chosen, &inputs).await.map_err(failed);
         }
-        let Some(rendered) = self.content(bundle, revisions).await? else { return Ok(()) };
-        let phases = self.phases(&rendered, bundle)?;
-        let content = content_digest(&phases);
+        let Some(rendered) = self.content(bundle, revisions).await.map_err(failed)? else { return Ok(()) };
+        let declared = declared(&rendered).map_err(failed)?;
+        self.require(chosen, &declared, revisions, progress).await?;
+        self.write(account, chosen, &rendered, &inputs, revisions, progress).await.map_err(failed)
+    }
+
+    /// Checks everything a new revision touches, and writes it; unless only the record of the latest changes.
+    async fn write(
+        &self,
+        account: &AccountRef,
+        chosen: &Chosen,
+        rendered: &Rendered,
+        inputs: &str,
+        revisions: &Revisions,
+        progress: &mut Progress,
+    ) -> Result<(), Cause> {
+        let bundle = &chosen.bundle;
+        let phases = self.phases(rendered, bundle)?;
+        let content = self.content_digest(&phases);
+        let latest = revisions.latest_active();
         if let Some(latest) = latest.filter(|l| l.content_digest.as_deref() == Some(content.as_str())) {
-            return self.writer().refresh(latest, &inputs).await.map_err(Cause::transient);
+            return self.refresh(latest, chosen, inputs).await;
         }
-        if let Some(lowest) = &rendered.min_kube_version {
+        for lowest in lowest_kubernetes(chosen, rendered) {
             let suits =
-                preflight::check_kube_version(&self.controller(), lowest).await.map_err(Cause::transient)?;
+                preflight::check_kube_version(&self.controller(), &lowest).await.map_err(Cause::transient)?;
             suits.map_err(Cause::terminal)?;
         }
         let number = revisions.last_number() + 1;
-        self.preflight(account, &phases, number).await?;
+        let crd_changes =
+            self.preflight(account, &phases, number, rendered.certificate_provider, progress).await?;
         let new = NewRevision {
             number,
             bundle,
             account,
             phases: &phases,
-            inputs_digest: &inputs,
+            inputs_digest: inputs,
             content_digest: &content,
             properties: rendered.olm_properties.as_deref(),
+            catalog: chosen.catalog.as_deref(),
+            catalog_properties: &chosen.properties,
+            certificate_provider: rendered.certificate_provider,
+            crd_changes: crd_changes.recorded(),
         };
         self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
         progress.created = Some(bundle.clone());
         Ok(())
+    }
+
+    async fn refresh(&self, latest: &Revision, chosen: &Chosen, inputs: &str) -> Result<(), Cause> {
+        let origin = chosen.catalog.as_deref().map(|catalog| (catalog, chosen.properties.as_slice()));
+        self.writer().refresh(latest, inputs, origin).await.map_err(Cause::transient)
     }
 
     /// The rendered bundle; `None` when it cannot be fetched but is installed already.
@@ -160,7 +182,7 @@ impl Steps<'_> {
         };
         let options = Options {
             config: self.extension.spec.config.as_ref().and_then(|c| c.inline.clone()),
-            certificate_provider: self.features.certificates,
+            certificate_provider: self.certificate_provider(bundle, revisions).await?,
             features: self.features.render,
             ..Options::new(self.extension.spec.namespace.clone())
         };
@@ -170,12 +192,31 @@ impl Steps<'_> {
             .map_err(|e| Cause::transient(format!("rendering the bundle: {e}")))?;
         rendered.map(Some).map_err(|error| match error.reason() {
             olm_render::Reason::InvalidConfiguration => {
-                Cause { text: error.to_string(), kind: CauseKind::InvalidConfiguration }
+                Cause { kind: CauseKind::InvalidConfiguration, ..Cause::terminal(&error) }
             }
             olm_render::Reason::Blocked if by_digest => Cause::terminal(error),
             // Behind a tag another content may appear.
             olm_render::Reason::Blocked => Cause::transient(error),
         })
+    }
+
+    /// The provider that was chosen for this version, else the one to be chosen now.
+    async fn certificate_provider(
+        &self,
+        bundle: &BundleRecord,
+        revisions: &Revisions,
+    ) -> Result<CertificateProvider, Cause> {
+        let same = |revision: &&Revision| {
+            let known = &revision.bundle;
+            (&known.name, &known.version, &known.release) == (&bundle.name, &bundle.version, &bundle.release)
+        };
+        let chosen = revisions.latest_active().filter(same).and_then(|latest| latest.certificate_provider);
+        match chosen {
+            Some(provider) => Ok(provider),
+            None => webhook_certificates::choose(self.features.certificates, self.discovery)
+                .await
+                .map_err(Cause::transient),
+        }
     }
 
     fn phases(&self, rendered: &Rendered, bundle: &BundleRecord) -> Result<Vec<Phase>, Cause> {
@@ -186,34 +227,59 @@ impl Steps<'_> {
         objects.map(assign).map_err(Cause::terminal)
     }
 
-    async fn preflight(&self, account: &AccountRef, phases: &[Phase], number: i64) -> Result<(), Cause> {
-        let enforcement = self.extension.spec.install.as_ref().and_then(|i| i.preflight.as_ref());
-        let enforcement = enforcement.map(|p| p.crd_upgrade_safety.enforcement);
-        if enforcement != Some(CrdUpgradeSafetyEnforcement::None) {
-            preflight::check_crds(&self.controller(), phases).await.map_err(Cause::transient)?;
-        }
+    async fn preflight(
+        &self,
+        account: &AccountRef,
+        phases: &[Phase],
+        number: i64,
+        provider: Option<CertificateProvider>,
+        progress: &mut Progress,
+    ) -> Result<CrdChanges, Cause> {
         let client = self.accounts.client(account).await.map_err(Cause::transient)?;
+        let crd_changes =
+            crd_changes::check(self.extension, &self.controller(), (account, &client), phases, progress)
+                .await?;
         let refused = |e: String| Cause::transient(format!("creating new Revision: {e}"));
         if self.features.preflight_permissions {
             let revision = format!("{}-{number}", self.extension.name_any());
-            preflight::check_rights(&client, &self.controller(), self.discovery, phases, &revision)
+            let mut written = phases.to_vec();
+            if provider == Some(CertificateProvider::BuiltIn) {
+                written.push(webhook_certificates::secrets(phases));
+            }
+            preflight::check_rights(&client, &self.controller(), self.discovery, &written, &revision)
                 .await
                 .map_err(refused)?;
         }
-        preflight::dry_run(&client, self.discovery, phases).await.map_err(refused)
+        preflight::dry_run(&client, self.discovery, phases).await.map_err(refused)?;
+        Ok(crd_changes)
     }
 
     /// Digest of everything a revision is made from. The image reference is left out: the same name, version
     /// and release under another image is not rolled out by itself.
     fn inputs_digest(&self, account: &AccountRef, bundle: &BundleRecord) -> String {
-        sha256(&json!({
+        let mut inputs = json!({
             "bundle": [bundle.name, bundle.package, bundle.version, bundle.release],
             "namespace": self.extension.spec.namespace,
             "account": [account.namespace, account.name],
             "config": self.extension.spec.config.as_ref().and_then(|c| c.inline.as_ref()),
-            "features": format!("{:?} {:?}", self.features.render, self.features.certificates),
+            // Who makes certificates is recorded on the revision and no reason for another one.
+            "features": format!("{:?}", self.features.render),
             "program": env!("CARGO_PKG_VERSION"),
-        }))
+        });
+        if let Some(token) = annotations::reinstall(self.extension) {
+            inputs["reinstall"] = token.into();
+        }
+        sha256(&inputs)
+    }
+
+    /// Digest of the objects. A reinstallation that was asked for makes it another one.
+    fn content_digest(&self, phases: &[Phase]) -> String {
+        let digests: Vec<Value> = phases.iter().map(|p| json!([p.name, phase_digest(p)])).collect();
+        let objects = sha256(&Value::Array(digests));
+        match annotations::reinstall(self.extension) {
+            Some(token) => sha256(&json!([objects, token])),
+            None => objects,
+        }
     }
 
     fn writer(&self) -> RevisionWriter<'_> {
@@ -229,55 +295,21 @@ impl Steps<'_> {
     }
 }
 
-/// What a revision records of the bundle; without release support the release goes back into the version.
-fn record(found: Resolution, releases: ReleaseSupport) -> BundleRecord {
-    let (version, release) = found.version.recorded(releases);
-    BundleRecord { name: found.bundle, package: found.package, version, release, reference: found.image }
+/// What the bundle itself declares, as properties.
+fn declared(rendered: &Rendered) -> Result<Vec<Property>, Cause> {
+    let declared = rendered.declared.as_ref().map_err(Cause::terminal)?;
+    Ok(declared.iter().filter_map(|one| serde_json::from_value(one.clone()).ok()).collect())
 }
 
-fn failed(text: String) -> StepError {
-    StepError::Resolution { text, explanation: None }
-}
-
-fn request(
-    extension: &ClusterExtension,
-    installed: Option<&Revision>,
-    features: Features,
-) -> Option<Request> {
-    let source = extension.spec.source.catalog.as_ref()?;
-    Some(Request {
-        package: source.package_name.clone(),
-        version: source.version.clone().filter(|v| !v.is_empty()),
-        channels: source.channels.clone(),
-        upgrade_policy: match source.upgrade_constraint_policy {
-            UpgradeConstraintPolicy::CatalogProvided => UpgradePolicy::CatalogProvided,
-            UpgradeConstraintPolicy::SelfCertified => UpgradePolicy::SelfCertified,
-        },
-        installed: installed.map(|revision| Installed {
-            name: revision.bundle.name.clone(),
-            version: revision.bundle.version.clone(),
-            release: revision.bundle.release.clone(),
-            catalog: None,
-        }),
-        options: olm_resolve::Options {
-            dependencies: DependencyHandling::Refuse,
-            releases: features.releases,
-            ..olm_resolve::Options::default()
-        },
-    })
-}
-
-/// What was looked at and why it did not do.
-fn explanation(error: &ResolveError) -> Option<String> {
-    let summary = summary(error.passed_over(), SUMMARY_BUNDLES_MAX);
-    (!summary.is_empty()).then(|| format!("Passed over: {summary}"))
+/// The oldest versions of Kubernetes that the bundle claims to run on, by its CSV and its properties.
+fn lowest_kubernetes(chosen: &Chosen, rendered: &Rendered) -> BTreeSet<String> {
+    let own = rendered.declared.as_deref().unwrap_or_default().iter();
+    let own = own.filter(|one| one["type"] == KUBERNETES_VERSION).map(|one| &one["value"]);
+    let of_catalog = chosen.properties.iter().filter(|p| p.kind == KUBERNETES_VERSION).map(|p| &p.value);
+    let versions = own.chain(of_catalog).filter_map(|value| value["version"].as_str()).map(str::to_owned);
+    versions.chain(rendered.min_kube_version.clone()).collect()
 }
 
 fn pull_cause(error: &PullError) -> Cause {
     if error.is_terminal() { Cause::terminal(error) } else { Cause::transient(error) }
-}
-
-fn content_digest(phases: &[Phase]) -> String {
-    let digests: Vec<Value> = phases.iter().map(|p| json!([p.name, phase_digest(p)])).collect();
-    sha256(&Value::Array(digests))
 }

@@ -1,10 +1,10 @@
 //! What must hold for an extension before anything is done for it.
 
 use kube::ResourceExt;
-use olm_api::{names::EXTENSIONS_PREFIX, v1::ClusterExtension};
+use olm_api::v1::ClusterExtension;
 use olm_runtime::{AccountRef, Accounts, ClientError};
 
-use super::progress::StepError;
+use super::{annotations, crd_changes, progress::StepError};
 
 /// Longest name: it becomes the value of a label.
 const NAME_LENGTH_MAX: usize = 63;
@@ -62,9 +62,8 @@ fn unsupported(extension: &ClusterExtension) -> Vec<String> {
             name.len()
         ));
     }
-    for annotation in extension.annotations().keys().filter(|a| a.starts_with(EXTENSIONS_PREFIX)) {
-        errors.push(format!("annotation {annotation:?} is not supported by this version: remove it"));
-    }
+    errors.extend(annotations::refused(extension));
+    errors.extend(crd_changes::allowances(extension).err());
     errors
 }
 
@@ -72,7 +71,10 @@ fn unsupported(extension: &ClusterExtension) -> Vec<String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use olm_api::v1::{ClusterExtensionSpec, ServiceAccountReference};
+    use olm_api::{
+        names::EXTENSIONS_PREFIX,
+        v1::{ClusterExtensionSpec, ServiceAccountReference},
+    };
 
     use super::*;
 

@@ -4,7 +4,10 @@ use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
 };
-use olm_api::{names::OBJECT_FIELD_MANAGER, v1::ProgressionProbe};
+use olm_api::{
+    names::{OBJECT_FIELD_MANAGER, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
+    v1::ProgressionProbe,
+};
 use olm_objectset::{
     Action, Context, ObjectKey, Owner, Sibling, Teardown, action, evaluate, for_revision, observation_digest,
     owner_references, probe_failure, sha256, teardown,
@@ -12,7 +15,10 @@ use olm_objectset::{
 use olm_runtime::{Discovery, DiscoveryError, Kind, Seen, WatchManager, bounded};
 use serde_json::{Value, json};
 
-use crate::concurrently::{REQUESTS, concurrently};
+use crate::{
+    concurrently::{REQUESTS, concurrently},
+    webhook_certificates::{CaBundles, Injection},
+};
 
 use super::{
     content::{Item, LoadedPhase, api_text},
@@ -29,6 +35,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) extension: Option<String>,
     pub(crate) siblings: Vec<Sibling>,
     pub(crate) probes: &'a [ProgressionProbe],
+    /// What webhooks are to trust, where the built-in provider makes their certificates.
+    pub(crate) ca_bundles: &'a CaBundles,
 }
 
 /// What became of one object.
@@ -76,7 +84,11 @@ impl Executor<'_> {
 
     async fn bring_one(&self, key: &ObjectKey, item: &Item) -> Done {
         let desired = for_revision(&item.stored, &self.owner, self.extension.as_deref());
-        let digest = sha256(&desired);
+        let injection = self.ca_bundles.injection(&desired);
+        let digest = match &injection {
+            None => sha256(&desired),
+            Some(injection) => sha256(&json!([desired, injection.patch(&desired)])),
+        };
         let kind = match self.kind(key).await {
             Ok(kind) => kind,
             Err(error) => return Done::Failed(format!("Object {key}: {error}")),
@@ -106,17 +118,25 @@ impl Executor<'_> {
             Action::Leave => return Done::Healthy,
             Action::Collision { report } => return Done::Collision(report),
             Action::AwaitDeletion => return Done::Unhealthy(vec!["is being deleted".into()]),
-            Action::Nothing => live.unwrap_or_default(),
-            Action::Create => match self.create(&api, &desired).await {
-                Ok(created) => created,
-                Err(error) => return failed(key, &error),
-            },
-            Action::Apply { metadata_patch } => match self.apply(&api, key, &desired, metadata_patch).await {
-                Ok(applied) => applied,
-                Err(error) => return failed(key, &error),
-            },
+            Action::Nothing => Ok(live.unwrap_or_default()),
+            Action::Create => self.create(&api, &desired, injection.as_ref()).await,
+            Action::Apply { metadata_patch } => {
+                let live = live.unwrap_or_default();
+                self.apply(&api, key, &desired, metadata_patch, (&live, injection.as_ref())).await
+            }
         };
-        let failures = evaluate(self.probes, &current);
+        let current = match current {
+            Ok(current) => self.inject(&api, key, &desired, current, injection.as_ref()).await,
+            Err(error) => Err(error),
+        };
+        let current = match current {
+            Ok(current) => current,
+            Err(error) => return failed(key, &error),
+        };
+        let mut failures = evaluate(self.probes, &current);
+        if injection.is_some_and(|injection| !injection.is_done(&current)) {
+            failures.push("waits for the CA bundle of its webhook".to_owned());
+        }
         let text =
             |pointer: &str| current.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let look = Look {
@@ -134,11 +154,17 @@ impl Executor<'_> {
         if failures.is_empty() { Done::Healthy } else { Done::Unhealthy(failures) }
     }
 
-    async fn create(&self, api: &Api<DynamicObject>, desired: &Value) -> Result<Value, kube::Error> {
+    /// Creates an object; what its webhooks are to trust is there from the first moment.
+    async fn create(
+        &self,
+        api: &Api<DynamicObject>,
+        desired: &Value,
+        injection: Option<&Injection>,
+    ) -> Result<Value, kube::Error> {
+        let desired = injection.map_or_else(|| desired.clone(), |injection| injection.fill(desired));
         let params =
             PostParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        let object: DynamicObject =
-            serde_json::from_value(desired.clone()).map_err(kube::Error::SerdeError)?;
+        let object: DynamicObject = serde_json::from_value(desired).map_err(kube::Error::SerdeError)?;
         value(&bounded(api.create(&params, &object)).await?)
     }
 
@@ -148,7 +174,14 @@ impl Executor<'_> {
         key: &ObjectKey,
         desired: &Value,
         metadata_patch: Vec<Value>,
+        (live, injection): (&Value, Option<&Injection>),
     ) -> Result<Value, kube::Error> {
+        if let Some(injection) =
+            injection.filter(|injection| injection.fits(live) && metadata_patch.is_empty())
+        {
+            // Kept by its own manager first, so that this apply does not take it away for a moment.
+            self.inject(api, key, desired, live.clone(), Some(injection)).await?;
+        }
         if !metadata_patch.is_empty() {
             let patch =
                 serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
@@ -160,6 +193,25 @@ impl Executor<'_> {
         }
         let params = PatchParams::apply(OBJECT_FIELD_MANAGER).force();
         value(&bounded(api.patch(&key.name, &params, &Patch::Apply(desired))).await?)
+    }
+
+    /// Sees to it that the object's webhooks trust what they should, under a field manager of its own.
+    async fn inject(
+        &self,
+        api: &Api<DynamicObject>,
+        key: &ObjectKey,
+        desired: &Value,
+        current: Value,
+        injection: Option<&Injection>,
+    ) -> Result<Value, kube::Error> {
+        match injection {
+            Some(injection) if !injection.is_done(&current) => {
+                let params = PatchParams::apply(WEBHOOK_CERTIFICATES_FIELD_MANAGER).force();
+                let patch = Patch::Apply(injection.patch(desired));
+                value(&bounded(api.patch(&key.name, &params, &patch)).await?)
+            }
+            _ => Ok(current),
+        }
     }
 
     /// Removes what the revision still owns, in reverse order of phases. `true` when nothing is left.

@@ -12,11 +12,12 @@ use kube::{
 use olm_api::{
     names::{
         OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-        TEARDOWN_FINALIZER,
+        TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState, ObservedPhase},
 };
 use olm_objectset::{ObjectKey, Owner, Sibling, invalid_selector};
+use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, WatchManager, bounded};
 use serde_json::json;
 
@@ -26,12 +27,18 @@ use super::{
     memory::Memory,
     status::{Deadline, Outcome, deadline, set_conditions},
 };
-use crate::access::Waiting;
+use crate::{
+    access::Waiting,
+    webhook_certificates::{self, CaBundles, Keeper, Kept},
+};
 
 /// How soon a collision is looked at again; nothing announces that the other owner is gone.
 const COLLISION_RETRY: Duration = Duration::from_secs(10);
 /// How soon a teardown that waits for deletions is looked at again, should no event come.
 const TEARDOWN_RETRY: Duration = Duration::from_secs(5);
+
+/// How soon a pass may follow another one of itself.
+const SOONEST: Duration = Duration::from_secs(1);
 
 /// What the controller needs of the world.
 #[derive(Clone)]
@@ -42,12 +49,15 @@ pub(crate) struct Ports {
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) system_namespace: String,
+    /// Life of the webhook certificates that are made here.
+    pub(crate) certificate_lifetime: Duration,
 }
 
 /// The controller of ClusterObjectSets.
 pub(crate) struct ObjectSets {
     ports: Ports,
     memory: Memory,
+    certificates: webhook_certificates::Memory,
 }
 
 /// What a pass found out, beside the outcome.
@@ -55,17 +65,19 @@ struct Report {
     outcome: Outcome,
     /// Digests of the content, when it could be read and is what was recorded.
     observed: Option<Vec<ObservedPhase>>,
+    /// When a webhook certificate is to be looked at again.
+    certificates: Option<Timestamp>,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, observed: None }
+        Self { outcome, observed: None, certificates: None }
     }
 }
 
 impl ObjectSets {
     pub(crate) fn new(ports: Ports) -> Self {
-        Self { ports, memory: Memory::default() }
+        Self { ports, memory: Memory::default(), certificates: webhook_certificates::Memory::default() }
     }
 
     pub(crate) async fn reconcile(&self, set: Arc<ClusterObjectSet>) -> Next {
@@ -83,6 +95,9 @@ impl ObjectSets {
         if let Err(error) = self.write_status(&set, &report, deadline, now).await {
             return Next::Retry(format!("error updating status: {error}"));
         }
+        let until = |at: Timestamp| {
+            Next::After(Duration::try_from(at.duration_since(now)).unwrap_or_default().max(SOONEST))
+        };
         match report.outcome {
             Outcome::Retrying(text) if text.starts_with("revision object collisions") => {
                 Next::After(COLLISION_RETRY)
@@ -91,11 +106,14 @@ impl ObjectSets {
             Outcome::Blocked(text) => Next::Blocked(text),
             Outcome::Archiving => Next::After(TEARDOWN_RETRY),
             Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await),
-            Outcome::Complete => Next::Await,
-            Outcome::Incomplete(_) => match deadline {
-                Deadline::At(at) => Next::After(Duration::try_from(at - now).unwrap_or_default()),
-                Deadline::None | Deadline::Passed { .. } => Next::Await,
-            },
+            Outcome::Complete => report.certificates.map_or(Next::Await, until),
+            Outcome::Incomplete(_) => {
+                let deadline = match deadline {
+                    Deadline::At(at) => Some(at),
+                    Deadline::None | Deadline::Passed { .. } => None,
+                };
+                deadline.into_iter().chain(report.certificates).min().map_or(Next::Await, until)
+            }
         }
     }
 
@@ -123,37 +141,74 @@ impl ObjectSets {
         if let Err(error) = content::check_unchanged(recorded, &observed) {
             return Outcome::Blocked(error.to_string()).into();
         }
-        let outcome = if set.spec.lifecycle_state == LifecycleState::Archived {
-            self.archive(set, client, &phases).await
-        } else {
-            self.activate(set, client, &phases).await
+        let observed = Some(observed);
+        if set.spec.lifecycle_state == LifecycleState::Archived {
+            let outcome = self.archive(set, client, &phases).await;
+            return Report { outcome, observed, certificates: None };
+        }
+        let kept = match self.keep_certificates(set, client.clone(), &phases).await {
+            Ok(kept) => kept,
+            Err(error) => return Report { outcome: Outcome::Retrying(error), observed, certificates: None },
         };
-        Report { outcome, observed: Some(observed) }
+        let outcome = self.activate(set, client, &phases, &kept.bundles).await;
+        Report { outcome, observed, certificates: kept.next }
     }
 
-    async fn activate(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Outcome {
+    /// The step of the built-in provider, for revisions that record it.
+    async fn keep_certificates(
+        &self,
+        set: &ClusterObjectSet,
+        client: Client,
+        phases: &[LoadedPhase],
+    ) -> Result<Kept, String> {
+        let Some(extension) = extension_owner(set).filter(|_| has_built_in_certificates(set)) else {
+            return Ok(Kept::default());
+        };
+        let keeper = Keeper {
+            client,
+            discovery: &self.ports.discovery,
+            watches: &self.ports.watches,
+            memory: &self.certificates,
+            extension: (&extension.name, &extension.uid),
+            lifetime: self.ports.certificate_lifetime,
+        };
+        let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored).collect();
+        keeper.keep(&objects, Timestamp::now()).await
+    }
+
+    async fn activate(
+        &self,
+        set: &ClusterObjectSet,
+        client: Client,
+        phases: &[LoadedPhase],
+        ca_bundles: &CaBundles,
+    ) -> Outcome {
         if let Err(error) = self.finalizer(set, true).await {
             return Outcome::Retrying(error);
         }
-        self.ports.watches.hold(&set.uid().unwrap_or_default(), &self.kinds(phases).await);
+        self.ports.watches.hold(&set.uid().unwrap_or_default(), &self.kinds(set, phases).await);
         let mut siblings = self.known_siblings(set);
-        let mut pass = self.executor(set, client.clone(), siblings).roll_out(phases).await;
+        let mut pass = self.executor(set, client.clone(), siblings, ca_bundles).roll_out(phases).await;
         if matches!(&pass, Pass::Collisions(text) if text.contains("ClusterObjectSet")) {
             // The other owner may be a sibling that this process has not heard of yet.
             siblings = match self.listed_siblings(set).await {
                 Ok(siblings) => siblings,
                 Err(error) => return Outcome::Retrying(error),
             };
-            pass = self.executor(set, client, siblings).roll_out(phases).await;
+            pass = self.executor(set, client, siblings, ca_bundles).roll_out(phases).await;
         }
         match pass {
+            // Until the status says that this revision is the installed one, the older one is: without it the
+            // extension would look as if nothing were installed, and any version would do. The status' own event
+            // brings the next pass.
+            Pass::Complete if !has_succeeded(set) => Outcome::Complete,
             Pass::Complete => match self.archive_older(set).await {
                 Ok(()) => Outcome::Complete,
                 Err(error) => Outcome::Retrying(error),
             },
             Pass::Incomplete(failures) => {
                 // The kinds of a CRD that has just been applied can be watched from now on.
-                self.ports.watches.hold(&set.uid().unwrap_or_default(), &self.kinds(phases).await);
+                self.ports.watches.hold(&set.uid().unwrap_or_default(), &self.kinds(set, phases).await);
                 Outcome::Incomplete(failures)
             }
             Pass::Collisions(text) | Pass::Failed(text) => Outcome::Retrying(text),
@@ -168,7 +223,8 @@ impl ObjectSets {
         if archived.is_some() {
             return Outcome::Archived;
         }
-        match self.executor(set, client, self.known_siblings(set)).tear_down(phases).await {
+        let ca_bundles = CaBundles::default();
+        match self.executor(set, client, self.known_siblings(set), &ca_bundles).tear_down(phases).await {
             Ok(true) => {
                 let uid = set.uid().unwrap_or_default();
                 self.ports.watches.release(&uid);
@@ -185,6 +241,7 @@ impl ObjectSets {
         set: &'a ClusterObjectSet,
         client: Client,
         siblings: Vec<Sibling>,
+        ca_bundles: &'a CaBundles,
     ) -> Executor<'a> {
         Executor {
             client,
@@ -195,6 +252,7 @@ impl ObjectSets {
             extension: set.labels().get(OWNER_NAME_LABEL).cloned(),
             siblings,
             probes: &set.spec.progression_probes,
+            ca_bundles,
         }
     }
 
@@ -225,13 +283,16 @@ impl ObjectSets {
         Ok(AccountRef { namespace: extension.spec.namespace, name })
     }
 
-    async fn kinds(&self, phases: &[LoadedPhase]) -> Vec<Kind> {
+    async fn kinds(&self, set: &ClusterObjectSet, phases: &[LoadedPhase]) -> Vec<Kind> {
         let mut keys: Vec<(String, String)> = phases
             .iter()
             .flat_map(|p| &p.items)
             .map(|item| ObjectKey::of(&item.stored))
             .map(|key| (key.api_version(), key.kind))
             .collect();
+        if has_built_in_certificates(set) {
+            keys.push(("v1".to_owned(), "Secret".to_owned()));
+        }
         keys.sort_unstable();
         keys.dedup();
         let mut kinds = Vec::with_capacity(keys.len());
@@ -321,6 +382,17 @@ impl ObjectSets {
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         crate::finalizers::set(&api, set, &[TEARDOWN_FINALIZER], wanted).await
     }
+}
+
+/// Whether the certificates of the revision's webhooks are made here.
+fn has_built_in_certificates(set: &ClusterObjectSet) -> bool {
+    let provider = set.annotations().get(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION);
+    provider.map(String::as_str) == Some(CertificateProvider::BuiltIn.as_str())
+}
+
+/// Whether the status says that the revision has rolled out.
+fn has_succeeded(set: &ClusterObjectSet) -> bool {
+    set.status.as_ref().is_some_and(|s| s.conditions.is_true(olm_api::ConditionType::Succeeded))
 }
 
 /// The controller owner of `set`, when it is a ClusterExtension.

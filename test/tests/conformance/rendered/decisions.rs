@@ -28,13 +28,6 @@ pub(super) fn refused_here(
         let right = matches!(error, RenderError::SeveralClusterServiceVersions { .. });
         return right.then_some("Q1: several ClusterServiceVersions");
     }
-    let old_crds = documents(files).iter().any(|document| {
-        text(document, "kind") == "CustomResourceDefinition"
-            && text(document, "apiVersion") == "apiextensions.k8s.io/v1beta1"
-    });
-    if old_crds {
-        return is_error_about(error, "v1beta1").then_some("Q2: CRDs of v1beta1 are refused");
-    }
     let (generated, shipped) = parts(files, options)?;
     let twins = !different_twins(generated.iter().chain(&shipped)).is_empty();
     (twins && is_error_about(error, "different objects")).then_some("Q10: different objects of one identity")

@@ -1,11 +1,11 @@
-//! Upstream's regression fixtures: two bundles, seven cases, no certificate provider.
+//! Upstream's regression fixtures: two bundles, seven cases, no certificate provider; compared as bytes.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 use olm_render::{CertificateProvider, Options, render};
 use serde_json::{Value, json};
 
-use super::{bundle_files, digest, sort_key};
+use super::{bundle_files, go_yaml, sort_key};
 use crate::data::Counts;
 
 pub(super) fn check(folder: &Path, counts: &mut Counts) {
@@ -35,37 +35,137 @@ pub(super) fn check(folder: &Path, counts: &mut Counts) {
         let files = bundle_files(&folder.join("bundles").join(bundle));
         let expected = expected(&folder.join("expected-manifests").join(bundle).join(case));
         match render(&files, &options) {
-            Ok(rendered) if names(&rendered.objects) != expected.keys().cloned().collect::<Vec<_>>() => {
-                counts.different(format_args!("{case}: other names: {:?}", names(&rendered.objects)));
-            }
-            Ok(rendered)
-                if digest(&rendered.objects) != digest(&expected.into_values().collect::<Vec<_>>()) =>
-            {
-                counts.different(format_args!("{case}: other objects"));
-            }
-            Ok(_) => counts.equal(),
+            Ok(rendered) => match first_difference(&rendered.objects, &expected) {
+                None => counts.equal(),
+                Some(difference) => counts.different(format_args!("{case}: {difference}")),
+            },
             Err(error) => counts.different(format_args!("{case}: {error}")),
         }
     }
 }
 
-/// The file names upstream gives the objects.
-fn names(objects: &[Value]) -> Vec<String> {
-    let mut keys: Vec<_> = objects.iter().map(sort_key).collect();
-    keys.sort();
-    keys.into_iter()
+/// What each provider adds to the fixtures, and that it adds nothing where there is no webhook.
+pub(super) fn check_providers(folder: &Path, counts: &mut Counts) {
+    let rendered = |bundle: &str, provider: CertificateProvider| {
+        let options = Options {
+            certificate_provider: provider,
+            target_namespaces: Some(vec![String::new()]),
+            ..Options::new("webhook-system")
+        };
+        render(&bundle_files(&folder.join("bundles").join(bundle)), &options).unwrap().objects
+    };
+    for provider in [
+        CertificateProvider::CertManager,
+        CertificateProvider::OpenshiftServiceCa,
+        CertificateProvider::BuiltIn,
+    ] {
+        let without = "argocd-operator.v0.6.0";
+        if rendered(without, provider) == rendered(without, CertificateProvider::None) {
+            counts.equal();
+        } else {
+            counts.different(format_args!("{provider:?} changes a bundle without webhooks"));
+        }
+        let with = "webhook-operator.v0.0.5";
+        match provider_difference(
+            &rendered(with, CertificateProvider::None),
+            rendered(with, provider),
+            provider,
+        ) {
+            None => counts.equal(),
+            Some(difference) => counts.different(format_args!("{provider:?}: {difference}")),
+        }
+    }
+}
+
+/// Takes back what the provider is known to add; whatever differs then is a difference.
+fn provider_difference(
+    bare: &[Value],
+    mut objects: Vec<Value>,
+    provider: CertificateProvider,
+) -> Option<String> {
+    let secret = "webhook-operator-controller-manager-service-cert";
+    let (annotation, value, annotated) = match provider {
+        CertificateProvider::CertManager => {
+            ("cert-manager.io/inject-ca-from", format!("webhook-system/{secret}"), 3)
+        }
+        CertificateProvider::OpenshiftServiceCa => {
+            ("service.beta.openshift.io/inject-cabundle", "true".to_owned(), 3)
+        }
+        _ => ("none", String::new(), 0),
+    };
+    let own = objects.iter().filter(|object| object["apiVersion"] == "cert-manager.io/v1").count();
+    if own != if provider == CertificateProvider::CertManager { 2 } else { 0 } {
+        return Some(format!("{own} objects of cert-manager"));
+    }
+    objects.retain(|object| object["apiVersion"] != "cert-manager.io/v1");
+    let mut found = 0;
+    for (object, bare) in objects.iter_mut().zip(bare) {
+        if object["metadata"]["annotations"][annotation] == value.as_str() {
+            found += 1;
+        }
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        if kind == "Service" && provider == CertificateProvider::OpenshiftServiceCa {
+            let name =
+                &object["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"];
+            if name != secret {
+                return Some(format!("the Service's Secret is {name}"));
+            }
+        }
+        if kind == "Deployment" {
+            let pod = &mut object["spec"]["template"]["spec"];
+            let volumes = serde_json::to_string(&pod["volumes"]).unwrap();
+            let mounts = serde_json::to_string(&pod["containers"][0]["volumeMounts"]).unwrap();
+            let gone = volumes.contains("webhook-certs") || mounts.contains("readOnly");
+            if gone || volumes.matches(secret).count() != 2 || mounts.matches("mountPath").count() != 2 {
+                return Some(format!("volumes {volumes}, mounts {mounts}"));
+            }
+            pod["volumes"] = bare["spec"]["template"]["spec"]["volumes"].clone();
+            pod["containers"][0]["volumeMounts"] =
+                bare["spec"]["template"]["spec"]["containers"][0]["volumeMounts"].clone();
+        }
+        object["metadata"] = bare["metadata"].clone();
+    }
+    if found != annotated {
+        return Some(format!("{found} objects are annotated"));
+    }
+    (objects != bare).then(|| "other objects".to_owned())
+}
+
+/// The first file that has another name or other bytes than upstream's.
+fn first_difference(objects: &[Value], expected: &BTreeMap<String, String>) -> Option<String> {
+    let files = files(objects);
+    if !files.keys().eq(expected.keys()) {
+        return Some(format!("other names: {:?}", files.keys()));
+    }
+    files.iter().zip(expected.values()).find(|((_, ours), theirs)| ours != theirs).map(
+        |((name, ours), theirs)| {
+            let line = ours.lines().zip(theirs.lines()).position(|(ours, theirs)| ours != theirs);
+            let at = line.unwrap_or_default();
+            let near = |text: &str| text.lines().skip(at).take(2).collect::<Vec<_>>().join("\n    ");
+            format!("{name}, line {}:\n  ours\n    {}\n  wanted\n    {}", at + 1, near(ours), near(theirs))
+        },
+    )
+}
+
+/// The files upstream writes the objects to: names and bytes.
+fn files(objects: &[Value]) -> BTreeMap<String, String> {
+    let mut sorted: Vec<_> = objects.iter().map(|object| (sort_key(object), object)).collect();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0));
+    sorted
+        .into_iter()
         .enumerate()
-        .map(|(index, (kind, _, name))| format!("{index:02}_{}_{name}.yaml", kind.to_lowercase()))
+        .map(|(index, ((kind, _, name), object))| {
+            (format!("{index:02}_{}_{name}.yaml", kind.to_lowercase()), go_yaml::document(object))
+        })
         .collect()
 }
 
-fn expected(folder: &Path) -> BTreeMap<String, Value> {
+fn expected(folder: &Path) -> BTreeMap<String, String> {
     fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| {
             let entry = entry.unwrap();
-            let text = fs::read_to_string(entry.path()).unwrap();
-            (entry.file_name().into_string().unwrap(), olm_yaml::one(&text).unwrap())
+            (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())
         })
         .collect()
 }

@@ -49,6 +49,25 @@ fn queries_are_exact_and_answers_in_file_order() {
 }
 
 #[test]
+fn a_run_ends_where_schema_or_package_become_others() {
+    let index = index(&[
+        ("a", "p", "1"),
+        ("a", "p", "2"),
+        ("b", "p", "3"),
+        ("b", "q", "4"),
+        ("", "q", "5"),
+        ("", "", "6"),
+        ("b", "", "7"),
+        ("b", "", "8"),
+    ]);
+    assert_eq!(index.runs(), [0..20, 20..30, 30..40, 40..50, 50..60, 60..80]);
+    assert_eq!(index.schemas().collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(index.lines("b").collect::<Vec<_>>(), [20..30, 30..40, 60..70, 70..80]);
+    assert_eq!(index.lines("none").len(), 0);
+    assert!(Index::default().runs().is_empty());
+}
+
+#[test]
 fn an_empty_catalog_has_no_ranges() {
     assert!(Index::default().find(&Query::default()).is_empty());
 }

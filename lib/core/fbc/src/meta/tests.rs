@@ -43,6 +43,12 @@ fn streams_are_read_as_the_original_reads_them() {
         ("b: &x {d: 1.0}\na: *x\n", &["{\"a\":{\"d\":1},\"b\":{\"d\":1}}"]),
         ("a: yes\non: 010\n", &["{\"a\":true,\"true\":8}"]),
         ("a: 1\na: 2\n", &["{\"a\":2}"]),
+        ("b: &x {d: 1}\na:\n  <<: *x\n  e: 2\n", &["{\"a\":{\"d\":1,\"e\":2},\"b\":{\"d\":1}}"]),
+        ("a: [yes, on, n, no, off, Y]\n", &["{\"a\":[true,true,false,false,false,true]}"]),
+        ("yes: x\n", &["{\"true\":\"x\"}"]),
+        ("a: [0x1F, 1e3, 2001-12-14, 1.5]\n", &["{\"a\":[31,1000,\"2001-12-14\",1.5]}"]),
+        ("Schema: a\nNested: {Name: b}\n", &["{\"Nested\":{\"Name\":\"b\"},\"Schema\":\"a\"}"]),
+        ("{a: 1}\n---\n{b: 2}\n", &["{\"a\":1}", "{\"b\":2}"]),
         ("a: \"<&>\"\nb: 12345678901234567890\n", &["{\"a\":\"<&>\",\"b\":12345678901234567000}"]),
         ("a: |\n  x\n  --- y\n", &["{\"a\":\"x\\n--- y\\n\"}"]),
     ];
@@ -76,6 +82,10 @@ fn what_is_no_catalog_is_refused_without_being_quoted() {
     ] {
         assert_eq!(lines(input.as_bytes()).unwrap_err().to_string(), expected, "{input:?}");
     }
+    for input in ["%YAML 1.2\n---\na: 1\n", "a: *unknown\n", "a: b: c\n"] {
+        let error = lines(input.as_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with("error converting YAML to JSON: yaml: line "), "{input:?}: {error}");
+    }
     let binary = lines(&b"\x00\xff\xfe"[..]).unwrap_err().to_string();
     assert!(binary.starts_with("error converting YAML to JSON: yaml: line 1:"), "{binary}");
     let broken = lines(&b"a: 1\n---\nb: [\n"[..]).unwrap_err().to_string();
@@ -89,6 +99,12 @@ fn a_document_over_the_limit_is_refused_and_a_large_one_grows_the_window() {
     let mut reader = MetaReader::over(WindowReader::new(large.as_bytes()).with_document_bytes_max(1 << 20));
     let error = reader.next_meta().unwrap_err();
     assert_eq!(error.to_string(), "document at offset 0 has more than 1048576 bytes");
+}
+
+#[test]
+fn a_line_may_have_megabytes() {
+    let long = "x".repeat(6 << 20);
+    assert_eq!(lines(format!("a: {long}\n").as_bytes()).unwrap(), [format!("{{\"a\":\"{long}\"}}")]);
 }
 
 #[test]

@@ -50,13 +50,13 @@ fn check(kind: &'static Kind, value: &Value, path: &str, violations: &mut Vec<St
             }
             return;
         }
-        (Kind::Text | Kind::Time, Value::String(_))
+        (Kind::Text | Kind::Time | Kind::Bytes, Value::String(_))
         | (Kind::Quantity | Kind::IntOrString, Value::String(_) | Value::Number(_))
         | (Kind::Bool, Value::Bool(_))
         | (Kind::Float, Value::Number(_))
         | (Kind::Raw, _) => return,
         (Kind::Int32 | Kind::Int64, Value::Number(number)) if is_whole(number) => return,
-        (Kind::Text | Kind::Time, _) => "string",
+        (Kind::Text | Kind::Time | Kind::Bytes, _) => "string",
         (Kind::Quantity | Kind::IntOrString, _) => "string or number",
         (Kind::Bool, _) => "boolean",
         (Kind::Float, _) => "number",

@@ -1,7 +1,7 @@
 //! The CSV's Deployments, with annotations, webhook certificates and the user's configuration.
 //!
-//! Unlike upstream, init containers that mounted a volume which certificates replace get the new mounts
-//! (upstream leaves them mounting a volume that is gone, which API servers refuse).
+//! As upstream has it, init containers that mount a volume which certificates replace are left alone, so that
+//! API servers refuse such a Deployment.
 
 use serde_json::{Map, Value, json};
 
@@ -110,15 +110,6 @@ fn mount_certificates(deployment: &mut Value, secret: &str) {
         if let Some(mounts) = list(container, "volumeMounts") {
             mounts.retain(|mount| !is_replaced(mount));
             mounts.extend(mounts_of_certificates());
-        }
-    }
-    for container in each(pod, "initContainers") {
-        if let Some(mounts) = container.get_mut("volumeMounts").and_then(Value::as_array_mut) {
-            let before = mounts.len();
-            mounts.retain(|mount| !is_replaced(mount));
-            if mounts.len() < before {
-                mounts.extend(mounts_of_certificates());
-            }
         }
     }
 }

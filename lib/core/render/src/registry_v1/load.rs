@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     model::{Bundle, Csv, Deployment, InstallMode, Permission, Webhook},
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     BundleFiles, RenderError,
     limits::{FILE, OBJECTS_MAX},
-    typed::{CLUSTER_SERVICE_VERSION, CUSTOM_RESOURCE_DEFINITION, convert},
+    typed::{CLUSTER_SERVICE_VERSION, CUSTOM_RESOURCE_DEFINITION, convert, numbers_of_64_bits},
 };
 
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
@@ -55,12 +55,12 @@ fn package_name(files: &BundleFiles) -> Result<String, RenderError> {
         .map_err(|error| invalid(error.to_string()))?;
     let annotations = match &value {
         Value::Null => return Ok(String::new()),
-        Value::Object(map) => map.get("annotations").unwrap_or(&Value::Null),
+        Value::Object(map) => folded(map, "annotations").unwrap_or(&Value::Null),
         _ => return Err(invalid("not a map".to_owned())),
     };
     match annotations {
         Value::Null => Ok(String::new()),
-        Value::Object(map) => match map.get(PACKAGE) {
+        Value::Object(map) => match folded(map, PACKAGE) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(name)) => Ok(name.clone()),
             Some(scalar @ (Value::Number(_) | Value::Bool(_))) => Ok(scalar.to_string()),
@@ -68,6 +68,13 @@ fn package_name(files: &BundleFiles) -> Result<String, RenderError> {
         },
         _ => Err(invalid("annotations is not a map".to_owned())),
     }
+}
+
+/// The member that Go's `encoding/json` reads into the field `name`: whatever its case, the exact one first.
+pub(super) fn folded<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    map.get(name).or_else(|| {
+        map.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next_back()
+    })
 }
 
 #[derive(Default)]
@@ -109,21 +116,28 @@ impl Found {
         if kind.is_empty() {
             return Err(invalid("Object 'Kind' is missing".to_owned()));
         }
-        let Some(Value::Array(items)) = map.get_mut("items").map(Value::take) else {
-            return self.object(&kind, Value::Object(map), path);
+        if map.get("apiVersion").is_some_and(|version| !version.is_string() && !version.is_null()) {
+            return Err(invalid("apiVersion is not text".to_owned()));
+        }
+        let items = match map.remove("items") {
+            None => return self.object(&kind, Value::Object(map), path),
+            Some(Value::Array(items)) => items,
+            Some(Value::Null) => return Ok(()),
+            Some(_) => return Err(invalid("items is not a list".to_owned())),
         };
         // Items of a typed list may leave out what the list already says.
-        let item_kind = kind.strip_suffix("List").unwrap_or_default();
+        let item_kind = kind.strip_suffix("List").unwrap_or(&kind);
+        let says = |item: &Map<String, Value>, field: &str| {
+            item.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+        };
         for item in items {
             let Value::Object(mut item) = item else {
                 return Err(invalid("an item is not a map".to_owned()));
             };
-            if item.get("kind").and_then(Value::as_str).unwrap_or_default().is_empty()
-                && !item_kind.is_empty()
-            {
+            if !says(&item, "kind") && !says(&item, "apiVersion") {
                 item.insert("kind".to_owned(), item_kind.into());
                 if let Some(version) = map.get("apiVersion") {
-                    item.entry("apiVersion").or_insert_with(|| version.clone());
+                    item.insert("apiVersion".to_owned(), version.clone());
                 }
             }
             let kind = item.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -151,7 +165,10 @@ impl Found {
                     .map_err(|error| invalid(error.to_string()))?;
                 self.crds.push(object);
             }
-            _ => self.others.push(object),
+            _ => {
+                numbers_of_64_bits(&mut object);
+                self.others.push(object);
+            }
         }
         Ok(())
     }
@@ -211,11 +228,32 @@ struct Mode {
 struct Definitions {
     #[serde(default)]
     owned: Vec<Named>,
+    #[serde(default)]
+    required: Vec<Named>,
 }
 
+/// A definition: CRDs have the group in their name, API services have a field for it.
 #[derive(Deserialize)]
 struct Named {
+    #[serde(default)]
     name: String,
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    kind: String,
+}
+
+impl Named {
+    fn kind(&self) -> Option<Value> {
+        let group = match self.group.as_str() {
+            "" => self.name.split_once('.').map_or("", |(_, group)| group),
+            group => group,
+        };
+        let named = !self.version.is_empty() && !self.kind.is_empty();
+        named.then(|| json!({"group": group, "version": self.version, "kind": self.kind}))
+    }
 }
 
 fn csv(object: Value) -> Result<Csv, String> {
@@ -231,6 +269,9 @@ fn csv(object: Value) -> Result<Csv, String> {
         .filter(|mode| mode.supported)
         .filter_map(|mode| InstallMode::named(&mode.name))
         .collect();
+    let definitions = [&spec.customresourcedefinitions, &spec.apiservicedefinitions];
+    let owned_kinds = definitions.iter().flat_map(|d| &d.owned).filter_map(Named::kind).collect();
+    let required_kinds = definitions.iter().flat_map(|d| &d.required).filter_map(Named::kind).collect();
     Ok(Csv {
         name: metadata.name,
         version: spec.version.unwrap_or_default(),
@@ -242,6 +283,8 @@ fn csv(object: Value) -> Result<Csv, String> {
         cluster_permissions: spec.install.spec.cluster_permissions,
         webhooks: spec.webhookdefinitions,
         owned_crds: spec.customresourcedefinitions.owned.into_iter().map(|named| named.name).collect(),
+        owned_kinds,
+        required_kinds,
         owns_api_services: !spec.apiservicedefinitions.owned.is_empty(),
     })
 }

@@ -30,6 +30,10 @@ pub(super) struct Csv {
     pub(super) cluster_permissions: Vec<Permission>,
     pub(super) webhooks: Vec<Webhook>,
     pub(super) owned_crds: Vec<String>,
+    /// Kinds it defines, each with group, version and kind.
+    pub(super) owned_kinds: Vec<Value>,
+    /// Kinds it says it needs.
+    pub(super) required_kinds: Vec<Value>,
     pub(super) owns_api_services: bool,
 }
 

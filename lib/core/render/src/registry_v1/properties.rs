@@ -1,24 +1,64 @@
 //! The annotation `olm.properties`: shipped in the CSV, merged with `metadata/properties.yaml`.
 //!
 //! Entries of the annotation come first, and keep their key order and number spelling; those of the file
-//! follow. Unlike upstream, a file without entries leaves the annotation alone (upstream writes the text
-//! `null` if there was none), and that text is read as an empty list.
+//! follow. As upstream's list of none is Go's nil, a file without entries beside no annotation makes the text
+//! `null`, and that text is read as an empty list. Field names match whatever their case.
+//!
+//! Source: operator-controller `rukpak/bundle/source/source.go`, Go's `encoding/json`.
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
 use serde_json::{Map, Value, value::RawValue};
 
-use super::model::OLM_PROPERTIES;
-use crate::{RenderError, limits::FILE, names::go_json};
+use super::{load::folded, model::OLM_PROPERTIES};
+use crate::{
+    RenderError,
+    limits::FILE,
+    names::{go_json, go_value},
+};
 
 const ANNOTATION: &str = "csv.metadata.annotations['olm.properties']";
 const FILE_PATH: &str = "metadata/properties.yaml";
 
-#[derive(Deserialize)]
+/// An entry of the annotation; of several members of one name the last counts.
+#[derive(Default)]
 struct Shipped<'a> {
-    #[serde(default, rename = "type")]
-    kind: Option<String>,
-    #[serde(default, borrow)]
+    kind: String,
     value: Option<&'a RawValue>,
+}
+
+impl<'de> Deserialize<'de> for Shipped<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Shipped<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a property")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut shipped = Shipped::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    if name.eq_ignore_ascii_case("type") {
+                        if let Some(kind) = map.next_value()? {
+                            shipped.kind = kind;
+                        }
+                    } else if name.eq_ignore_ascii_case("value") {
+                        shipped.value = Some(map.next_value()?);
+                    } else {
+                        map.next_value::<serde::de::IgnoredAny>()?;
+                    }
+                }
+                Ok(shipped)
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
 }
 
 /// Merges the file into the CSV's annotations. The annotation is parsed even when there is nothing to add.
@@ -31,11 +71,8 @@ pub(super) fn merge(annotations: &mut Map<String, Value>, file: Option<&[u8]>) -
         None | Some([]) => return Ok(()),
         Some(content) => from_file(content)?,
     };
-    if added.is_empty() {
-        return Ok(());
-    }
     merged.extend(added);
-    let text = format!("[{}]", merged.join(","));
+    let text = if merged.is_empty() { "null".to_owned() } else { format!("[{}]", merged.join(",")) };
     annotations.insert(OLM_PROPERTIES.to_owned(), text.into());
     Ok(())
 }
@@ -50,7 +87,7 @@ fn shipped(text: &str) -> Result<Vec<String>, RenderError> {
             None => entry_text("", "null"),
             Some(entry) => {
                 let value = entry.value.map_or_else(|| "null".to_owned(), |raw| compact(raw.get()));
-                entry_text(&entry.kind.unwrap_or_default(), &value)
+                entry_text(&entry.kind, &value)
             }
         })
         .collect())
@@ -71,9 +108,9 @@ fn from_file(content: &[u8]) -> Result<Vec<String>, RenderError> {
         .map_err(|error| invalid(error.to_string()))?;
     let entries = match value {
         Value::Null => return Ok(Vec::new()),
-        Value::Object(mut map) => match map.remove("properties") {
+        Value::Object(map) => match folded(&map, "properties") {
             None | Some(Value::Null) => return Ok(Vec::new()),
-            Some(Value::Array(entries)) => entries,
+            Some(Value::Array(entries)) => entries.clone(),
             Some(_) => return Err(invalid("properties is not a list".to_owned())),
         },
         _ => return Err(invalid("not a map".to_owned())),
@@ -81,14 +118,18 @@ fn from_file(content: &[u8]) -> Result<Vec<String>, RenderError> {
     entries
         .into_iter()
         .map(|entry| {
-            let Value::Object(map) = entry else { return Err(invalid("a property is not a map".to_owned())) };
-            let kind = match map.get("type") {
+            let map = match entry {
+                Value::Object(map) => map,
+                Value::Null => Map::new(),
+                _ => return Err(invalid("a property is not a map".to_owned())),
+            };
+            let kind = match folded(&map, "type") {
                 None | Some(Value::Null) => String::new(),
                 Some(Value::String(kind)) => kind.clone(),
                 Some(scalar @ (Value::Number(_) | Value::Bool(_))) => scalar.to_string(),
                 Some(_) => return Err(invalid("a property's type is not text".to_owned())),
             };
-            Ok(entry_text(&kind, &map.get("value").unwrap_or(&Value::Null).to_string()))
+            Ok(entry_text(&kind, &go_value(folded(&map, "value").unwrap_or(&Value::Null))))
         })
         .collect()
 }

@@ -1,7 +1,6 @@
 //! Everything that is wrong with a bundle, found at once, in upstream's order and words.
 //!
-//! Beyond upstream's thirteen checks: CRDs of v1beta1, which no supported server has, are named here.
-//! One check is laxer: the hyphen at the end of a webhook's name is no fault, as it is taken off anyway.
+//! One of upstream's thirteen checks is laxer: the hyphen at the end of a webhook's name is no fault, as it is taken off anyway.
 //!
 //! Source: operator-controller `rukpak/render/registryv1/validators`.
 
@@ -32,7 +31,6 @@ static CHECKS: &[Check] = &[
     webhooks::converted_crds_are_owned,
     webhooks::rules_are_allowed,
     kinds_are_supported,
-    crds_are_v1,
 ];
 
 /// Runs all checks.
@@ -113,18 +111,6 @@ fn kinds_are_supported(bundle: &Bundle, findings: &mut Vec<String>) {
         if scope(kind).is_none() {
             let name = text(object, "/metadata/name");
             findings.push(format!("unsupported resource \"{name}\" with kind \"{kind}\""));
-        }
-    }
-}
-
-fn crds_are_v1(bundle: &Bundle, findings: &mut Vec<String>) {
-    for crd in &bundle.crds {
-        let version = text(crd, "/apiVersion");
-        if version == "apiextensions.k8s.io/v1beta1" {
-            let name = text(crd, "/metadata/name");
-            findings.push(format!(
-                "custom resource definition '{name}' is of apiVersion {version}: ship it as apiextensions.k8s.io/v1"
-            ));
         }
     }
 }

@@ -5,8 +5,8 @@
 use super::{
     Fields,
     Kind::{
-        Bool, Float, Int32, Int64, List, Map, Object, ObjectOrBool, ObjectOrList, ObjectOrTexts, Raw, Text,
-        Time,
+        Bool, Bytes, Float, Int32, Int64, List, Map, Object, ObjectOrBool, ObjectOrList, ObjectOrTexts, Raw,
+        Text, Time,
     },
     Presence::{Always, Optional, Pointer},
     meta::OBJECT_META,
@@ -131,7 +131,7 @@ pub(super) static VALIDATION_RULE: Fields = Fields::new(&[
 
 #[rustfmt::skip]
 pub(super) static WEBHOOK_CLIENT_CONFIG: Fields = Fields::new(&[
-    ("caBundle", Optional, Text), ("service", Pointer, Object(&SERVICE_REFERENCE)), ("url", Pointer, Text),
+    ("caBundle", Optional, Bytes), ("service", Pointer, Object(&SERVICE_REFERENCE)), ("url", Pointer, Text),
 ]);
 
 #[rustfmt::skip]

@@ -1,10 +1,10 @@
 //! ClusterServiceVersions (operators.coreos.com/v1alpha1) and the user's deployment configuration.
 //!
-//! Source: operator-framework/api `pkg/operators/v1alpha1`. The CSV's status is not part of a bundle.
+//! Source: operator-framework/api `pkg/operators/v1alpha1`. A status is read like the rest, and not used.
 
 use super::{
     Fields,
-    Kind::{Bool, Int32, IntOrString, List, Map, Object, Raw, Text},
+    Kind::{Bool, Int32, IntOrString, List, Map, Object, Raw, Text, Time},
     Presence::{Always, Nullable, Optional, Pointer},
     meta::{LABEL_SELECTOR, OBJECT_META, POLICY_RULE, RULE_WITH_OPERATIONS},
     scheduling::{AFFINITY, TOLERATION},
@@ -15,7 +15,7 @@ use super::{
 #[rustfmt::skip]
 pub(super) static CLUSTER_SERVICE_VERSION: Fields = Fields::new(&[
     ("apiVersion", Optional, Text), ("kind", Optional, Text), ("metadata", Always, Object(&OBJECT_META)),
-    ("spec", Always, Object(&SPEC)),
+    ("spec", Always, Object(&SPEC)), ("status", Always, Object(&STATUS)),
 ]);
 
 #[rustfmt::skip]
@@ -68,23 +68,71 @@ static WEBHOOK: Fields = Fields::new(&[
 
 #[rustfmt::skip]
 static CRD_DEFINITIONS: Fields = Fields::new(&[
-    ("owned", Optional, List(&Object(&DESCRIPTION))), ("required", Optional, List(&Object(&DESCRIPTION))),
+    ("owned", Optional, List(&Object(&CRD_DESCRIPTION))), ("required", Optional, List(&Object(&CRD_DESCRIPTION))),
 ]);
 
 #[rustfmt::skip]
 static API_SERVICE_DEFINITIONS: Fields = Fields::new(&[
-    ("owned", Optional, List(&Object(&DESCRIPTION))), ("required", Optional, List(&Object(&DESCRIPTION))),
+    ("owned", Optional, List(&Object(&API_SERVICE_DESCRIPTION))),
+    ("required", Optional, List(&Object(&API_SERVICE_DESCRIPTION))),
 ]);
 
-/// The union of CRD and API service descriptions: their common fields have the same types.
 #[rustfmt::skip]
-static DESCRIPTION: Fields = Fields::new(&[
-    ("actionDescriptors", Optional, List(&Object(&DESCRIPTOR))), ("containerPort", Optional, Int32),
-    ("deploymentName", Optional, Text), ("description", Optional, Text), ("displayName", Optional, Text),
-    ("group", Optional, Text), ("kind", Optional, Text), ("name", Always, Text),
+static CRD_DESCRIPTION: Fields = Fields::new(&[
+    ("actionDescriptors", Optional, List(&Object(&DESCRIPTOR))), ("description", Optional, Text),
+    ("displayName", Optional, Text), ("kind", Always, Text), ("name", Always, Text),
     ("resources", Optional, List(&Object(&RESOURCE_REFERENCE))),
     ("specDescriptors", Optional, List(&Object(&DESCRIPTOR))),
-    ("statusDescriptors", Optional, List(&Object(&DESCRIPTOR))), ("version", Optional, Text),
+    ("statusDescriptors", Optional, List(&Object(&DESCRIPTOR))), ("version", Always, Text),
+]);
+
+#[rustfmt::skip]
+static API_SERVICE_DESCRIPTION: Fields = Fields::new(&[
+    ("actionDescriptors", Optional, List(&Object(&DESCRIPTOR))), ("containerPort", Optional, Int32),
+    ("deploymentName", Optional, Text), ("description", Optional, Text), ("displayName", Optional, Text),
+    ("group", Always, Text), ("kind", Always, Text), ("name", Always, Text),
+    ("resources", Optional, List(&Object(&RESOURCE_REFERENCE))),
+    ("specDescriptors", Optional, List(&Object(&DESCRIPTOR))),
+    ("statusDescriptors", Optional, List(&Object(&DESCRIPTOR))), ("version", Always, Text),
+]);
+
+#[rustfmt::skip]
+static STATUS: Fields = Fields::new(&[
+    ("certsLastUpdated", Pointer, Time), ("certsRotateAt", Pointer, Time),
+    ("cleanup", Always, Object(&CLEANUP_STATUS)), ("conditions", Optional, List(&Object(&CONDITION))),
+    ("lastTransitionTime", Pointer, Time), ("lastUpdateTime", Pointer, Time), ("message", Optional, Text),
+    ("phase", Optional, Text), ("reason", Optional, Text),
+    ("requirementStatus", Optional, List(&Object(&REQUIREMENT_STATUS))),
+]);
+
+#[rustfmt::skip]
+static CLEANUP_STATUS: Fields = Fields::new(&[("pendingDeletion", Optional, List(&Object(&RESOURCE_LIST)))]);
+
+#[rustfmt::skip]
+static RESOURCE_LIST: Fields = Fields::new(&[
+    ("group", Always, Text), ("instances", Always, List(&Object(&RESOURCE_INSTANCE))), ("kind", Always, Text),
+]);
+
+#[rustfmt::skip]
+static RESOURCE_INSTANCE: Fields = Fields::new(&[("name", Always, Text), ("namespace", Optional, Text)]);
+
+#[rustfmt::skip]
+static CONDITION: Fields = Fields::new(&[
+    ("lastTransitionTime", Pointer, Time), ("lastUpdateTime", Pointer, Time), ("message", Optional, Text),
+    ("phase", Optional, Text), ("reason", Optional, Text),
+]);
+
+#[rustfmt::skip]
+static REQUIREMENT_STATUS: Fields = Fields::new(&[
+    ("dependents", Optional, List(&Object(&DEPENDENT_STATUS))), ("group", Always, Text), ("kind", Always, Text),
+    ("message", Always, Text), ("name", Always, Text), ("status", Always, Text), ("uuid", Optional, Text),
+    ("version", Always, Text),
+]);
+
+#[rustfmt::skip]
+static DEPENDENT_STATUS: Fields = Fields::new(&[
+    ("group", Always, Text), ("kind", Always, Text), ("message", Optional, Text), ("status", Always, Text),
+    ("uuid", Optional, Text), ("version", Always, Text),
 ]);
 
 #[rustfmt::skip]

@@ -132,7 +132,7 @@ fn shipped_accounts_and_services_are_preferred() {
 }
 
 #[test]
-fn certificates_replace_volumes_in_init_containers_too() {
+fn certificates_replace_volumes_and_leave_init_containers_alone() {
     let path = "/tmp/k8s-webhook-server/serving-certs";
     let mounted = json!([{"name": "old", "mountPath": path, "readOnly": true}]);
     let sample = bundle()
@@ -158,7 +158,7 @@ fn certificates_replace_volumes_in_init_containers_too() {
         {"name": "apiservice-cert", "mountPath": "/apiserver.local.config/certificates"},
     ]);
     assert_eq!(pod["containers"][0]["volumeMounts"], mounts);
-    assert_eq!(pod["initContainers"][0]["volumeMounts"], mounts);
+    assert_eq!(pod["initContainers"][0]["volumeMounts"], json!([{"name": "old", "mountPath": "/x"}]));
     assert_eq!(pod["initContainers"][1]["volumeMounts"], json!([{"name": "keep", "mountPath": "/y"}]));
 }
 

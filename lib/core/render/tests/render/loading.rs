@@ -153,11 +153,13 @@ fn deep_schemas_are_read_up_to_the_limit() {
 }
 
 #[test]
-fn crds_of_v1beta1_are_refused_with_the_remedy() {
+fn crds_of_v1beta1_are_pressed_through_the_v1_type() {
     let mut old = crd("samples.x.io");
     old["apiVersion"] = json!("apiextensions.k8s.io/v1beta1");
-    assert_eq!(
-        bundle().file("manifests/crd.yaml", old).refusal(),
-        "custom resource definition 'samples.x.io' is of apiVersion apiextensions.k8s.io/v1beta1: ship it as apiextensions.k8s.io/v1"
-    );
+    old["spec"]["version"] = json!("v1");
+    old["spec"]["validation"] = json!({"openAPIV3Schema": {"type": "object"}});
+    let rendered = bundle().file("manifests/crd.yaml", old).render().unwrap();
+    let new = find(&rendered, "CustomResourceDefinition", "samples.x.io");
+    assert_eq!(new["apiVersion"], "apiextensions.k8s.io/v1beta1");
+    assert_eq!((new["spec"].get("version"), new["spec"].get("validation")), (None, None));
 }

@@ -13,7 +13,7 @@ use olm_semver::ReleaseSupport;
 use serde_json::json;
 
 use crate::{
-    CatalogView, DependencyHandling, Installed, Request, Resolution, ResolveError, SameCatalog,
+    CatalogView, DependencyHandling, Installed, MajorUpdates, Request, Resolution, ResolveError, SameCatalog,
     UpgradePolicy, resolve,
 };
 
@@ -121,6 +121,11 @@ impl Case {
 
     pub(super) fn refusing_dependencies(mut self) -> Self {
         self.request.options.dependencies = DependencyHandling::Refuse;
+        self
+    }
+
+    pub(super) fn keeping_major(mut self) -> Self {
+        self.request.options.major_updates = MajorUpdates::Block;
         self
     }
 

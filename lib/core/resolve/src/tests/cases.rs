@@ -212,3 +212,53 @@ fn the_answer_carries_what_the_caller_needs() {
     assert_eq!(kinds(&answer.properties), ["olm.package", "olm.gvk.required"]);
     assert_eq!(kinds(&answer.dependencies), ["olm.gvk.required"]);
 }
+
+// Shows S002-69: where it is asked for, no update leads to another major version, neither up nor down.
+#[test]
+fn major_updates_can_be_blocked() {
+    let case = || {
+        Case::new("major")
+            .package("p", ["0.9.0", "1.0.0 replaces 0.9.0", "1.1.0 replaces 1.0.0", "2.0.0 replaces 1.0.0"])
+    };
+    case().installed("1.0.0").resolves_to("2.0.0");
+    case().installed("1.0.0").keeping_major().resolves_to("1.1.0");
+    case().installed("1.0.0").keeping_major().self_certified().wants("<2").resolves_to("1.1.0");
+    case().installed("0.9.0").keeping_major().resolves_to("0.9.0");
+    case().keeping_major().resolves_to("2.0.0");
+    let error = case().installed("1.0.0").keeping_major().wants("2.x").resolve().unwrap_err();
+    assert_eq!(
+        error.passed_over()[0].to_string(),
+        "p.v2.0.0 (catalog catalog): has another major version than p.v1.0.0, and major updates are blocked"
+    );
+}
+
+// Shows S002-02, S002-07 to S002-10: every edge that the catalog publishes is an update that is offered, and there
+// are no others.
+#[test]
+fn the_updates_offered_are_the_edges_published() {
+    let versions = ["1.0.0", "1.1.0", "1.2.0", "1.3.0", "2.0.0", "2.1.0"];
+    let bundles = [
+        "1.0.0",
+        "1.1.0 replaces 1.0.0",
+        "1.2.0 replaces 1.1.0 skips 1.0.0",
+        "1.3.0 range >=1.1.0,<1.3.0",
+        "2.0.0 replaces 1.3.0 in fast",
+        "2.1.0 skips 1.1.0,2.0.0 in fast,stable",
+    ];
+    let published = [
+        ("1.0.0", "1.1.0"),
+        ("1.0.0", "1.2.0"),
+        ("1.1.0", "1.2.0"),
+        ("1.1.0", "1.3.0"),
+        ("1.2.0", "1.3.0"),
+        ("1.3.0", "2.0.0"),
+        ("1.1.0", "2.1.0"),
+        ("2.0.0", "2.1.0"),
+    ];
+    for from in versions {
+        for to in versions {
+            let offered = Case::new("edge").package("p", bundles).installed(from).wants(to).resolve().is_ok();
+            assert_eq!(offered, from == to || published.contains(&(from, to)), "{from} to {to}");
+        }
+    }
+}

@@ -198,6 +198,20 @@ fn cycles_and_missing_targets_do_no_harm() {
 }
 
 #[test]
+fn duplicate_entries_and_edges_change_nothing() {
+    let bundles = ["1.0.0", "1.1.0 replaces 1.0.0 skips 1.0.0,1.0.0", "1.2.0 skips 1.0.0 range <1.2.0"];
+    let mut case = Case::new("duplicates").package("p", bundles).installed("1.0.0").wants("<1.2");
+    let content = case.content();
+    let entries = content.channels[0].entries.clone();
+    content.channels[0].entries.extend(entries);
+    let channel = content.channels[0].clone();
+    content.channels.push(channel);
+    let bundle = content.bundles[1].clone();
+    content.bundles.push(bundle);
+    case.resolves_to("1.1.0");
+}
+
+#[test]
 fn ten_thousand_bundles_are_resolved_and_explained() {
     let bundles: Vec<String> =
         (0..10_000).map(|i| format!("0.{i}.0 replaces 0.{}.0 range <0.{i}.0", i + 1)).collect();

@@ -363,21 +363,41 @@ impl OciRegistry {
             .boxed())
     }
 
+    /// Uploads a blob that the repository does not have. The last request of an upload may have been carried out
+    /// although its answer was lost; sent again it finds no upload, and then the blob is looked for once more.
     async fn upload_blob(&self, at: &Endpoint, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError> {
-        let action = format!("writing blob {digest} to {}/{}", at.host, at.repository);
-        let exchange = |method, url| Exchange::new(at, action.clone(), method, url, PUSH);
-        let url = self.url(at, &format!("blobs/{digest}")).await?;
-        if self.send(&exchange(Method::HEAD, url)).await?.status().is_success() {
-            return Ok(());
+        let mut attempt = 0;
+        loop {
+            let action = format!("writing blob {digest} to {}/{}", at.host, at.repository);
+            let url = self.url(at, &format!("blobs/{digest}")).await?;
+            let look = Exchange::new(at, action.clone(), Method::HEAD, url, PUSH);
+            if self.send(&look).await?.status().is_success() {
+                return Ok(());
+            }
+            match self.upload(at, action, digest, bytes.clone()).await {
+                Err(RegistryError::Status { status: 404, .. }) if attempt < self.timeouts.retries => {
+                    attempt += 1;
+                }
+                result => return result,
+            }
         }
+    }
+
+    async fn upload(
+        &self,
+        at: &Endpoint,
+        action: String,
+        digest: &Digest,
+        bytes: Bytes,
+    ) -> Result<(), RegistryError> {
+        let exchange = |method, url| Exchange::new(at, action.clone(), method, url, PUSH);
         let home = self.url(at, "blobs/uploads/").await?;
         let start = Exchange { body: Some(Bytes::new()), ..exchange(Method::POST, home.clone()) };
         let mut url = location(&self.accepted(&start).await?, &action)?;
         url.query_pairs_mut().append_pair("digest", &digest.to_string());
         let content_type = Some("application/octet-stream");
         let upload = Exchange { home, content_type, body: Some(bytes), ..exchange(Method::PUT, url) };
-        self.accepted(&upload).await?;
-        Ok(())
+        self.accepted(&upload).await.map(drop)
     }
 
     async fn upload_manifest(

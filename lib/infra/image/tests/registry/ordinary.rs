@@ -5,12 +5,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use olm_image::{
     CanonicalReference, Compression, ImageBuilder, LayerBuilder, PackedImage, Progress, Select, folder_layer,
 };
 
-use crate::server::FakeRegistry;
+use crate::server::{FakeRegistry, status};
 
 pub(crate) fn layer(compression: Compression, files: &[(&str, &str)]) -> olm_image::PackedLayer {
     let builder = LayerBuilder::new(compression);
@@ -255,4 +255,24 @@ async fn the_policy_is_asked_before_the_registry() {
     assert!(registry.seen().is_empty());
     std::fs::remove_file(&policy).expect("removed");
     assert_eq!(pull().await, Ok(()));
+}
+
+#[tokio::test]
+async fn an_upload_whose_end_was_lost_is_made_again() {
+    let registry = FakeRegistry::start().await;
+    // The first end of each upload fails in passing, the second finds that the upload is no more.
+    registry.interfere(|seen| {
+        let ends = seen.path.ends_with("/blobs/uploads/some-id");
+        match seen.earlier {
+            0 if ends => Some(status(StatusCode::BAD_GATEWAY, "")),
+            1 if ends => {
+                Some(status(StatusCode::NOT_FOUND, r#"{"errors":[{"code":"BLOB_UPLOAD_UNKNOWN"}]}"#))
+            }
+            _ => None,
+        }
+    });
+    let packed = image(&[("a", "x")]);
+    packed.push(&registry.puller(), &registry.reference("ns/a:v1")).await.expect("pushes");
+    let started = registry.seen().iter().filter(|seen| seen.path.ends_with("/blobs/uploads/")).count();
+    assert_eq!(started, packed.blobs().count() + 1, "one upload was started twice");
 }

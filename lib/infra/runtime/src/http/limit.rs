@@ -17,7 +17,7 @@ use axum::{
 use http_body::{Frame, SizeHint};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Sleep, sleep},
+    time::{Sleep, sleep, timeout},
 };
 
 use super::ServerLimits;
@@ -25,19 +25,34 @@ use super::ServerLimits;
 #[derive(Clone)]
 struct Gate {
     requests: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+    waiting_timeout: Duration,
     answer_timeout: Duration,
+}
+
+impl Gate {
+    /// A place among the requests that are answered; `None` when there is none in time.
+    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() {
+            return Some(permit);
+        }
+        let _place = self.waiting.try_acquire().ok()?;
+        timeout(self.waiting_timeout, Arc::clone(&self.requests).acquire_owned()).await.ok()?.ok()
+    }
 }
 
 pub(super) fn limited(router: Router, limits: &ServerLimits) -> Router {
     let gate = Gate {
         requests: Arc::new(Semaphore::new(limits.requests_max)),
+        waiting: Arc::new(Semaphore::new(limits.waiting_max)),
+        waiting_timeout: limits.waiting_timeout,
         answer_timeout: limits.answer_timeout,
     };
     router.layer(from_fn_with_state(gate, pass))
 }
 
 async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response<Body> {
-    let Ok(permit) = gate.requests.try_acquire_owned() else { return busy() };
+    let Some(permit) = gate.turn().await else { return busy() };
     let deadline = Box::pin(sleep(gate.answer_timeout));
     let response = next.run(request).await;
     response.map(|body| Body::new(Guarded { body, deadline, _permit: permit }))

@@ -56,6 +56,32 @@ async fn a_request_counts_until_its_body_ends_or_its_time_is_up() {
     assert!(body.next().await.unwrap().is_err(), "broken off at the deadline");
 }
 
+#[tokio::test(start_paused = true)]
+async fn requests_beyond_the_limit_wait_for_their_turn_but_not_all_and_not_for_ever() {
+    let endless = || async { Body::from_stream(futures::stream::pending::<std::io::Result<Vec<u8>>>()) };
+    let limits = ServerLimits { requests_max: 1, waiting_max: 1, ..ServerLimits::default() };
+    let router = limited(Router::new().route("/", get(endless)), &limits);
+    let ask = || {
+        let router = router.clone();
+        tokio::spawn(
+            async move { router.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap() },
+        )
+    };
+    let first = ask().await.unwrap();
+    let started = tokio::time::Instant::now();
+    let waiting = ask();
+    tokio::task::yield_now().await;
+    assert_eq!(ask().await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE, "one waits already");
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    drop(first);
+    let second = waiting.await.unwrap();
+    assert_eq!((second.status(), started.elapsed()), (StatusCode::OK, Duration::ZERO));
+    let late = ask().await.unwrap();
+    assert_eq!(late.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(late.headers()["retry-after"], "1");
+    assert!(started.elapsed() >= limits.waiting_timeout);
+}
+
 #[tokio::test]
 async fn a_server_answers_ends_and_does_not_wait_for_silent_clients() {
     let listener = listen("127.0.0.1:0").unwrap();

@@ -91,7 +91,7 @@ fn shown(status: &ClusterExtensionStatus, type_: ConditionType) -> Option<String
 }
 
 fn failed_bundle(text: &str, kind: CauseKind) -> StepError {
-    StepError::Bundle { bundle: bundle("1.0.0"), cause: Cause { text: text.into(), kind } }
+    StepError::Bundle { bundle: bundle("1.0.0"), cause: Cause { text: text.into(), kind, explanation: None } }
 }
 
 #[test]

@@ -1,138 +1,45 @@
-//! What a ServiceAccount must be allowed to do for a revision, and what of it is missing. Pure.
+//! What an account needs for the objects of a revision, what it holds, and the difference.
 //!
-//! Requirements and the form of the text are the original's; the rules that are held come from the API
-//! server's own review of the account, groups included.
+//! What is required is the original's; the rules that are held come from the API server's own review of the
+//! account, groups included.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// A rule in the sense of Kubernetes' RBAC.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rule {
-    pub(crate) api_groups: BTreeSet<String>,
-    pub(crate) resources: BTreeSet<String>,
-    pub(crate) resource_names: BTreeSet<String>,
-    pub(crate) verbs: BTreeSet<String>,
-    pub(crate) non_resource_urls: BTreeSet<String>,
-}
+use crate::rule::{Rule, set};
 
 /// A rule that is needed in a namespace; the empty namespace means cluster-wide.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Needed {
-    pub(crate) namespace: String,
-    pub(crate) rule: Rule,
+pub struct Needed {
+    /// Where; empty for the whole cluster.
+    pub namespace: String,
+    /// What.
+    pub rule: Rule,
 }
 
 /// An object of the revision with the resource that serves its kind.
 #[derive(Debug, Clone)]
-pub(crate) struct Target<'a> {
-    pub(crate) group: String,
-    pub(crate) resource: String,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    pub(crate) object: &'a Value,
+pub struct Target<'a> {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Plural name of the resource.
+    pub resource: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name of the object.
+    pub name: String,
+    /// The object itself.
+    pub object: &'a Value,
 }
 
 /// The rules an account holds: cluster-wide ones, and those of single namespaces.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Held {
-    pub(crate) cluster: Vec<Rule>,
-    pub(crate) namespaces: BTreeMap<String, Vec<Rule>>,
-}
-
-fn set<I: IntoIterator<Item = S>, S: Into<String>>(items: I) -> BTreeSet<String> {
-    items.into_iter().map(Into::into).collect()
-}
-
-impl Rule {
-    pub(crate) fn new(group: &str, resource: &str, name: Option<&str>, verbs: &[&str]) -> Self {
-        Self {
-            api_groups: set([group]),
-            resources: set([resource]),
-            resource_names: set(name),
-            verbs: set(verbs.iter().copied()),
-            non_resource_urls: BTreeSet::new(),
-        }
-    }
-
-    /// Reads a `rules` entry of a role or of a review.
-    pub(crate) fn of(value: &Value) -> Self {
-        let list = |key: &str| {
-            set(value.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str))
-        };
-        Self {
-            api_groups: list("apiGroups"),
-            resources: list("resources"),
-            resource_names: list("resourceNames"),
-            verbs: list("verbs"),
-            non_resource_urls: list("nonResourceURLs"),
-        }
-    }
-
-    /// The rule split into its smallest parts: one group, resource, name and verb each.
-    fn atoms(&self) -> Vec<Self> {
-        let one = |text: &String| BTreeSet::from([text.clone()]);
-        let names: Vec<BTreeSet<String>> = if self.resource_names.is_empty() {
-            vec![BTreeSet::new()]
-        } else {
-            self.resource_names.iter().map(one).collect()
-        };
-        let mut atoms = Vec::new();
-        for verb in &self.verbs {
-            for url in &self.non_resource_urls {
-                atoms.push(Self { non_resource_urls: one(url), verbs: one(verb), ..Self::default() });
-            }
-            for group in &self.api_groups {
-                for resource in &self.resources {
-                    for name in &names {
-                        atoms.push(Self {
-                            api_groups: one(group),
-                            resources: one(resource),
-                            resource_names: name.clone(),
-                            verbs: one(verb),
-                            non_resource_urls: BTreeSet::new(),
-                        });
-                    }
-                }
-            }
-        }
-        atoms
-    }
-
-    /// Whether this rule grants the atom `wanted`.
-    fn grants(&self, wanted: &Self) -> bool {
-        let has = |held: &BTreeSet<String>, wanted: &BTreeSet<String>| {
-            held.contains("*") || wanted.iter().all(|w| held.contains(w))
-        };
-        if !has(&self.verbs, &wanted.verbs) {
-            return false;
-        }
-        if !wanted.non_resource_urls.is_empty() {
-            return wanted.non_resource_urls.iter().all(|wanted| {
-                self.non_resource_urls.iter().any(|held| match held.strip_suffix('*') {
-                    Some(prefix) => wanted.starts_with(prefix),
-                    None => held == wanted,
-                })
-            });
-        }
-        let names = self.resource_names.is_empty()
-            || (!wanted.resource_names.is_empty() && wanted.resource_names.is_subset(&self.resource_names));
-        has(&self.api_groups, &wanted.api_groups)
-            && resource_granted(&self.resources, &wanted.resources)
-            && names
-    }
-}
-
-/// `*` grants every resource, `*/status` the status of every resource.
-fn resource_granted(held: &BTreeSet<String>, wanted: &BTreeSet<String>) -> bool {
-    wanted.iter().all(|wanted| {
-        let any = wanted.split_once('/').map(|(_, sub)| format!("*/{sub}"));
-        held.contains("*") || held.contains(wanted) || any.is_some_and(|any| held.contains(&any))
-    })
+pub struct Held {
+    /// Those of the whole cluster.
+    pub cluster: Vec<Rule>,
+    /// Those of namespaces.
+    pub namespaces: BTreeMap<String, Vec<Rule>>,
 }
 
 impl Held {
@@ -143,7 +50,7 @@ impl Held {
 }
 
 /// Everything the account needs to manage `targets` as the revision named `revision`.
-pub(crate) fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Needed> {
+pub fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Needed> {
     let mut needed = vec![Needed {
         namespace: String::new(),
         rule: Rule::new(
@@ -162,11 +69,12 @@ pub(crate) fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Needed> {
     needed
 }
 
-const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+/// The API group of roles and bindings.
+pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Rules that the targets grant to others: the account must hold them itself, or be allowed to `escalate` or
 /// `bind`. `roles` gives the rules of roles that are referred to but not among the targets.
-pub(crate) fn granted(
+pub fn granted(
     targets: &[Target<'_>],
     held: &Held,
     roles: &BTreeMap<(String, String, String), Vec<Rule>>,
@@ -216,12 +124,13 @@ fn referred(
 }
 
 /// The role that a binding refers to: kind and name.
-pub(crate) fn role_reference(binding: &Value) -> Option<(String, String)> {
+pub fn role_reference(binding: &Value) -> Option<(String, String)> {
     let text = |pointer: &str| binding.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Some((text("/roleRef/kind")?, text("/roleRef/name")?))
 }
 
-pub(crate) fn rules_of(role: &Value) -> Vec<Rule> {
+/// The rules of a role; those of an aggregated one are everything.
+pub fn rules_of(role: &Value) -> Vec<Rule> {
     let aggregated = role
         .pointer("/aggregationRule/clusterRoleSelectors")
         .and_then(Value::as_array)
@@ -236,7 +145,7 @@ pub(crate) fn rules_of(role: &Value) -> Vec<Rule> {
 }
 
 /// What of `needed` is not held, verbs of the same thing joined, sorted.
-pub(crate) fn missing(needed: &[Needed], held: &Held) -> Vec<Needed> {
+pub fn missing(needed: &[Needed], held: &Held) -> Vec<Needed> {
     let mut compact: BTreeMap<(String, Rule), BTreeSet<String>> = BTreeMap::new();
     for Needed { namespace, rule } in needed {
         for atom in rule.atoms() {
@@ -258,33 +167,6 @@ pub(crate) fn missing(needed: &[Needed], held: &Held) -> Vec<Needed> {
         .collect()
 }
 
-/// The text of the condition.
-pub(crate) fn report(missing: &[Needed]) -> String {
-    let mut lines: Vec<String> = missing.iter().map(line).collect();
-    lines.sort_unstable();
-    format!(
-        "pre-authorization failed: service account requires the following permissions to manage cluster extension:\n{}",
-        lines.join("\n")
-    )
-}
-
-fn line(needed: &Needed) -> String {
-    let lists = [
-        ("APIGroups", &needed.rule.api_groups),
-        ("Resources", &needed.rule.resources),
-        ("ResourceNames", &needed.rule.resource_names),
-        ("Verbs", &needed.rule.verbs),
-        ("NonResourceURLs", &needed.rule.non_resource_urls),
-    ];
-    let mut line = format!("  Namespace:{:?}", needed.namespace);
-    for (name, items) in lists.into_iter().filter(|(_, items)| !items.is_empty()) {
-        let items: Vec<&str> = items.iter().map(String::as_str).collect();
-        // Writing to a String cannot fail.
-        let _ = write!(line, " {name}:[{}]", items.join(","));
-    }
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -304,39 +186,6 @@ mod tests {
     #[expect(clippy::needless_pass_by_value, reason = "reads better at its many calls")]
     fn rule(value: Value) -> Rule {
         Rule::of(&value)
-    }
-
-    #[test]
-    fn the_report_has_the_originals_form() {
-        let nothing = Value::Null;
-        let targets = [
-            target("apiextensions.k8s.io", "customresourcedefinitions", "", "a.example.com", &nothing),
-            target("apps", "deployments", "ns", "d", &nothing),
-            target("", "configmaps", "ns", "c", &nothing),
-        ];
-        let held = Held {
-            cluster: vec![
-                rule(json!({"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["create"]})),
-                rule(
-                    json!({"apiGroups": ["olm.operatorframework.io"], "resources": ["*"], "verbs": ["update"]}),
-                ),
-            ],
-            namespaces: BTreeMap::from([(
-                "ns".to_owned(),
-                vec![rule(
-                    json!({"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "update", "patch", "delete"]}),
-                )],
-            )]),
-        };
-        let missing = missing(&needed(&targets, "ext-1"), &held);
-        assert_eq!(
-            report(&missing),
-            "pre-authorization failed: service account requires the following permissions to manage cluster extension:\n\
-             \x20 Namespace:\"\" APIGroups:[apiextensions.k8s.io] Resources:[customresourcedefinitions] ResourceNames:[a.example.com] Verbs:[delete,get,patch,update]\n\
-             \x20 Namespace:\"ns\" APIGroups:[] Resources:[configmaps] ResourceNames:[c] Verbs:[delete,get,patch,update]\n\
-             \x20 Namespace:\"ns\" APIGroups:[] Resources:[configmaps] Verbs:[create]\n\
-             \x20 Namespace:\"ns\" APIGroups:[apps] Resources:[deployments] Verbs:[create]"
-        );
     }
 
     #[test]

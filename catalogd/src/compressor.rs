@@ -1,0 +1,118 @@
+//! Makes the compressed form of what is served, one catalog after another, after it is served already.
+//!
+//! The work is done by a thread of the lowest priority that ends with it, so that requests, pulls and
+//! reconciles come first.
+
+use std::{collections::BTreeMap, sync::Arc, thread};
+
+use tokio::sync::{broadcast::error::RecvError, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::{CatalogStore, StoreError};
+
+/// The lowest priority there is.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 19;
+
+/// Compresses what is there and whatever comes, until `shutdown`.
+pub(crate) async fn run(store: Arc<CatalogStore>, shutdown: CancellationToken) {
+    let mut changes = store.changes();
+    // By catalog, the content that could not be compressed: not tried again until it is another.
+    let mut refused: BTreeMap<String, String> = BTreeMap::new();
+    loop {
+        for catalog in store.catalogs() {
+            let Some(generation) = store.generation(&catalog) else { continue };
+            let reference = generation.reference().to_owned();
+            let is_done = generation.pieces().is_some() || refused.get(&catalog) == Some(&reference);
+            drop(generation);
+            if is_done || shutdown.is_cancelled() {
+                continue;
+            }
+            match compress(&store, &catalog, &shutdown).await {
+                Ok(true) => tracing::debug!(catalog, "compressed content is ready"),
+                // Broken off; whatever replaced the content is a change of its own.
+                Ok(false) if shutdown.is_cancelled() => {}
+                Ok(false) => {
+                    refused.insert(catalog, reference);
+                }
+                Err(error) => {
+                    tracing::warn!(catalog, %error, "compressing content; it is served as it is");
+                    refused.insert(catalog, reference);
+                }
+            }
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            change = changes.recv() => match change {
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            },
+        }
+    }
+}
+
+/// One catalog, on a thread of its own: a priority that was lowered cannot be raised again.
+async fn compress(
+    store: &Arc<CatalogStore>,
+    catalog: &str,
+    shutdown: &CancellationToken,
+) -> Result<bool, StoreError> {
+    let (done, result) = oneshot::channel();
+    let (store, name, stop) = (Arc::clone(store), catalog.to_owned(), shutdown.clone());
+    let work = move || {
+        lower_priority();
+        // Nobody waits any more when the process ends.
+        let _ = done.send(store.compress(&name, &|| stop.is_cancelled()));
+    };
+    if let Err(error) = thread::Builder::new().name("compress".to_owned()).spawn(work) {
+        tracing::warn!(%error, "starting a thread to compress content");
+        return Ok(false);
+    }
+    // A thread that panicked has said so itself.
+    result.await.unwrap_or(Ok(false))
+}
+
+/// Lowers the priority of this thread. On Linux it is one of threads, elsewhere of the whole process, which
+/// then keeps its own.
+fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(NICENESS) {
+        tracing::debug!(%error, "lowering a thread's priority");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::run;
+    use crate::testing::{ONE, TWO, TestStore};
+
+    const FILES: &[(&str, &str)] = &[("c.json", r#"{"schema":"a"}{"schema":"b"}"#)];
+
+    async fn compressed(test: &TestStore, catalog: &str) {
+        let wait = async {
+            while test.store.generation(catalog).is_none_or(|content| content.pieces().is_none()) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_there_and_what_comes_is_compressed_until_the_end() {
+        let test = TestStore::new();
+        test.install("before", ONE, FILES);
+        let shutdown = CancellationToken::new();
+        let running = tokio::spawn(run(Arc::clone(&test.store), shutdown.clone()));
+        compressed(&test, "before").await;
+        test.install("later", ONE, FILES);
+        compressed(&test, "later").await;
+        test.install("before", TWO, FILES);
+        compressed(&test, "before").await;
+        shutdown.cancel();
+        tokio::time::timeout(Duration::from_secs(30), running).await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,3 @@
+module example.com/go-client
+
+go 1.22

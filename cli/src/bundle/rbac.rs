@@ -1,0 +1,110 @@
+//! `olm bundle rbac`: the ServiceAccount of an extension, with exactly the rights it needs.
+
+use std::io::Write;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, ValueEnum};
+use olm_render::{BundleFiles, Options, render};
+use olm_rights::{Danger, Grant, Style, dangers, targets};
+use serde_json::{Value, json};
+
+use super::rendering::{Rendering, written};
+use crate::{
+    output,
+    sources::{Registries, Source},
+};
+
+/// `olm bundle rbac`
+#[derive(Debug, Args)]
+pub(crate) struct Rbac {
+    /// Bundles the account is to install: folders, OCI image layouts (oci:FOLDER[:NAME]) or images. Name the versions
+    /// that upgrades go through as well; the rights are those of all of them together
+    #[arg(required = true, value_name = "BUNDLE")]
+    bundles: Vec<Source>,
+    #[command(flatten)]
+    rendering: Rendering,
+    /// Name of the account
+    #[arg(long, value_name = "NAME", default_value = "installer")]
+    service_account: String,
+    /// Grant escalate and bind on the operator's roles instead of every right these roles hold: shorter, but
+    /// whoever gets hold of the account can write anything into these roles
+    #[arg(long)]
+    escalate: bool,
+    /// Add the Role that lets this controller act as the account, for installations whose controller may not make
+    /// tokens for every account
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    token_for: Option<String>,
+    /// Form of the manifests
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+    #[command(flatten)]
+    registries: Registries,
+}
+
+/// The form of manifests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Form {
+    /// YAML documents, with comments on what is dangerous.
+    #[default]
+    Yaml,
+    /// One JSON list.
+    Json,
+}
+
+impl Rbac {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let options = self.rendering.options()?;
+        let mut rendered = Vec::new();
+        for source in &self.bundles {
+            let (files, _) = self.registries.bundle(source).await?;
+            rendered.push(objects(&files, &options).with_context(|| source.to_string())?);
+        }
+        let style = if self.escalate { Style::Escalate } else { Style::Exact };
+        let bundles = rendered.iter().map(|bundle| targets(bundle)).collect::<Result<Vec<_>, _>>()?;
+        let grant = Grant::new(&self.rendering.install_namespace, &self.service_account, &bundles, style);
+        let mut manifests = grant.manifests();
+        if let Some(controller) = &self.token_for {
+            let Some((namespace, name)) = controller.split_once('/') else {
+                bail!("--token-for {controller:?}: name the controller's account as NAMESPACE/NAME");
+            };
+            manifests.extend(grant.token_manifests(namespace, name));
+        }
+        let cluster = grant.rules().find(|(namespace, _)| namespace.is_empty());
+        let found: Vec<Danger> = cluster.map(|(_, rules)| dangers(rules)).into_iter().flatten().collect();
+        match self.output {
+            Form::Yaml => write!(out, "{}{}", warnings(&found, style), documents(&manifests))?,
+            Form::Json => {
+                let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests});
+                serde_json::to_writer_pretty(&mut *out, &list)?;
+                writeln!(out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn objects(files: &BundleFiles, options: &Options) -> anyhow::Result<Vec<Value>> {
+    Ok(written(render(files, options)?))
+}
+
+/// Comments that say what the account can do besides its job.
+fn warnings(found: &[Danger], style: Style) -> String {
+    let mut lines = Vec::new();
+    if style == Style::Escalate {
+        lines.push(
+            "# WARNING: made with --escalate. The account can give the operator's roles any right, and thereby itself:"
+                .to_owned(),
+        );
+        lines.push("# treat it as cluster-admin.".to_owned());
+    }
+    if !found.is_empty() {
+        lines.push("# Whoever can use this account:".to_owned());
+        lines.extend(found.iter().map(|danger| format!("# - {}", danger.meaning())));
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+fn documents(manifests: &[Value]) -> String {
+    let documents = manifests.iter().map(|manifest| format!("---\n{}", olm_yaml::to_yaml(manifest)));
+    output::escaped(&documents.collect::<String>())
+}

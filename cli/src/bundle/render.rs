@@ -1,0 +1,66 @@
+//! `olm bundle render`: the objects that installing a bundle would apply.
+
+use std::io::Write;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+
+use super::rendering::Rendering;
+use crate::{
+    output,
+    sources::{Registries, Source},
+};
+
+/// `olm bundle render`
+#[derive(Debug, Args)]
+pub(crate) struct Render {
+    /// The bundle: a folder, an OCI image layout (oci:FOLDER[:NAME]) or an image
+    #[arg(value_name = "BUNDLE")]
+    bundle: Source,
+    #[command(flatten)]
+    rendering: Rendering,
+    /// Form of the objects
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+    #[command(flatten)]
+    registries: Registries,
+}
+
+/// The form of objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Form {
+    /// YAML documents.
+    #[default]
+    Yaml,
+    /// One JSON list.
+    Json,
+    /// One object a line.
+    Jsonl,
+}
+
+impl Render {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let options = self.rendering.options()?;
+        let (files, _) = self.registries.bundle(&self.bundle).await?;
+        let rendered = olm_render::render(&files, &options).with_context(|| self.bundle.to_string())?;
+        match self.output {
+            Form::Yaml => {
+                for object in &rendered.objects {
+                    write!(out, "---\n{}", output::escaped(&olm_yaml::to_yaml(object)))?;
+                }
+            }
+            Form::Json => {
+                let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": rendered.objects});
+                serde_json::to_writer_pretty(&mut *out, &list)?;
+                writeln!(out)?;
+            }
+            Form::Jsonl => {
+                for object in &rendered.objects {
+                    serde_json::to_writer(&mut *out, object)?;
+                    writeln!(out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! How commands are told what to render a bundle for.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use olm_render::{CertificateProvider, Options, Rendered, webhook_certificates};
+use serde_json::{Value, json};
+
+use crate::sources::read_limited;
+
+/// Largest configuration in bytes; the API server takes no larger object.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// What an extension says about its bundle.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Rendering {
+    /// Namespace the operator is installed into
+    #[arg(long, short = 'n', value_name = "NAMESPACE")]
+    pub(super) install_namespace: String,
+    /// Namespace the operator shall watch, for bundles that do not support all namespaces
+    #[arg(long, value_name = "NAMESPACE", conflicts_with = "config")]
+    watch_namespace: Option<String>,
+    /// File with the extension's spec.config.inline
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Who makes the certificates of webhooks; the controller's choice on a cluster without cert-manager and without
+    /// OpenShift's service CA is built-in
+    #[arg(long, value_enum, default_value = "cert-manager")]
+    certificate_provider: Provider,
+}
+
+/// The values of --certificate-provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Provider {
+    CertManager,
+    OpenshiftServiceCa,
+    BuiltIn,
+    /// Bundles with webhooks are refused.
+    None,
+}
+
+impl From<Provider> for CertificateProvider {
+    fn from(provider: Provider) -> Self {
+        match provider {
+            Provider::CertManager => Self::CertManager,
+            Provider::OpenshiftServiceCa => Self::OpenshiftServiceCa,
+            Provider::BuiltIn => Self::BuiltIn,
+            Provider::None => Self::None,
+        }
+    }
+}
+
+impl Rendering {
+    /// The renderer's options.
+    ///
+    /// # Errors
+    /// The configuration cannot be read.
+    pub(super) fn options(&self) -> anyhow::Result<Options> {
+        let mut options = Options::new(&self.install_namespace);
+        options.certificate_provider = self.certificate_provider.into();
+        if let Some(path) = &self.config {
+            let bytes = read_limited(path, CONFIG_BYTES_MAX)?;
+            let config = olm_yaml::text(&bytes).and_then(olm_yaml::one);
+            options.config = Some(config.with_context(|| path.display().to_string())?);
+        }
+        if let Some(namespace) = &self.watch_namespace {
+            options.config = Some(json!({"watchNamespace": namespace}));
+        }
+        Ok(options)
+    }
+}
+
+/// Everything the account of an extension writes: the rendered objects, and the Secrets of the built-in provider.
+pub(super) fn written(rendered: Rendered) -> Vec<Value> {
+    let mut objects = rendered.objects;
+    if rendered.certificate_provider == Some(CertificateProvider::BuiltIn) {
+        let secrets: Vec<_> = webhook_certificates(&objects)
+            .into_iter()
+            .map(|certificate| {
+                json!({
+                    "apiVersion": "v1", "kind": "Secret",
+                    "metadata": {"name": certificate.secret, "namespace": certificate.namespace},
+                })
+            })
+            .collect();
+        objects.extend(secrets);
+    }
+    objects
+}

@@ -1,0 +1,215 @@
+//! `olm bundle validate`: everything that is wrong with a bundle, and what whoever installs it should know.
+
+use std::{collections::BTreeSet, io::Write};
+
+use anyhow::bail;
+use clap::Args;
+use olm_render::{BundleFiles, CertificateProvider, Options, RenderError, Rendered, render};
+use olm_rights::{Grant, Style, dangers, targets};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::rendering::written;
+use crate::{
+    output::{self, Format},
+    sources::{Registries, Source},
+};
+
+/// The account in the hints; its name changes none of them.
+const ACCOUNT: &str = "installer";
+/// Groups that not every cluster serves; cert-manager's are a choice of the renderer.
+const OPTIONAL_GROUPS: [&str; 2] = ["monitoring.coreos.com", "console.openshift.io"];
+
+/// `olm bundle validate`
+#[derive(Debug, Args)]
+pub(crate) struct Validate {
+    /// The bundle: a folder, an OCI image layout (oci:FOLDER[:NAME]) or an image
+    #[arg(value_name = "BUNDLE")]
+    bundle: Source,
+    /// Namespace the operator would be installed into
+    #[arg(long, short = 'n', value_name = "NAMESPACE", default_value = "operators")]
+    install_namespace: String,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    registries: Registries,
+}
+
+/// What was found out.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    valid: bool,
+    package: String,
+    name: String,
+    version: String,
+    install_modes: Vec<Mode>,
+    errors: Vec<String>,
+    hints: Vec<String>,
+}
+
+/// A way to install the bundle.
+#[derive(Debug, Clone, Serialize)]
+struct Mode {
+    name: &'static str,
+    /// The `spec.config.inline` that asks for it.
+    config: Value,
+}
+
+impl Validate {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let (files, _) = self.registries.bundle(&self.bundle).await?;
+        let answer = examine(&files, &self.install_namespace);
+        output::answer(out, self.output, &answer, text)?;
+        if !answer.valid {
+            bail!("{}: the bundle is not valid", self.bundle);
+        }
+        Ok(())
+    }
+}
+
+fn examine(files: &BundleFiles, namespace: &str) -> Answer {
+    let ways = [
+        ("AllNamespaces", json!({})),
+        ("OwnNamespace", json!({"watchNamespace": namespace})),
+        (
+            "SingleNamespace",
+            json!({"watchNamespace": format!("{}-watched", namespace.get(..40).unwrap_or(namespace))}),
+        ),
+    ];
+    let mut answer = Answer::default();
+    let mut first: Option<Rendered> = None;
+    let mut refused: Option<RenderError> = None;
+    for (name, config) in ways {
+        let options = Options {
+            config: Some(config.clone()),
+            certificate_provider: CertificateProvider::BuiltIn,
+            ..Options::new(namespace)
+        };
+        match render(files, &options) {
+            Ok(rendered) => {
+                answer.install_modes.push(Mode { name, config });
+                first = first.or(Some(rendered));
+            }
+            // That a mode is not supported is no fault.
+            Err(RenderError::Configuration(_) | RenderError::TargetNamespaces { .. }) => {}
+            Err(error) => refused = Some(error),
+        }
+    }
+    match (first, refused) {
+        (Some(rendered), None) => {
+            answer.valid = true;
+            (answer.package, answer.name, answer.version) =
+                (rendered.package_name.clone(), rendered.name.clone(), rendered.version.clone());
+            answer.hints = hints(rendered, namespace);
+        }
+        (_, Some(RenderError::Invalid(findings))) => answer.errors = findings,
+        (_, Some(error)) => answer.errors = vec![error.to_string()],
+        (None, None) => answer.errors = vec!["no install mode can be rendered".to_owned()],
+    }
+    answer
+}
+
+fn hints(rendered: Rendered, namespace: &str) -> Vec<String> {
+    let mut hints = Vec::new();
+    if let Some(lowest) = &rendered.min_kube_version {
+        hints.push(format!("needs Kubernetes {lowest} or later (spec.minKubeVersion)"));
+    }
+    if rendered.certificate_provider.is_some() {
+        hints.push(
+            "has webhooks: cert-manager, OpenShift's service CA or, without both, the controller makes their certificates"
+                .to_owned(),
+        );
+    }
+    hints.extend(rendered.objects.iter().filter_map(old_crd));
+    hints.extend(rendered.objects.iter().flat_map(lost_volumes));
+    let optional: BTreeSet<String> = rendered.objects.iter().filter_map(optional_kind).collect();
+    if !optional.is_empty() {
+        let kinds = optional.into_iter().collect::<Vec<_>>().join(", ");
+        hints.push(format!("ships objects of kinds that not every cluster serves: {kinds}"));
+    }
+    let objects = written(rendered);
+    match targets(&objects) {
+        Err(unknown) => hints.push(unknown.to_string()),
+        Ok(targets) => {
+            let grant = Grant::new(namespace, ACCOUNT, &[targets], Style::Exact);
+            for (place, rules) in grant.rules() {
+                let place = if place.is_empty() {
+                    "the whole cluster".to_owned()
+                } else {
+                    format!("namespace {place:?}")
+                };
+                hints.push(format!(
+                    "the extension's ServiceAccount needs {} rules in {place}: see olm bundle rbac",
+                    rules.len()
+                ));
+            }
+            let cluster = grant.rules().find(|(place, _)| place.is_empty());
+            let found = cluster.map(|(_, rules)| dangers(rules)).into_iter().flatten();
+            hints.extend(found.map(|danger| format!("the extension's ServiceAccount {}", danger.meaning())));
+        }
+    }
+    hints
+}
+
+fn text_of<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn old_crd(object: &Value) -> Option<String> {
+    (text_of(object, "/apiVersion") == "apiextensions.k8s.io/v1beta1").then(|| {
+        format!(
+            "CustomResourceDefinition {:?} is of apiextensions.k8s.io/v1beta1, which no supported cluster serves: ship it as v1",
+            text_of(object, "/metadata/name")
+        )
+    })
+}
+
+fn optional_kind(object: &Value) -> Option<String> {
+    let (group, _) = text_of(object, "/apiVersion").split_once('/')?;
+    OPTIONAL_GROUPS.contains(&group).then(|| format!("{} ({group})", text_of(object, "/kind")))
+}
+
+/// Init containers that mount volumes which the webhook certificates have replaced: API servers refuse them.
+fn lost_volumes(object: &Value) -> Vec<String> {
+    let names = |list: Option<&Value>| -> BTreeSet<String> {
+        let items = list.and_then(Value::as_array).into_iter().flatten();
+        items.map(|item| text_of(item, "/name").to_owned()).collect()
+    };
+    if text_of(object, "/kind") != "Deployment" {
+        return Vec::new();
+    }
+    let volumes = names(object.pointer("/spec/template/spec/volumes"));
+    let containers = object.pointer("/spec/template/spec/initContainers").and_then(Value::as_array);
+    containers
+        .into_iter()
+        .flatten()
+        .flat_map(|container| {
+            names(container.get("volumeMounts")).difference(&volumes).cloned().collect::<Vec<_>>()
+        })
+        .map(|volume| {
+            format!(
+                "Deployment {:?}: an init container mounts the volume {volume:?}, which is not there: API servers refuse it",
+                text_of(object, "/metadata/name")
+            )
+        })
+        .collect()
+}
+
+fn text(answer: &Answer) -> String {
+    let mut lines = Vec::new();
+    if answer.valid {
+        lines.push(format!("{} {} of package {} is valid", answer.name, answer.version, answer.package));
+        for mode in &answer.install_modes {
+            let config = match &mode.config {
+                Value::Object(map) if map.is_empty() => "no configuration".to_owned(),
+                config => format!("configuration {config}"),
+            };
+            lines.push(format!("install mode {}: {config}", mode.name));
+        }
+    }
+    lines.extend(answer.errors.iter().map(|error| format!("error: {error}")));
+    lines.extend(answer.hints.iter().map(|hint| format!("hint: {hint}")));
+    lines.join("\n")
+}

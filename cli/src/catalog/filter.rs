@@ -1,0 +1,138 @@
+//! `olm catalog filter`: a smaller catalog, and what it takes away from those who use it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use olm_fbc::{Documents, LoadError, Note, Part, Selection, WriteError, each_document};
+use serde::Serialize;
+
+use super::{
+    folder::{NewFolder, single_name},
+    form::Form,
+    read::Catalog,
+};
+use crate::{
+    output::{self, Format},
+    sources::Tree,
+};
+
+/// `olm catalog filter`
+#[derive(Debug, Args)]
+pub(crate) struct Filter {
+    #[command(flatten)]
+    catalog: Catalog,
+    /// Folder that is written, with a folder for each package; it must not be there, or be empty
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// Keep this package with all its channels; may be repeated, or several with commas between them
+    #[arg(short, long, value_name = "PACKAGE", value_delimiter = ',', required_unless_present = "channel")]
+    package: Vec<String>,
+    /// Keep this channel, and of its package only such channels; may be repeated, or several with commas
+    #[arg(short, long, value_name = "PACKAGE/CHANNEL", value_delimiter = ',')]
+    channel: Vec<String>,
+    /// Default channel for a package that loses its own; may be repeated
+    #[arg(long, value_name = "PACKAGE/CHANNEL", value_delimiter = ',')]
+    default_channel: Vec<String>,
+    /// Form of the catalog
+    #[arg(short, long, value_enum, default_value = "yaml")]
+    form: Form,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// What was written, and what it means.
+#[derive(Debug, Serialize)]
+struct Filtered<'p> {
+    folder: String,
+    packages: Vec<String>,
+    documents: usize,
+    notes: &'p [Note],
+}
+
+/// Why a document could not be taken over.
+#[derive(Debug, thiserror::Error)]
+enum TakeError {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+impl Filter {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let selection = self.selection()?;
+        let (files, outline) = self.catalog.outline().await?;
+        let part = selection.of(&outline).with_context(|| self.catalog.source.to_string())?;
+        drop(outline);
+        let documents = take(&files, &part).with_context(|| self.catalog.source.to_string())?;
+        self.write(&documents)?;
+        let filtered = Filtered {
+            folder: self.folder.display().to_string(),
+            packages: documents.packages().map(str::to_owned).collect(),
+            documents: documents.len(),
+            notes: part.notes(),
+        };
+        output::answer(out, self.output, &filtered, |filtered| {
+            let notes = filtered.notes.iter().map(|note| format!("{}: {}", note.package, note.message));
+            let done = format!(
+                "{}: {} packages, {} documents",
+                filtered.folder,
+                filtered.packages.len(),
+                filtered.documents
+            );
+            notes.chain([done]).collect::<Vec<_>>().join("\n")
+        })
+    }
+
+    fn selection(&self) -> anyhow::Result<Selection> {
+        let mut channels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for argument in &self.channel {
+            let (package, channel) = split("--channel", argument)?;
+            channels.entry(package).or_default().insert(channel);
+        }
+        let defaults = self.default_channel.iter().map(|argument| split("--default-channel", argument));
+        Ok(Selection {
+            packages: self.package.iter().cloned().collect(),
+            channels,
+            default_channels: defaults.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn write(&self, documents: &Documents) -> anyhow::Result<()> {
+        let form: olm_fbc::Form = self.form.into();
+        let file = format!("catalog.{}", form.extension());
+        let folder = NewFolder::create(&self.folder)?;
+        for package in documents.packages() {
+            if !single_name(package) {
+                bail!("invalid package name {package:?}: must be a single local path element");
+            }
+            folder.write(&Path::new(package).join(&file), &documents.package(package, form))?;
+        }
+        let rest = documents.without_package(form);
+        if !rest.is_empty() {
+            folder.write(Path::new(&file), &rest)?;
+        }
+        folder.finish()
+    }
+}
+
+fn take(files: &Tree, part: &Part) -> Result<Documents, TakeError> {
+    let mut documents = Documents::default();
+    each_document::<TakeError>(files, &mut |_, meta| Ok(part.take(meta, &mut documents)?))?;
+    Ok(documents)
+}
+
+fn split(flag: &str, argument: &str) -> anyhow::Result<(String, String)> {
+    match argument.split_once('/') {
+        Some((package, channel)) if !package.is_empty() && !channel.is_empty() => {
+            Ok((package.to_owned(), channel.to_owned()))
+        }
+        _ => bail!("{flag} {argument:?}: name package and channel as PACKAGE/CHANNEL"),
+    }
+}

@@ -1,0 +1,78 @@
+//! `olm catalog migrate`: writes a catalog in its newer form, a folder a package.
+//!
+//! The folder comes to be as a whole or not at all.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+
+use crate::{
+    catalog::{
+        folder::{NewFolder, single_name},
+        form::Form,
+        rendering::{Allowed, Migrations, Renderer},
+    },
+    output::escaped,
+    progress::Bar,
+    sources::Registries,
+};
+
+/// `olm catalog migrate`
+#[derive(Debug, Args)]
+#[command(
+    about = "Writes a catalog into a folder, a sub-folder a package, migrated to a newer form",
+    long_about = "Writes a catalog into a folder: PACKAGE/catalog.json (or .yaml) for each package, catalog.json for \
+                  what belongs to none, migrated up to the level asked for.\n\n\
+                  The folder must be empty or absent; it is complete, or not there.\n\n\
+                  Exit code 0 when the folder is written, 1 when it is not, 2 when the arguments are wrong."
+)]
+pub(crate) struct Migrate {
+    /// Catalog: a folder, an OCI image layout (oci:FOLDER[:NAME]) or an image
+    #[arg(value_name = "REF")]
+    reference: String,
+    /// Folder to write, empty or absent
+    #[arg(value_name = "OUTDIR")]
+    folder: PathBuf,
+    /// Form of the files
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+    #[command(flatten)]
+    migrations: Migrations,
+    #[command(flatten)]
+    registries: Registries,
+}
+
+impl Migrate {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let folder = NewFolder::create(&self.folder)?;
+        let renderer = Renderer {
+            registries: self.registries,
+            allowed: Allowed::Catalogs,
+            level: self.migrations.level(),
+            image: None,
+            bar: Bar::new("migrating", 1),
+        };
+        let documents = renderer.documents(&[self.reference]).await.context("render catalog image")?;
+        drop(renderer);
+        let form: olm_fbc::Form = self.output.into();
+        let file = format!("catalog.{}", form.extension());
+        for package in documents.packages() {
+            if !single_name(package) {
+                bail!("invalid package name {package:?}: must be a single local path element");
+            }
+            folder.write(&Path::new(package).join(&file), &documents.package(package, form))?;
+        }
+        let rest = documents.without_package(form);
+        if !rest.is_empty() {
+            folder.write(Path::new(&file), &rest)?;
+        }
+        folder.finish()?;
+        let target = self.folder.display().to_string();
+        writeln!(out, "{} documents written to {}", documents.len(), escaped(&target))?;
+        Ok(())
+    }
+}

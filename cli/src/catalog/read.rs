@@ -1,0 +1,86 @@
+//! How the commands for catalogs read one: which source, with which registries, how much of it is kept.
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use olm_fbc::{LoadError, Outline, outline, validate};
+use olm_image::{Reference, ReferenceCause};
+
+use crate::sources::{Registries, Source, Tree};
+
+/// A catalog that is read.
+#[derive(Debug, Args)]
+pub(crate) struct Catalog {
+    /// Folder, file, OCI image layout (oci:FOLDER[:NAME]) or image of the catalog
+    #[arg(value_name = "CATALOG")]
+    pub(crate) source: Source,
+    #[command(flatten)]
+    registries: Registries,
+}
+
+impl Catalog {
+    /// The files of the catalog.
+    pub(crate) async fn files(&self) -> anyhow::Result<Tree> {
+        Ok(self.registries.catalog(&self.source).await?.tree)
+    }
+
+    /// The files and the outline of the catalog. The files say what is wrong with the content; the catalog may
+    /// be invalid.
+    pub(crate) async fn outline(&self) -> anyhow::Result<(Tree, Outline)> {
+        let files = self.files().await?;
+        let outline = read(&files).with_context(|| self.source.to_string())?;
+        Ok((files, outline))
+    }
+
+    /// The outline of a catalog that has to be valid.
+    pub(crate) async fn valid_outline(&self) -> anyhow::Result<Outline> {
+        let (_, outline) = self.outline().await?;
+        match validate(&outline).message() {
+            Some(message) => bail!("{}: the catalog is not valid: {message}", self.source),
+            None => Ok(outline),
+        }
+    }
+}
+
+/// The outline of the catalog in these files.
+pub(crate) fn read(files: &Tree) -> Result<Outline, LoadError> {
+    outline(files, image_syntax)
+}
+
+/// Whether a text is an image reference as container tools take it: short names are, which pulling refuses.
+pub(crate) fn image_syntax(text: &str) -> Result<(), String> {
+    match Reference::parse(text) {
+        Ok(_) => Ok(()),
+        Err(error) if error.cause == ReferenceCause::NotCanonical => Ok(()),
+        Err(error) => Err(error.cause.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::image_syntax;
+
+    #[test]
+    fn image_references_are_judged_as_container_tools_judge_them() {
+        for text in
+            ["quay.io/a/b:1", "busybox", "a/b", "LOCALHOST:5000/x", "Quay.io/x", "docker.io/library/x"]
+        {
+            assert_eq!(image_syntax(text), Ok(()), "{text}");
+        }
+        let digest = format!("quay.io/a@sha256:{}", "a".repeat(64));
+        assert_eq!(image_syntax(&digest), Ok(()));
+        let identifier = "a".repeat(64);
+        for (text, expected) in [
+            ("docker://quay.io/a", "invalid reference format".to_owned()),
+            ("quay.io/A", "invalid reference format: repository name must be lowercase".to_owned()),
+            ("quay.io/a:", "invalid reference format".to_owned()),
+            ("quay.io/a@sha256:1", "invalid reference format".to_owned()),
+            (" ", "invalid reference format".to_owned()),
+            (
+                &identifier,
+                format!("invalid repository name ({identifier}), cannot specify 64-byte hexadecimal strings"),
+            ),
+        ] {
+            assert_eq!(image_syntax(text), Err(expected), "{text}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `olm catalog render`: prints what references hold as one catalog.
+
+use std::io::Write;
+
+use clap::Args;
+use olm_fbc::MigrationLevel;
+
+use crate::{
+    catalog::{
+        form::Form,
+        image_template::ImageTemplate,
+        rendering::{Allowed, Migrations, Renderer},
+    },
+    progress::Bar,
+    sources::Registries,
+};
+
+/// `olm catalog render`
+#[derive(Debug, Args)]
+#[command(
+    about = "Prints catalogs and bundles as one catalog",
+    long_about = "Prints what the references hold as one file-based catalog on standard output.\n\n\
+                  A reference is a folder with a catalog, a folder with a bundle (it has the sub-folders manifests \
+                  and metadata), an OCI image layout, or an image: a catalog or a bundle, as its labels say. \
+                  Documents are sorted by package, schema and name. Nothing is validated: see olm catalog validate.\n\n\
+                  Exit code 0 when everything was printed, 1 when a reference cannot be rendered (then nothing is \
+                  printed), 2 when the arguments are wrong."
+)]
+pub(crate) struct Render {
+    /// Folders, OCI image layouts (oci:FOLDER[:NAME]) and images
+    #[arg(required = true, value_name = "REF")]
+    references: Vec<String>,
+    /// Form of what is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
+    #[command(flatten)]
+    migrations: Migrations,
+    /// Run all migrations
+    #[arg(long, conflicts_with = "migrate_level")]
+    migrate: bool,
+    /// References of images for bundles in folders and layouts, such as quay.io/x/{{.Package}}:v{{.Version}};
+    /// known are .Package, .Name and .Version
+    #[arg(long, value_name = "TEMPLATE", alias = "alpha-image-ref-template")]
+    image_ref_template: Option<ImageTemplate>,
+    #[command(flatten)]
+    registries: Registries,
+}
+
+impl Render {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let renderer = Renderer {
+            registries: self.registries,
+            allowed: Allowed::All,
+            level: if self.migrate { MigrationLevel::LAST } else { self.migrations.level() },
+            image: self.image_ref_template,
+            bar: Bar::new("rendering", self.references.len()),
+        };
+        let documents = renderer.documents(&self.references).await?;
+        drop(renderer);
+        for text in documents.texts(self.output.into()) {
+            out.write_all(text.as_bytes())?;
+        }
+        Ok(())
+    }
+}

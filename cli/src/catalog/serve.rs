@@ -1,0 +1,141 @@
+//! `olm catalog serve`: a catalog over HTTP, as catalogd serves it in a cluster.
+
+use std::{io::Write, net::SocketAddr, sync::Arc};
+
+use anyhow::{Context as _, bail};
+use catalogd::{CatalogFiles, CatalogStore, Clock, Config, ContentServer, Generation, SystemClock};
+use clap::Args;
+use olm_runtime::{ServerLimits, listen, on_signal, serve};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    output::{self, Format},
+    sources::{Registries, Source, Tree},
+};
+
+/// Bytes of a file that are hashed at once.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// `olm catalog serve`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Serves until SIGINT or SIGTERM, then finishes the answers in flight and exits with 0. \
+    Exits with 1 when the catalog cannot be read or the address not be had. The content is that of the start; \
+    it is not validated, see olm catalog validate. Plain HTTP, without authentication: name an address other \
+    than loopback only where everybody may read the catalog."
+)]
+pub(crate) struct Serve {
+    /// The catalog: a folder, a file, an OCI image layout (oci:FOLDER[:NAME]) or an image
+    #[arg(value_name = "CATALOG")]
+    source: Source,
+    /// Address to listen on, as HOST:PORT; port 0 is any free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    addr: String,
+    /// Name of the catalog in its addresses
+    #[arg(long, default_value = "catalog")]
+    name: String,
+    /// Serve /api/v1/graphql as well
+    #[arg(long)]
+    graphql: bool,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    registries: Registries,
+}
+
+/// Where the catalog is served.
+#[derive(Debug, Serialize)]
+struct Served {
+    all: String,
+    metas: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    graphql: Option<String>,
+    /// What answers are tagged with.
+    digest: String,
+    documents: usize,
+}
+
+impl Serve {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        if !catalogd::is_catalog_name(&self.name) {
+            bail!(
+                "--name {:?}: a catalog's name is a DNS subdomain of lower case letters and digits",
+                self.name
+            );
+        }
+        let shutdown = on_signal()?;
+        let cache = tempfile::tempdir().context("a folder for the content")?;
+        let store = Arc::new(CatalogStore::open(cache.path())?);
+        let generation = tokio::select! {
+            // Nothing was told yet, so there is nothing to end.
+            () = shutdown.cancelled() => return Ok(()),
+            installed = self.install(&store) => installed?,
+        };
+        let config = Config { graphql: self.graphql, ..Config::default() };
+        let server = ContentServer::unmeasured(store, &config);
+        let listener = listen(&self.addr)?;
+        let places = self.served(listener.local_addr()?, generation.digest(), generation.documents());
+        drop(generation);
+        output::answer(out, self.output, &places, |places| {
+            let addresses = [Some(&places.all), Some(&places.metas), places.graphql.as_ref()];
+            addresses.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join("\n")
+        })?;
+        out.flush()?;
+        let serving = serve(listener, server.router(), None, ServerLimits::default(), shutdown.clone());
+        let (ended, ()) = tokio::join!(serving, server.run(shutdown));
+        Ok(ended?)
+    }
+
+    /// Reads the catalog into the store.
+    async fn install(&self, store: &Arc<CatalogStore>) -> anyhow::Result<Arc<Generation>> {
+        let opened = self.registries.catalog(&self.source).await?;
+        if CatalogFiles::paths(&opened.tree).is_empty() {
+            bail!("{}: there are no files: a catalog has at least one", self.source);
+        }
+        let (store, name, tree) = (Arc::clone(store), self.name.clone(), opened.tree);
+        let image = opened.image.map(|image| image.to_string());
+        let install = move || -> anyhow::Result<_> {
+            // Plain files have no reference; what they hold stands for them.
+            let reference = image.map_or_else(|| reference(&tree), Ok)?;
+            Ok(store.install(&name, &reference, SystemClock.now(), &tree)?)
+        };
+        tokio::task::spawn_blocking(install).await?.with_context(|| self.source.to_string())
+    }
+
+    fn served(&self, address: SocketAddr, digest: &str, documents: usize) -> Served {
+        let endpoint = |name: &str| format!("http://{address}/catalogs/{}/api/v1/{name}", self.name);
+        Served {
+            all: endpoint("all"),
+            metas: endpoint("metas"),
+            graphql: self.graphql.then(|| endpoint("graphql")),
+            digest: digest.to_owned(),
+            documents,
+        }
+    }
+}
+
+/// A digest reference made of all paths and contents.
+fn reference(tree: &Tree) -> anyhow::Result<String> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    for path in CatalogFiles::paths(tree) {
+        hash.update(path.as_bytes());
+        hash.update([0]);
+        let mut file = tree.open(&path).with_context(|| path.clone())?;
+        let mut bytes = 0;
+        loop {
+            let read = file.read(&mut buffer).with_context(|| path.clone())?;
+            if read == 0 {
+                break;
+            }
+            hash.update(&buffer[..read]);
+            bytes += read as u64;
+        }
+        // Where a file ends is part of what they hold.
+        hash.update(bytes.to_le_bytes());
+    }
+    let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("local@sha256:{digest}"))
+}

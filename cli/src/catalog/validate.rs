@@ -1,0 +1,157 @@
+//! `olm catalog validate`: the rules of `opm validate`, all findings at once.
+
+use std::{collections::BTreeMap, io::Write};
+
+use anyhow::bail;
+use clap::Args;
+use olm_fbc::{ErrorTree, Finding, Outline, Report, validate};
+use serde::Serialize;
+
+use super::read::{self, Catalog};
+use crate::output::{self, Format};
+
+/// `olm catalog validate`
+#[derive(Debug, Args)]
+pub(crate) struct Validate {
+    #[command(flatten)]
+    catalog: Catalog,
+    /// Take rules that are documented but not enforced for errors as well
+    #[arg(long)]
+    strict: bool,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+/// The verdict; `passed` and `error` are as `opm validate` writes them.
+#[derive(Debug, Default, Serialize)]
+struct Verdict {
+    passed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorMessage>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<Finding>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Finding>,
+    /// Warnings beyond those kept.
+    #[serde(rename = "warningsLeftOut", skip_serializing_if = "is_zero")]
+    warnings_left_out: usize,
+    #[serde(skip)]
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorMessage {
+    message: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl Validate {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let files = self.catalog.files().await?;
+        let verdict = match read::read(&files) {
+            Ok(outline) => Verdict::of(&outline, &validate(&outline), self.strict),
+            Err(error) => Verdict::unreadable(&error.to_string()),
+        };
+        output::answer(out, self.output, &verdict, |verdict| verdict.text.clone())?;
+        if !verdict.passed {
+            bail!("{}: the catalog is not valid", self.catalog.source);
+        }
+        Ok(())
+    }
+}
+
+impl Verdict {
+    fn unreadable(problem: &str) -> Self {
+        let finding = Finding {
+            schema: String::new(),
+            package: String::new(),
+            name: String::new(),
+            message: problem.to_owned(),
+        };
+        Self {
+            error: Some(ErrorMessage { message: problem.to_owned() }),
+            findings: vec![finding],
+            text: problem.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    fn of(outline: &Outline, report: &Report, strict: bool) -> Self {
+        let warnings = outline.warnings().to_vec();
+        let passed = report.passed() && (!strict || warnings.is_empty());
+        let mut lines: Vec<String> = report.findings.iter().map(|finding| finding.message.clone()).collect();
+        lines.extend(report.tree.as_ref().map(ToString::to_string));
+        if strict {
+            lines.extend(warnings.iter().map(|warning| format!("error: {}", described(warning))));
+        } else {
+            lines.extend(grouped(&warnings));
+        }
+        if outline.warnings_left_out() > 0 {
+            lines.push(format!("and {} more like these", outline.warnings_left_out()));
+        }
+        if passed {
+            lines.push(format!(
+                "valid: {} packages, {} channels, {} bundles",
+                outline.packages().len(),
+                outline.channels().len(),
+                outline.bundles().len()
+            ));
+        }
+        let strictly = warnings.first().filter(|_| strict).map(described);
+        Self {
+            passed,
+            error: report.message().or(strictly).map(|message| ErrorMessage { message }),
+            findings: all_findings(report),
+            warnings,
+            warnings_left_out: outline.warnings_left_out(),
+            text: lines.join("\n"),
+        }
+    }
+}
+
+/// The findings of both steps, each on its own.
+fn all_findings(report: &Report) -> Vec<Finding> {
+    let below = report.tree.iter().flat_map(ErrorTree::leaves);
+    let below = below.map(|leaf| Finding {
+        schema: String::new(),
+        package: String::new(),
+        name: String::new(),
+        // The root says nothing: it is the same for all.
+        message: leaf.get(1..).unwrap_or_default().join(": "),
+    });
+    report.findings.iter().cloned().chain(below).collect()
+}
+
+/// One line for each rule: published catalogs break some rules in every bundle.
+fn grouped(warnings: &[Finding]) -> Vec<String> {
+    let mut by_rule: BTreeMap<String, (&Finding, usize)> = BTreeMap::new();
+    for warning in warnings {
+        by_rule.entry(rule(&warning.message)).or_insert((warning, 0)).1 += 1;
+    }
+    let line = |(first, count): &(&Finding, usize)| {
+        let more = match count {
+            1 => String::new(),
+            _ => format!("; and {} more documents, listed with --strict or -o json", count - 1),
+        };
+        format!("warning: {}{more}", described(first))
+    };
+    by_rule.values().map(line).collect()
+}
+
+/// A message without what differs from document to document: places in lists, quoted texts, counts.
+fn rule(message: &str) -> String {
+    let unquoted = message.split('"').step_by(2).collect::<String>();
+    unquoted.chars().filter(|character| !character.is_ascii_digit()).collect()
+}
+
+fn described(warning: &Finding) -> String {
+    let Finding { schema, package, name, message } = warning;
+    let package =
+        if package.is_empty() || package == name { String::new() } else { format!(" of {package:?}") };
+    format!("{schema} {name:?}{package}: {message}")
+}

@@ -1,0 +1,188 @@
+//! `olm crd check`: whether definitions can replace others.
+
+use std::{collections::BTreeMap, fmt::Write as _, io::Write, path::PathBuf};
+
+use clap::{Args, ValueEnum};
+use olm_crd_diff::{Allowances, Finding, Policy, Report, Verdict, compare};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    definitions,
+    objects::{Cluster, Objects},
+};
+use crate::{
+    output::{self, Exit, Format},
+    sources::{Registries, Source},
+};
+
+/// `olm crd check`
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The definitions that are there: a file with one or more, or a bundle (folder, OCI image layout or image)
+    old: Source,
+    /// The definitions that are to replace them, in the same way
+    new: Source,
+    /// Whose false alarms count as unsafe
+    #[arg(long, value_enum, default_value_t)]
+    policy: Whose,
+    /// Changes to accept, as in the annotation allow-crd-changes: <CRD>:<path>:<check>, separated by commas
+    #[arg(long, value_name = "ENTRIES", value_parser = Allowances::parse, default_value = "")]
+    allow: Allowances,
+    /// Also say which of the objects on the cluster would become invalid or lose fields
+    #[arg(long)]
+    cluster: bool,
+    /// The cluster's kubeconfig; implies --cluster
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Form of the answer
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    registries: Registries,
+}
+
+/// Whose policy is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Whose {
+    /// As operator-controller here: the original's checks without its false alarms.
+    #[default]
+    Ours,
+    /// As the original.
+    Upstream,
+}
+
+/// The answer.
+#[derive(Debug, Serialize)]
+pub(crate) struct Answer {
+    pub(crate) safe: bool,
+    pub(crate) definitions: Vec<Definition>,
+}
+
+/// What is said of one definition.
+#[derive(Debug, Serialize)]
+pub(crate) struct Definition {
+    pub(crate) name: String,
+    pub(crate) change: Change,
+    pub(crate) safe: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) findings: Vec<Finding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) objects: Option<Objects>,
+}
+
+/// What happens to a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Change {
+    Added,
+    Removed,
+    Changed,
+    Same,
+}
+
+impl Check {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let answer = self.answer().await.map_err(Exit::failed)?;
+        output::answer(out, self.output, &answer, text)?;
+        if answer.safe { Ok(()) } else { Err(Exit::found().into()) }
+    }
+
+    async fn answer(&self) -> anyhow::Result<Answer> {
+        let mut old = definitions(&self.old, &self.registries).await?;
+        let new = definitions(&self.new, &self.registries).await?;
+        let cluster = if self.cluster || self.kubeconfig.is_some() {
+            Some(Cluster::connect(self.kubeconfig.as_deref()).await?)
+        } else {
+            None
+        };
+        if let Some(cluster) = &cluster {
+            // Which versions objects are stored at is known there only.
+            for (name, definition) in &mut old {
+                cluster.add_status(name, definition).await?;
+            }
+        }
+        let policy = match self.policy {
+            Whose::Ours => Policy::Ours,
+            Whose::Upstream => Policy::Upstream,
+        };
+        let mut answer = answer(&old, &new, policy, &self.allow)?;
+        if let Some(cluster) = &cluster {
+            for definition in answer.definitions.iter_mut().filter(|d| d.change == Change::Changed) {
+                let (old, new) = (&old[&definition.name], &new[&definition.name]);
+                definition.objects = Some(cluster.objects(old, new).await?);
+            }
+        }
+        Ok(answer)
+    }
+}
+
+/// Compares definitions by their names.
+pub(crate) fn answer(
+    old: &BTreeMap<String, Value>,
+    new: &BTreeMap<String, Value>,
+    policy: Policy,
+    allow: &Allowances,
+) -> anyhow::Result<Answer> {
+    let mut definitions = Vec::new();
+    for (name, before) in old {
+        let (change, report) = match new.get(name) {
+            None => (Change::Removed, Report::default()),
+            Some(after) => {
+                let mut report = compare(before, after, &policy)?;
+                allow.apply(name, &mut report);
+                (if before["spec"] == after["spec"] { Change::Same } else { Change::Changed }, report)
+            }
+        };
+        // The objects of a definition that goes, go with it.
+        let safe = change != Change::Removed && !report.is_refused();
+        definitions.push(Definition {
+            name: name.clone(),
+            change,
+            safe,
+            findings: report.findings,
+            objects: None,
+        });
+    }
+    let added = new.keys().filter(|name| !old.contains_key(*name)).map(|name| Definition {
+        name: name.clone(),
+        change: Change::Added,
+        safe: true,
+        findings: Vec::new(),
+        objects: None,
+    });
+    definitions.extend(added);
+    definitions.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Answer { safe: definitions.iter().all(|definition| definition.safe), definitions })
+}
+
+fn text(answer: &Answer) -> String {
+    let mut text = String::new();
+    for definition in &answer.definitions {
+        write_definition(&mut text, definition);
+    }
+    text.push_str(if answer.safe { "Every change is safe." } else { "There are unsafe changes." });
+    text
+}
+
+/// One line for the definition, one for each finding, and those on objects.
+pub(crate) fn write_definition(text: &mut String, definition: &Definition) {
+    let what = match (definition.change, definition.safe) {
+        (Change::Added, _) => "added",
+        (Change::Removed, _) => "REMOVED: its custom resources are deleted with it",
+        (Change::Same, _) => "unchanged",
+        (Change::Changed, true) => "changed, safe",
+        (Change::Changed, false) => "changed, UNSAFE",
+    };
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{}  {what}", definition.name);
+    for finding in &definition.findings {
+        let _ = match finding.verdict {
+            Verdict::Refused => writeln!(text, "  unsafe   {finding}"),
+            Verdict::Allowed => writeln!(text, "  allowed  {finding} ({})", finding.reason),
+        };
+    }
+    if let Some(objects) = &definition.objects {
+        objects.write(text);
+    }
+}

@@ -1,0 +1,157 @@
+//! The custom resources of a cluster, and what would become of them.
+
+use std::{fmt::Write as _, path::Path};
+
+use anyhow::Context as _;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
+};
+use olm_runtime::{bounded, cluster_config, connect};
+use olm_structural_schema::{Fate, Fates, Upgrade};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Objects asked for at once.
+const PAGE_OBJECTS: u32 = 500;
+/// Objects of one definition that are looked at.
+const OBJECTS_MAX: usize = 100_000;
+/// Objects that are named; the others are counted.
+const NAMED_MAX: usize = 1_000;
+
+/// What would become of the objects of a definition.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Objects {
+    summary: String,
+    seen: usize,
+    broken: usize,
+    invalid_already: usize,
+    losing: usize,
+    undecided: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    named: Vec<Named>,
+}
+
+/// An object that does not stay as it is.
+#[derive(Debug, Serialize)]
+struct Named {
+    /// `namespace/name`, or the name alone.
+    object: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    invalid: Vec<String>,
+    invalid_already: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    undecided: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lost: Vec<String>,
+}
+
+/// A cluster.
+pub(crate) struct Cluster {
+    client: Client,
+}
+
+impl Cluster {
+    pub(crate) async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
+        Ok(Self { client: connect(cluster_config(kubeconfig).await?)? })
+    }
+
+    /// Takes the status of the definition from the cluster, if it is there.
+    pub(crate) async fn add_status(&self, name: &str, definition: &mut Value) -> anyhow::Result<()> {
+        let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk));
+        let live = bounded(api.get_opt(name)).await.with_context(|| format!("reading CRD {name:?}"))?;
+        if let Some(live) = live {
+            definition["status"] = live.data["status"].clone();
+        }
+        Ok(())
+    }
+
+    /// Validates all objects of the definition.
+    pub(crate) async fn objects(&self, old: &Value, new: &Value) -> anyhow::Result<Objects> {
+        let versions = new["spec"]["versions"].as_array().into_iter().flatten();
+        let served = versions.filter(|version| version["served"] == true);
+        let of_old = |name: &&str| {
+            let versions = old["spec"]["versions"].as_array();
+            versions
+                .into_iter()
+                .flatten()
+                .any(|version| version["name"] == *name && version["served"] == true)
+        };
+        let common = served.filter_map(|version| version["name"].as_str()).filter(of_old);
+        let upgrade = match Upgrade::of(old, new, &common.map(str::to_owned).collect::<Vec<_>>()) {
+            Ok(upgrade) => upgrade,
+            Err(error) => return Ok(Objects { summary: error.to_string(), ..Objects::default() }),
+        };
+        let text = |pointer: &str| old.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let gvk = GroupVersionKind::gvk(text("/spec/group"), upgrade.version(), text("/spec/names/kind"));
+        let resource = ApiResource::from_gvk_with_plural(&gvk, text("/spec/names/plural"));
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let (mut fates, mut named) = (Fates::default(), Vec::new());
+        let mut page = ListParams::default().limit(PAGE_OBJECTS);
+        let mut note = "";
+        loop {
+            let listed = bounded(api.list(&page)).await;
+            let listed = listed.with_context(|| format!("listing {}", text("/metadata/name")))?;
+            for object in listed.items {
+                let fate = upgrade.fate(&serde_json::to_value(&object)?);
+                fates.count(&fate);
+                if named.len() < NAMED_MAX {
+                    named.extend(Named::of(&object, fate));
+                }
+            }
+            let next = listed.metadata.continue_.filter(|next| !next.is_empty());
+            let Some(next) = next else { break };
+            if fates.seen >= OBJECTS_MAX {
+                note = "; not all were looked at, there are too many";
+                break;
+            }
+            page = page.continue_token(&next);
+        }
+        let Fates { seen, broken, invalid_already, losing, undecided } = fates;
+        Ok(Objects {
+            summary: format!("{fates}{note}"),
+            seen,
+            broken,
+            invalid_already,
+            losing,
+            undecided,
+            named,
+        })
+    }
+}
+
+impl Named {
+    /// Nothing for an object that stays as it is.
+    fn of(object: &DynamicObject, fate: Fate) -> Option<Self> {
+        let name = object.name_any();
+        let object = object.namespace().map_or(name.clone(), |namespace| format!("{namespace}/{name}"));
+        let notes = |notes: Vec<olm_structural_schema::Note>| {
+            notes.into_iter().map(|note| format!("{}: {}", note.path, note.text)).collect::<Vec<_>>()
+        };
+        let Fate { violations, invalid_already, undecided, lost } = fate;
+        let named =
+            Self { object, invalid: notes(violations), invalid_already, undecided: notes(undecided), lost };
+        let changes = !named.invalid.is_empty() || !named.undecided.is_empty() || !named.lost.is_empty();
+        changes.then_some(named)
+    }
+}
+
+impl Objects {
+    pub(crate) fn write(&self, text: &mut String) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  objects  {}", self.summary);
+        for Named { object, invalid, invalid_already, undecided, lost } in &self.named {
+            let already = if *invalid_already { " (already)" } else { "" };
+            for note in invalid {
+                let _ = writeln!(text, "    {object}  invalid{already}: {note}");
+            }
+            for note in undecided {
+                let _ = writeln!(text, "    {object}  undecided: {note}");
+            }
+            for field in lost {
+                let _ = writeln!(text, "    {object}  loses {field}");
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What `olm resolve` tells: the bundle or the error, and the reasons.
+
+use std::{collections::BTreeSet, fmt::Write};
+
+use olm_dependencies::{Provider, Requirement, cluster_extension, providers, requirements};
+use olm_fbc::PackageContent;
+use olm_resolve::{
+    CatalogView, DeprecationData, PassedOver, Request, Resolution, ResolveError, SUMMARY_BUNDLES_MAX, advice,
+    deprecation_status, explain, summary,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::catalogs::Catalog;
+
+/// The whole answer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Answer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resolution: Option<Resolution>,
+    /// The controller's text, as the condition `Progressing` has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+    /// What the chosen bundle says about deprecation, one message each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    deprecations: Vec<String>,
+    /// What the bundle declares to need.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    requirements: Vec<Needed>,
+    /// All bundles of the package that are not the answer, when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passed_over: Option<Vec<PassedOver>>,
+    /// The first of them in one line, on an error.
+    #[serde(skip)]
+    summary: String,
+}
+
+/// One thing the chosen bundle needs.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Needed {
+    requirement: String,
+    /// Packages of these catalogs that would meet it, when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    met_by: Option<Vec<Provider>>,
+    /// A ClusterExtension that installs the first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extension: Option<Value>,
+}
+
+impl Answer {
+    pub(super) fn new(
+        request: &Request,
+        views: &[CatalogView<'_>],
+        catalogs: &[Catalog],
+        result: Result<Resolution, ResolveError>,
+        explains: bool,
+    ) -> Self {
+        let passed_over = explains.then(|| explain(request, views).unwrap_or_default());
+        match result {
+            Ok(found) => Self {
+                deprecations: deprecations(request, &found),
+                requirements: needed(&found, catalogs, explains),
+                resolution: Some(found),
+                error: None,
+                advice: None,
+                passed_over,
+                summary: String::new(),
+            },
+            Err(error) => Self {
+                summary: summary(error.passed_over(), SUMMARY_BUNDLES_MAX),
+                advice: advice(&error),
+                error: Some(error.to_string()),
+                resolution: None,
+                deprecations: Vec::new(),
+                requirements: Vec::new(),
+                passed_over,
+            },
+        }
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        if let Some(found) = &self.resolution {
+            let _ = write!(
+                text,
+                "bundle    {}\nversion   {}\ncatalog   {}\nimage     {}",
+                found.bundle, found.version, found.catalog, found.image
+            );
+            for other in &found.other_catalogs {
+                let bundle = other.bundle.as_deref().unwrap_or("unreadable");
+                let _ = write!(text, "\nalso in   {} ({bundle})", other.name);
+            }
+            for message in &self.deprecations {
+                let _ = write!(text, "\ndeprecated  {}", message.replace('\n', "\n            "));
+            }
+            for needed in &self.requirements {
+                let _ = write!(text, "\nrequires  {}", needed.requirement);
+                needed.write(&mut text);
+            }
+        }
+        if let Some(error) = &self.error {
+            let _ = write!(text, "no answer: {error}");
+        }
+        if let Some(advice) = &self.advice {
+            let _ = write!(text, "\n{advice}");
+        }
+        match &self.passed_over {
+            Some(all) if all.is_empty() => {}
+            Some(all) => {
+                text.push_str("\n\nPassed over, the closest first:");
+                for one in all {
+                    let _ = write!(text, "\n  {one}");
+                }
+            }
+            None if self.summary.is_empty() => {}
+            None => {
+                let _ = write!(text, "\nPassed over: {}", self.summary);
+            }
+        }
+        text
+    }
+}
+
+impl Needed {
+    fn write(&self, text: &mut String) {
+        let Some(met_by) = &self.met_by else { return };
+        if met_by.is_empty() {
+            text.push_str("\n          no bundle of these catalogs would meet it");
+        }
+        for provider in met_by {
+            let _ = write!(
+                text,
+                "\n          met by package {} {} (catalog {})",
+                provider.package, provider.version, provider.catalog
+            );
+        }
+        if let Some(extension) = &self.extension {
+            text.push_str("\n          installed with:");
+            for line in olm_yaml::to_yaml(extension).lines() {
+                let _ = write!(text, "\n            {line}");
+            }
+        }
+    }
+}
+
+fn deprecations(request: &Request, found: &Resolution) -> Vec<String> {
+    let data = DeprecationData::Available(found.deprecation.as_ref());
+    let status = deprecation_status(data, &request.channels, Some(&found.bundle));
+    let told = [status.package, status.channel, status.bundle].into_iter();
+    told.filter(|one| one.status == olm_resolve::Truth::True).map(|one| one.message).collect()
+}
+
+/// What the bundle declares in its catalog. A requirement that cannot be understood is told as such.
+fn needed(found: &Resolution, catalogs: &[Catalog], explains: bool) -> Vec<Needed> {
+    match requirements(&found.properties) {
+        Ok(mut all) => {
+            // Packages first: what they bring may be what the others ask for.
+            all.sort_by_key(|requirement| requirement.packages().is_empty());
+            let mut named = BTreeSet::new();
+            all.iter().map(|one| one_needed(one, catalogs, explains, &mut named)).collect()
+        }
+        Err(error) => vec![Needed { requirement: error.to_string(), met_by: None, extension: None }],
+    }
+}
+
+/// One of them; extensions for packages that are `named` already are not written out again.
+fn one_needed(
+    requirement: &Requirement,
+    catalogs: &[Catalog],
+    explains: bool,
+    named: &mut BTreeSet<String>,
+) -> Needed {
+    let met_by = explains.then(|| {
+        let packages = packages_for(requirement, catalogs);
+        let views: Vec<(&str, i32, &PackageContent)> = packages
+            .iter()
+            .map(|(catalog, package)| (catalog.name.as_str(), catalog.priority, package))
+            .collect();
+        providers(requirement, &views)
+    });
+    let first = met_by.as_ref().and_then(|all| all.first());
+    let first = first.filter(|first| named.insert(first.package.clone()));
+    let extension = first.map(|first| cluster_extension(requirement, first));
+    Needed { requirement: requirement.to_string(), met_by, extension }
+}
+
+/// The packages that might meet the requirement. A catalog that cannot be read any more helps nobody.
+fn packages_for<'a>(
+    requirement: &Requirement,
+    catalogs: &'a [Catalog],
+) -> Vec<(&'a Catalog, PackageContent)> {
+    let names: BTreeSet<&str> = requirement.packages().into_iter().map(|(name, _)| name).collect();
+    let signs: Vec<String> = requirement.signs().into_iter().map(|text| json!(text).to_string()).collect();
+    let mut found = Vec::new();
+    for catalog in catalogs {
+        found.extend(names.iter().filter_map(|name| catalog.package(name).ok()).map(|p| (catalog, p)));
+        let mentioning = signs.iter().filter_map(|sign| catalog.mentioning(sign).ok()).flatten();
+        found.extend(mentioning.map(|p| (catalog, p)));
+    }
+    found
+}

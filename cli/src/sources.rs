@@ -1,0 +1,294 @@
+//! Where commands read catalogs and bundles from: a folder, an OCI image layout, or an image of a registry.
+//!
+//! One set of registry flags for every command, one way to name a source, one tree of files whatever the source.
+//! Content is untrusted: links never leave a folder, images go through the puller with all its limits.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+};
+
+use anyhow::{Context as _, bail};
+use catalogd::CONFIGS_LABEL;
+use clap::Args;
+use olm_fbc::CatalogFiles;
+use olm_image::{
+    CanonicalReference, Files, Keyring, LayoutRegistry, OnProgress, Puller, PullerConfig, Reference, Refusal,
+    Select, folder_files,
+};
+use olm_render::BundleFiles;
+
+use crate::progress::Bar;
+
+/// Largest file with credentials in bytes.
+const AUTH_FILE_BYTES_MAX: u64 = 4 << 20;
+/// Largest file of a bundle in bytes; the largest CRD of a public bundle has 4 MB.
+const BUNDLE_FILE_BYTES_MAX: u64 = 32 << 20;
+/// Files of a bundle, all together, in bytes.
+const BUNDLE_BYTES_MAX: u64 = 256 << 20;
+/// The folders of a registry+v1 bundle.
+const BUNDLE_FOLDERS: [&str; 2] = ["manifests", "metadata"];
+/// Puts an image layout beyond doubt, and can name one of its images.
+const LAYOUT_PREFIX: &str = "oci:";
+
+/// A place with a catalog or a bundle, as it is named on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A folder of plain files.
+    Folder(PathBuf),
+    /// A file of its own, such as a catalog of JSON lines.
+    File(PathBuf),
+    /// An OCI image layout, and the name of one of its images when it has several.
+    Layout(PathBuf, Option<String>),
+    /// An image of a registry.
+    Image(Reference),
+}
+
+impl FromStr for Source {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(layout) = text.strip_prefix(LAYOUT_PREFIX) {
+            return layout_at(layout);
+        }
+        let path = Path::new(text);
+        if path.is_dir() {
+            return Ok(match LayoutRegistry::is_layout(path) {
+                true => Self::Layout(path.to_owned(), None),
+                false => Self::Folder(path.to_owned()),
+            });
+        }
+        if path.is_file() {
+            return Ok(Self::File(path.to_owned()));
+        }
+        Reference::parse(text).map(Self::Image).map_err(|error| {
+            anyhow::anyhow!("{text:?} is neither a file or folder here nor an image reference ({error})")
+        })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) | Self::File(path) | Self::Layout(path, None) => path.display().fmt(f),
+            Self::Layout(path, Some(name)) => write!(f, "{LAYOUT_PREFIX}{}:{name}", path.display()),
+            Self::Image(reference) => reference.fmt(f),
+        }
+    }
+}
+
+/// `PATH` or `PATH:NAME`.
+fn layout_at(text: &str) -> anyhow::Result<Source> {
+    let whole = Path::new(text);
+    if LayoutRegistry::is_layout(whole) {
+        return Ok(Source::Layout(whole.to_owned(), None));
+    }
+    if let Some((folder, name)) = text.rsplit_once(':')
+        && LayoutRegistry::is_layout(Path::new(folder))
+    {
+        return Ok(Source::Layout(folder.into(), Some(name.to_owned())));
+    }
+    bail!("{text}: no OCI image layout: such a folder has the files oci-layout and index.json")
+}
+
+/// How registries are reached.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Registries {
+    /// Do not check registries' certificates, and allow plain HTTP: a host with port; may be repeated
+    #[arg(long, value_name = "HOST")]
+    insecure_registry: Vec<String>,
+    /// Folder with certificates (*.crt) of registries to trust besides the system's
+    #[arg(long, value_name = "FOLDER")]
+    cas_dir: Option<PathBuf>,
+    /// File with credentials for registries, in the form of docker's config.json
+    #[arg(long, value_name = "FILE", env = "REGISTRY_AUTH_FILE")]
+    auth_file: Option<PathBuf>,
+    /// Registries configuration: insecure, blocked and relocated registries
+    #[arg(long, value_name = "FILE", env = "CONTAINERS_REGISTRIES_CONF")]
+    registries_conf: Option<PathBuf>,
+    /// Ask no registry for anything; only folders and layouts can be read
+    #[arg(long)]
+    offline: bool,
+}
+
+/// The files of a source, by their paths from its root.
+#[derive(Debug, Clone)]
+pub(crate) enum Tree {
+    /// Files on disk, beneath `root` in messages.
+    Disk(BTreeMap<String, PathBuf>),
+    /// Files of an image.
+    Image(Files),
+}
+
+/// What a source holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Opened {
+    /// The files.
+    pub(crate) tree: Tree,
+    /// Labels of the image; empty for plain files.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// The image, when it has a name others can use: those of a layout have none.
+    pub(crate) image: Option<CanonicalReference>,
+}
+
+impl Registries {
+    /// A puller for images of registries, with these settings.
+    pub(crate) fn puller(&self) -> anyhow::Result<Puller> {
+        if self.offline {
+            bail!("--offline: images of registries are not fetched; name a folder or an OCI image layout");
+        }
+        let mut config = PullerConfig::new(std::env::temp_dir());
+        config.registries_conf.clone_from(&self.registries_conf);
+        config.cas_dir.clone_from(&self.cas_dir);
+        config.insecure_hosts.extend(self.insecure_registry.iter().cloned());
+        if let Some(path) = &self.auth_file {
+            let json = read_limited(path, AUTH_FILE_BYTES_MAX)?;
+            config
+                .keyring
+                .set(Keyring::from_docker_config(&json).with_context(|| path.display().to_string())?);
+        }
+        Ok(Puller::new(config))
+    }
+
+    /// Whether something may be fetched from `address`.
+    pub(crate) fn allow_network(&self, address: &str) -> anyhow::Result<()> {
+        if self.offline {
+            bail!("--offline: {address} is not fetched; name a folder, a file or an OCI image layout");
+        }
+        Ok(())
+    }
+
+    /// Opens a source; of an image only what `select` asks for once it has seen the labels.
+    pub(crate) async fn open<F>(
+        &self,
+        source: &Source,
+        select: F,
+        on_progress: OnProgress,
+    ) -> anyhow::Result<Opened>
+    where
+        F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
+    {
+        match source {
+            Source::Folder(folder) => {
+                let tree = Tree::Disk(folder_files(folder)?);
+                Ok(Opened { tree, labels: BTreeMap::new(), image: None })
+            }
+            Source::File(path) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let tree = Tree::Disk(BTreeMap::from([(name, path.clone())]));
+                Ok(Opened { tree, labels: BTreeMap::new(), image: None })
+            }
+            Source::Layout(folder, name) => {
+                let layout = LayoutRegistry::open(folder)?;
+                let image = layout.image(name.as_deref())?;
+                let config = PullerConfig::new(std::env::temp_dir());
+                let puller = Puller::with_registry(config, Arc::new(layout));
+                let pulled = puller.pull_with_progress(&image, select, on_progress).await;
+                let pulled = pulled.with_context(|| folder.display().to_string())?;
+                Ok(Opened { tree: Tree::Image(pulled.files), labels: pulled.labels, image: None })
+            }
+            Source::Image(reference) => {
+                let puller = self.puller()?;
+                let image = puller.resolve(reference).await?;
+                let pulled = puller.pull_with_progress(&image, select, on_progress).await?;
+                let image = Some(pulled.reference);
+                Ok(Opened { tree: Tree::Image(pulled.files), labels: pulled.labels, image })
+            }
+        }
+    }
+
+    /// The files of a catalog; of an image those that its label points to.
+    pub(crate) async fn catalog(&self, source: &Source) -> anyhow::Result<Opened> {
+        let select = |labels: &BTreeMap<String, String>| match labels.get(CONFIGS_LABEL) {
+            Some(path) => Select::paths([path]),
+            None => {
+                Err(Refusal::terminal(format!("the image is no catalog: it has no label {CONFIGS_LABEL:?}")))
+            }
+        };
+        self.open(source, select, Bar::new("opening", 1).pull(&source.to_string())).await
+    }
+
+    /// The files of a bundle, and what was opened.
+    pub(crate) async fn bundle(&self, source: &Source) -> anyhow::Result<(BundleFiles, Opened)> {
+        let progress = Bar::new("opening", 1).pull(&source.to_string());
+        let opened = self.open(source, |_| Select::paths(BUNDLE_FOLDERS), progress).await?;
+        let files = opened.tree.bundle_files()?;
+        Ok((files, opened))
+    }
+}
+
+impl Tree {
+    /// Paths of all files, sorted.
+    pub(crate) fn paths(&self) -> Vec<&str> {
+        match self {
+            Self::Disk(files) => files.keys().map(String::as_str).collect(),
+            Self::Image(files) => files.paths().collect(),
+        }
+    }
+
+    /// A reader over a file.
+    pub(crate) fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>> {
+        match self {
+            Self::Disk(files) => {
+                let place = files.get(path).ok_or(io::ErrorKind::NotFound)?;
+                Ok(Box::new(File::open(place)?))
+            }
+            Self::Image(files) => Ok(Box::new(files.open(path).map_err(io::Error::other)?)),
+        }
+    }
+
+    /// A whole file of at most `limit` bytes.
+    pub(crate) fn read(&self, path: &str, limit: u64) -> anyhow::Result<Vec<u8>> {
+        let reader = self.open(path).with_context(|| path.to_owned())?;
+        limited(reader, limit).with_context(|| path.to_owned())
+    }
+
+    /// Manifests and metadata of a bundle.
+    pub(crate) fn bundle_files(&self) -> anyhow::Result<BundleFiles> {
+        let mut total = 0;
+        let mut files = BTreeMap::new();
+        for path in self.paths() {
+            if !BUNDLE_FOLDERS.iter().any(|folder| path.split('/').next() == Some(folder)) {
+                continue;
+            }
+            let bytes = self.read(path, BUNDLE_FILE_BYTES_MAX)?;
+            total += bytes.len() as u64;
+            if total > BUNDLE_BYTES_MAX {
+                bail!("{path}: the bundle has more than {BUNDLE_BYTES_MAX} bytes up to this file");
+            }
+            files.insert(path.to_owned(), bytes);
+        }
+        Ok(files.into_iter().collect())
+    }
+}
+
+impl CatalogFiles for Tree {
+    fn paths(&self) -> Vec<String> {
+        Tree::paths(self).into_iter().map(str::to_owned).collect()
+    }
+
+    fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
+        let reader: Box<dyn Read + Send> = Tree::open(self, path)?;
+        Ok(reader)
+    }
+}
+
+/// A whole file on disk of at most `limit` bytes.
+pub(crate) fn read_limited(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    limited(file, limit).with_context(|| path.display().to_string())
+}
+
+fn limited(reader: impl Read, limit: u64) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        bail!("larger than the {limit} bytes allowed");
+    }
+    Ok(bytes)
+}

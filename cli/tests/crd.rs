@@ -1,0 +1,189 @@
+//! `olm crd check` and `olm bundle diff`, as a person runs them.
+#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::{Value, json};
+
+fn olm(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } =
+        Command::new(env!("CARGO_BIN_EXE_olm")).args(arguments).output().expect("runs");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (status.code(), text(stdout), text(stderr))
+}
+
+fn definition(name: &str, size: &Value) -> Value {
+    let spec = json!({"type": "object", "properties": {"size": size}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Foo", "plural": "foos"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    })
+}
+
+fn write(folder: &Path, name: &str, documents: &[Value]) -> String {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+    let text: Vec<String> = documents.iter().map(ToString::to_string).collect();
+    fs::write(&path, text.join("\n---\n")).expect("written");
+    path.to_str().expect("text").to_owned()
+}
+
+#[test]
+fn unsafe_changes_are_told_and_end_with_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let size = |most: u32| definition("foos.example.com", &json!({"type": "integer", "maximum": most}));
+    let gone = definition("gone.example.com", &json!({}));
+    let old = write(folder.path(), "old.yaml", &[size(5), gone]);
+    let new = write(folder.path(), "new.yaml", &[size(4), definition("new.example.com", &json!({}))]);
+    let (code, text, errors) = olm(&["crd", "check", &old, &new]);
+    assert_eq!((code, errors.as_str()), (Some(1), ""));
+    assert_eq!(
+        text,
+        "foos.example.com  changed, UNSAFE\n  unsafe   v1: ^.spec.size: maximum: maximum decreased : 5 -> 4\n\
+         gone.example.com  REMOVED: its custom resources are deleted with it\nnew.example.com  added\n\
+         There are unsafe changes.\n"
+    );
+
+    let (code, text, _) = olm(&["crd", "check", &old, &new, "-o", "json"]);
+    assert_eq!(code, Some(1));
+    let answer: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(answer["safe"], false);
+    let finding = &answer["definitions"][0]["findings"][0];
+    assert_eq!(
+        [&finding["path"], &finding["check"], &finding["old"], &finding["new"], &finding["verdict"]],
+        [&json!("^.spec.size"), &json!("maximum"), &json!(5), &json!(4), &json!("Refused")]
+    );
+
+    // Accepted by hand, and without the definition that goes, it is safe.
+    let old = write(folder.path(), "old.json", &[size(5)]);
+    let entry = "foos.example.com:^.spec.size:maximum";
+    let (code, text, _) = olm(&["crd", "check", &old, &new, "--allow", entry]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("changed, safe\n  allowed  v1: ^.spec.size: maximum: "), "{text}");
+    assert!(text.ends_with("Every change is safe.\n"), "{text}");
+}
+
+#[test]
+fn the_policy_decides_about_false_alarms() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let map = |more: Value| {
+        let mut size =
+            json!({"type": "object", "additionalProperties": {"type": "object", "properties": {}}});
+        size["additionalProperties"]["properties"] = more;
+        definition("foos.example.com", &size)
+    };
+    let old = write(folder.path(), "old.yaml", &[map(json!({}))]);
+    let new = write(folder.path(), "new.yaml", &[map(json!({"a": {"type": "string"}}))]);
+    assert_eq!(olm(&["crd", "check", &old, &new]).0, Some(0));
+    let (code, text, _) = olm(&["crd", "check", &old, &new, "--policy", "upstream"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("unhandled: unhandled changes found"), "{text}");
+    assert_eq!(olm(&["crd", "check", &old, &old]).0, Some(0));
+}
+
+#[test]
+fn questions_that_cannot_be_answered_end_with_2() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let crd = write(folder.path(), "crd.yaml", &[definition("foos.example.com", &json!({}))]);
+    let other = write(folder.path(), "other.yaml", &[json!({"kind": "ConfigMap"})]);
+    let broken = write(folder.path(), "broken.yaml", &[]);
+    fs::write(&broken, "a: [").expect("written");
+    for (old, new, wanted) in [
+        (&crd, &other, "there is no CustomResourceDefinition of apiextensions.k8s.io/v1 in it"),
+        (&broken, &crd, "broken.yaml: "),
+    ] {
+        let (code, text, errors) = olm(&["crd", "check", old, new]);
+        assert_eq!((code, text.as_str()), (Some(2), ""), "{errors}");
+        assert!(errors.starts_with("error: ") && errors.contains(wanted), "{errors}");
+    }
+    let (code, _, errors) = olm(&["crd", "check", &crd, &crd, "--allow", "all"]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("<CRD name>:<path>:<check>"), "{errors}");
+    let (code, _, errors) = olm(&["crd", "check", &crd, &crd, "--kubeconfig", "/does/not/exist"]);
+    assert_eq!(code, Some(2), "{errors}");
+}
+
+/// A bundle with a CRD, a Deployment and some rights.
+fn bundle(folder: &Path, name: &str, version: &str, crd: &Value, rules: &Value, modes: &[&str]) -> String {
+    let modes: Vec<Value> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
+    let image = format!("example.com/c:{version}");
+    let csv = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": format!("sample.v{version}")},
+        "spec": {
+            "version": version,
+            "installModes": modes,
+            "customresourcedefinitions": {"owned": [{"name": crd["metadata"]["name"], "kind": "Foo", "version": "v1"}]},
+            "install": {"strategy": "deployment", "spec": {
+                "deployments": [{"name": "sample", "spec": {
+                    "selector": {"matchLabels": {"app": "sample"}},
+                    "template": {
+                        "metadata": {"labels": {"app": "sample"}},
+                        "spec": {"serviceAccountName": "sample", "containers": [{"name": "c", "image": image}]},
+                    },
+                }}],
+                "clusterPermissions": [{"serviceAccountName": "sample", "rules": rules}],
+            }},
+        },
+    });
+    let annotations = json!({"annotations": {
+        "operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
+        "operators.operatorframework.io.bundle.package.v1": "sample",
+    }});
+    let root = folder.join(name);
+    write(&root, "manifests/csv.yaml", &[csv]);
+    write(&root, "manifests/crd.yaml", &[crd.clone()]);
+    write(&root, "metadata/annotations.yaml", &[annotations]);
+    root.to_str().expect("text").to_owned()
+}
+
+#[test]
+fn a_bundles_upgrade_is_told_in_all_its_parts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let crd = |most: u32| definition("foos.example.com", &json!({"type": "integer", "maximum": most}));
+    let rules = |verbs: &[&str]| json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": verbs}]);
+    let modes = ["AllNamespaces", "OwnNamespace"];
+    let old = bundle(folder.path(), "old", "1.0.0", &crd(5), &rules(&["get", "list"]), &modes);
+    let new = bundle(folder.path(), "new", "1.1.0", &crd(6), &rules(&["get", "delete"]), &modes);
+    let (code, text, errors) = olm(&["bundle", "diff", &old, &new]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
+    assert_eq!(
+        text,
+        "sample.v1.0.0 1.0.0 -> sample.v1.1.0 1.1.0\n\
+         Custom resource definitions\n  foos.example.com  changed, safe\n\
+         Rights\n  + sample  cluster  secrets: delete\n  - sample  cluster  secrets: list\n\
+         Images\n  + example.com/c:1.1.0\n  - example.com/c:1.0.0\n\
+         Deployments\n  sample  changed\n    spec.template.spec.containers[c].image\n\
+         Every change is safe.\n"
+    );
+
+    let worse = bundle(folder.path(), "worse", "1.2.0", &crd(4), &rules(&["get", "list"]), &modes[..1]);
+    let (code, text, _) = olm(&["bundle", "diff", &old, &worse, "-o", "json"]);
+    assert_eq!(code, Some(1));
+    let answer: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(answer["safe"], false);
+    assert_eq!(answer["definitions"][0]["safe"], false);
+    assert_eq!(answer["install_modes"]["removed"], json!(["OwnNamespace"]));
+    assert_eq!(answer["rights"], json!({"added": [], "removed": []}));
+    assert_eq!(olm(&["bundle", "diff", &old, &old]).0, Some(0));
+    assert_eq!(olm(&["bundle", "diff", &old, "/does/not/exist"]).0, Some(2));
+    // The CRDs of bundles can be checked alone as well.
+    assert_eq!(olm(&["crd", "check", &old, &worse]).0, Some(1));
+}
+
+#[test]
+fn help_documents_the_exit_codes() {
+    for command in [["crd", "check"], ["bundle", "diff"]] {
+        let (code, text, _) = olm(&[command[0], command[1], "--help"]);
+        assert_eq!(code, Some(0));
+        assert!(text.contains("Exit code 0: ") && text.contains(" 2: the question"), "{text}");
+    }
+}

@@ -1,0 +1,121 @@
+//! `olm bundle rbac`, as a person runs it.
+#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+
+const CSV: &str = r#"
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: sample.v1.0.0
+spec:
+  version: 1.0.0
+  installModes:
+  - {type: AllNamespaces, supported: true}
+  install:
+    strategy: deployment
+    spec:
+      deployments:
+      - name: sample
+        spec:
+          selector: {matchLabels: {app: sample}}
+          template:
+            metadata: {labels: {app: sample}}
+            spec: {serviceAccountName: sample, containers: [{name: c, image: i}]}
+      clusterPermissions:
+      - serviceAccountName: sample
+        rules:
+        - {apiGroups: [""], resources: [secrets], verbs: [get, list]}
+"#;
+const ANNOTATIONS: &str = "annotations:\n  operators.operatorframework.io.bundle.mediatype.v1: registry+v1\n  \
+     operators.operatorframework.io.bundle.package.v1: sample\n";
+
+fn bundle() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in [("manifests/csv.yaml", CSV), ("metadata/annotations.yaml", ANNOTATIONS)] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, text).expect("written");
+    }
+    folder
+}
+
+fn olm(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_olm")).args(arguments).output().expect("runs")
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+#[test]
+fn the_account_its_roles_and_what_is_dangerous_are_printed() {
+    let folder = bundle();
+    let output = olm(&["bundle", "rbac", path(folder.path()), "-n", "ops", "--service-account", "sam"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{text}");
+    assert!(
+        text.starts_with("# Whoever can use this account:\n# - may read Secrets of every namespace\n"),
+        "{text}"
+    );
+    for wanted in ["kind: ServiceAccount", "name: ops-sam", "- secrets", "namespace: ops"] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    assert!(!text.contains("escalate") && !text.contains("WARNING"), "{text}");
+}
+
+#[test]
+fn the_shorter_form_carries_a_warning_and_json_is_a_list() {
+    let folder = bundle();
+    let arguments = ["bundle", "rbac", path(folder.path()), "-n", "ops", "--escalate"];
+    let text = String::from_utf8(olm(&arguments).stdout).expect("text");
+    assert!(text.starts_with("# WARNING: made with --escalate."), "{text}");
+    assert!(text.contains("- escalate") && text.contains("- bind") && !text.contains("- secrets"), "{text}");
+
+    let token = ["-o", "json", "--token-for", "olmv1-system/controller"];
+    let output = olm(&[&arguments[..], &token[..]].concat());
+    let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let names: Vec<&str> = list["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .filter_map(|i| i["metadata"]["name"].as_str())
+        .collect();
+    assert_eq!(list["kind"], "List");
+    assert!(names.contains(&"installer-token"), "{names:?}");
+}
+
+#[test]
+fn bad_input_is_told_in_a_sentence() {
+    let folder = bundle();
+    for (arguments, wanted) in [
+        (
+            vec!["bundle", "rbac", path(folder.path()), "-n", "ops", "--token-for", "x"],
+            "name the controller's account as NAMESPACE/NAME",
+        ),
+        (
+            vec!["bundle", "rbac", path(folder.path()), "-n", "ops", "--config", "/none.yaml"],
+            "/none.yaml: No such file",
+        ),
+        (
+            vec!["bundle", "rbac", "busybox", "-n", "ops"],
+            "\"busybox\" is neither a file or folder here nor an image reference",
+        ),
+        (vec!["bundle", "rbac", "oci:/none", "-n", "ops"], "no OCI image layout"),
+        (
+            vec!["bundle", "rbac", "a.example/b:v1", "-n", "ops", "--offline"],
+            "--offline: images of registries are not fetched",
+        ),
+    ] {
+        let output = olm(&arguments);
+        let text = String::from_utf8(output.stderr).expect("text");
+        assert!(!output.status.success() && output.stdout.is_empty(), "{arguments:?}");
+        assert!(text.contains(wanted), "{text}");
+    }
+}

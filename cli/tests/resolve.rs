@@ -1,0 +1,219 @@
+//! `olm resolve`, as a person runs it.
+#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::{Value, json};
+
+/// Versions of package `p`, each with what its channel entry says.
+fn catalog(bundles: &[(&str, Value, Value)]) -> String {
+    let name = |version: &str| format!("p.v{version}");
+    let entries: Vec<Value> = bundles
+        .iter()
+        .map(|(version, edges, _)| {
+            let mut entry = edges.clone();
+            entry["name"] = name(version).into();
+            entry
+        })
+        .collect();
+    let mut lines = vec![
+        json!({"schema": "olm.package", "name": "p", "defaultChannel": "stable"}),
+        json!({"schema": "olm.channel", "package": "p", "name": "stable", "entries": entries}),
+    ];
+    for (version, _, properties) in bundles {
+        let mut all = vec![json!({"type": "olm.package", "value": {"packageName": "p", "version": version}})];
+        all.extend(properties.as_array().cloned().unwrap_or_default());
+        lines.push(json!({"schema": "olm.bundle", "package": "p", "name": name(version), "image": format!("r.io/p@sha256:{version}"), "properties": all}));
+    }
+    lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn two() -> String {
+    catalog(&[
+        ("1.0.0", json!({}), json!([])),
+        ("1.1.0", json!({"replaces": "p.v1.0.0"}), json!([])),
+        ("2.0.0", json!({"skipRange": ">=1.1.0 <2.0.0"}), json!([])),
+    ])
+}
+
+fn folder(text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("catalog.json"), text).expect("written");
+    folder
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+fn resolve(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_olm"));
+    command
+        .arg("resolve")
+        .args(arguments)
+        .env_remove("REGISTRY_AUTH_FILE")
+        .env_remove("CONTAINERS_REGISTRIES_CONF");
+    command.output().expect("runs")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn the_answer_is_the_controllers() {
+    let catalog = folder(&two());
+    let catalog = path(catalog.path());
+    let answer = |more: &[&str]| {
+        let arguments = [&["--catalog", catalog, "--package", "p", "-o", "json"], more].concat();
+        let output = resolve(&arguments);
+        json(&output)["resolution"]["bundle"].as_str().map(str::to_owned)
+    };
+    assert_eq!(answer(&[]).as_deref(), Some("p.v2.0.0"));
+    assert_eq!(answer(&["--version", "1.x"]).as_deref(), Some("p.v1.1.0"));
+    assert_eq!(answer(&["--installed", "1.0.0"]).as_deref(), Some("p.v1.1.0"));
+    assert_eq!(answer(&["--installed", "p.v1.1.0"]).as_deref(), Some("p.v2.0.0"));
+    assert_eq!(answer(&["--installed", "p.v1.1.0", "--block-major-updates"]).as_deref(), Some("p.v1.1.0"));
+    assert_eq!(answer(&["--installed", "1.0.0", "--version", "2.0.0"]), None);
+    let forced = ["--installed", "1.0.0", "--version", "2.0.0", "--policy", "SelfCertified"];
+    assert_eq!(answer(&forced).as_deref(), Some("p.v2.0.0"));
+    assert_eq!(answer(&["--installed", "p.v1.0.5=1.5.0"]).as_deref(), Some("p.v2.0.0"));
+}
+
+#[test]
+fn a_failure_is_explained_and_shows_in_the_exit_code() {
+    let catalog = folder(&two());
+    let arguments = [
+        "--catalog",
+        path(catalog.path()),
+        "--package",
+        "p",
+        "--installed",
+        "1.0.0",
+        "--version",
+        "2.0.0",
+        "--explain",
+    ];
+    let output = resolve(&arguments);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output);
+    let error = "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"p\" matching version \"2.0.0\"";
+    assert!(told.starts_with(&format!("no answer: {error}\nUpdates only follow the paths")), "{told}");
+    assert!(told.contains("): no upgrade edge leads to it from p.v1.0.0"), "{told}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), format!("error: {error}\n"));
+    let output = resolve(&[&arguments[..], &["-o", "json"]].concat());
+    assert_eq!(json(&output)["error"], error);
+    assert_eq!(json(&output)["passedOver"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn priorities_decide_and_ties_are_named() {
+    let (a, b) = (folder(&two()), folder(&catalog(&[("0.9.0", json!({}), json!([]))])));
+    let (a, b) = (path(a.path()), path(b.path()));
+    let output = resolve(&["--catalog", a, "--catalog", &format!("{b}=5"), "--package", "p"]);
+    assert!(text(&output).starts_with("bundle    p.v0.9.0\n"), "{output:?}");
+    let output = resolve(&["--catalog", a, "--catalog", b, "--package", "p"]);
+    assert!(text(&output).contains("in multiple catalogs with the same priority"), "{output:?}");
+    let stays = [
+        "--catalog",
+        a,
+        "--catalog",
+        &format!("{b}=5"),
+        "--package",
+        "p",
+        "--installed",
+        "1.0.0",
+        "--installed-from",
+        a,
+    ];
+    assert!(text(&resolve(&stays)).starts_with("bundle    p.v1.1.0\n"));
+}
+
+#[test]
+fn requirements_are_told_with_what_would_meet_them() {
+    let needs =
+        json!([{"type": "olm.package.required", "value": {"packageName": "p", "versionRange": "<1.0.0"}}]);
+    let catalog = folder(&catalog(&[("0.5.0", json!({}), json!([])), ("1.0.0", json!({}), needs)]));
+    let output = resolve(&["--catalog", path(catalog.path()), "--package", "p", "--explain"]);
+    let told = text(&output);
+    for part in [
+        "requires  package \"p\" in version range \"<1.0.0\"",
+        "met by package p 0.5.0",
+        "kind: ClusterExtension",
+        "version: \"<1.0.0\"",
+    ] {
+        assert!(told.contains(part), "no {part} in {told}");
+    }
+    let output = resolve(&["--catalog", path(catalog.path()), "--package", "p", "--refuse-dependencies"]);
+    assert!(text(&output).contains("which is currently not supported"), "{output:?}");
+}
+
+#[test]
+fn a_served_catalog_is_read_over_http() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}/catalogs/mine", listener.local_addr().expect("an address"));
+    let served = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut lines = BufReader::new(stream.try_clone().expect("a reader")).lines();
+        let request = lines.next().expect("a line").expect("text");
+        while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+        let body = two();
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        )
+        .expect("sent");
+        request
+    });
+    let output = resolve(&["--catalog", &format!("{address}=3"), "--package", "p"]);
+    assert!(text(&output).starts_with("bundle    p.v2.0.0\n"), "{output:?}");
+    assert_eq!(served.join().expect("served"), "GET /catalogs/mine/api/v1/all HTTP/1.1");
+    let output = resolve(&["--catalog", &address, "--package", "p", "--offline"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--offline: "), "{output:?}");
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let empty = tempfile::tempdir().expect("a folder");
+    let fine = folder(&two());
+    let fine = path(fine.path());
+    for (arguments, code, told) in [
+        (
+            vec!["--catalog", "./no/such place", "--package", "p"],
+            1,
+            "neither a file or folder here nor an image reference",
+        ),
+        (vec!["--catalog", path(empty.path()), "--package", "p"], 1, "there is no catalog in it"),
+        (vec!["--catalog", fine, "--catalog", fine, "--package", "p"], 1, "it is given twice"),
+        (
+            vec!["--catalog", fine, "--package", "p", "--installed", "7.0.0"],
+            1,
+            "no catalog lists a bundle of this name or version",
+        ),
+        (
+            vec!["--catalog", fine, "--package", "p", "--installed", "1.0.0", "--installed-from", "x"],
+            1,
+            "no such catalog",
+        ),
+        (vec!["--package", "p"], 2, "--catalog"),
+        (vec!["--catalog", fine, "--package", "p", "--policy", "maybe"], 2, "CatalogProvided"),
+    ] {
+        let output = resolve(&arguments);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{error}");
+        assert!(error.contains(told), "{error}");
+    }
+    let help = text(&resolve(&["--help"]));
+    assert!(help.contains("Exit codes: 0") && help.contains("Examples:"), "{help}");
+}

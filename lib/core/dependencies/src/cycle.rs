@@ -1,0 +1,78 @@
+//! Bundles that need each other.
+//!
+//! Each waits for the others, so none would ever go on. A requirement therefore also counts as met by a bundle
+//! that is chosen but not installed yet, if both lie on a cycle and nothing outside of the cycle is missing.
+//! Where there is no cycle, what is needed is installed first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{Kind, Present, Requirement, evaluate, is_met};
+
+/// A bundle that is chosen for an extension and not installed yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting<'a> {
+    /// Name of the extension.
+    pub extension: &'a str,
+    /// The bundle.
+    pub bundle: Present<'a>,
+    /// What it needs.
+    pub requirements: &'a [Requirement],
+}
+
+/// Whether `extension`, one of those `waiting`, may go on: all it needs is installed, or lies with it on a cycle
+/// of which nothing else is missing.
+pub fn may_go_on(
+    extension: &str,
+    waiting: &[Waiting<'_>],
+    installed: &[Present<'_>],
+    served: &dyn Fn(&Kind) -> bool,
+) -> bool {
+    let needs = edges(waiting, installed, served);
+    let reachable = |from: usize| -> Option<BTreeSet<usize>> {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![from];
+        while let Some(one) = open.pop() {
+            for next in needs.get(&one)?.as_ref()? {
+                if seen.insert(*next) {
+                    open.push(*next);
+                }
+            }
+        }
+        Some(seen)
+    };
+    let Some(start) = waiting.iter().position(|one| one.extension == extension) else { return false };
+    let Some(needed) = reachable(start) else { return false };
+    needed.iter().all(|one| *one == start || reachable(*one).is_some_and(|back| back.contains(&start)))
+}
+
+/// For each of those waiting the others that meet what is not installed; `None` when something is met by nobody,
+/// or only by such as lack something themselves.
+fn edges(
+    waiting: &[Waiting<'_>],
+    installed: &[Present<'_>],
+    served: &dyn Fn(&Kind) -> bool,
+) -> BTreeMap<usize, Option<BTreeSet<usize>>> {
+    let unmet: Vec<Vec<&Requirement>> =
+        waiting.iter().map(|one| evaluate::unmet(one.requirements, installed, served)).collect();
+    let mut alive: BTreeSet<usize> = (0..waiting.len()).collect();
+    loop {
+        let providers = |requirement: &Requirement| -> BTreeSet<usize> {
+            let meets = |other: &usize| {
+                !requirement.is_conflict() && is_met(requirement, &[waiting[*other].bundle], &|_| false)
+            };
+            alive.iter().copied().filter(meets).collect()
+        };
+        let needed = |index: &usize| -> Option<BTreeSet<usize>> {
+            let each: Vec<_> = unmet[*index].iter().map(|requirement| providers(requirement)).collect();
+            each.iter().all(|one| !one.is_empty()).then(|| each.into_iter().flatten().collect())
+        };
+        let found: BTreeMap<usize, Option<BTreeSet<usize>>> =
+            alive.iter().map(|index| (*index, needed(index))).collect();
+        let stuck: Vec<usize> =
+            found.iter().filter(|(_, needed)| needed.is_none()).map(|(index, _)| *index).collect();
+        if stuck.is_empty() {
+            return found;
+        }
+        alive.retain(|index| !stuck.contains(index));
+    }
+}

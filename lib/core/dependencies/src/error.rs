@@ -1,0 +1,69 @@
+//! Why a declared requirement cannot be understood.
+
+use olm_semver::{ParseError, Quoted};
+use thiserror::Error;
+
+use crate::limits::{
+    CONSTRAINT_BYTES_MAX, CONSTRAINT_DEPTH_MAX, CONSTRAINTS_MAX, EXPRESSION_BYTES_MAX, REQUIREMENTS_MAX,
+};
+
+/// Why a declared requirement cannot be understood. A bundle with such a requirement is not installed: what it
+/// needs is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RequirementError {
+    /// There are too many.
+    #[error("the bundle declares {0} requirements, at most {REQUIREMENTS_MAX} are read")]
+    TooMany(usize),
+    /// A property's value has the wrong form.
+    #[error("property {property}: {cause}")]
+    Malformed {
+        /// Type of the property.
+        property: String,
+        /// What is wrong, without the value.
+        cause: String,
+    },
+    /// A version range cannot be parsed.
+    #[error("property {property}: package {}: version range {} is invalid: {source}", Quoted(.package), Quoted(.range))]
+    Range {
+        /// Type of the property.
+        property: String,
+        /// The package.
+        package: String,
+        /// The range.
+        range: String,
+        /// Why.
+        source: Box<ParseError>,
+    },
+    /// The original's limit on the size of a constraint.
+    #[error("olm.constraint value is greater than max constraint size {CONSTRAINT_BYTES_MAX} bytes")]
+    ConstraintSize,
+    /// Constraints are nested too deeply.
+    #[error("property olm.constraint: constraints are nested deeper than {CONSTRAINT_DEPTH_MAX}")]
+    ConstraintDepth,
+    /// There are too many constraints in one.
+    #[error("property olm.constraint: more than {CONSTRAINTS_MAX} constraints in one")]
+    ConstraintCount,
+    /// The constraint says nothing. The text is the original's.
+    #[error("property olm.constraint: constraint is empty")]
+    ConstraintEmpty,
+    /// The constraint says several things; the original silently takes one of them.
+    #[error("property olm.constraint: a constraint has {}, exactly one is allowed", .0.join(" and "))]
+    ConstraintSeveral(
+        /// The keys.
+        Vec<&'static str>,
+    ),
+    /// An expression is too long.
+    #[error("property olm.constraint: cel.rule has more than {EXPRESSION_BYTES_MAX} bytes")]
+    ExpressionSize,
+    /// An expression does not compile.
+    #[error("property olm.constraint: cel.rule does not compile, only the bundle's author can mend it: {0}")]
+    Expression(
+        /// Why.
+        String,
+    ),
+    /// An expression could take too long.
+    #[error(
+        "property olm.constraint: cel.rule could take too many steps: nest fewer loops, or add up fewer texts and lists"
+    )]
+    ExpressionCost,
+}

@@ -1,0 +1,30 @@
+//! What a bundle declares to need (`olm.package.required`, `olm.gvk.required`, `olm.constraint`), and whether a
+//! cluster has it: pure functions over what is installed.
+//!
+//! Nothing is ever chosen or installed here. A requirement is met by a bundle that is installed, or, where it
+//! asks for nothing but kinds, by the cluster serving them. Every constraint, however nested, is a statement
+//! about one bundle, as in OLM's first generation; only `not` at the top is one about all of them: it says what
+//! must not be there. Bundles that need each other may go on together ([`may_go_on`]), so cycles do no harm.
+//!
+//! What comes from catalogs is not trusted: nesting, counts and the work of an expression have limits.
+
+mod cel;
+mod cycle;
+mod error;
+mod evaluate;
+mod kind;
+mod limits;
+mod remedy;
+mod requirement;
+#[cfg(test)]
+mod tests;
+
+pub use cycle::{Waiting, may_go_on};
+pub use error::RequirementError;
+pub use evaluate::{Present, is_met, unmet};
+pub use kind::Kind;
+pub use limits::{
+    CONSTRAINT_BYTES_MAX, CONSTRAINT_DEPTH_MAX, CONSTRAINTS_MAX, EXPRESSION_BYTES_MAX, REQUIREMENTS_MAX,
+};
+pub use remedy::{Provider, cluster_extension, providers};
+pub use requirement::{Requirement, requirements};

@@ -1,0 +1,20 @@
+//! Limits on what catalogs and bundles declare.
+
+/// Requirements of one bundle. Real bundles have at most a dozen.
+pub const REQUIREMENTS_MAX: usize = 256;
+/// Size of an `olm.constraint` value, the original's limit.
+pub const CONSTRAINT_BYTES_MAX: usize = 131_072;
+/// Nesting of `all`, `any` and `not`. A person can follow three.
+pub const CONSTRAINT_DEPTH_MAX: usize = 16;
+/// Constraints within one `olm.constraint`, itself included.
+pub const CONSTRAINTS_MAX: usize = 256;
+/// Length of an expression. The longest published ones have 200 bytes.
+pub const EXPRESSION_BYTES_MAX: usize = 4096;
+/// Open brackets and chained operators in an expression. Its parser goes one level of the stack deeper for each.
+pub(crate) const EXPRESSION_DEPTH_MAX: u16 = 48;
+/// Steps that one evaluation of an expression may take at worst: a few milliseconds.
+pub(crate) const EXPRESSION_STEPS_MAX: u64 = 200_000;
+/// Length of a failure message that is shown, in bytes.
+pub(crate) const FAILURE_MESSAGE_BYTES_MAX: usize = 256;
+/// Packages named as providers of one requirement.
+pub(crate) const PROVIDERS_MAX: usize = 5;

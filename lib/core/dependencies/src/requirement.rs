@@ -1,0 +1,302 @@
+//! Requirements as properties declare them.
+
+use std::{collections::BTreeSet, fmt};
+
+use olm_fbc::Property;
+use olm_semver::{Quoted, SkipRange};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    Kind, RequirementError,
+    cel::Expression,
+    limits::{
+        CONSTRAINT_BYTES_MAX, CONSTRAINT_DEPTH_MAX, CONSTRAINTS_MAX, FAILURE_MESSAGE_BYTES_MAX,
+        REQUIREMENTS_MAX,
+    },
+};
+
+pub(crate) const PACKAGE_REQUIRED: &str = "olm.package.required";
+pub(crate) const KIND_REQUIRED: &str = "olm.gvk.required";
+pub(crate) const CONSTRAINT: &str = "olm.constraint";
+pub(crate) const KIND_PROVIDED: &str = "olm.gvk";
+
+/// Something a bundle needs. Displays as a noun phrase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// What the author wants to be told when it is not met, cut and without control characters.
+    pub failure_message: Option<String>,
+    pub(crate) predicate: Predicate,
+}
+
+/// A statement about a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Predicate {
+    Package { name: String, range: Option<SkipRange> },
+    Kind(Kind),
+    Expression(Expression),
+    All(Vec<Requirement>),
+    Any(Vec<Requirement>),
+    Not(Vec<Requirement>),
+}
+
+/// The requirements that `properties` declare, in their order and each once. Kinds that the bundle itself
+/// provides by these properties are no requirements.
+///
+/// # Errors
+/// See [`RequirementError`].
+pub fn requirements(properties: &[Property]) -> Result<Vec<Requirement>, RequirementError> {
+    let own: Vec<Kind> = provided_kinds(properties).collect();
+    let mut found: Vec<Requirement> = Vec::new();
+    for property in properties {
+        let predicate = match property.kind.as_str() {
+            PACKAGE_REQUIRED => package(&property.value, PACKAGE_REQUIRED)?,
+            KIND_REQUIRED => Predicate::Kind(kind(&property.value, KIND_REQUIRED)?),
+            CONSTRAINT => {
+                let requirement = constraint(&property.value)?;
+                push(&mut found, requirement);
+                continue;
+            }
+            _ => continue,
+        };
+        push(&mut found, Requirement { failure_message: None, predicate });
+    }
+    found.retain(|one| !matches!(&one.predicate, Predicate::Kind(kind) if own.contains(kind)));
+    if found.len() > REQUIREMENTS_MAX {
+        return Err(RequirementError::TooMany(found.len()));
+    }
+    Ok(found)
+}
+
+fn push(found: &mut Vec<Requirement>, one: Requirement) {
+    if !found.contains(&one) {
+        found.push(one);
+    }
+}
+
+/// The kinds that `properties` say the bundle provides; malformed ones are none.
+pub(crate) fn provided_kinds(properties: &[Property]) -> impl Iterator<Item = Kind> {
+    properties
+        .iter()
+        .filter(|property| property.kind == KIND_PROVIDED)
+        .filter_map(|property| Kind::deserialize(&property.value).ok())
+}
+
+fn malformed(property: &str, cause: &str) -> RequirementError {
+    RequirementError::Malformed { property: property.to_owned(), cause: cause.to_owned() }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPackage {
+    #[serde(default)]
+    package_name: String,
+    #[serde(default)]
+    version_range: String,
+}
+
+fn package(value: &Value, property: &str) -> Result<Predicate, RequirementError> {
+    let raw = RawPackage::deserialize(value)
+        .map_err(|_| malformed(property, "want {\"packageName\": text, \"versionRange\": text}"))?;
+    if raw.package_name.is_empty() {
+        return Err(malformed(property, "packageName is empty"));
+    }
+    // Without a range any version will do, as in the original.
+    let range = match raw.version_range.trim() {
+        "" => None,
+        text => Some(text.parse().map_err(|source| RequirementError::Range {
+            property: property.to_owned(),
+            package: raw.package_name.clone(),
+            range: text.to_owned(),
+            source: Box::new(source),
+        })?),
+    };
+    Ok(Predicate::Package { name: raw.package_name, range })
+}
+
+fn kind(value: &Value, property: &str) -> Result<Kind, RequirementError> {
+    let kind = Kind::deserialize(value)
+        .map_err(|_| malformed(property, "want {\"group\": text, \"version\": text, \"kind\": text}"))?;
+    if kind.version.is_empty() || kind.kind.is_empty() {
+        return Err(malformed(property, "version or kind is empty"));
+    }
+    Ok(kind)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawConstraint {
+    #[serde(default)]
+    failure_message: Option<String>,
+    gvk: Option<Value>,
+    package: Option<Value>,
+    cel: Option<RawExpression>,
+    all: Option<RawCompound>,
+    any: Option<RawCompound>,
+    not: Option<RawCompound>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawExpression {
+    #[serde(default)]
+    rule: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCompound {
+    #[serde(default)]
+    constraints: Vec<Value>,
+}
+
+fn constraint(value: &Value) -> Result<Requirement, RequirementError> {
+    if value.to_string().len() > CONSTRAINT_BYTES_MAX {
+        return Err(RequirementError::ConstraintSize);
+    }
+    read_constraint(value, 1, &mut 0)
+}
+
+fn read_constraint(value: &Value, depth: usize, count: &mut usize) -> Result<Requirement, RequirementError> {
+    *count += 1;
+    if *count > CONSTRAINTS_MAX {
+        return Err(RequirementError::ConstraintCount);
+    }
+    if depth > CONSTRAINT_DEPTH_MAX {
+        return Err(RequirementError::ConstraintDepth);
+    }
+    let raw = RawConstraint::deserialize(value).map_err(|_| {
+        malformed(
+            CONSTRAINT,
+            "want one of gvk, package, cel, all, any, not, and failureMessage, nothing else",
+        )
+    })?;
+    let present = [
+        ("gvk", raw.gvk.is_some()),
+        ("package", raw.package.is_some()),
+        ("cel", raw.cel.is_some()),
+        ("all", raw.all.is_some()),
+        ("any", raw.any.is_some()),
+        ("not", raw.not.is_some()),
+    ];
+    let named: Vec<&'static str> = present.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
+    if named.len() > 1 {
+        return Err(RequirementError::ConstraintSeveral(named));
+    }
+    let mut members = |compound: RawCompound| -> Result<Vec<Requirement>, RequirementError> {
+        if compound.constraints.is_empty() {
+            return Err(RequirementError::ConstraintEmpty);
+        }
+        compound.constraints.iter().map(|one| read_constraint(one, depth + 1, count)).collect()
+    };
+    let predicate = match raw {
+        RawConstraint { gvk: Some(value), .. } => Predicate::Kind(kind(&value, CONSTRAINT)?),
+        RawConstraint { package: Some(value), .. } => package(&value, CONSTRAINT)?,
+        RawConstraint { cel: Some(cel), .. } => Predicate::Expression(Expression::compile(&cel.rule)?),
+        RawConstraint { all: Some(all), .. } => Predicate::All(members(all)?),
+        RawConstraint { any: Some(any), .. } => Predicate::Any(members(any)?),
+        RawConstraint { not: Some(not), .. } => Predicate::Not(members(not)?),
+        _ => return Err(RequirementError::ConstraintEmpty),
+    };
+    Ok(Requirement { failure_message: raw.failure_message.as_deref().and_then(shown), predicate })
+}
+
+/// A message as it is shown; `None` when nothing is left of it.
+fn shown(message: &str) -> Option<String> {
+    let mut message: String = message.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if message.len() > FAILURE_MESSAGE_BYTES_MAX {
+        message.truncate(message.floor_char_boundary(FAILURE_MESSAGE_BYTES_MAX));
+        message.push('…');
+    }
+    (!message.is_empty()).then_some(message)
+}
+
+impl Requirement {
+    /// Each package that would meet the requirement, or a part of it, with its range as written.
+    pub fn packages(&self) -> Vec<(&str, Option<String>)> {
+        let mut all = Vec::new();
+        self.walk(&mut |predicate| {
+            if let Predicate::Package { name, range } = predicate {
+                all.push((name.as_str(), range.as_ref().map(ToString::to_string)));
+            }
+        });
+        all
+    }
+
+    /// Each kind that it asks for, wherever it stands.
+    pub fn kinds(&self) -> Vec<&Kind> {
+        let mut all = Vec::new();
+        self.walk(&mut |predicate| {
+            if let Predicate::Kind(kind) = predicate {
+                all.push(kind);
+            }
+        });
+        all
+    }
+
+    /// Texts of which one stands in the properties of whatever meets the requirement otherwise than by its
+    /// package's name: names of kinds, and for each expression the text in it that tells most.
+    pub fn signs(&self) -> BTreeSet<&str> {
+        let mut all = BTreeSet::new();
+        self.walk(&mut |predicate| match predicate {
+            Predicate::Kind(kind) => drop(all.insert(kind.kind.as_str())),
+            Predicate::Expression(expression) => all.extend(expression.sign()),
+            _ => {}
+        });
+        all
+    }
+
+    /// Whether it says what must not be installed.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self.predicate, Predicate::Not(_))
+    }
+
+    /// Calls `seen` with everything that is asked for; what is asked not to be is left out.
+    fn walk<'a>(&'a self, seen: &mut impl FnMut(&'a Predicate)) {
+        match &self.predicate {
+            Predicate::Not(_) => {}
+            Predicate::All(members) | Predicate::Any(members) => {
+                for member in members {
+                    member.walk(&mut *seen);
+                }
+            }
+            leaf => seen(leaf),
+        }
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let several = |f: &mut fmt::Formatter<'_>, before: &str, between: &str, members: &[Self]| {
+            f.write_str(before)?;
+            for (i, member) in members.iter().enumerate() {
+                if i > 0 {
+                    f.write_str(between)?;
+                }
+                member.describe(f)?;
+            }
+            f.write_str(")")
+        };
+        match &self.predicate {
+            Predicate::Package { name, range: None } => write!(f, "package {} in any version", Quoted(name)),
+            Predicate::Package { name, range: Some(range) } => {
+                write!(f, "package {} in version range {}", Quoted(name), Quoted(&range.to_string()))
+            }
+            Predicate::Kind(kind) => write!(f, "kind {kind}"),
+            Predicate::Expression(expression) => {
+                write!(f, "a bundle for whose properties {} holds", Quoted(expression.text()))
+            }
+            Predicate::All(members) => several(f, "one bundle that is all of (", " and ", members),
+            Predicate::Any(members) => several(f, "any of (", " or ", members),
+            Predicate::Not(members) => several(f, "the absence of (", " and ", members),
+        }
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)?;
+        match &self.failure_message {
+            Some(message) => write!(f, " (the author says: {message})"),
+            None => Ok(()),
+        }
+    }
+}

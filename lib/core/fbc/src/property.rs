@@ -1,0 +1,57 @@
+//! The properties of a bundle: known types are checked, others only need a value.
+
+use olm_semver::Quoted;
+use serde_json::{Map, Value};
+
+use crate::decode::{self, text};
+
+/// Type of the property that names a bundle's package and version.
+pub const PROPERTY_PACKAGE: &str = "olm.package";
+/// Type of the property that names another package a bundle needs.
+pub const PROPERTY_PACKAGE_REQUIRED: &str = "olm.package.required";
+/// Type of the property that names an API a bundle provides.
+pub const PROPERTY_GVK: &str = "olm.gvk";
+/// Type of the property that names an API a bundle needs.
+pub const PROPERTY_GVK_REQUIRED: &str = "olm.gvk.required";
+/// Type of the property that holds a generic dependency.
+pub const PROPERTY_CONSTRAINT: &str = "olm.constraint";
+/// Type of the property that holds a whole manifest.
+pub const PROPERTY_BUNDLE_OBJECT: &str = "olm.bundle.object";
+/// Type of the property that holds what consoles show of a bundle.
+pub const PROPERTY_CSV_METADATA: &str = "olm.csv.metadata";
+/// Type of the property that holds a channel's name, for internal use.
+pub const PROPERTY_CHANNEL: &str = "olm.channel";
+
+/// A property whose value has the form that its type asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known<'v> {
+    pub(crate) kind: &'v str,
+    pub(crate) value: &'v Value,
+}
+
+impl<'v> Known<'v> {
+    /// A text field of the value.
+    pub(crate) fn text(&self, name: &str) -> &'v str {
+        self.value.as_object().map_or("", |object| text(object, name))
+    }
+}
+
+/// Checks each property; the first that does not fit its type ends it, with the original's text.
+pub(crate) fn parse(properties: &[Value]) -> Result<Vec<Known<'_>>, String> {
+    properties.iter().enumerate().map(|(index, property)| parse_one(index, property)).collect()
+}
+
+fn parse_one(index: usize, property: &Value) -> Result<Known<'_>, String> {
+    let kind = property.as_object().map_or("", |object| text(object, "type"));
+    let failed = |problem: String| format!("parse property[{index}] of type {}: {problem}", Quoted(kind));
+    let Some(value) = property.as_object().and_then(raw_value) else {
+        return Err(failed("unexpected end of JSON input".into()));
+    };
+    decode::check(value, decode::property(kind)).map_err(failed)?;
+    Ok(Known { kind, value })
+}
+
+/// The value, null included: only an absent one is an error.
+pub(crate) fn raw_value(property: &Map<String, Value>) -> Option<&Value> {
+    property.iter().filter(|(key, _)| key.eq_ignore_ascii_case("value")).map(|(_, value)| value).next_back()
+}

@@ -1,0 +1,142 @@
+//! Each rule that is only documented, with a document that breaks it.
+
+use serde_json::{Value, json};
+
+use super::{outline, report, valid};
+
+fn warnings(document: &Value) -> Vec<String> {
+    let outline = outline(&document.to_string()).expect("taken");
+    outline.warnings().iter().map(|warning| warning.message.clone()).collect()
+}
+
+fn bundle(change: &Value) -> Value {
+    let mut bundle = json!({"schema": "olm.bundle", "package": "p", "name": "b", "image": "i"});
+    for (key, value) in change.as_object().expect("an object") {
+        bundle[key] = value.clone();
+    }
+    bundle
+}
+
+fn property(kind: &str, value: &Value) -> Value {
+    bundle(&json!({"properties": [{"type": kind, "value": value}]}))
+}
+
+// Shows S003-41.
+#[test]
+fn rules_that_are_only_documented_give_warnings() {
+    let cases = [
+        // Shows S003-43.
+        (json!({"schema": "x.io/a", "package": ""}), vec!["package is empty: leave it out or name one"]),
+        // Shows S003-44.
+        (json!({"schema": "x.io/a", "properties": {}}), vec!["properties is not a list"]),
+        (
+            json!({"schema": "x.io/a", "properties": [7]}),
+            vec!["properties[0] is not an object with type and value"],
+        ),
+        // Shows S003-45, S003-79.
+        (bundle(&json!({"properties": [{"value": 1}]})), vec!["properties[0].type is missing or empty"]),
+        // Shows S003-46, S003-79.
+        (property("t", &json!(null)), vec!["properties[0].value is missing or null"]),
+        (
+            // Shows S003-107.
+            property("olm.mine", &json!(1)),
+            vec!["properties[0].type \"olm.mine\" has OLM's own prefix: use one of yours"],
+        ),
+        (
+            // Shows S003-52.
+            json!({"schema": "olm.mine"}),
+            vec!["schema \"olm.mine\" has OLM's own prefix: use one of yours"],
+        ),
+        (
+            // Shows S003-58.
+            json!({"schema": "olm.package", "name": "p", "icon": {}}),
+            vec!["icon.base64data is missing", "icon.mediatype is missing"],
+        ),
+        // Shows S003-67.
+        (json!({"schema": "olm.channel", "package": "p", "name": "c"}), vec!["entries is missing"]),
+        (
+            // Shows S003-68, S003-69, S003-71.
+            json!({"schema": "olm.channel", "package": "p", "name": "c", "entries": [
+                {}, {"name": "b", "replaces": "", "skipRange": ""}, {"name": "c", "skipRange": "1.0.0 || || 2.0.0"}]}),
+            vec![
+                "entries[0].name is missing or empty",
+                "entries[1].replaces is empty: leave it out",
+                "entries[1].skipRange is empty: leave it out",
+                "entries[2].skipRange \"1.0.0 || || 2.0.0\" has nothing between two \"||\": that part never matches",
+            ],
+        ),
+        // Shows S003-77.
+        (bundle(&json!({"image": ""})), vec!["image is missing or empty"]),
+        (
+            // Shows S003-81, S003-82.
+            bundle(&json!({"relatedImages": [{"name": "n"}, {"name": "", "image": "i"}, {"image": "i"},
+                {"name": "", "image": "i"}]})),
+            vec![
+                "relatedImages[0].image is missing or empty",
+                "relatedImages[1].name is empty: leave it out (and 1 more)",
+            ],
+        ),
+        (
+            // Shows S003-93.
+            json!({"schema": "olm.deprecations", "package": "p", "name": "d", "entries": []}),
+            vec!["name is set: deprecations belong to a package and have no name"],
+        ),
+    ];
+    assert_warnings(&cases);
+}
+
+fn assert_warnings(cases: &[(Value, Vec<&str>)]) {
+    for (document, expected) in cases {
+        assert_eq!(warnings(document), *expected, "{document}");
+    }
+}
+
+#[test]
+fn documented_rules_for_apis_and_required_packages_give_warnings() {
+    let gvk = json!({"group": "g.io", "version": "v1", "kind": "K"});
+    let cases = [
+        (property("olm.gvk", &gvk), vec![]),
+        (
+            // Shows S003-116, S003-117.
+            property("olm.gvk", &json!({"group": "-.io", "version": "1"})),
+            vec![
+                "properties[0].value.group \"-.io\" of type olm.gvk is not a DNS subdomain",
+                "properties[0].value.version \"1\" of type olm.gvk is not a DNS label that begins with a letter",
+                "properties[0].value.kind \"\" of type olm.gvk is not a DNS label that begins with a letter, in any case",
+            ],
+        ),
+        (
+            // Shows S003-124, S003-125.
+            property("olm.gvk.required", &json!({"group": "", "version": "v1", "kind": "A b"})),
+            vec![
+                "properties[0].value.group \"\" of type olm.gvk.required is not a DNS subdomain",
+                "properties[0].value.kind \"A b\" of type olm.gvk.required is not a DNS label that begins with a letter, in any case",
+            ],
+        ),
+        (
+            // Shows S003-120, S003-121.
+            property("olm.package.required", &json!({"versionRange": "^1"})),
+            vec![
+                "properties[0].value.packageName of type olm.package.required is missing or empty",
+                "properties[0].value.versionRange \"^1\" of type olm.package.required is not a range: Could not parse Range \"^1\": Could not parse comparator \"^\" in \"^1\"",
+            ],
+        ),
+        (
+            property("olm.package.required", &json!({"packageName": "q", "versionRange": ">=1.0.0 <2.0.0"})),
+            vec![],
+        ),
+    ];
+    assert_warnings(&cases);
+}
+
+#[test]
+fn warnings_name_the_document_and_do_not_make_a_catalog_invalid() {
+    let text = valid() + &json!({"schema": "olm.mine", "package": "p", "name": "n"}).to_string();
+    assert!(report(&text).passed());
+    let outline = outline(&text).expect("taken");
+    let warning = &outline.warnings()[0];
+    assert_eq!(
+        (warning.schema.as_str(), warning.package.as_str(), warning.name.as_str()),
+        ("olm.mine", "p", "n")
+    );
+}

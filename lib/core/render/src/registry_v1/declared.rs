@@ -1,0 +1,123 @@
+//! What a bundle says about itself in the form of properties: what it needs, the kinds it provides, and the
+//! limits of the platforms it supports.
+//!
+//! Catalogs are made from the same sources, but not always with all of them. Nothing here makes a bundle invalid:
+//! what cannot be read is told to who asks.
+//!
+//! Source: operator-registry `pkg/registry/registry_to_model.go`.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
+
+use super::model::{Csv, OLM_PROPERTIES};
+use crate::{BundleFiles, limits::FILE, names::go_json};
+
+const DEPENDENCIES: &str = "metadata/dependencies.yaml";
+/// The annotation in which OLM's first generation keeps properties.
+const FIRST_GENERATION: &str = "operatorframework.io/properties";
+/// The property that says up to which minor version a platform may be updated.
+const MAX_OPENSHIFT_VERSION: &str = "olm.maxOpenShiftVersion";
+/// The types that are told on, beside the kinds.
+const TOLD: [&str; 4] = ["olm.package.required", "olm.gvk.required", "olm.constraint", "olm.kubeversion"];
+
+/// The properties, each `{"type", "value"}`.
+///
+/// # Errors
+/// `metadata/dependencies.yaml` cannot be read; the text says why.
+pub(super) fn properties(csv: &Csv, files: &BundleFiles) -> Result<Vec<Value>, String> {
+    let property = |kind: &str, value: Value| json!({"type": kind, "value": value});
+    let mut all: Vec<Value> = csv.owned_kinds.iter().map(|k| property("olm.gvk", k.clone())).collect();
+    all.extend(csv.required_kinds.iter().map(|k| property("olm.gvk.required", k.clone())));
+    all.extend(from_file(files)?);
+    all.extend(
+        annotated(csv)
+            .into_iter()
+            .filter(|one| one.get("type").and_then(Value::as_str).is_some_and(|kind| TOLD.contains(&kind))),
+    );
+    Ok(all)
+}
+
+/// The properties of both annotations; malformed ones have been refused, or are nobody's.
+fn annotated(csv: &Csv) -> Vec<Value> {
+    let text = |key: &str| csv.annotations.get(key).and_then(Value::as_str).unwrap_or_default();
+    let current: Vec<Value> = serde_json::from_str(text(OLM_PROPERTIES)).unwrap_or_default();
+    let first: Map<String, Value> = serde_json::from_str(text(FIRST_GENERATION)).unwrap_or_default();
+    let first = first.get("properties").and_then(Value::as_array).cloned().unwrap_or_default();
+    current.into_iter().chain(first).collect()
+}
+
+fn from_file(files: &BundleFiles) -> Result<Vec<Value>, String> {
+    let Some(content) = files.get(DEPENDENCIES) else { return Ok(Vec::new()) };
+    let wrong = |cause: &str| format!("{DEPENDENCIES}: {cause}");
+    let value = olm_yaml::text(content)
+        .and_then(|text| olm_yaml::one_within(text, FILE))
+        .map_err(|error| wrong(&error.to_string()))?;
+    let entries = match value {
+        Value::Null => return Ok(Vec::new()),
+        Value::Object(mut map) => match map.remove("dependencies") {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::Array(entries)) => entries,
+            Some(_) => return Err(wrong("dependencies is not a list")),
+        },
+        _ => return Err(wrong("not a map")),
+    };
+    entries
+        .into_iter()
+        .map(|entry| {
+            let Value::Object(mut entry) = entry else { return Err(wrong("a dependency is not a map")) };
+            let value = entry.remove("value").unwrap_or_default();
+            let Some(Value::String(kind)) = entry.remove("type") else {
+                return Err(wrong("a dependency has no type"));
+            };
+            Ok(match kind.as_str() {
+                "olm.package" => json!({"type": "olm.package.required", "value": {
+                    "packageName": value.get("packageName"),
+                    "versionRange": value.get("version"),
+                }}),
+                "olm.gvk" => json!({"type": "olm.gvk.required", "value": value}),
+                _ => json!({"type": kind, "value": value}),
+            })
+        })
+        .collect()
+}
+
+/// The text for the annotation `olm.properties` of a revision, where platforms look for the highest version they
+/// may be updated to: as merged, and with that property of the first generation's annotation if it has none.
+pub(super) fn platform_properties(csv: &Csv) -> Option<String> {
+    let merged = csv.olm_properties();
+    let limit = limit_of_first_generation(csv);
+    let Some(limit) = limit.filter(|_| !merged.is_some_and(has_limit)) else {
+        return merged.map(str::to_owned);
+    };
+    let head = merged.map(str::trim).and_then(|text| text.strip_suffix(']')).map(str::trim_end);
+    Some(match head {
+        Some(head) if head != "[" => format!("{head},{limit}]"),
+        _ => format!("[{limit}]"),
+    })
+}
+
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    #[serde(default, borrow)]
+    value: Option<&'a RawValue>,
+}
+
+fn has_limit(text: &str) -> bool {
+    let entries: Option<Vec<Option<Entry<'_>>>> = serde_json::from_str(text).unwrap_or_default();
+    entries.unwrap_or_default().iter().flatten().any(|e| e.kind.as_deref() == Some(MAX_OPENSHIFT_VERSION))
+}
+
+fn limit_of_first_generation(csv: &Csv) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Properties<'a> {
+        #[serde(borrow)]
+        properties: Vec<Entry<'a>>,
+    }
+    let text = csv.annotations.get(FIRST_GENERATION)?.as_str()?;
+    let all: Properties<'_> = serde_json::from_str(text).ok()?;
+    let limit = all.properties.iter().find(|e| e.kind.as_deref() == Some(MAX_OPENSHIFT_VERSION))?;
+    let value = limit.value.map_or("null", RawValue::get);
+    Some(go_json(&format!("{{\"type\":\"{MAX_OPENSHIFT_VERSION}\",\"value\":{value}}}")))
+}

@@ -1,0 +1,288 @@
+//! The manifests that give an account exactly the rights an extension needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::{
+    compact::compact,
+    need::{Held, Needed, RBAC_GROUP, Target, granted, needed, role_reference, rules_of},
+    resources::namespaces,
+    rule::Rule,
+};
+
+/// The namespace for rules that hold in the whole cluster.
+const CLUSTER: &str = "";
+/// A rule for every name of revisions: the rule needed is about names that future revisions will have. The
+/// subresource exists for this right only; holding it changes no object.
+const REVISIONS: (&str, &str) = ("olm.operatorframework.io", "clusterobjectsets/finalizers");
+
+/// How the rights that the operator's own roles pass on are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Style {
+    /// The account holds each of them itself.
+    #[default]
+    Exact,
+    /// The account may `escalate` and `bind` the roles of the bundle: fewer rules, but whoever gets hold of the
+    /// account can write anything into these roles.
+    Escalate,
+}
+
+/// Rights for one account, by namespace; the empty one is the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    account_namespace: String,
+    account: String,
+    rules: BTreeMap<String, Vec<Rule>>,
+}
+
+impl Grant {
+    /// The rights that the account `account` in `account_namespace` needs to install, upgrade to and remove each
+    /// of `bundles`, given as the objects they render to.
+    pub fn new(account_namespace: &str, account: &str, bundles: &[Vec<Target<'_>>], style: Style) -> Self {
+        let mut all = Vec::new();
+        for targets in bundles {
+            all.extend(needed(targets, "").into_iter().filter(|needed| !is_revision(&needed.rule)));
+            all.extend(passed_on(targets, style));
+        }
+        let (group, resource) = REVISIONS;
+        let revisions = Rule::new(group, resource, None, &["update"]);
+        all.push(Needed { namespace: CLUSTER.to_owned(), rule: revisions });
+        let mut places: BTreeSet<&str> = bundles.iter().flat_map(|targets| namespaces(targets)).collect();
+        places.insert(CLUSTER);
+        let of = |place: &str| -> Vec<Rule> {
+            all.iter().filter(|needed| needed.namespace == place).map(|needed| needed.rule.clone()).collect()
+        };
+        let cluster = compact(of(CLUSTER), &[]);
+        let mut rules: BTreeMap<String, Vec<Rule>> = places
+            .into_iter()
+            .filter(|place| *place != CLUSTER)
+            .map(|place| (place.to_owned(), compact(of(place), &cluster)))
+            .filter(|(_, rules)| !rules.is_empty())
+            .collect();
+        rules.insert(CLUSTER.to_owned(), cluster);
+        Self { account_namespace: account_namespace.to_owned(), account: account.to_owned(), rules }
+    }
+
+    /// The rules, by namespace; those of the whole cluster stand under the empty name.
+    pub fn rules(&self) -> impl Iterator<Item = (&str, &[Rule])> {
+        self.rules.iter().map(|(namespace, rules)| (namespace.as_str(), rules.as_slice()))
+    }
+
+    /// The ServiceAccount, roles and bindings, in the order in which they are to be created.
+    pub fn manifests(&self) -> Vec<Value> {
+        let mut manifests = vec![json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": self.account, "namespace": self.account_namespace},
+        })];
+        for (namespace, rules) in &self.rules {
+            let kind = if namespace.is_empty() { "ClusterRole" } else { "Role" };
+            let name = self.role_name(namespace);
+            let rules: Vec<Value> = rules.iter().map(Rule::to_value).collect();
+            manifests.push(role(kind, namespace, &name, &rules));
+            let subject = json!({
+                "kind": "ServiceAccount", "name": self.account, "namespace": self.account_namespace,
+            });
+            manifests.push(binding(kind, namespace, &name, &subject));
+        }
+        manifests
+    }
+
+    /// The Role and binding that let the controller, whose account is named, make tokens for this account, on
+    /// clusters where it may not make them for every account.
+    pub fn token_manifests(&self, controller_namespace: &str, controller: &str) -> Vec<Value> {
+        let name = format!("{}-token", self.account);
+        let rule = Rule::new("", "serviceaccounts/token", Some(&self.account), &["create"]);
+        let subject =
+            json!({"kind": "ServiceAccount", "name": controller, "namespace": controller_namespace});
+        vec![
+            role("Role", &self.account_namespace, &name, &[rule.to_value()]),
+            binding("Role", &self.account_namespace, &name, &subject),
+        ]
+    }
+
+    /// Names of cluster roles are one namespace for all accounts.
+    fn role_name(&self, namespace: &str) -> String {
+        let Self { account, account_namespace, .. } = self;
+        if namespace == account_namespace {
+            account.clone()
+        } else {
+            format!("{account_namespace}-{account}")
+        }
+    }
+}
+
+fn is_revision(rule: &Rule) -> bool {
+    rule.resources.contains(REVISIONS.1)
+}
+
+fn role(kind: &str, namespace: &str, name: &str, rules: &[Value]) -> Value {
+    json!({
+        "apiVersion": format!("{RBAC_GROUP}/v1"), "kind": kind,
+        "metadata": metadata(namespace, name), "rules": rules,
+    })
+}
+
+fn binding(role_kind: &str, namespace: &str, name: &str, subject: &Value) -> Value {
+    json!({
+        "apiVersion": format!("{RBAC_GROUP}/v1"), "kind": format!("{role_kind}Binding"),
+        "metadata": metadata(namespace, name),
+        "roleRef": {"apiGroup": RBAC_GROUP, "kind": role_kind, "name": name},
+        "subjects": [subject],
+    })
+}
+
+fn metadata(namespace: &str, name: &str) -> Value {
+    if namespace.is_empty() { json!({"name": name}) } else { json!({"name": name, "namespace": namespace}) }
+}
+
+/// What the account needs to create the bundle's roles and bindings.
+fn passed_on(targets: &[Target<'_>], style: Style) -> Vec<Needed> {
+    let mut rights = match style {
+        Style::Exact => granted(targets, &Held::default(), &BTreeMap::new()),
+        Style::Escalate => Vec::new(),
+    };
+    rights.retain(|needed| !grants_everything(&needed.rule));
+    for target in targets.iter().filter(|target| target.group == RBAC_GROUP) {
+        let verb_of = |verb, resource: &str, name: &str| Needed {
+            namespace: target.namespace.clone(),
+            rule: Rule::new(RBAC_GROUP, resource, Some(name), &[verb]),
+        };
+        match target.resource.as_str() {
+            "roles" | "clusterroles" => {
+                // The rules of an aggregated role come from labels of roles that may come later: nobody can hold
+                // them beforehand.
+                let unbounded = rules_of(target.object).iter().any(grants_everything);
+                if style == Style::Escalate || unbounded {
+                    rights.push(verb_of("escalate", &target.resource, &target.name));
+                }
+            }
+            _ => {
+                let Some((kind, name)) = role_reference(target.object) else { continue };
+                let resource = if kind == "Role" { "roles" } else { "clusterroles" };
+                let shipped = targets.iter().find(|t| t.resource == resource && t.name == name);
+                let unbounded =
+                    shipped.is_none_or(|role| rules_of(role.object).iter().any(grants_everything));
+                // What a role holds that the bundle does not bring is not known here.
+                if style == Style::Escalate || unbounded {
+                    rights.push(verb_of("bind", resource, &name));
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// `*` on everything: as good as being cluster-admin.
+fn grants_everything(rule: &Rule) -> bool {
+    let all = |list: &BTreeSet<String>| list.contains("*");
+    all(&rule.verbs) && ((all(&rule.api_groups) && all(&rule.resources)) || all(&rule.non_resource_urls))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{missing, targets};
+
+    fn bundle() -> Vec<Value> {
+        let rbac = "rbac.authorization.k8s.io/v1";
+        vec![
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "op", "namespace": "n"}}),
+            json!({"apiVersion": rbac, "kind": "ClusterRole", "metadata": {"name": "r"},
+                   "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]},
+                             {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]}),
+            json!({"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": {"name": "r"},
+                   "roleRef": {"kind": "ClusterRole", "name": "r"}}),
+            json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": "auth", "namespace": "kube-system"},
+                   "roleRef": {"kind": "Role", "name": "extension-apiserver-authentication-reader"}}),
+        ]
+    }
+
+    fn held(grant: &Grant) -> Held {
+        let mut held = Held::default();
+        for (namespace, rules) in grant.rules() {
+            match namespace {
+                CLUSTER => held.cluster = rules.to_vec(),
+                namespace => drop(held.namespaces.insert(namespace.to_owned(), rules.to_vec())),
+            }
+        }
+        held
+    }
+
+    #[test]
+    fn what_is_granted_is_what_the_preflight_asks_for() {
+        let objects = bundle();
+        let targets = targets(&objects).expect("known");
+        for style in [Style::Exact, Style::Escalate] {
+            let held = held(&Grant::new("n", "installer", std::slice::from_ref(&targets), style));
+            let mut wanted = needed(&targets, "ext-7");
+            wanted.extend(granted(&targets, &held, &BTreeMap::new()));
+            assert_eq!(missing(&wanted, &held), [], "{style:?}");
+        }
+    }
+
+    #[test]
+    fn taking_any_rule_away_leaves_something_missing() {
+        let objects = bundle();
+        let targets = targets(&objects).expect("known");
+        let grant = Grant::new("n", "installer", std::slice::from_ref(&targets), Style::Exact);
+        let foreign = BTreeMap::from([(
+            (
+                "roles".to_owned(),
+                "kube-system".to_owned(),
+                "extension-apiserver-authentication-reader".to_owned(),
+            ),
+            vec![Rule::new("", "configmaps", Some("extension-apiserver-authentication"), &["get"])],
+        )]);
+        for (namespace, rules) in grant.rules() {
+            for (index, rule) in rules.iter().enumerate() {
+                let mut less = grant.clone();
+                less.rules.get_mut(namespace).expect("there").remove(index);
+                let held = held(&less);
+                let mut wanted = needed(&targets, "ext-7");
+                wanted.extend(granted(&targets, &held, &foreign));
+                assert_ne!(missing(&wanted, &held), [], "without {rule:?} in {namespace:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_aggregated_role_is_escalated_by_name_and_not_held() {
+        let objects = [json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "sum"}, "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}})];
+        let grant = Grant::new("n", "i", &[targets(&objects).expect("known")], Style::Exact);
+        let (_, rules) = grant.rules().next().expect("the cluster's");
+        assert!(!rules.iter().any(grants_everything));
+        assert!(
+            rules.iter().any(|rule| rule.verbs.contains("escalate") && rule.resource_names.contains("sum"))
+        );
+    }
+
+    #[test]
+    fn manifests_are_an_account_roles_and_bindings() {
+        let objects = bundle();
+        let grant = Grant::new("n", "installer", &[targets(&objects).expect("known")], Style::Exact);
+        let names: Vec<String> = grant
+            .manifests()
+            .iter()
+            .map(|m| {
+                let place = m["metadata"]["namespace"].as_str().unwrap_or_default();
+                format!(
+                    "{} {place}/{}",
+                    m["kind"].as_str().expect("text"),
+                    m["metadata"]["name"].as_str().expect("text")
+                )
+            })
+            .collect();
+        let wanted = [
+            "ServiceAccount n/installer",
+            "ClusterRole /n-installer",
+            "ClusterRoleBinding /n-installer",
+            "Role kube-system/n-installer",
+            "RoleBinding kube-system/n-installer",
+            "Role n/installer",
+            "RoleBinding n/installer",
+        ];
+        assert_eq!(names, wanted);
+    }
+}

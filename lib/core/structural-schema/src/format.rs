@@ -1,0 +1,360 @@
+//! Formats of strings and numbers that the API server enforces; it ignores all others.
+
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    sync::LazyLock,
+};
+
+use regex::Regex;
+
+use crate::{node::Kind, outcome::Truth};
+
+/// A format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Int32,
+    Int64,
+    Float,
+    Double,
+    Byte,
+    Date,
+    DateTime,
+    Duration,
+    Password,
+    Uri,
+    Email,
+    Hostname,
+    Ipv4,
+    Ipv6,
+    Cidr,
+    /// A format that one regular expression describes, by its place in [`SIMPLE`].
+    Simple(usize),
+    /// A format that is enforced but not implemented here.
+    Unknown,
+}
+
+/// Formats that are a regular expression.
+static SIMPLE: LazyLock<Vec<(&str, Option<Regex>)>> = LazyLock::new(|| {
+    let table = [
+        ("uuid", r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"),
+        ("uuid3", r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$"),
+        ("uuid4", r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"),
+        ("uuid5", r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$"),
+        ("ssn", r"^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"),
+        ("hexcolor", r"^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"),
+        (
+            "mac",
+            r"(?i)^([0-9a-f]{2}(:[0-9a-f]{2}){5}|[0-9a-f]{2}(:[0-9a-f]{2}){7}|[0-9a-f]{2}(:[0-9a-f]{2}){19}|[0-9a-f]{2}(-[0-9a-f]{2}){5}|[0-9a-f]{2}(-[0-9a-f]{2}){7}|[0-9a-f]{2}(-[0-9a-f]{2}){19}|[0-9a-f]{4}(\.[0-9a-f]{4}){2}|[0-9a-f]{4}(\.[0-9a-f]{4}){3}|[0-9a-f]{4}(\.[0-9a-f]{4}){9})$",
+        ),
+    ];
+    table.into_iter().map(|(name, pattern)| (name, Regex::new(pattern).ok())).collect()
+});
+
+static HOSTNAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    // Letters and symbols of any script; the last part of a dotted name has letters only.
+    let character = r"[a-zA-Z0-9\p{S}\p{L}]";
+    let inner = r"[a-zA-Z0-9\-\p{S}\p{L}]";
+    let single = format!(r"{character}(-?{character}{{0,62}})?");
+    let label = format!(r"{character}({inner}{{0,61}}{character})?\.");
+    Regex::new(&format!(r"^({single}|({label})+[a-zA-Z\p{{L}}]{{2,63}})$")).ok()
+});
+
+static BASE64: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$").ok()
+});
+
+static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()
+});
+
+static EMAIL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let atom = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-]+";
+    Regex::new(&format!(r"^{atom}(\.{atom})*@{atom}(\.{atom})*$")).ok()
+});
+
+static SCALA_DURATION: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"([0-9]+)\s*([A-Za-zµ]+)").ok());
+
+impl Format {
+    /// The format that is enforced on values of these types.
+    pub(crate) fn of(name: &str, kinds: &[Kind]) -> Option<Self> {
+        match (kinds, name) {
+            ([Kind::Integer], "int32") => Some(Self::Int32),
+            ([Kind::Integer], "int64") => Some(Self::Int64),
+            ([Kind::Number], "float") => Some(Self::Float),
+            ([Kind::Number], "double") => Some(Self::Double),
+            ([Kind::String] | [] | [_, _], name) => Self::of_text(name),
+            _ => None,
+        }
+    }
+
+    fn of_text(name: &str) -> Option<Self> {
+        // Names are looked up without their hyphens, except for Kubernetes' own.
+        let plain = name.replace('-', "");
+        Some(match plain.as_str() {
+            "byte" => Self::Byte,
+            "date" => Self::Date,
+            "datetime" => Self::DateTime,
+            "duration" => Self::Duration,
+            "password" => Self::Password,
+            "uri" => Self::Uri,
+            "email" => Self::Email,
+            "hostname" => Self::Hostname,
+            "ipv4" => Self::Ipv4,
+            "ipv6" => Self::Ipv6,
+            "cidr" => Self::Cidr,
+            "bsonobjectid" | "isbn" | "isbn10" | "isbn13" | "creditcard" | "rgbcolor"
+            // Whether these are enforced depends on the server's version.
+            | "k8sshortname" | "k8slongname" => Self::Unknown,
+            plain => Self::Simple(SIMPLE.iter().position(|(name, _)| *name == plain)?),
+        })
+    }
+
+    /// Whether a string has the format.
+    pub(crate) fn fits(self, text: &str) -> Truth {
+        let by = |regex: Option<&Regex>| regex.map_or(Truth::Undecided, |regex| regex.is_match(text).into());
+        match self {
+            Self::Int32 | Self::Int64 | Self::Float | Self::Double | Self::Password => Truth::Yes,
+            Self::Byte => by(BASE64.as_ref()),
+            Self::Date => is_date(text).into(),
+            Self::DateTime => is_date_time(text).into(),
+            Self::Duration => (duration(text).is_some() || is_scala_duration(text)).into(),
+            Self::Uri => uri(text),
+            Self::Email => match by(EMAIL.as_ref()) {
+                Truth::No if text.contains('@') => Truth::Undecided,
+                truth => truth,
+            },
+            Self::Hostname => {
+                let short = text.len() <= 255 && text.split('.').all(|label| label.len() <= 63);
+                if short { by(HOSTNAME.as_ref()) } else { Truth::No }
+            }
+            Self::Ipv4 => (text.contains('.') && address(text).is_some()).into(),
+            Self::Ipv6 => (text.contains(':') && text.parse::<Ipv6Addr>().is_ok()).into(),
+            Self::Cidr => is_cidr(text).into(),
+            Self::Simple(index) => by(SIMPLE.get(index).and_then(|(_, regex)| regex.as_ref())),
+            Self::Unknown => Truth::Undecided,
+        }
+    }
+}
+
+/// An address; octets may have leading zeros.
+fn address(text: &str) -> Option<IpAddr> {
+    if text.contains(':') {
+        return text.parse().ok().map(IpAddr::V6);
+    }
+    let octets: Vec<u8> = text
+        .split('.')
+        .map(|octet| octet.bytes().all(|b| b.is_ascii_digit()).then(|| octet.parse().ok()).flatten())
+        .collect::<Option<_>>()?;
+    <[u8; 4]>::try_from(octets).ok().map(IpAddr::from)
+}
+
+fn is_cidr(text: &str) -> bool {
+    let Some((ip, length)) = text.split_once('/') else { return false };
+    let most = match address(ip) {
+        Some(IpAddr::V4(_)) => 32,
+        Some(IpAddr::V6(_)) => 128,
+        None => return false,
+    };
+    length.bytes().all(|b| b.is_ascii_digit()) && length.parse::<u32>().is_ok_and(|length| length <= most)
+}
+
+fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let shaped = bytes.len() == 10
+        && bytes
+            .iter()
+            .enumerate()
+            .all(|(i, b)| if i == 4 || i == 7 { *b == b'-' } else { b.is_ascii_digit() });
+    let part = |range: std::ops::Range<usize>| text.get(range).and_then(|t| t.parse::<u32>().ok());
+    let (Some(year), Some(month), Some(day)) = (part(0..4), part(5..7), part(8..10)) else { return false };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        4 | 6 | 9 | 11 => 30,
+        2 => 28 + u32::from(leap),
+        1..=12 => 31,
+        _ => 0,
+    };
+    shaped && (1..=days).contains(&day)
+}
+
+fn is_date_time(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let mut parts = lower.split('t');
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
+    let found = TIME.as_ref().and_then(|regex| regex.captures(time));
+    let within = |index: usize, most: &str| {
+        found.as_ref().and_then(|found| found.get(index)).is_some_and(|part| part.as_str() <= most)
+    };
+    is_date(date) && within(1, "23") && within(2, "59") && within(3, "59")
+}
+
+/// A duration as Go writes it, in nanoseconds.
+pub(crate) fn duration(text: &str) -> Option<i128> {
+    const UNITS: [(&str, i128); 8] = [
+        ("ns", 1),
+        ("us", 1_000),
+        ("µs", 1_000),
+        ("μs", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("m", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ];
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(0);
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    let mut total: i128 = 0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (whole, after) = rest.split_at(end);
+        let (fraction, after) = match after.strip_prefix('.') {
+            Some(after) => after.split_at(after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len())),
+            None => ("", after),
+        };
+        if whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        let end = after.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, behind) = after.split_at(end);
+        let (_, scale) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        let whole: i128 = if whole.is_empty() { 0 } else { i128::from(whole.parse::<u64>().ok()?) };
+        // Digits beyond what nanoseconds of an hour can hold change nothing.
+        let digits = &fraction[..fraction.len().min(15)];
+        let fraction: i128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+        let tens = 10_i128.checked_pow(u32::try_from(digits.len()).ok()?)?;
+        total = total.checked_add(whole.checked_mul(*scale)?)?.checked_add(fraction * scale / tens)?;
+        rest = behind;
+    }
+    let total = if negative { -total } else { total };
+    i64::try_from(total).is_ok().then_some(total)
+}
+
+/// The other form of durations that is accepted: `3 days`, `1 hour and 2 min`.
+fn is_scala_duration(text: &str) -> bool {
+    const UNITS: [&[&str]; 8] = [
+        &["ns", "nano"],
+        &["us", "µs", "micro"],
+        &["ms", "milli"],
+        &["s", "sec"],
+        &["m", "min"],
+        &["h", "hr", "hour"],
+        &["d", "day"],
+        &["w", "wk", "week"],
+    ];
+    let Some(regex) = SCALA_DURATION.as_ref() else { return false };
+    let mut found = false;
+    for part in regex.captures_iter(text) {
+        let [_, number, unit] = [0, 1, 2].map(|index| part.get(index).map_or("", |part| part.as_str()));
+        if number.parse::<i64>().is_err() {
+            return false;
+        }
+        let unit = unit.to_lowercase();
+        found |= UNITS.iter().any(|variants| {
+            variants.contains(&unit.as_str()) || variants.last().is_some_and(|last| unit.starts_with(last))
+        });
+    }
+    found
+}
+
+/// Whether a text can be the target of a request: an absolute URI, or an absolute path.
+fn uri(text: &str) -> Truth {
+    if text == "*" {
+        return Truth::Yes;
+    }
+    if text.is_empty() || text.chars().any(|c| c.is_ascii_control()) {
+        return Truth::No;
+    }
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).unwrap_or(text.len());
+    let has_scheme = text[end..].starts_with(':') && text.starts_with(|c: char| c.is_ascii_alphabetic());
+    if text.starts_with(':') {
+        return Truth::No;
+    }
+    let rest = if has_scheme { &text[end + 1..] } else { text };
+    let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
+    if !rest.starts_with('/') {
+        return has_scheme.into();
+    }
+    let (authority, path) = match rest.strip_prefix("//") {
+        Some(authority) if has_scheme || !rest.starts_with("///") => {
+            authority.find('/').map_or((authority, ""), |at| authority.split_at(at))
+        }
+        _ => ("", rest),
+    };
+    let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
+    let plain = host.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c));
+    if !plain {
+        return Truth::Undecided;
+    }
+    if !port.bytes().all(|b| b.is_ascii_digit()) {
+        return Truth::No;
+    }
+    let mut bytes = path.bytes();
+    while let Some(byte) = bytes.next() {
+        let coded = byte == b'%';
+        if coded && !(0..2).all(|_| bytes.next().is_some_and(|b| b.is_ascii_hexdigit())) {
+            return Truth::No;
+        }
+    }
+    Truth::Yes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, duration};
+    use crate::{node::Kind, outcome::Truth};
+
+    #[test]
+    fn strings_fit_formats_as_on_the_server() {
+        for (format, yes, no) in [
+            ("byte", &["aGVsbG8=", "QUJD"][..], &["", "a", "a==="][..]),
+            ("date", &["2024-02-29", "0001-01-01"], &["2023-02-29", "2024-13-01", "2024-1-1", ""]),
+            (
+                "date-time",
+                &["2024-01-01T00:00:00Z", "2024-01-01t23:59:59.5+01:00"],
+                &["2024-01-01", "2024-01-01T24:00:00Z", "2024-01-01 00:00:00Z", "now"],
+            ),
+            ("duration", &["5m", "1h30m", "0", "1.5s", "3 days", "2 weeks"], &["", "m", "5", "five"]),
+            (
+                "uri",
+                &["http://a.b/c", "/a", "mailto:x", "*"],
+                &["", "a", "http://a b".trim_end_matches('b'), ":a"][..2],
+            ),
+            ("hostname", &["a", "a.example.com", "1a"], &["", "-a", "a_b", "a..b"]),
+            ("ipv4", &["1.2.3.4", "01.2.3.4"], &["1.2.3", "1.2.3.256", "::1"]),
+            ("ipv6", &["::1", "::ffff:1.2.3.4"], &["1.2.3.4", "::g"]),
+            ("cidr", &["10.0.0.0/8", "::/0"], &["10.0.0.0", "10.0.0.0/33"]),
+            ("mac", &["00:11:22:33:44:55", "0011.2233.4455"], &["00:11:22:33:44", "0:1:2:3:4:5"]),
+            ("uuid", &["6ba7b810-9dad-11d1-80b4-00c04fd430c8"], &["6ba7b810"]),
+            ("email", &["a@b", "a.b@c.d"], &["", "a"]),
+            ("password", &["", "x"], &[]),
+        ] {
+            let format = Format::of(format, &[Kind::String]).unwrap_or_else(|| panic!("{format}"));
+            for text in yes {
+                assert_eq!(format.fits(text), Truth::Yes, "{format:?} {text:?}");
+            }
+            for text in no {
+                assert_eq!(format.fits(text), Truth::No, "{format:?} {text:?}");
+            }
+        }
+        assert_eq!(Format::of("nonsense", &[Kind::String]), None);
+        assert_eq!(Format::of("int32", &[Kind::String]), None);
+        assert_eq!(Format::of("date", &[Kind::Object]), None);
+    }
+
+    #[test]
+    fn durations_have_gos_form() {
+        assert_eq!(duration("1h1m1.5s"), Some(3_661_500_000_000));
+        assert_eq!(duration("-1ms"), Some(-1_000_000));
+        for text in ["1", "1d", "h", "", "1hh", ".s", "99999999h"] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Types, limits, forms and combinations of schemas.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    node::{Additional, Kind, Node, Pattern, Range},
+    number,
+    outcome::{Judgement, Path, Truth, Verdict},
+};
+
+/// Validates a value; rules and what makes lists unique are not looked at.
+pub(crate) fn validate(value: &Value, node: &Node, path: &mut Path) -> Judgement {
+    let mut found = Judgement::default();
+    if value.is_null() {
+        if !node.kinds.is_empty() && !node.nullable {
+            found.violate(path.as_str(), "must not be null");
+        }
+        if !node.enumeration.is_empty() {
+            found.violate(path.as_str(), "is none of the supported values");
+        }
+        return found;
+    }
+    if !has_type(value, node) {
+        found.violate(path.as_str(), "has another type than the schema's");
+    }
+    combinations(value, node, path, &mut found);
+    match value {
+        Value::String(text) => string(text, node, path, &mut found),
+        Value::Number(value) => {
+            for broken in number::broken(value, node) {
+                found.violate(path.as_str(), broken);
+            }
+        }
+        Value::Array(items) => list(items, node, path, &mut found),
+        Value::Object(fields) => object(fields, node, path, &mut found),
+        Value::Bool(_) | Value::Null => {}
+    }
+    if !node.enumeration.is_empty() && !node.enumeration.iter().any(|one| number::same(value, one)) {
+        found.violate(path.as_str(), "is none of the supported values");
+    }
+    found
+}
+
+fn has_type(value: &Value, node: &Node) -> bool {
+    let has = |kind| node.kinds.contains(&kind);
+    let (kind, suits) = match value {
+        Value::Null => return true,
+        Value::Bool(_) => (Kind::Boolean, false),
+        Value::String(_) => (Kind::String, false),
+        Value::Array(_) => (Kind::Array, false),
+        Value::Object(_) => (Kind::Object, false),
+        Value::Number(number) if number.as_i64().is_some() => (Kind::Integer, has(Kind::Number)),
+        Value::Number(number) => {
+            (Kind::Number, has(Kind::Integer) && number.as_f64().is_some_and(number::is_whole))
+        }
+    };
+    let suits = suits || has(kind);
+    let in_words = matches!(value, Value::String(_) | Value::Array(_));
+    match node.format {
+        None => node.kinds.is_empty() || suits,
+        // The server looks at the format instead of the type here, also for lists.
+        Some(_) if in_words && !has(Kind::Number) && !has(Kind::Integer) => true,
+        Some(_) => suits,
+    }
+}
+
+fn combinations(value: &Value, node: &Node, path: &mut Path, found: &mut Judgement) {
+    if !node.any_of.is_empty() {
+        let results: Vec<_> = node.any_of.iter().map(|one| validate(value, one, path)).collect();
+        let is = |verdict| results.iter().any(|result| result.verdict() == verdict);
+        if !is(Verdict::Valid) {
+            if is(Verdict::Undecided) {
+                found.doubt(path.as_str(), "a schema of anyOf is not understood");
+            } else {
+                found.violate(path.as_str(), "satisfies none of the schemas of anyOf");
+            }
+        }
+    }
+    if !node.one_of.is_empty() {
+        let verdicts: Vec<_> = node.one_of.iter().map(|one| validate(value, one, path).verdict()).collect();
+        let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
+        let (valid, undecided) = (count(Verdict::Valid), count(Verdict::Undecided));
+        if valid > 1 || (valid == 0 && undecided == 0) {
+            found.violate(path.as_str(), "satisfies none, or more than one, of the schemas of oneOf");
+        } else if undecided > 0 {
+            found.doubt(path.as_str(), "a schema of oneOf is not understood");
+        }
+    }
+    for one in &node.all_of {
+        found.add(validate(value, one, path));
+    }
+    if let Some(not) = &node.not {
+        match validate(value, not, path).verdict() {
+            Verdict::Valid => found.violate(path.as_str(), "satisfies the schema of not"),
+            Verdict::Undecided => found.doubt(path.as_str(), "the schema of not is not understood"),
+            Verdict::Invalid => {}
+        }
+    }
+}
+
+fn string(text: &str, node: &Node, path: &Path, found: &mut Judgement) {
+    bounds(text.chars().count(), node.length, ["is too short", "is too long"], path, found);
+    match &node.pattern {
+        Pattern::Regex(regex) if !regex.is_match(text) => {
+            found.violate(path.as_str(), "does not match the pattern");
+        }
+        Pattern::Unknown => found.doubt(path.as_str(), "the pattern is not understood"),
+        _ => {}
+    }
+    match node.format.map(|format| format.fits(text)) {
+        Some(Truth::No) => found.violate(path.as_str(), "does not have the format"),
+        Some(Truth::Undecided) => found.doubt(path.as_str(), "the format is not understood"),
+        _ => {}
+    }
+}
+
+fn list(items: &[Value], node: &Node, path: &mut Path, found: &mut Judgement) {
+    if let Some(below) = &node.items {
+        for (index, item) in items.iter().enumerate() {
+            found.add(path.element(index, |path| validate(item, below, path)));
+        }
+    }
+    bounds(items.len(), node.item_count, ["has too few elements", "has too many elements"], path, found);
+}
+
+fn object(fields: &Map<String, Value>, node: &Node, path: &mut Path, found: &mut Judgement) {
+    bounds(fields.len(), node.property_count, ["has too few fields", "has too many fields"], path, found);
+    for (name, value) in fields {
+        let below = match (node.properties.get(name), &node.additional) {
+            (Some(property), _) => property,
+            (None, Additional::Schema(schema)) => schema,
+            _ => continue,
+        };
+        found.add(path.field(name, |path| validate(value, below, path)));
+    }
+    for name in node.required.iter().filter(|name| !fields.contains_key(*name)) {
+        path.field(name, |path| found.violate(path.as_str(), "is required"));
+    }
+}
+
+fn bounds(size: usize, range: Range, texts: [&str; 2], path: &Path, found: &mut Judgement) {
+    let [few, many] = texts;
+    let size = u64::try_from(size).unwrap_or(u64::MAX);
+    if let Some(minimum) = range.minimum.filter(|minimum| size < *minimum) {
+        found.violate(path.as_str(), format!("{few}, at least {minimum} are required"));
+    }
+    if let Some(maximum) = range.maximum.filter(|maximum| size > *maximum) {
+        found.violate(path.as_str(), format!("{many}, at most {maximum} are possible"));
+    }
+}

@@ -1,0 +1,295 @@
+//! An OCI image layout on disk, read as a registry: the same pull, the same checks, no network.
+//!
+//! Repositories and hosts mean nothing here. Nothing is ever written; [`PackedImage::write_layout`] makes layouts.
+//!
+//! [`PackedImage::write_layout`]: crate::PackedImage::write_layout
+
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+use futures::{FutureExt as _, StreamExt as _, future, stream};
+use thiserror::Error;
+use tokio::io::AsyncReadExt as _;
+
+use super::{BoxFuture, Registry, RegistryError};
+use crate::{
+    digest::Digest,
+    layers::BlobStream,
+    limits::MANIFEST_BYTES_MAX,
+    manifest::{Descriptor, Document, ManifestError, parse},
+    reference::CanonicalReference,
+    registries::Endpoint,
+};
+
+/// The file that makes a folder an image layout.
+const MARKER: &str = "oci-layout";
+/// The layout's list of images.
+const INDEX: &str = "index.json";
+/// Annotation that names an image of a layout.
+const NAME: &str = "org.opencontainers.image.ref.name";
+/// Bytes of a blob that are handed out at once.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Why a folder is not a layout with the wanted image.
+#[derive(Debug, Error)]
+pub enum LayoutError {
+    /// A file of it cannot be read.
+    #[error("{}: {cause}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The index is none.
+    #[error("{}: {cause}", path.display())]
+    Index {
+        /// The index.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        cause: ManifestError,
+    },
+    /// Nothing is called so.
+    #[error("{}: the layout has no image named {name:?}; its images: {present}", folder.display())]
+    NoSuchImage {
+        /// The layout.
+        folder: PathBuf,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        present: String,
+    },
+    /// No name was given and there is not exactly one image.
+    #[error("{}: the layout has {count} images: name one of {present}", folder.display())]
+    Ambiguous {
+        /// The layout.
+        folder: PathBuf,
+        /// How many.
+        count: usize,
+        /// Their names.
+        present: String,
+    },
+}
+
+/// An OCI image layout.
+#[derive(Debug, Clone)]
+pub struct LayoutRegistry {
+    folder: PathBuf,
+    images: Vec<(Option<String>, Digest)>,
+}
+
+impl LayoutRegistry {
+    /// Whether `folder` says of itself that it is a layout.
+    pub fn is_layout(folder: &Path) -> bool {
+        folder.join(MARKER).is_file() && folder.join(INDEX).is_file()
+    }
+
+    /// Reads the list of a layout's images.
+    ///
+    /// # Errors
+    /// The index cannot be read or is none.
+    pub fn open(folder: &Path) -> Result<Self, LayoutError> {
+        let path = folder.join(INDEX);
+        let read = |cause| LayoutError::Read { path: path.clone(), cause };
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(&path).map_err(read)?;
+        file.take(MANIFEST_BYTES_MAX).read_to_end(&mut bytes).map_err(read)?;
+        let images = match parse(&bytes) {
+            Ok(Document::Index(index)) => index,
+            Ok(Document::Manifest { .. }) => {
+                return Err(LayoutError::Index { path, cause: ManifestError::Kind });
+            }
+            Err(cause) => return Err(LayoutError::Index { path, cause }),
+        };
+        let images = images.into_iter().map(|image| (name_of(&image), image.digest)).collect();
+        Ok(Self { folder: folder.to_owned(), images })
+    }
+
+    /// The image called `name`, or the only one there is.
+    ///
+    /// # Errors
+    /// No image is called so, or no name was given and there are several.
+    pub fn image(&self, name: Option<&str>) -> Result<CanonicalReference, LayoutError> {
+        let mut found = self.images.iter().filter(|(known, _)| name.is_none() || known.as_deref() == name);
+        let folder = self.folder.clone();
+        match (found.next(), found.next(), name) {
+            (Some((_, digest)), None, _) | (Some((_, digest)), Some(_), Some(_)) => {
+                Ok(CanonicalReference::of_layout(digest.clone()))
+            }
+            (_, _, None) => {
+                Err(LayoutError::Ambiguous { folder, count: self.images.len(), present: self.present() })
+            }
+            (None, _, Some(name)) => {
+                Err(LayoutError::NoSuchImage { folder, name: name.to_owned(), present: self.present() })
+            }
+        }
+    }
+
+    fn present(&self) -> String {
+        let names =
+            self.images.iter().map(|(name, digest)| name.clone().unwrap_or_else(|| digest.to_string()));
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    fn path(&self, digest: &Digest) -> PathBuf {
+        self.folder.join("blobs").join(digest.algorithm().as_str()).join(digest.hex())
+    }
+
+    async fn read(&self, digest: &Digest) -> Result<Bytes, RegistryError> {
+        let action = || format!("reading manifest {digest} of {}", self.folder.display());
+        let failed =
+            |cause: std::io::Error| RegistryError::Protocol { action: action(), cause: cause.to_string() };
+        let file = tokio::fs::File::open(self.path(digest)).await.map_err(failed)?;
+        let mut bytes = Vec::new();
+        file.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut bytes).await.map_err(failed)?;
+        if bytes.len() as u64 > MANIFEST_BYTES_MAX {
+            return Err(RegistryError::TooLarge { action: action(), limit: MANIFEST_BYTES_MAX });
+        }
+        let actual = digest.recompute(&bytes);
+        if actual != *digest {
+            return Err(RegistryError::Digest { action: action(), expected: digest.clone(), actual });
+        }
+        Ok(bytes.into())
+    }
+
+    async fn stream(&self, digest: &Digest) -> Result<BlobStream, RegistryError> {
+        let action = format!("reading blob {digest} of {}", self.folder.display());
+        let failed = move |cause: std::io::Error| RegistryError::Protocol {
+            action: action.clone(),
+            cause: cause.to_string(),
+        };
+        let file = tokio::fs::File::open(self.path(digest)).await.map_err(&failed)?;
+        let pieces = stream::try_unfold(file, move |mut file| {
+            let failed = failed.clone();
+            async move {
+                let mut piece = vec![0; CHUNK_BYTES];
+                let count = file.read(&mut piece).await.map_err(failed)?;
+                piece.truncate(count);
+                Ok((count > 0).then(|| (Bytes::from(piece), file)))
+            }
+        });
+        Ok(pieces.boxed())
+    }
+}
+
+fn name_of(image: &Descriptor) -> Option<String> {
+    image.annotations.get(NAME).cloned()
+}
+
+fn read_only<'a>() -> BoxFuture<'a, Result<(), RegistryError>> {
+    let cause = "an image layout is only read".to_owned();
+    future::ready(Err(RegistryError::Protocol { action: "pushing".to_owned(), cause })).boxed()
+}
+
+impl Registry for LayoutRegistry {
+    fn resolve<'a>(
+        &'a self,
+        _at: &'a Endpoint,
+        tag: &'a str,
+    ) -> BoxFuture<'a, Result<Digest, RegistryError>> {
+        let found = self.image(Some(tag)).map(|image| image.digest().clone());
+        let failed = |error: LayoutError| RegistryError::Protocol {
+            action: format!("reading manifest {tag}"),
+            cause: error.to_string(),
+        };
+        future::ready(found.map_err(failed)).boxed()
+    }
+
+    fn manifest<'a>(
+        &'a self,
+        _at: &'a Endpoint,
+        digest: &'a Digest,
+    ) -> BoxFuture<'a, Result<Bytes, RegistryError>> {
+        self.read(digest).boxed()
+    }
+
+    fn blob<'a>(
+        &'a self,
+        _at: &'a Endpoint,
+        digest: &'a Digest,
+    ) -> BoxFuture<'a, Result<BlobStream, RegistryError>> {
+        self.stream(digest).boxed()
+    }
+
+    fn push_blob<'a>(
+        &'a self,
+        _at: &'a Endpoint,
+        _digest: &'a Digest,
+        _bytes: Bytes,
+    ) -> BoxFuture<'a, Result<(), RegistryError>> {
+        read_only()
+    }
+
+    fn push_manifest<'a>(
+        &'a self,
+        _at: &'a Endpoint,
+        _tag_or_digest: &'a str,
+        _media_type: &'a str,
+        _bytes: Bytes,
+    ) -> BoxFuture<'a, Result<(), RegistryError>> {
+        read_only()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::Arc};
+
+    use super::LayoutRegistry;
+    use crate::{Compression, ImageBuilder, LayerBuilder, Puller, PullerConfig, Select};
+
+    fn layout(name: Option<&str>) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let layer = LayerBuilder::new(Compression::Gzip).file("configs/a.yaml", "schema: x").expect("fits");
+        let image = ImageBuilder::new().label("k", "v").layer(layer.build().expect("built")).build();
+        image.write_layout(folder.path(), name).expect("written");
+        folder
+    }
+
+    #[tokio::test]
+    async fn an_image_of_a_layout_is_pulled_like_any_other() {
+        let folder = layout(Some("v1"));
+        assert!(LayoutRegistry::is_layout(folder.path()));
+        let layout = LayoutRegistry::open(folder.path()).expect("a layout");
+        let image = layout.image(None).expect("the only one");
+        assert_eq!(image, layout.image(Some("v1")).expect("named"));
+        let puller = Puller::with_registry(PullerConfig::new(std::env::temp_dir()), Arc::new(layout));
+        let image = puller.pull(&image, |_| Ok(Select::everything())).await.expect("pulled");
+        assert_eq!(image.labels["k"], "v");
+        assert_eq!(image.files.read("configs/a.yaml", 100).expect("read"), b"schema: x");
+    }
+
+    #[tokio::test]
+    async fn a_changed_blob_is_not_accepted() {
+        let folder = layout(None);
+        for entry in fs::read_dir(folder.path().join("blobs/sha256")).expect("listed") {
+            let path = entry.expect("an entry").path();
+            let mut bytes = fs::read(&path).expect("read");
+            *bytes.last_mut().expect("not empty") ^= 1;
+            fs::write(&path, bytes).expect("written");
+        }
+        let layout = LayoutRegistry::open(folder.path()).expect("a layout");
+        let image = layout.image(None).expect("the only one");
+        let puller = Puller::with_registry(PullerConfig::new(std::env::temp_dir()), Arc::new(layout));
+        let error = puller.pull(&image, |_| Ok(Select::everything())).await.expect_err("refused");
+        assert!(error.to_string().contains("digest mismatch"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_layout_or_has_no_such_image_is_told() {
+        let folder = layout(Some("v1"));
+        let layout = LayoutRegistry::open(folder.path()).expect("a layout");
+        let error = layout.image(Some("v2")).expect_err("not there").to_string();
+        assert!(error.contains("no image named \"v2\"; its images: v1"), "{error}");
+        fs::write(folder.path().join("index.json"), "{}").expect("written");
+        let error = LayoutRegistry::open(folder.path()).expect_err("no index").to_string();
+        assert!(error.contains("neither an image manifest nor an image index"), "{error}");
+        fs::remove_file(folder.path().join("oci-layout")).expect("removed");
+        assert!(!LayoutRegistry::is_layout(folder.path()));
+    }
+}

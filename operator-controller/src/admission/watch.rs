@@ -1,0 +1,176 @@
+//! Compares the cluster's policies with ours, at the start, when one of them changes, and every hour.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use futures::{Stream, StreamExt as _, stream::SelectAll};
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use kube::{
+    Api, Client, Resource, ResourceExt as _,
+    api::PartialObjectMeta,
+    runtime::{
+        WatchStreamExt as _,
+        watcher::{self, Event},
+    },
+};
+use olm_runtime::bounded;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{family::Family, gauge::Gauge},
+    registry::Registry,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::policies::{NAMES, objects};
+use crate::{controllers::api_text, events::Events};
+
+/// Between two comparisons when nothing happens.
+const INTERVAL: Duration = Duration::from_hours(1);
+/// Changes that come together, as when a manifest is applied, are looked at once.
+const GATHER: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PolicyLabel {
+    policy: String,
+}
+
+/// Whether the admission policies are in force; shared by those who tell about it.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard {
+    missing: Arc<RwLock<BTreeMap<&'static str, String>>>,
+    in_force: Family<PolicyLabel, Gauge>,
+}
+
+impl Guard {
+    pub(crate) fn new(registry: &mut Registry) -> Self {
+        let in_force = Family::default();
+        registry.register(
+            "olm_admission_policy_in_force",
+            "1 when the admission policy of this name and its binding are as the manifests have them",
+            in_force.clone(),
+        );
+        Self { missing: Arc::default(), in_force }
+    }
+
+    /// What is wrong with the policies, in a sentence for `Ready`.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
+        let found: Vec<&str> = missing.values().map(String::as_str).collect();
+        (!found.is_empty()).then(|| {
+            format!(
+                "{}: until the manifests are applied again, whoever may write ClusterExtensions or \
+                 ClusterObjectSets can use any ServiceAccount.",
+                found.join("; ")
+            )
+        })
+    }
+
+    /// Takes over what was found; returns what is newly missing, and whether anything changed.
+    fn set(&self, found: BTreeMap<&'static str, String>) -> (Vec<(&'static str, String)>, bool) {
+        for name in NAMES {
+            let label = PolicyLabel { policy: name.to_owned() };
+            self.in_force.get_or_create(&label).set(i64::from(!found.contains_key(name)));
+        }
+        let mut missing = self.missing.write().unwrap_or_else(PoisonError::into_inner);
+        let fresh = found.iter().filter(|(name, text)| missing.get(*name) != Some(*text));
+        let fresh = fresh.map(|(name, text)| (*name, text.clone())).collect();
+        let changed = *missing != found;
+        *missing = found;
+        (fresh, changed)
+    }
+}
+
+/// Keeps `guard` up to date until `stop`; `changed` is called whenever the answer is another one.
+pub(crate) async fn run(
+    client: Client,
+    system_namespace: &str,
+    guard: Guard,
+    events: Events,
+    changed: impl AsyncFn(),
+    stop: CancellationToken,
+) {
+    let mut sightings = SelectAll::new();
+    sightings.push(changes_of::<ValidatingAdmissionPolicy>(client.clone()).boxed());
+    sightings.push(changes_of::<ValidatingAdmissionPolicyBinding>(client.clone()).boxed());
+    loop {
+        match compare(&client, system_namespace).await {
+            Ok(found) => {
+                let (fresh, differs) = guard.set(found);
+                for (name, text) in fresh {
+                    tracing::error!(policy = name, "{text}");
+                    events.policy(name, &text).await;
+                }
+                if differs {
+                    changed().await;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "admission policies could not be compared"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(INTERVAL) => {}
+            Some(()) = sightings.next() => tokio::time::sleep(GATHER).await,
+        }
+    }
+}
+
+fn changes_of<K>(client: Client) -> impl Stream<Item = ()> + Send
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
+    let api: Api<PartialObjectMeta<K>> = Api::all(client);
+    let watched = kube::runtime::watcher(api, watcher::Config::default()).default_backoff();
+    watched.filter_map(|event| async move {
+        let object = match event {
+            Ok(Event::Apply(object) | Event::Delete(object)) => Some(object),
+            Ok(Event::Init | Event::InitApply(_) | Event::InitDone) | Err(_) => None,
+        };
+        object.filter(|object| NAMES.contains(&object.name_any().as_str())).map(drop)
+    })
+}
+
+/// The policies that are not as they should be, and what is wrong with each.
+async fn compare(client: &Client, system_namespace: &str) -> Result<BTreeMap<&'static str, String>, String> {
+    let wanted = objects(system_namespace);
+    let spec = |kind: &str, name: &str| {
+        let object = wanted.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
+        object.map_or(Value::Null, |object| object["spec"].clone())
+    };
+    let mut found = BTreeMap::new();
+    for name in NAMES {
+        let policy = present::<ValidatingAdmissionPolicy>(client, name).await?;
+        let binding = present::<ValidatingAdmissionPolicyBinding>(client, name).await?;
+        let parts = [("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding)];
+        let wrong = parts.into_iter().find_map(|(kind, present)| match present {
+            None => Some(format!("{kind} {name:?} is absent")),
+            Some(object) if object["spec"] != spec(kind, name) => {
+                Some(format!("{kind} {name:?} is not as the manifests have it"))
+            }
+            Some(_) => None,
+        });
+        if let Some(wrong) = wrong {
+            found.insert(name, wrong);
+        }
+    }
+    Ok(found)
+}
+
+async fn present<K>(client: &Client, name: &str) -> Result<Option<Value>, String>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned
+        + Serialize,
+{
+    let api: Api<K> = Api::all(client.clone());
+    let object = bounded(api.get_opt(name)).await.map_err(|e| api_text(&e))?;
+    object.map(serde_json::to_value).transpose().map_err(|e| e.to_string())
+}

@@ -1,0 +1,227 @@
+//! Extensions whose bundle needs something that is not there yet: who they are, what they would bring, and when
+//! to look again.
+//!
+//! They look again when anything is installed, when a CustomResourceDefinition appears, and when another one
+//! begins to wait (both may be on a cycle). The same watch tells when the platform's ClusterVersion changes.
+//! Nothing here survives the process; the next pass of each extension brings it back.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::{Stream, StreamExt, stream::SelectAll};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, DynamicObject, PartialObjectMeta},
+    core::GroupVersionKind,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event},
+    },
+};
+use olm_dependencies::Requirement;
+use olm_fbc::Property;
+use olm_semver::Version;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::platform::Platform;
+
+/// Changes that come together wake once.
+const GATHER: Duration = Duration::from_millis(50);
+/// The CRD whose presence makes a cluster a platform with versions of its own.
+const CLUSTER_VERSIONS: &str = "clusterversions.config.openshift.io";
+
+/// A bundle that is chosen and not installed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pending {
+    pub(crate) package: String,
+    pub(crate) version: Option<Version>,
+    pub(crate) properties: Vec<Property>,
+    pub(crate) requirements: Vec<Requirement>,
+}
+
+/// The extensions that wait.
+#[derive(Debug)]
+pub(crate) struct Dependents {
+    pending: Mutex<BTreeMap<String, Arc<Pending>>>,
+    /// Those that have what they need, and look again when something goes.
+    met: Mutex<BTreeSet<String>>,
+    wake: mpsc::Sender<String>,
+}
+
+impl Dependents {
+    pub(crate) fn new(wake: mpsc::Sender<String>) -> Self {
+        Self { pending: Mutex::default(), met: Mutex::default(), wake }
+    }
+
+    /// Notes what an extension is about to install and lacks. When that is news, the others look again.
+    pub(crate) async fn waits(&self, extension: &str, pending: Pending) {
+        let news = {
+            let mut all = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            if all.get(extension).is_some_and(|known| **known == pending) {
+                false
+            } else {
+                all.insert(extension.to_owned(), Arc::new(pending));
+                true
+            }
+        };
+        if news {
+            self.wake_all_but(Some(extension)).await;
+        }
+    }
+
+    /// The extension needs nothing, or is gone.
+    pub(crate) fn needs_nothing(&self, extension: &str) {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(extension);
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).remove(extension);
+    }
+
+    /// The extension has what it needs, or is installed without it.
+    pub(crate) fn is_served(&self, extension: &str) {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(extension);
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).insert(extension.to_owned());
+    }
+
+    /// Everyone who waits, by name.
+    pub(crate) fn all(&self) -> BTreeMap<String, Arc<Pending>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Something was installed: those that wait look again.
+    pub(crate) async fn wake(&self) {
+        self.wake_all_but(None).await;
+    }
+
+    /// Something was removed: those that have what they need look again.
+    pub(crate) async fn wake_met(&self) {
+        let all = self.met.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for name in all {
+            // A closed channel means that the process is ending.
+            let _ = self.wake.send(name).await;
+        }
+    }
+
+    async fn wake_all_but(&self, extension: Option<&str>) {
+        for name in self.all().into_keys().filter(|name| Some(name.as_str()) != extension) {
+            // A closed channel means that the process is ending.
+            let _ = self.wake.send(name).await;
+        }
+    }
+}
+
+/// What the watches tell.
+enum Told {
+    Crd(String),
+    ClusterVersion(Option<String>),
+}
+
+/// Watches CustomResourceDefinitions, and the ClusterVersion where there is one.
+pub(crate) async fn run(
+    client: Client,
+    dependents: Arc<Dependents>,
+    platform: &Platform,
+    wake_all: &impl AsyncFn(),
+    shutdown: CancellationToken,
+) {
+    let mut changes = SelectAll::new();
+    changes.push(crds(client.clone()).boxed());
+    let mut watches_version = false;
+    loop {
+        let told = tokio::select! {
+            () = shutdown.cancelled() => return,
+            Some(told) = changes.next() => told,
+        };
+        match told {
+            Told::Crd(name) => {
+                if name == CLUSTER_VERSIONS && !watches_version {
+                    watches_version = true;
+                    changes.push(cluster_version(client.clone()).boxed());
+                }
+                if !dependents.all().is_empty() {
+                    tokio::time::sleep(GATHER).await;
+                    dependents.wake().await;
+                }
+            }
+            Told::ClusterVersion(version) => {
+                if platform.set(version.as_deref()) {
+                    wake_all().await;
+                }
+            }
+        }
+    }
+}
+
+fn crds(client: Client) -> impl Stream<Item = Told> + Send {
+    let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
+    kube::runtime::watcher(api, watcher::Config::default()).default_backoff().filter_map(|event| async move {
+        match event {
+            Ok(Event::Apply(crd) | Event::InitApply(crd) | Event::Delete(crd)) => {
+                Some(Told::Crd(crd.name_any()))
+            }
+            Ok(Event::Init | Event::InitDone) => None,
+            Err(error) => {
+                tracing::debug!(%error, "watch of CustomResourceDefinitions interrupted");
+                None
+            }
+        }
+    })
+}
+
+fn cluster_version(client: Client) -> impl Stream<Item = Told> + Send {
+    let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let only = watcher::Config::default().fields("metadata.name=version");
+    kube::runtime::watcher(api, only).default_backoff().filter_map(|event| async move {
+        match event {
+            Ok(Event::Apply(object) | Event::InitApply(object)) => {
+                let version = object.data.pointer("/status/desired/version").and_then(|v| v.as_str());
+                Some(Told::ClusterVersion(version.map(str::to_owned)))
+            }
+            Ok(Event::Delete(_)) => Some(Told::ClusterVersion(None)),
+            Ok(Event::Init | Event::InitDone) => None,
+            Err(error) => {
+                tracing::debug!(%error, "watch of ClusterVersions interrupted");
+                None
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending(package: &str) -> Pending {
+        Pending {
+            package: package.to_owned(),
+            version: None,
+            properties: Vec::new(),
+            requirements: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn who_begins_to_wait_wakes_the_others_once() {
+        let (wake, mut woken) = mpsc::channel(8);
+        let dependents = Dependents::new(wake);
+        dependents.waits("a", pending("p")).await;
+        dependents.waits("b", pending("q")).await;
+        assert_eq!(woken.try_recv().as_deref(), Ok("a"));
+        dependents.waits("b", pending("q")).await;
+        assert!(woken.try_recv().is_err(), "no news");
+        dependents.is_served("a");
+        dependents.wake().await;
+        assert_eq!(woken.try_recv().as_deref(), Ok("b"));
+        assert!(woken.try_recv().is_err());
+        dependents.wake_met().await;
+        assert_eq!(woken.try_recv().as_deref(), Ok("a"));
+        dependents.needs_nothing("a");
+        dependents.wake_met().await;
+        assert!(woken.try_recv().is_err());
+    }
+}

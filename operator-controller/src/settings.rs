@@ -1,0 +1,131 @@
+//! What the administrator sets for all extensions: the ConfigMap that the admission policies read as well, or the
+//! flags of a process without policies.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, ResourceExt as _,
+    runtime::{
+        WatchStreamExt as _,
+        watcher::{self, Event},
+    },
+};
+use olm_runtime::AccountRef;
+use tokio_util::sync::CancellationToken;
+
+use crate::admission::{DEFAULT_ACCOUNT_KEY, SETTINGS_CONFIG_MAP};
+
+/// The settings in force; clones see a change at once.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    default_account: Arc<RwLock<Option<AccountRef>>>,
+    /// A flag named the account: the ConfigMap is not asked.
+    fixed: bool,
+}
+
+impl Settings {
+    /// `default_account` is what a flag said.
+    pub(crate) fn new(default_account: Option<AccountRef>) -> Self {
+        let fixed = default_account.is_some();
+        Self { default_account: Arc::new(RwLock::new(default_account)), fixed }
+    }
+
+    /// The account of extensions that name none.
+    pub(crate) fn default_account(&self) -> Option<AccountRef> {
+        self.default_account.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether it differs from what was in force.
+    fn set(&self, account: Option<AccountRef>) -> bool {
+        let mut present = self.default_account.write().unwrap_or_else(PoisonError::into_inner);
+        let differs = *present != account;
+        *present = account;
+        differs
+    }
+
+    /// Follows the ConfigMap until `stop`; `changed` is called after every change.
+    pub(crate) async fn follow(
+        &self,
+        client: Client,
+        namespace: &str,
+        changed: impl AsyncFn(),
+        stop: CancellationToken,
+    ) {
+        if self.fixed {
+            return;
+        }
+        let api: Api<ConfigMap> = Api::namespaced(client, namespace);
+        let config = watcher::Config::default().fields(&format!("metadata.name={SETTINGS_CONFIG_MAP}"));
+        let mut events = kube::runtime::watcher(api, config).default_backoff().boxed();
+        // A list without the ConfigMap says so only by its end.
+        let mut listed = None;
+        loop {
+            let event = tokio::select! {
+                () = stop.cancelled() => return,
+                event = events.next() => event,
+            };
+            let account = match event {
+                None => return,
+                Some(Ok(Event::Apply(map))) => account_of(&map),
+                Some(Ok(Event::Delete(_))) => None,
+                Some(Ok(Event::Init)) => {
+                    listed = None;
+                    continue;
+                }
+                Some(Ok(Event::InitApply(map))) => {
+                    listed = account_of(&map);
+                    continue;
+                }
+                Some(Ok(Event::InitDone)) => listed.take(),
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "watch of the settings interrupted");
+                    continue;
+                }
+            };
+            if self.set(account) {
+                changed().await;
+            }
+        }
+    }
+}
+
+fn account_of(map: &ConfigMap) -> Option<AccountRef> {
+    let namespace = map.namespace().unwrap_or_default();
+    let text = map.data.as_ref()?.get(DEFAULT_ACCOUNT_KEY).filter(|text| !text.is_empty())?;
+    match account(text, &namespace) {
+        Ok(account) => Some(account),
+        Err(error) => {
+            tracing::error!("ConfigMap {SETTINGS_CONFIG_MAP:?}: {error}");
+            None
+        }
+    }
+}
+
+/// Reads `[<namespace>/]<name>`; without a namespace the account lies in `system_namespace`.
+///
+/// # Errors
+/// The text is of another form.
+pub fn account(text: &str, system_namespace: &str) -> Result<AccountRef, String> {
+    let (namespace, name) = text.split_once('/').unwrap_or((system_namespace, text));
+    if namespace.is_empty() || name.is_empty() || name.contains('/') {
+        return Err(format!("{DEFAULT_ACCOUNT_KEY} must be of the form [<namespace>/]<name>: {text:?}"));
+    }
+    Ok(AccountRef { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_may_leave_out_the_namespace() {
+        let in_system = account("a", "sys").unwrap();
+        assert_eq!((in_system.namespace.as_str(), in_system.name.as_str()), ("sys", "a"));
+        assert_eq!(account("ns/a", "sys").unwrap().namespace, "ns");
+        for wrong in ["", "/a", "ns/", "a/b/c"] {
+            assert!(account(wrong, "sys").is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What is called safe is safe: objects that are valid under a definition stay valid under the one that is said to
+//! replace it without harm.
+//!
+//! Definitions are those of the real bundles, each with the one of the package's next version; objects are made for
+//! the older one. Both sides are judged by the local validation, which a test of its own compares with the API
+//! server's.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use olm_crd_diff::{Policy, compare};
+use olm_structural_schema::{Schema, Verdict};
+use olm_test::objects::Objects;
+use serde_json::Value;
+
+use crate::data;
+
+/// Objects for each version of a definition.
+const OBJECTS: u64 = 40;
+
+#[derive(Default)]
+struct Counts {
+    safe: usize,
+    refused: usize,
+    same: usize,
+    objects: usize,
+    undecided: usize,
+    /// Objects of refused pairs that do become invalid: the test sees such things.
+    broken_of_refused: usize,
+    broken: Vec<String>,
+    /// Pairs that the reference's policy refuses and ours does not, by the reasons for it.
+    let_through: BTreeMap<String, usize>,
+}
+
+pub(crate) fn check() {
+    let Some(folder) = data::folder() else { return };
+    let mut counts = Counts::default();
+    let mut seed = 0;
+    for package in subfolders(&folder.join("bundles")) {
+        let mut before: BTreeMap<String, Value> = BTreeMap::new();
+        for version in subfolders(&package) {
+            let definitions = definitions(&version.join("manifests"));
+            for (name, new) in &definitions {
+                if let Some(old) = before.get(name) {
+                    seed += 1;
+                    pair(old, new, seed, &mut counts);
+                }
+            }
+            before.extend(definitions);
+        }
+    }
+    let Counts { safe, refused, same, objects, undecided, broken_of_refused, broken, let_through } = counts;
+    println!("crd_objects: policy Ours: definitions changed from refused to allowed {let_through:?}");
+    println!(
+        "crd_objects: {safe} pairs safe, {refused} refused, {same} the same; {objects} objects of safe pairs stay valid, {undecided} undecided, {} do not; {broken_of_refused} of refused pairs do not",
+        broken.len()
+    );
+    assert!(broken.is_empty(), "{:#?}", broken.iter().take(10).collect::<Vec<_>>());
+    assert!(safe > 50 && refused > 5 && objects > 1_000, "too few to mean anything");
+}
+
+fn pair(old: &Value, new: &Value, seed: u64, counts: &mut Counts) {
+    let name = &old["metadata"]["name"];
+    if old["spec"] == new["spec"] {
+        counts.same += 1;
+        return;
+    }
+    let [upstream, ours] = [Policy::Upstream, Policy::Ours]
+        .map(|policy| compare(old, new, &policy).unwrap_or_else(|error| panic!("{error}")));
+    let refused = ours.is_refused();
+    assert!(upstream.is_refused() || !refused, "{name}: refused by our policy only");
+    if upstream.is_refused() && !refused {
+        let reasons: BTreeSet<_> =
+            ours.findings.iter().map(|finding| format!("{:?}", finding.reason)).collect();
+        let reasons = reasons.into_iter().collect::<Vec<_>>().join(", ");
+        *counts.let_through.entry(reasons).or_default() += 1;
+    }
+    *(if refused { &mut counts.refused } else { &mut counts.safe }) += 1;
+    for version in old["spec"]["versions"].as_array().into_iter().flatten() {
+        let at = version["name"].as_str().unwrap_or_default();
+        let (Ok(before), Ok(after)) = (Schema::of(old, at), Schema::of(new, at)) else { continue };
+        let mut made = Objects::new(seed);
+        for _ in 0..OBJECTS {
+            let object = made.value(&version["schema"]["openAPIV3Schema"], 0);
+            if before.judge(&object).verdict() != Verdict::Valid {
+                continue;
+            }
+            let judged = after.judge(&object);
+            match (judged.verdict(), refused) {
+                (Verdict::Valid, false) => counts.objects += 1,
+                (Verdict::Undecided, false) => counts.undecided += 1,
+                (Verdict::Invalid, false) => {
+                    counts.broken.push(format!("{name} {at}: {:?}: {object}", judged.violations));
+                }
+                (verdict, true) => counts.broken_of_refused += usize::from(verdict == Verdict::Invalid),
+            }
+        }
+    }
+}
+
+fn subfolders(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut found: Vec<_> = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    found.sort();
+    found
+}
+
+fn definitions(manifests: &Path) -> BTreeMap<String, Value> {
+    let mut definitions = BTreeMap::new();
+    let entries = fs::read_dir(manifests).unwrap_or_else(|error| panic!("{}: {error}", manifests.display()));
+    for entry in entries {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        for document in olm_yaml::mixed(olm_yaml::text(&bytes).unwrap()) {
+            let document = document.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            if document["kind"] == "CustomResourceDefinition"
+                && document["apiVersion"] == "apiextensions.k8s.io/v1"
+                && let Some(name) = document["metadata"]["name"].as_str()
+            {
+                definitions.insert(name.to_owned(), document);
+            }
+        }
+    }
+    definitions
+}

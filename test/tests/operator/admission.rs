@@ -1,0 +1,277 @@
+//! Whoever may write extensions or revisions may use no account by it that he could not use without.
+//!
+//! A control plane of their own: policies and settings are everybody's.
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::{
+    admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+    core::v1::ConfigMap,
+    rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
+};
+use kube::{
+    Api, Client, Resource,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    discovery::ApiResource,
+};
+use olm_api::{
+    ConditionType::{Progressing, Ready},
+    names::{
+        EXTENSIONS_PREFIX, OWNER_KIND_LABEL, OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    },
+    v1::{ClusterExtension, ClusterObjectSet},
+};
+use olm_test::operator::SYSTEM_NAMESPACE;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::world::{ACCOUNT, Scenario, World, sample_bundle};
+
+const PACKAGE: &str = "lighthouse-operator";
+const TENANT: &str = "tenant";
+const EXTENSION_POLICY: &str = "clusterextension-account.olm.operatorframework.io";
+
+/// A user with every verb on extensions and revisions, and nothing else.
+async fn tenant(scenario: &Scenario<'_>) -> Result<Client> {
+    let name = format!("{}-tenant", scenario.name);
+    let rules = json!([{"apiGroups": ["olm.operatorframework.io"], "verbs": ["*"],
+                        "resources": ["clusterextensions", "clusterobjectsets"]}]);
+    create::<ClusterRole>(&scenario.client, None, &json!({"metadata": {"name": name}, "rules": rules}))
+        .await?;
+    let binding = json!({
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}],
+    });
+    create::<ClusterRoleBinding>(&scenario.client, None, &binding).await?;
+    scenario.world.cluster.client_for(TENANT, &["system:authenticated"]).await
+}
+
+/// Gives the tenant one right over the scenario's account.
+async fn allow(scenario: &Scenario<'_>, resource: &str, verb: &str) -> Result<()> {
+    let name = format!("{verb}-{}", resource.replace('/', "-"));
+    let role = json!({"metadata": {"name": name, "namespace": scenario.name}, "rules": [
+        {"apiGroups": [""], "resources": [resource], "resourceNames": [ACCOUNT], "verbs": [verb]}]});
+    create::<Role>(&scenario.client, Some(&scenario.name), &role).await?;
+    let binding = json!({
+        "metadata": {"name": name, "namespace": scenario.name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}],
+    });
+    create::<RoleBinding>(&scenario.client, Some(&scenario.name), &binding).await
+}
+
+async fn create<K>(client: &Client, namespace: Option<&str>, object: &Value) -> Result<()>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    let resource = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let mut object = object.clone();
+    object["apiVersion"] = K::api_version(&()).into();
+    object["kind"] = K::kind(&()).into();
+    api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+    Ok(())
+}
+
+/// Tries to create an object without storing it; what the API server says against it, or nothing.
+async fn objection<K>(client: &Client, object: &Value) -> Result<Option<String>>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + serde::Serialize,
+{
+    let api: Api<K> = Api::all(client.clone());
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    match api.create(&params, &serde_json::from_value(object.clone())?).await {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(status)) => Ok(Some(status.message)),
+        Err(error) => Err(error).context("asking the API server"),
+    }
+}
+
+async fn objection_to_patch(client: &Client, name: &str, patch: &Value) -> Result<Option<String>> {
+    let api: Api<ClusterExtension> = Api::all(client.clone());
+    match api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(status)) => Ok(Some(status.message)),
+        Err(error) => Err(error).context("asking the API server"),
+    }
+}
+
+fn extension(scenario: &Scenario<'_>, account: Option<&str>) -> Value {
+    let mut extension = json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": format!("{}-second", scenario.name)},
+        "spec": {"namespace": scenario.name,
+                 "source": {"sourceType": "Catalog", "catalog": {"packageName": PACKAGE}}},
+    });
+    if let Some(account) = account {
+        extension["spec"]["serviceAccount"] = json!({"name": account});
+    }
+    extension
+}
+
+/// A revision with one ConfigMap, with these annotations and labels.
+fn object_set(scenario: &Scenario<'_>, annotations: &Value, labels: &Value) -> Value {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+                     "metadata": {"name": "loot", "namespace": scenario.name}});
+    json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+        "metadata": {"name": format!("{}-9", scenario.name), "annotations": annotations, "labels": labels},
+        "spec": {"lifecycleState": "Active", "revision": 9, "collisionProtection": "Prevent",
+                 "phases": [{"name": "deploy", "objects": [{"object": map}]}]},
+    })
+}
+
+fn wants(objection: Option<&str>, wanted: &str) -> Result<()> {
+    ensure!(objection.is_some_and(|text| text.contains(wanted)), "wanted {wanted:?}, got {objection:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
+    let world = World::start().await?;
+    let scenario = Scenario::new(&world, "guard").await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    scenario.create_extension(PACKAGE, json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    let tenant = tenant(&scenario).await?;
+
+    refused_by_spec_and_annotation(&scenario, &tenant).await?;
+    refused_by_revision(&scenario, &tenant).await?;
+    the_default_account_is_guarded_too(&scenario, &tenant).await?;
+
+    allow(&scenario, "serviceaccounts", "impersonate").await?;
+    let named = extension(&scenario, Some(ACCOUNT));
+    // The authorizer learns of new roles by a watch.
+    olm_test::wait::until("the right to impersonate to be enough", crate::world::DEADLINE, async || {
+        let told = objection::<ClusterExtension>(&tenant, &named).await?;
+        ensure!(told.is_none(), "{told:?}");
+        Ok(())
+    })
+    .await?;
+    let annotations = json!({SERVICE_ACCOUNT_NAME_ANNOTATION: ACCOUNT, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: scenario.name});
+    let set = object_set(&scenario, &annotations, &json!({}));
+    ensure!(objection::<ClusterObjectSet>(&tenant, &set).await?.is_none(), "and so for revisions");
+
+    // The tenant may delete, and the controller's finalizers go although nobody asks for rights.
+    Api::<ClusterExtension>::all(tenant).delete(&scenario.name, &DeleteParams::default()).await?;
+    scenario.nothing_left().await
+}
+
+async fn refused_by_spec_and_annotation(scenario: &Scenario<'_>, tenant: &Client) -> Result<()> {
+    let named = extension(scenario, Some(ACCOUNT));
+    let told = objection::<ClusterExtension>(tenant, &named).await?;
+    wants(
+        told.as_deref(),
+        "spec.serviceAccount.name: tenant may not act as the service account \"installer\"",
+    )?;
+    let spec = json!({"spec": {"source": {"catalog": {"version": "1.0.0"}}}});
+    wants(objection_to_patch(tenant, &scenario.name, &spec).await?.as_deref(), "may not act as")?;
+    let annotation = json!({"metadata": {"annotations": {format!("{EXTENSIONS_PREFIX}paused"): "true"}}});
+    wants(objection_to_patch(tenant, &scenario.name, &annotation).await?.as_deref(), "may not act as")?;
+    let harmless = json!({"metadata": {"labels": {"team": "a"}, "annotations": {"note": "mine"}}});
+    let told = objection_to_patch(tenant, &scenario.name, &harmless).await?;
+    ensure!(told.is_none(), "labels are not guarded: {told:?}");
+    Ok(())
+}
+
+async fn refused_by_revision(scenario: &Scenario<'_>, tenant: &Client) -> Result<()> {
+    let account = json!({SERVICE_ACCOUNT_NAME_ANNOTATION: ACCOUNT, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: scenario.name});
+    let claim = json!({OWNER_KIND_LABEL: "ClusterExtension", OWNER_NAME_LABEL: scenario.name});
+    for (annotations, labels, wanted) in [
+        (&account, &json!({}), "may not act as the service account \"installer\""),
+        (&json!({}), &claim, "name the service account of this ClusterObjectSet"),
+        (&json!({}), &json!({}), "name the service account of this ClusterObjectSet"),
+    ] {
+        let told = objection::<ClusterObjectSet>(tenant, &object_set(scenario, annotations, labels)).await?;
+        wants(told.as_deref(), wanted)?;
+    }
+    // A revision for an extension that its writer may not update, and one of two masters.
+    let stranger = scenario.world.cluster.client_for("stranger", &["system:authenticated"]).await?;
+    let sets = json!([{"apiGroups": ["olm.operatorframework.io"], "verbs": ["*"], "resources": ["clusterobjectsets"]},
+                      {"apiGroups": [""], "verbs": ["create"], "resources": ["serviceaccounts/token"]}]);
+    let name = format!("{}-stranger", scenario.name);
+    create::<ClusterRole>(&scenario.client, None, &json!({"metadata": {"name": name}, "rules": sets}))
+        .await?;
+    let binding = json!({
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "stranger"}],
+    });
+    create::<ClusterRoleBinding>(&scenario.client, None, &binding).await?;
+    let told = objection::<ClusterObjectSet>(&stranger, &object_set(scenario, &account, &claim)).await?;
+    wants(told.as_deref(), "stranger may not update ClusterExtension")?;
+    let mut two = object_set(scenario, &account, &claim);
+    two["metadata"]["ownerReferences"] = json!([{"apiVersion": "olm.operatorframework.io/v1",
+        "kind": "ClusterExtension", "name": "another", "uid": "u"}]);
+    wants(
+        objection::<ClusterObjectSet>(&stranger, &two).await?.as_deref(),
+        "name different ClusterExtensions",
+    )
+}
+
+async fn the_default_account_is_guarded_too(scenario: &Scenario<'_>, tenant: &Client) -> Result<()> {
+    let unnamed = extension(scenario, None);
+    let told = objection::<ClusterExtension>(&scenario.client, &unnamed).await?;
+    wants(told.as_deref(), "not set, and the cluster has no default account")?;
+    let settings: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
+    let account = format!("{}/{ACCOUNT}", scenario.name);
+    let patch = json!({"data": {"default-service-account": account}});
+    settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    // The API server's policies learn of the settings by a watch of their own.
+    olm_test::wait::until("the default account to count", crate::world::DEADLINE, async || {
+        let told = objection::<ClusterExtension>(tenant, &unnamed).await?;
+        wants(told.as_deref(), "(not set; the default account applies): tenant may not act as")
+    })
+    .await?;
+    let told = objection::<ClusterExtension>(&scenario.client, &unnamed).await?;
+    ensure!(told.is_none(), "the administrator may use it: {told:?}");
+    // The controller takes it from there.
+    let extensions = scenario.extensions();
+    extensions.create(&PostParams::default(), &serde_json::from_value(unnamed)?).await?;
+    let second = format!("{}-second", scenario.name);
+    olm_test::wait::until("the second extension to be worked on", crate::world::DEADLINE, async || {
+        let status = extensions.get(&second).await?.status.unwrap_or_default();
+        let told = status.conditions.find(Progressing).map(|c| c.message.clone()).unwrap_or_default();
+        // Two extensions of one package collide; what counts is that there is an account to collide with.
+        ensure!(!told.is_empty() && !told.contains("no default account"), "{told}");
+        Ok(())
+    })
+    .await?;
+    extensions.delete(&second, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_is_gone_or_changed_is_told_until_it_is_back() -> Result<()> {
+    let world = World::start().await?;
+    let scenario = Scenario::new(&world, "gone").await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    scenario.create_extension(PACKAGE, json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    scenario.shows(Ready, "True/Succeeded/").await?;
+
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(scenario.client.clone());
+    let kept = policies.get(EXTENSION_POLICY).await?;
+    policies.delete(EXTENSION_POLICY, &DeleteParams::default()).await?;
+    let told = format!("False/Unguarded/ValidatingAdmissionPolicy {EXTENSION_POLICY:?} is absent");
+    scenario.shows(Ready, &told).await?;
+    let back = ValidatingAdmissionPolicy {
+        metadata: kube::core::ObjectMeta { name: kept.metadata.name, ..Default::default() },
+        spec: kept.spec,
+        status: None,
+    };
+    policies.create(&PostParams::default(), &back).await?;
+    scenario.shows(Ready, "True/Succeeded/").await?;
+
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(scenario.client.clone());
+    let weaker = json!({"spec": {"validationActions": ["Audit"]}});
+    bindings.patch(EXTENSION_POLICY, &PatchParams::default(), &Patch::Merge(&weaker)).await?;
+    let told = format!(
+        "False/Unguarded/ValidatingAdmissionPolicyBinding {EXTENSION_POLICY:?} is not as the manifests have it"
+    );
+    scenario.shows(Ready, &told).await
+}
