@@ -43,7 +43,7 @@ async fn is_trusted(cluster: &Cluster, url: &str) -> Result<()> {
     .await
 }
 
-// Shows that certificates need nobody else, and that two replicas and a restart use the same one.
+// Certificates need nobody else, and two replicas and a restart use the same one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_made_kept_published_and_renewed() -> Result<()> {
     let alone = Alone::take().await?;
