@@ -83,9 +83,8 @@ impl<'t> Lines<'t> {
     }
 
     /// Goes to the beginning of the next line. What is left of this one is a comment.
-    pub(super) fn end_line(&mut self) -> Option<()> {
+    pub(super) fn end_line(&mut self) {
         self.at = (self.at + self.line().len() + 1).min(self.text.len());
-        Some(())
     }
 
     /// From the beginning of a line, skips empty lines and comments: the indentation of the content that follows.
@@ -101,7 +100,7 @@ impl<'t> Lines<'t> {
                     return Some(None);
                 }
                 Some(b'\n') => self.at += indent + 1,
-                Some(b'#') => self.end_line()?,
+                Some(b'#') => self.end_line(),
                 Some(b'\t') => return None,
                 Some(_) => {
                     let marker = indent == 0 && (rest.starts_with("---") || rest.starts_with("..."));
