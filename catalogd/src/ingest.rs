@@ -150,13 +150,12 @@ impl From<IngestError> for Stop {
 impl Sink {
     fn document(&mut self, meta: &Meta<'_>) -> Result<(), Stop> {
         self.index.push_line(&meta.envelope, meta.line.len() + 1)?;
-        self.lines.buffer.extend_from_slice(meta.line);
-        self.lines.buffer.push(b'\n');
+        self.lines.push(meta.line)?;
+        self.lines.push(b"\n")?;
         let before = self.records.buffer.len();
         if meta.write_record(&mut self.records.buffer) {
             self.index.push_record(meta.envelope.subject(), self.records.buffer.len() - before)?;
         }
-        self.lines.flush(BUFFER_BYTES)?;
         self.records.flush(BUFFER_BYTES)?;
         if self.lines.sum.bytes > CATALOG_BYTES_MAX {
             return Err(IngestError::TooLarge { limit: CATALOG_BYTES_MAX }.into());
@@ -180,16 +179,33 @@ impl Writer {
         Ok(Self { name, file, buffer: Vec::new(), crc: Crc::new(), sum: FileSum::default() })
     }
 
+    /// Takes bytes in; large pieces go to the file as they are, so that the buffer never grows with them.
+    fn push(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
+        if self.buffer.len() + bytes.len() > BUFFER_BYTES {
+            self.flush(0)?;
+        }
+        if bytes.len() > BUFFER_BYTES {
+            return self.write(bytes);
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
     fn flush(&mut self, threshold: usize) -> Result<(), IngestError> {
         if self.buffer.len() >= threshold {
-            self.crc.update(&self.buffer);
-            self.sum.bytes += self.buffer.len() as u64;
-            self.file
-                .write_all(&self.buffer)
-                .map_err(|source| IngestError::Write { file: self.name.into(), source })?;
+            let buffer = std::mem::take(&mut self.buffer);
+            self.write(&buffer)?;
+            self.buffer = buffer;
             self.buffer.clear();
         }
         Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
+        self.crc.update(bytes);
+        self.sum.bytes += bytes.len() as u64;
+        let written = self.file.write_all(bytes);
+        written.map_err(|source| IngestError::Write { file: self.name.into(), source })
     }
 
     fn finish(mut self) -> Result<FileSum, IngestError> {

@@ -269,16 +269,18 @@ pub(crate) fn content(seed: u64, bytes: usize) -> String {
     text
 }
 
-/// Every file below a folder, by its path there.
+/// Every file below a folder, by its path there, without the compressed forms of contents: they come later.
 pub(crate) fn files(folder: &std::path::Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
-        for entry in std::fs::read_dir(&next)? {
+        // What is removed while it is looked at is not there.
+        let Ok(entries) = std::fs::read_dir(&next) else { continue };
+        for entry in entries {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
                 folders.push(entry.path());
-            } else {
+            } else if entry.file_name() != "pieces" {
                 found.push(entry.path().strip_prefix(folder)?.display().to_string());
             }
         }

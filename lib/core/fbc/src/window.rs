@@ -60,6 +60,10 @@ impl<R: Read> WindowReader<R> {
         if held > self.document_bytes_max {
             return Err(FbcError::DocumentTooLarge { offset: self.position, limit: self.document_bytes_max });
         }
+        if held < WINDOW_BYTES && self.buffer.capacity() > 4 * WINDOW_BYTES {
+            // One large document is no reason to keep its room.
+            self.buffer.shrink_to(2 * WINDOW_BYTES);
+        }
         // Twice what is held, so that a large document is looked at a few times only.
         let wanted = WINDOW_BYTES.max(held);
         self.buffer.reserve(wanted);
