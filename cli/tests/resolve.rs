@@ -109,7 +109,7 @@ fn a_failure_is_explained_and_shows_in_the_exit_code() {
     let told = text(&output);
     let error = "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"p\" matching version \"2.0.0\"";
     assert!(told.starts_with(&format!("no answer: {error}\nUpdates only follow the paths")), "{told}");
-    assert!(told.contains("): no upgrade edge leads to it from p.v1.0.0"), "{told}");
+    assert!(told.contains("): no update path leads to it from p.v1.0.0"), "{told}");
     assert_eq!(String::from_utf8_lossy(&output.stderr), format!("error: {error}\n"));
     let output = resolve(&[&arguments[..], &["-o", "json"]].concat());
     assert_eq!(json(&output)["error"], error);

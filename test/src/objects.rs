@@ -194,6 +194,7 @@ impl Objects {
             (5, _) => json!({}),
             (6, Value::String(text)) => text.repeat(70).into(),
             (6, Value::Number(_)) => json!(9_000_000_000_i64),
+            (9, Value::Number(_)) => json!(-1),
             (7, Value::String(_)) => json!(""),
             (8, Value::Array(list)) => list.iter().chain(list).cloned().collect(),
             (_, Value::Object(fields)) => {

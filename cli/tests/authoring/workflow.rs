@@ -71,12 +71,8 @@ fn promotion_default_channel_and_edges_are_edits_of_text() {
     fs::write(&file, edited.replace("defaultChannel: fast", "defaultChannel: none")).expect("written");
     assert_eq!(olm(&["catalog", "validate", path(catalog.path())]).status.code(), Some(1), "a slip is found");
     fs::write(&file, edited).expect("written");
-    // Each step of the substitutes template validates, so this does.
-    let rendered = printed(&["catalog", "render", path(catalog.path())]);
-    let template = printed_with_input(&["catalog", "template", "convert", "substitutes"], &rendered);
-    let validated =
-        documents(&printed_with_input(&["catalog", "template", "render", "--offline"], &template));
-    assert_eq!(validated, documents(&rendered));
+    assert!(olm(&["catalog", "validate", path(catalog.path())]).status.success());
+    let validated = documents(&printed(&["catalog", "render", path(catalog.path())]));
     assert_eq!(validated[0]["defaultChannel"], "fast");
     assert_eq!(
         (&validated[1]["name"], &validated[1]["entries"][0]["name"]),

@@ -108,7 +108,7 @@ fn living(bundle: &str, now: Timestamp) -> Vec<&str> {
 }
 
 fn joined(blocks: Vec<&str>) -> String {
-    blocks.into_iter().map(|block| format!("{block}\n")).collect()
+    blocks.into_iter().flat_map(|block| [block, "\n"]).collect()
 }
 
 /// The certificate, if it belongs to its key, is for the names, lives and is trusted by the bundle.

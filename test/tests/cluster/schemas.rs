@@ -23,10 +23,10 @@ use olm_test::wait;
 use serde_json::{Value, json};
 
 /// Objects for each definition.
-const OBJECTS: u64 = 24;
+const OBJECTS: u64 = 60;
 /// Definitions on the cluster at once. Each costs the API server memory and a new description of itself.
 const CONCURRENCY: usize = 4;
-const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
+const DEADLINE: std::time::Duration = std::time::Duration::from_mins(1);
 /// Differences that are printed.
 const SHOWN_MAX: usize = 20;
 

@@ -24,7 +24,7 @@ const PACKAGE: &str = "widgets";
 /// What a version of the widgets' operator is like.
 #[derive(Clone, Copy)]
 struct Version {
-    version: &'static str,
+    number: &'static str,
     /// The largest size that its CRD allows; none: it has no CRD.
     size_max: Option<u32>,
     /// Whether its Deployment can run anywhere.
@@ -32,13 +32,13 @@ struct Version {
 }
 
 const VERSIONS: [Version; 3] = [
-    Version { version: "1.0.0", size_max: Some(10), runs: true },
-    Version { version: "1.1.0", size_max: Some(5), runs: true },
-    Version { version: "1.2.0", size_max: None, runs: false },
+    Version { number: "1.0.0", size_max: Some(10), runs: true },
+    Version { number: "1.1.0", size_max: Some(5), runs: true },
+    Version { number: "1.2.0", size_max: None, runs: false },
 ];
 
 fn csv(version: Version, group: &str, reads_widgets: bool) -> Value {
-    let number = version.version;
+    let number = version.number;
     let mut spec = json!({
         "version": number,
         "installModes": [{"type": "AllNamespaces", "supported": true}],
@@ -92,7 +92,7 @@ fn crd(group: &str, size_max: u32) -> Value {
 /// Writes the bundles below `folder`, each into one named like its version.
 fn write_bundles(folder: &Path, group: &str, reads_widgets: bool) -> Result<()> {
     for version in VERSIONS {
-        let bundle = folder.join(version.version);
+        let bundle = folder.join(version.number);
         for name in ["manifests", "metadata"] {
             fs::create_dir_all(bundle.join(name))?;
         }
@@ -123,7 +123,7 @@ impl Installed {
         let group = format!("{}.example.com", scenario.name);
         let folder = tempfile::tempdir()?;
         write_bundles(folder.path(), &group, reads_widgets)?;
-        let bundles = VERSIONS.map(|v| (v.version, folder.path().join(v.version)));
+        let bundles = VERSIONS.map(|v| (v.number, folder.path().join(v.number)));
         scenario.prepare(PACKAGE, &bundles).await?;
         scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
         scenario.installed("1.0.0").await?;

@@ -123,7 +123,7 @@ async fn a_skip_range_jumps_over_skipped_versions() -> Result<()> {
     scenario.shows(Stalled, "True/Retrying/error upgrading from").await?;
     let told = scenario.shown().await?.condition(Stalled);
     for part in
-        ["Updates only follow the paths", "SelfCertified", "no upgrade edge leads to it from skipping.v1.1.0"]
+        ["Updates only follow the paths", "SelfCertified", "no update path leads to it from skipping.v1.1.0"]
     {
         ensure!(told.contains(part), "{told}");
     }

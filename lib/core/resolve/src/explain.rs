@@ -122,7 +122,7 @@ impl fmt::Display for Reason {
             Self::NotInChannels { channels } => write!(f, "is only in channels {}", channels.join(", ")),
             Self::OutOfRange { range } => write!(f, "is outside the range {}", Quoted(range)),
             Self::InvalidVersion { cause } => write!(f, "has no valid version: {cause}"),
-            Self::NoEdge { installed } => write!(f, "no upgrade edge leads to it from {installed}"),
+            Self::NoEdge { installed } => write!(f, "no update path leads to it from {installed}"),
             Self::OtherMajor { installed } => {
                 write!(f, "has another major version than {installed}, and major updates are blocked")
             }

@@ -20,6 +20,7 @@ mod outcome;
 mod pattern;
 mod prune;
 mod rules;
+mod scale;
 #[cfg(test)]
 mod tests;
 mod upgrade;
@@ -34,12 +35,13 @@ pub use limits::{
 pub use outcome::{Judgement, Note, Verdict};
 pub use upgrade::{Fate, Fates, Upgrade, UpgradeError};
 
-use crate::{cel::Budget, node::Node, outcome::Path};
+use crate::{cel::Budget, node::Node, outcome::Path, scale::Scale};
 
 /// The schema of one version of a definition.
 #[derive(Debug)]
 pub struct Schema {
     root: Node,
+    scale: Scale,
 }
 
 impl Schema {
@@ -66,7 +68,7 @@ impl Schema {
         let named =
             named.ok_or_else(|| SchemaError::NoVersion { name: name(), version: version.to_owned() })?;
         let root = Node::root(named.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null))?;
-        Ok(Self { root })
+        Ok(Self { root, scale: Scale::of(named) })
     }
 
     /// What the API server would say if `object` were created now.
@@ -79,6 +81,7 @@ impl Schema {
         prune::remove_nulls(&mut object, Some(&self.root));
         let mut found = validate::validate(&object, &self.root, &mut path);
         found.dropped = dropped;
+        self.scale.check(&object, &mut found);
         embedded::check(&object, &self.root, &mut path, &mut found);
         lists::check(&object, &self.root, &mut path, &mut found);
         // The server, too, evaluates rules only on objects that are in order so far.

@@ -36,7 +36,7 @@ struct Reader<'t, 'l> {
     bytes: usize,
 }
 
-impl<'t> Reader<'t, '_> {
+impl Reader<'_, '_> {
     /// Counts as the full parser does; beyond a limit it is left to that parser to say so.
     fn count(&mut self, bytes: usize) -> Option<()> {
         self.nodes += 1;
@@ -60,7 +60,7 @@ impl<'t> Reader<'t, '_> {
             self.lines.skip(1);
             let blanks = self.lines.skip_blanks();
             let item = if self.lines.is_line_end() {
-                self.lines.end_line()?;
+                self.lines.end_line();
                 match self.lines.next_indent()? {
                     Some(next) if next > indent => {
                         self.lines.enter(next);
@@ -111,7 +111,7 @@ impl<'t> Reader<'t, '_> {
         if !self.lines.is_line_end() {
             return self.scalar(indent);
         }
-        self.lines.end_line()?;
+        self.lines.end_line();
         match self.lines.next_indent()? {
             Some(next) if next > indent => {
                 self.lines.enter(next);
@@ -185,7 +185,7 @@ impl<'t> Reader<'t, '_> {
         self.lines.skip(2);
         self.lines.skip_blanks();
         self.lines.is_line_end().then_some(())?;
-        self.lines.end_line()?;
+        self.lines.end_line();
         Some(value)
     }
 }

@@ -1,7 +1,5 @@
 //! What people write by hand and Kubernetes' parser takes, although YAML 1.2 is stricter.
 
-#![expect(clippy::unwrap_used, reason = "a text that is no YAML is a broken test")]
-
 use olm_yaml::one;
 use serde_json::{Value, json};
 

@@ -78,11 +78,11 @@ fn every_bundle_is_told_about_the_closest_first() {
         reasons(&error),
         [
             "p.v2.0.0 (catalog catalog): is outside the range \"1.1 || 1.5\"",
-            "p.v1.5.0 (catalog catalog): no upgrade edge leads to it from p.v1.0.0",
+            "p.v1.5.0 (catalog catalog): no update path leads to it from p.v1.0.0",
             "p.v1.0.0 (catalog catalog): is outside the range \"1.1 || 1.5\"",
             "p.vbad (catalog catalog): has no valid version: No Major.Minor.Patch elements found",
-            "p.v1.1.0 (catalog catalog): is only in channels fast, no upgrade edge leads to it from p.v1.0.0",
-            "p.v3.0.0 (catalog catalog): is in no channel, is outside the range \"1.1 || 1.5\", no upgrade edge leads to \
+            "p.v1.1.0 (catalog catalog): is only in channels fast, no update path leads to it from p.v1.0.0",
+            "p.v3.0.0 (catalog catalog): is in no channel, is outside the range \"1.1 || 1.5\", no update path leads to \
          it from p.v1.0.0",
         ]
     );

@@ -11,7 +11,6 @@ impl<'t> Lines<'t> {
         let bytes = text.as_bytes();
         for (at, byte) in bytes.iter().enumerate() {
             match byte {
-                b' '..=b'~' | b'\n' | b'\t' => {}
                 // Of two and more bytes, all but NEL, LS, PS, the byte order mark and controls of Latin-1.
                 0xc2 if bytes.get(at + 1).is_some_and(|next| *next < 0xa0) => return None,
                 0xe2 if bytes.get(at + 1) == Some(&0x80)
@@ -20,7 +19,7 @@ impl<'t> Lines<'t> {
                     return None;
                 }
                 0xef if matches!(bytes.get(at + 1), Some(0xbb | 0xbf)) => return None,
-                0x80.. => {}
+                b' '..=b'~' | b'\n' | b'\t' | 0x80.. => {}
                 _ => return None,
             }
         }
@@ -83,9 +82,8 @@ impl<'t> Lines<'t> {
     }
 
     /// Goes to the beginning of the next line. What is left of this one is a comment.
-    pub(super) fn end_line(&mut self) -> Option<()> {
+    pub(super) fn end_line(&mut self) {
         self.at = (self.at + self.line().len() + 1).min(self.text.len());
-        Some(())
     }
 
     /// From the beginning of a line, skips empty lines and comments: the indentation of the content that follows.
@@ -101,7 +99,7 @@ impl<'t> Lines<'t> {
                     return Some(None);
                 }
                 Some(b'\n') => self.at += indent + 1,
-                Some(b'#') => self.end_line()?,
+                Some(b'#') => self.end_line(),
                 Some(b'\t') => return None,
                 Some(_) => {
                     let marker = indent == 0 && (rest.starts_with("---") || rest.starts_with("..."));

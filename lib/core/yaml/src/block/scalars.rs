@@ -54,7 +54,7 @@ pub(super) fn unquoted<'t>(lines: &mut Lines<'t>, indent: usize) -> Option<Cow<'
     let (first, mut ended) = words(lines)?;
     let mut text = Cow::Borrowed(first);
     loop {
-        lines.end_line()?;
+        lines.end_line();
         if lines.is_at_end() {
             return Some(text);
         }
@@ -72,7 +72,7 @@ pub(super) fn unquoted<'t>(lines: &mut Lines<'t>, indent: usize) -> Option<Cow<'
                 Some(b'\t') => return None,
                 Some(b'#') => {
                     ended = true;
-                    lines.end_line()?;
+                    lines.end_line();
                 }
                 Some(_) => break own,
             }
@@ -132,10 +132,10 @@ pub(super) fn quoted(lines: &mut Lines<'_>, style: Quoted) -> Option<String> {
             lines.skip(at + 1);
             lines.skip_blanks();
             lines.is_line_end().then_some(())?;
-            lines.end_line()?;
+            lines.end_line();
             return Some(text);
         }
-        lines.end_line()?;
+        lines.end_line();
         let empty = continues(lines)?;
         match end {
             LineEnd::Escaped => text.extend(std::iter::repeat_n('\n', empty)),
@@ -207,7 +207,7 @@ pub(super) fn block(lines: &mut Lines<'_>, indent: usize, folded: bool) -> Optio
     }
     lines.skip_blanks();
     lines.is_line_end().then_some(())?;
-    lines.end_line()?;
+    lines.end_line();
     if lines.is_at_end() || !lines.rest().ends_with('\n') {
         return None;
     }

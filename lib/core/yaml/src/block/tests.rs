@@ -96,7 +96,7 @@ fn limits_are_for_the_full_parser() {
     let nodes = (1..20).find(|nodes| parsed(text, &Limits { nodes: *nodes, ..limits }).is_ok()).unwrap();
     assert!(read(text, &Limits { nodes, ..limits }).is_some());
     assert!(read(text, &Limits { nodes: nodes - 1, ..limits }).is_none());
-    let deep: String = (0..120).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    let deep = (0..120).fold(String::new(), |text, level| text + &" ".repeat(level) + "a:\n");
     assert_eq!(read(&deep, &limits), None);
 }
 
@@ -208,17 +208,15 @@ fn documents() -> impl Strategy<Value = String> {
         )
     };
     let leaf = entry(scalar.clone().boxed()).prop_map(|entries| {
-        entries.into_iter().map(|(key, value)| format!("${key}: {value}\n")).collect::<String>()
+        entries.into_iter().fold(String::new(), |text, (key, value)| text + &format!("${key}: {value}\n"))
     });
     leaf.prop_recursive(4, 24, 3, move |inner| {
         let scalar = scalar.clone();
         prop_oneof![
             prop::collection::vec(inner.clone(), 1..3).prop_map(|blocks| {
-                blocks
-                    .into_iter()
-                    .enumerate()
-                    .map(|(at, block)| format!("$k{at}:\n{}", block.replace('$', "$  ")))
-                    .collect::<String>()
+                blocks.into_iter().enumerate().fold(String::new(), |text, (at, block)| {
+                    text + &format!("$k{at}:\n{}", block.replace('$', "$  "))
+                })
             }),
             prop::collection::vec(inner, 1..3).prop_map(|blocks| {
                 let entries =
@@ -226,7 +224,7 @@ fn documents() -> impl Strategy<Value = String> {
                 entries.collect::<String>()
             }),
             prop::collection::vec(scalar, 1..4).prop_map(|items| {
-                items.into_iter().map(|item| format!("$- {item}\n")).collect::<String>()
+                items.into_iter().fold(String::new(), |text, item| text + &format!("$- {item}\n"))
             }),
         ]
     })
