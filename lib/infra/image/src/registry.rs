@@ -16,6 +16,7 @@ mod client;
 mod http;
 mod layout;
 mod memory;
+mod scheme;
 mod tls;
 
 pub use client::OciRegistry;
