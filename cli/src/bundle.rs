@@ -37,7 +37,7 @@ enum Presence {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bundle {
     /// Makes a bundle image from a folder with `manifests` and `metadata`.
-    Pack(Pack),
+    Pack(Box<Pack>),
     /// Shows what an upgrade from one bundle to another changes: CRDs, rights, images, Deployments.
     ///
     /// Exit code 0: every change is safe. 1: a CRD changes in an unsafe way or goes, or an install mode does. 2: the

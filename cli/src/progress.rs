@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     io::{IsTerminal as _, Write as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -121,18 +122,18 @@ fn line(state: &State) -> String {
     let (arrived, total) = state.pulls.values().fold((0_u64, 0_u64), |(arrived, total), pull| {
         (arrived.saturating_add(pull.arrived), total.saturating_add(pull.total))
     });
+    // Writing to a String cannot fail.
     let mut line = state.verb.to_owned();
     if items > 1 {
-        line += &format!(" {done}/{items}");
+        let _ = write!(line, " {done}/{items}");
     }
-    if total > 0 {
-        let filled =
-            usize::try_from(arrived.min(total) * BAR_CHARACTERS as u64 / total).unwrap_or(BAR_CHARACTERS);
+    let parts = (arrived.min(total) * BAR_CHARACTERS as u64).checked_div(total);
+    if let Some(filled) = parts.map(|parts| usize::try_from(parts).unwrap_or(BAR_CHARACTERS)) {
         let bar = "#".repeat(filled) + &"-".repeat(BAR_CHARACTERS - filled);
-        line += &format!(" [{bar}] {}/{} MB", megabytes(arrived), megabytes(total));
+        let _ = write!(line, " [{bar}] {}/{} MB", megabytes(arrived), megabytes(total));
     }
     if let Some(pull) = state.pulls.values().find(|pull| pull.arrived < pull.total) {
-        line += &format!(" {}", pull.name);
+        let _ = write!(line, " {}", pull.name);
     }
     line.chars().take(LINE_CHARACTERS_MAX).collect()
 }

@@ -35,6 +35,7 @@ Examples:
 
 /// `olm resolve`
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "a flag is given or not, and each has a name")]
 pub(crate) struct Resolve {
     /// A catalog: a folder or file, an OCI image layout, an image reference, or the address of a served catalog
     /// (https://host/catalogs/name). With `=N` at its end it has the priority N, else 0. May be repeated

@@ -58,9 +58,11 @@ impl FromStr for Source {
         }
         let path = Path::new(text);
         if path.is_dir() {
-            return Ok(match LayoutRegistry::is_layout(path) {
-                true => Self::Layout(path.to_owned(), None),
-                false => Self::Folder(path.to_owned()),
+            let is_layout = LayoutRegistry::is_layout(path);
+            return Ok(if is_layout {
+                Self::Layout(path.to_owned(), None)
+            } else {
+                Self::Folder(path.to_owned())
             });
         }
         if path.is_file() {
@@ -110,6 +112,7 @@ pub(crate) struct Registries {
     auth_file: Option<PathBuf>,
     /// Registries configuration: insecure, blocked and relocated registries
     #[arg(long, value_name = "FILE", env = "CONTAINERS_REGISTRIES_CONF")]
+    #[expect(clippy::struct_field_names, reason = "the name of the file and of its flag")]
     registries_conf: Option<PathBuf>,
     /// Ask no registry for anything; only folders and layouts can be read
     #[arg(long)]
@@ -188,16 +191,16 @@ impl Registries {
                 let image = layout.image(name.as_deref())?;
                 let config = PullerConfig::new(std::env::temp_dir());
                 let puller = Puller::with_registry(config, Arc::new(layout));
-                let pulled = puller.pull_with_progress(&image, select, on_progress).await;
-                let pulled = pulled.with_context(|| folder.display().to_string())?;
-                Ok(Opened { tree: Tree::Image(pulled.files), labels: pulled.labels, image: None })
+                let found = puller.pull_with_progress(&image, select, on_progress).await;
+                let found = found.with_context(|| folder.display().to_string())?;
+                Ok(Opened { tree: Tree::Image(found.files), labels: found.labels, image: None })
             }
             Source::Image(reference) => {
                 let puller = self.puller()?;
                 let image = puller.resolve(reference).await?;
-                let pulled = puller.pull_with_progress(&image, select, on_progress).await?;
-                let image = Some(pulled.reference);
-                Ok(Opened { tree: Tree::Image(pulled.files), labels: pulled.labels, image })
+                let found = puller.pull_with_progress(&image, select, on_progress).await?;
+                let image = Some(found.reference);
+                Ok(Opened { tree: Tree::Image(found.files), labels: found.labels, image })
             }
         }
     }

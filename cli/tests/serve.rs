@@ -50,7 +50,7 @@ impl Served {
     }
 
     /// Status and body.
-    fn ask(&self, method: &str, url: &str, body: &str) -> (u16, String) {
+    fn ask(method: &str, url: &str, body: &str) -> (u16, String) {
         let rest = url.strip_prefix("http://").expect("plain HTTP");
         let (address, path) = rest.split_once('/').expect("a path");
         let mut stream = TcpStream::connect(address).expect("connects");
@@ -103,13 +103,13 @@ fn a_folder_is_served_on_loopback_until_a_signal_comes() {
         assert!(served.url("all").starts_with("http://127.0.0.1:"));
         assert_eq!(served.told["documents"], 2);
         assert!(served.told["digest"].as_str().expect("text").starts_with("sha256:"));
-        assert_eq!(served.ask("GET", &served.url("all"), ""), (200, format!("{PACKAGE}{CHANNEL}")));
+        assert_eq!(Served::ask("GET", &served.url("all"), ""), (200, format!("{PACKAGE}{CHANNEL}")));
         let metas = served.url("metas");
-        assert_eq!(served.ask("GET", &format!("{metas}?package=sample"), ""), (200, CHANNEL.to_owned()));
-        assert_eq!(served.ask("GET", &format!("{metas}?x=1"), "").0, 400);
+        assert_eq!(Served::ask("GET", &format!("{metas}?package=sample"), ""), (200, CHANNEL.to_owned()));
+        assert_eq!(Served::ask("GET", &format!("{metas}?x=1"), "").0, 400);
         assert_eq!(served.told["graphql"], Value::Null);
         let graphql = metas.replace("metas", "graphql");
-        assert_eq!(served.ask("POST", &graphql, "").0, 404);
+        assert_eq!(Served::ask("POST", &graphql, "").0, 404);
         assert_eq!(served.end(signal), Some(0));
     }
 }
@@ -123,9 +123,9 @@ fn layouts_and_files_are_served_under_a_name_with_graphql_if_asked() {
     for source in [layout.path(), &file] {
         let served = Served::start(&[path(source), "--name", "my.catalog", "--graphql"]);
         assert!(served.url("all").contains("/catalogs/my.catalog/api/v1/all"));
-        assert_eq!(served.ask("GET", &served.url("all"), ""), (200, format!("{PACKAGE}{CHANNEL}")));
+        assert_eq!(Served::ask("GET", &served.url("all"), ""), (200, format!("{PACKAGE}{CHANNEL}")));
         let query = r#"{"query":"{ olmchannels { name } }"}"#;
-        let (status, answer) = served.ask("POST", &served.url("graphql"), query);
+        let (status, answer) = Served::ask("POST", &served.url("graphql"), query);
         assert_eq!((status, answer.trim()), (200, r#"{"data":{"olmchannels":[{"name":"stable"}]}}"#));
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     wait,
 };
 
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_mins(1);
 
 /// How a catalogd is started.
 #[derive(Debug, Clone, Default)]

@@ -101,9 +101,9 @@ impl Target {
 
     fn checked(&self, input: &[u8], seed: u64) -> Result<String> {
         self.feed(input).or_else(|error| {
-            let digest = Sha256::digest(input);
-            let name =
-                format!("broken-{}", digest.iter().take(6).map(|b| format!("{b:02x}")).collect::<String>());
+            let digest: [u8; 32] = Sha256::digest(input).into();
+            let [a, b, c, d, ..] = digest;
+            let name = format!("broken-{:08x}", u32::from_be_bytes([a, b, c, d]));
             let path = self.folder().join(name);
             fs::write(&path, input)?;
             Err(error.context(format!("seed {seed}, input written to {}", path.display())))

@@ -1,6 +1,6 @@
 //! `olm catalog serve`: a catalog over HTTP, as catalogd serves it in a cluster.
 
-use std::{io::Write, net::SocketAddr, sync::Arc};
+use std::{fmt::Write as _, io::Write, net::SocketAddr, sync::Arc};
 
 use anyhow::{Context as _, bail};
 use catalogd::{CatalogFiles, CatalogStore, Clock, Config, ContentServer, Generation, SystemClock};
@@ -136,6 +136,10 @@ fn reference(tree: &Tree) -> anyhow::Result<String> {
         // Where a file ends is part of what they hold.
         hash.update(bytes.to_le_bytes());
     }
-    let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("local@sha256:{digest}"))
+    let mut digest = "local@sha256:".to_owned();
+    for byte in hash.finalize() {
+        // Writing to a String cannot fail.
+        let _ = write!(digest, "{byte:02x}");
+    }
+    Ok(digest)
 }

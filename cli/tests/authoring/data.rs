@@ -56,9 +56,9 @@ fn real_bundles_render_as_the_catalogs_have_them() {
         let image = theirs["image"].as_str().expect("text");
         let ours = printed_blob(&folder, image);
         if ours == *theirs {
-            equal += 1
+            equal += 1;
         } else {
-            different.push((ours["name"].clone(), difference(&ours, theirs)))
+            different.push((ours["name"].clone(), difference(&ours, theirs)));
         }
     }
     println!(

@@ -121,7 +121,7 @@ async fn files_are_read_again_and_profiles_are_kept_to() -> Result<()> {
     ensure!(old.get(&url).send().await.is_err(), "the modern profile speaks TLS 1.2");
 
     write(&second)?;
-    wait::until("the new certificate to be served", Duration::from_secs(60), async || {
+    wait::until("the new certificate to be served", Duration::from_mins(1), async || {
         asked(&url, &second.identity().certificate).await.map(drop)
     })
     .await

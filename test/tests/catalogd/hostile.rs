@@ -1,7 +1,7 @@
 //! Hostile images: each is refused with a condition that names what is wrong, within bounds of memory and disk,
 //! and the other catalogs go on.
 
-use std::io::Write;
+use std::{fmt::Write as _, io::Write};
 
 use anyhow::{Result, ensure};
 use flate2::{Compression as Level, write::GzEncoder};
@@ -79,7 +79,8 @@ fn alias_bomb() -> String {
     let mut text = "schema: x\nl0: &l0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let before = format!("*l{}", level - 1);
-        text += &format!("l{level}: &l{level} [{}]\n", vec![before; 10].join(", "));
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "l{level}: &l{level} [{}]", vec![before; 10].join(", "));
     }
     text
 }

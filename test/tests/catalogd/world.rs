@@ -1,6 +1,6 @@
 //! The shared cluster with a catalogd in it, and what a test does with it.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, time::Duration};
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{core::v1::Secret, events::v1::Event};
@@ -262,8 +262,9 @@ pub(crate) fn content(seed: u64, bytes: usize) -> String {
     let mut number = 0;
     while text.len() < bytes {
         let noise: String = std::iter::repeat_with(|| random.alphanumeric()).take(2_000).collect();
-        text +=
-            &format!("{{\"name\":\"p{seed}-{number}\",\"noise\":\"{noise}\",\"schema\":\"olm.package\"}}\n");
+        let document = json!({"name": format!("p{seed}-{number}"), "noise": noise, "schema": "olm.package"});
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{document}");
         number += 1;
     }
     text

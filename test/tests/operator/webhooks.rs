@@ -31,7 +31,7 @@ use server::WebhookServer;
 /// Long enough for every step of a rotation to be seen, short enough to wait for.
 const LIFETIME: &str = "--webhook-certificate-lifetime=75s";
 /// A rotation takes one lifetime.
-const ROTATED: Duration = Duration::from_secs(180);
+const ROTATED: Duration = Duration::from_mins(3);
 
 async fn scenario<'a>(world: &'a World, base: &str) -> Result<Scenario<'a>> {
     let scenario = Scenario::new(world, base).await?;

@@ -48,6 +48,10 @@ enum Done {
     Failed(String),
 }
 
+fn health(failures: Vec<String>) -> Done {
+    if failures.is_empty() { Done::Healthy } else { Done::Unhealthy(failures) }
+}
+
 /// What became of a pass over all phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pass {
@@ -99,11 +103,7 @@ impl Executor<'_> {
             && look.uid == uid
             && look.resource_version == resource_version
         {
-            return if look.failures.is_empty() {
-                Done::Healthy
-            } else {
-                Done::Unhealthy(look.failures.clone())
-            };
+            return health(look.failures.clone());
         }
         let api = self.api(&kind, key);
         let live = match get(&api, &key.name).await {
@@ -151,7 +151,7 @@ impl Executor<'_> {
             failures: failures.clone(),
         };
         self.memory.remember(&self.owner.uid, key.clone(), look);
-        if failures.is_empty() { Done::Healthy } else { Done::Unhealthy(failures) }
+        health(failures)
     }
 
     /// Creates an object; what its webhooks are to trust is there from the first moment.

@@ -150,9 +150,9 @@ impl Writer {
                 && inside
                 && chars[at + 1] != ' ';
             if breaks {
-                self.indent(indent)
+                self.indent(indent);
             } else {
-                self.put(c)
+                self.put(c);
             }
             after_blank = c == ' ';
         }

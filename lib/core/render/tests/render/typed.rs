@@ -13,7 +13,7 @@ fn definition(change: impl Fn(&mut Value)) -> Value {
 }
 
 /// The rendered schema of a CRD.
-fn schema(shipped: Value) -> Value {
+fn schema(shipped: &Value) -> Value {
     let mut definition =
         definition(|crd| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = shipped.clone());
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].take()
@@ -37,14 +37,14 @@ fn unknown_fields_go_at_every_depth_and_names_are_exact() {
     assert_eq!(container("Image", json!("x")).get("Image"), None);
     assert_eq!(container("ports", json!([{"containerport": 1}]))["ports"], json!([{"containerPort": 0}]));
     assert_eq!(
-        schema(json!({"type": "object", "x-mine": 1, "properties": {"a": {"y": 1}}})),
+        schema(&json!({"type": "object", "x-mine": 1, "properties": {"a": {"y": 1}}})),
         json!({
             "type": "object", "properties": {"a": {}},
         })
     );
     // Below `items` and the like another decoder is at work, with the same rules.
     assert_eq!(
-        schema(json!({"items": {"Type": "string", "maxlength": 1, "minLength": 0}}))["items"],
+        schema(&json!({"items": {"Type": "string", "maxlength": 1, "minLength": 0}}))["items"],
         json!({"minLength": 0})
     );
 }
@@ -93,7 +93,7 @@ fn some_fields_are_always_written() {
     );
     let empty = definition(|crd| {
         crd["spec"]["versions"][0] =
-            json!({"additionalPrinterColumns": [{}], "subresources": {"scale": {}, "status": {}}})
+            json!({"additionalPrinterColumns": [{}], "subresources": {"scale": {}, "status": {}}});
     });
     assert_eq!(
         empty["spec"]["versions"][0],
@@ -184,7 +184,7 @@ fn numbers_fit_as_reflection_makes_them_fit() {
     // Integral floats are integers, integers of too many bits lose the upper ones.
     assert_eq!(deployment(&spec("replicas", json!(2.0)))["replicas"], 2);
     assert_eq!(deployment(&spec("replicas", json!(4_294_967_299_i64)))["replicas"], 3);
-    assert_eq!(schema(json!({"maxLength": 18_446_744_073_709_551_615_u64}))["maxLength"], i64::MIN);
+    assert_eq!(schema(&json!({"maxLength": 18_446_744_073_709_551_615_u64}))["maxLength"], i64::MIN);
     let refusal = spec("replicas", json!(1.5)).refusal();
     assert!(refusal.contains("cannot convert float64 to int32"), "{refusal}");
     // Ports are checked: a number of them has 32 bits.
@@ -240,7 +240,7 @@ fn members_of_schemas_have_their_own_readers() {
         (json!({"minimum": 0, "maxItems": 0, "required": []}), json!({"minimum": 0, "maxItems": 0})),
         (json!({"externalDocs": {}, "not": {}}), json!({"externalDocs": {}, "not": {}})),
     ] {
-        assert_eq!(schema(shipped.clone()), wanted, "{shipped}");
+        assert_eq!(schema(&shipped), wanted, "{shipped}");
     }
     let mut wrong = crd("samples.x.io");
     wrong["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({"additionalProperties": "yes"});
