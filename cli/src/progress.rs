@@ -5,7 +5,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Write as _,
     io::{IsTerminal as _, Write as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -122,19 +121,19 @@ fn line(state: &State) -> String {
     let (arrived, total) = state.pulls.values().fold((0_u64, 0_u64), |(arrived, total), pull| {
         (arrived.saturating_add(pull.arrived), total.saturating_add(pull.total))
     });
-    // Writing to a String cannot fail.
-    let mut line = state.verb.to_owned();
+    let mut parts = vec![state.verb.to_owned()];
     if items > 1 {
-        let _ = write!(line, " {done}/{items}");
+        parts.push(format!("{done}/{items}"));
     }
-    let parts = (arrived.min(total) * BAR_CHARACTERS as u64).checked_div(total);
-    if let Some(filled) = parts.map(|parts| usize::try_from(parts).unwrap_or(BAR_CHARACTERS)) {
+    if let Some(filled) = arrived.min(total).saturating_mul(BAR_CHARACTERS as u64).checked_div(total) {
+        let filled = usize::try_from(filled).unwrap_or(BAR_CHARACTERS);
         let bar = "#".repeat(filled) + &"-".repeat(BAR_CHARACTERS - filled);
-        let _ = write!(line, " [{bar}] {}/{} MB", megabytes(arrived), megabytes(total));
+        parts.push(format!("[{bar}] {}/{} MB", megabytes(arrived), megabytes(total)));
     }
     if let Some(pull) = state.pulls.values().find(|pull| pull.arrived < pull.total) {
-        let _ = write!(line, " {}", pull.name);
+        parts.push(pull.name.clone());
     }
+    let line = parts.join(" ");
     line.chars().take(LINE_CHARACTERS_MAX).collect()
 }
 
