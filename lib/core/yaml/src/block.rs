@@ -36,7 +36,7 @@ struct Reader<'t, 'l> {
     bytes: usize,
 }
 
-impl<'t> Reader<'t, '_> {
+impl Reader<'_, '_> {
     /// Counts as the full parser does; beyond a limit it is left to that parser to say so.
     fn count(&mut self, bytes: usize) -> Option<()> {
         self.nodes += 1;

@@ -11,7 +11,6 @@ impl<'t> Lines<'t> {
         let bytes = text.as_bytes();
         for (at, byte) in bytes.iter().enumerate() {
             match byte {
-                b' '..=b'~' | b'\n' | b'\t' => {}
                 // Of two and more bytes, all but NEL, LS, PS, the byte order mark and controls of Latin-1.
                 0xc2 if bytes.get(at + 1).is_some_and(|next| *next < 0xa0) => return None,
                 0xe2 if bytes.get(at + 1) == Some(&0x80)
@@ -20,7 +19,7 @@ impl<'t> Lines<'t> {
                     return None;
                 }
                 0xef if matches!(bytes.get(at + 1), Some(0xbb | 0xbf)) => return None,
-                0x80.. => {}
+                b' '..=b'~' | b'\n' | b'\t' | 0x80.. => {}
                 _ => return None,
             }
         }
