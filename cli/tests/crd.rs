@@ -140,7 +140,7 @@ fn bundle(folder: &Path, name: &str, version: &str, crd: &Value, rules: &Value, 
     }});
     let root = folder.join(name);
     write(&root, "manifests/csv.yaml", &[csv]);
-    write(&root, "manifests/crd.yaml", &[crd.clone()]);
+    write(&root, "manifests/crd.yaml", std::slice::from_ref(crd));
     write(&root, "metadata/annotations.yaml", &[annotations]);
     root.to_str().expect("text").to_owned()
 }
