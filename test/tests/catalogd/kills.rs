@@ -70,7 +70,7 @@ async fn killed(random: &mut fastrand::Rng) -> Result<()> {
     wait::until("nothing but the content served to be on disk", DEADLINE, || async {
         let folder = format!("catalogs/{}", catalog.name);
         let digest = digests[tag].rsplit_once('@').map(|(_, digest)| digest).unwrap_or_default();
-        let mut wanted: Vec<String> = ["catalog.jsonl", "generation", "index", "packages"]
+        let mut wanted: Vec<String> = ["catalog.jsonl", "generation", "index", "packages", "pieces"]
             .iter()
             .map(|file| format!("{folder}/{digest}/{file}"))
             .collect();
