@@ -30,16 +30,15 @@ fn parse(text: &str) -> Option<i64> {
     let year = digits(parts.next()?, 4)?;
     let month = digits(parts.next()?, 2).filter(|month| (1..=12).contains(month))?;
     let day = digits(parts.next()?, 2).filter(|day| (1..=days_of(year, month)).contains(day))?;
-    let (clock, offset) = match time.strip_suffix('Z') {
-        Some(clock) => (clock, 0),
-        None => {
-            let at = time.rfind(['+', '-'])?;
-            let (hours, minutes) = time.get(at + 1..)?.split_once(':')?;
-            let hours = digits(hours, 2).filter(|hours| *hours <= 24)?;
-            let minutes = digits(minutes, 2).filter(|minutes| *minutes < 60)?;
-            let offset = (hours * 60 + minutes) * 60;
-            (time.get(..at)?, if time.as_bytes().get(at) == Some(&b'-') { -offset } else { offset })
-        }
+    let (clock, offset) = if let Some(clock) = time.strip_suffix('Z') {
+        (clock, 0)
+    } else {
+        let at = time.rfind(['+', '-'])?;
+        let (hours, minutes) = time.get(at + 1..)?.split_once(':')?;
+        let hours = digits(hours, 2).filter(|hours| *hours <= 24)?;
+        let minutes = digits(minutes, 2).filter(|minutes| *minutes < 60)?;
+        let offset = (hours * 60 + minutes) * 60;
+        (time.get(..at)?, if time.as_bytes().get(at) == Some(&b'-') { -offset } else { offset })
     };
     let (clock, fraction) = match clock.find(['.', ',']) {
         Some(at) => (clock.get(..at)?, clock.get(at + 1..)?),

@@ -346,9 +346,8 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Quantity => "resource.Quantity",
         Kind::IntOrString => "intstr.IntOrString",
         Kind::Time => "v1.Time",
-        Kind::Bytes => "slice",
         Kind::Raw => "v1.JSON",
-        Kind::List(_) => "slice",
+        Kind::List(_) | Kind::Bytes => "slice",
         Kind::Map(_) => "map",
         Kind::Object(_) | Kind::ObjectOrBool(_) | Kind::ObjectOrList(_) | Kind::ObjectOrTexts(_) => "struct",
     }
