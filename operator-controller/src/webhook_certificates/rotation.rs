@@ -115,8 +115,8 @@ fn joined(blocks: Vec<&str>) -> String {
 fn usable(content: &Content, certificate: &str, key: &str, names: &[String], now: Timestamp) -> Option<Read> {
     let found = read(certificate)?;
     let trusted = blocks(&content.authorities).filter_map(read).any(|ca| ca.subject == found.issuer);
-    let complete = names.iter().all(|name| found.names.contains(name));
-    (trusted && complete && found.not_after > now.as_second() && is_pair(certificate, key)).then_some(found)
+    let covers_all = names.iter().all(|name| found.names.contains(name));
+    (trusted && covers_all && found.not_after > now.as_second() && is_pair(certificate, key)).then_some(found)
 }
 
 fn begun(certificate: &Read) -> i64 {

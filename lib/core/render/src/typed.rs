@@ -347,7 +347,7 @@ fn name(kind: &Kind) -> &'static str {
         Kind::IntOrString => "intstr.IntOrString",
         Kind::Time => "v1.Time",
         Kind::Raw => "v1.JSON",
-        Kind::Bytes | Kind::List(_) => "slice",
+        Kind::List(_) | Kind::Bytes => "slice",
         Kind::Map(_) => "map",
         Kind::Object(_) | Kind::ObjectOrBool(_) | Kind::ObjectOrList(_) | Kind::ObjectOrTexts(_) => "struct",
     }
