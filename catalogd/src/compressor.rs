@@ -3,12 +3,16 @@
 //! The work is done by a thread of the lowest priority that ends with it, so that requests, pulls and
 //! reconciles come first.
 
-use std::{collections::BTreeMap, sync::Arc, thread};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+    thread,
+};
 
 use tokio::sync::{broadcast::error::RecvError, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{CatalogStore, StoreError};
+use crate::{CatalogStore, Generation, StoreError};
 
 /// The lowest priority there is.
 #[cfg(target_os = "linux")]
@@ -17,27 +21,23 @@ const NICENESS: i32 = 19;
 /// Compresses what is there and whatever comes, until `shutdown`.
 pub(crate) async fn run(store: Arc<CatalogStore>, shutdown: CancellationToken) {
     let mut changes = store.changes();
-    // By catalog, the content that could not be compressed: not tried again until it is another.
-    let mut refused: BTreeMap<String, String> = BTreeMap::new();
+    let mut refused = Refused::default();
     loop {
         for catalog in store.catalogs() {
             let Some(generation) = store.generation(&catalog) else { continue };
-            let reference = generation.reference().to_owned();
-            let is_done = generation.pieces().is_some() || refused.get(&catalog) == Some(&reference);
+            let is_done = generation.pieces().is_some() || refused.has(&catalog, &generation);
+            let tried = Arc::downgrade(&generation);
             drop(generation);
             if is_done || shutdown.is_cancelled() {
                 continue;
             }
             match compress(&store, &catalog, &shutdown).await {
                 Ok(true) => tracing::debug!(catalog, "compressed content is ready"),
-                // Broken off; whatever replaced the content is a change of its own.
-                Ok(false) if shutdown.is_cancelled() => {}
-                Ok(false) => {
-                    refused.insert(catalog, reference);
-                }
+                // Broken off or no use; whatever replaced the content is a change of its own.
+                Ok(false) => refused.note(catalog, tried),
                 Err(error) => {
                     tracing::warn!(catalog, %error, "compressing content; it is served as it is");
-                    refused.insert(catalog, reference);
+                    refused.note(catalog, tried);
                 }
             }
         }
@@ -48,6 +48,21 @@ pub(crate) async fn run(store: Arc<CatalogStore>, shutdown: CancellationToken) {
                 Err(RecvError::Closed) => return,
             },
         }
+    }
+}
+
+/// By catalog, the content that could not be compressed: not tried again until it is replaced, be it by the same
+/// content once more.
+#[derive(Default)]
+struct Refused(BTreeMap<String, Weak<Generation>>);
+
+impl Refused {
+    fn has(&self, catalog: &str, content: &Arc<Generation>) -> bool {
+        self.0.get(catalog).is_some_and(|refused| refused.as_ptr() == Arc::as_ptr(content))
+    }
+
+    fn note(&mut self, catalog: String, content: Weak<Generation>) {
+        self.0.insert(catalog, content);
     }
 }
 
@@ -87,7 +102,7 @@ mod tests {
 
     use tokio_util::sync::CancellationToken;
 
-    use super::run;
+    use super::{Refused, run};
     use crate::testing::{ONE, TWO, TestStore};
 
     const FILES: &[(&str, &str)] = &[("c.json", r#"{"schema":"a"}{"schema":"b"}"#)];
@@ -99,6 +114,20 @@ mod tests {
             }
         };
         tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap();
+    }
+
+    #[test]
+    fn content_that_was_replaced_while_it_was_compressed_is_tried_when_it_comes_back() {
+        let test = TestStore::new();
+        let mut refused = Refused::default();
+        test.install("c", ONE, FILES);
+        let first = test.store.generation("c").unwrap();
+        refused.note("c".to_owned(), Arc::downgrade(&first));
+        assert!(refused.has("c", &first) && !refused.has("other", &first));
+        drop(first);
+        test.install("c", TWO, FILES);
+        test.install("c", ONE, FILES);
+        assert!(!refused.has("c", &test.store.generation("c").unwrap()));
     }
 
     #[tokio::test]
