@@ -327,7 +327,7 @@ async fn leaving_the_catalogs_paths_brings_a_warning() -> Result<()> {
     Ok(())
 }
 
-// A bundle whose content changed under its name waits for a hand.
+// Shows S003-135: content that changed under an installed version is told, and waits for a hand.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_content_under_the_same_name_is_rolled_out_when_asked_for() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "reinstalled").await?;
