@@ -131,10 +131,10 @@ async fn ingested(subject: &Subject<'_>, name: &str, figures: &str, size: f64) -
 
 /// Waits until answers are compressed.
 async fn compressed(subject: &Subject<'_>, name: &str) -> Result<()> {
-    let url = format!("{}/catalogs/{name}/api/v1/all", subject.catalogs_url);
+    let url = format!("{}/catalogs/{name}/api/v1/metas?schema=olm.package", subject.catalogs_url);
     let (client, start) = (client()?, Instant::now());
     loop {
-        let answer = client.head(&url).header(ACCEPT_ENCODING, Form::Gzip.name()).send().await?;
+        let answer = client.get(&url).header(ACCEPT_ENCODING, Form::Gzip.name()).send().await?;
         if answer.headers().contains_key(CONTENT_ENCODING) {
             return Ok(());
         }
