@@ -70,7 +70,7 @@ async fn killed(random: &mut fastrand::Rng) -> Result<()> {
     wait::until("nothing but the content served to be on disk", DEADLINE, || async {
         let folder = format!("catalogs/{}", catalog.name);
         let digest = digests[tag].rsplit_once('@').map(|(_, digest)| digest).unwrap_or_default();
-        let mut wanted: Vec<String> = ["catalog.jsonl", "generation", "index", "packages", "pieces"]
+        let mut wanted: Vec<String> = ["catalog.jsonl", "generation", "index", "packages"]
             .iter()
             .map(|file| format!("{folder}/{digest}/{file}"))
             .collect();
@@ -80,7 +80,10 @@ async fn killed(random: &mut fastrand::Rng) -> Result<()> {
         left.retain(|file| {
             file.starts_with(&folder) || !file.starts_with("catalogs/") || file.contains("/.")
         });
-        wait::check(left == wanted, || format!("{left:?}"))
+        ensure!(left == wanted, "{left:?}");
+        // Made after the rest, at leisure.
+        let compressed = catalogd.cache().join(&folder).join(digest).join("pieces");
+        wait::check(compressed.is_file(), || format!("{} is not there", compressed.display()))
     })
     .await?;
     catalog.delete().await
