@@ -20,6 +20,8 @@ const CLIENTS: usize = 200;
 const GENERATIONS: usize = 8;
 /// Requests of each client after the last content has come, at least.
 const REQUESTS_AFTER: usize = 2;
+/// Requests of each client, at least.
+const REQUESTS: usize = 12;
 const PACKAGES: usize = 4;
 
 fn name(catalog: usize) -> String {
@@ -74,9 +76,10 @@ impl Swarm {
     }
 
     fn read(&self, client: usize) {
-        let mut after = 0;
+        let (mut made, mut after) = (0, 0);
         let mut number = client;
-        while after < REQUESTS_AFTER {
+        while after < REQUESTS_AFTER || made < REQUESTS {
+            made += 1;
             let is_over = self.installed.load(Ordering::SeqCst) == CATALOGS * GENERATIONS;
             after += usize::from(is_over);
             // A different sequence for each client, the same in each run.
@@ -145,8 +148,16 @@ fn no_answer_is_torn_and_no_request_fails_while_catalogs_change() {
     for thread in writers.collect::<Vec<_>>().into_iter().chain(readers) {
         thread.join().unwrap();
     }
+    // Compression comes last on a busy machine, but it comes, and its answers are whole as well.
+    for catalog in 0..CATALOGS {
+        let (before, started) = (swarm.compressed.load(Ordering::SeqCst), Instant::now());
+        while swarm.compressed.load(Ordering::SeqCst) == before {
+            assert!(started.elapsed() < DEADLINE, "{} is not compressed", name(catalog));
+            swarm.request(catalog, PACKAGES, true);
+        }
+    }
     let [asked, compressed, waited] =
         [&swarm.asked, &swarm.compressed, &swarm.waited].map(|count| count.load(Ordering::SeqCst));
     println!("{asked} requests, {compressed} answers compressed, {waited} too early");
-    assert!(asked >= 2_000 && compressed > 0 && waited > 0, "{asked}, {compressed}, {waited}");
+    assert!(waited > 0, "clients were there before the first content");
 }
