@@ -138,8 +138,8 @@ impl Catalogd {
         }
     }
 
-    /// Runs the controller, the garbage collection and the compression of what is served until `shutdown`. While `leader` is false this replica
-    /// follows: it serves what the statuses say and writes nothing.
+    /// Runs the controller, the garbage collection and the compression of what is served until `shutdown`. While
+    /// `leader` is false this replica follows: it serves what the statuses say and writes nothing.
     pub async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
         let source = Source::<ClusterCatalog>::all(self.client.clone());
         let catalogs = source.store.clone();
