@@ -1,6 +1,7 @@
 //! Everything that is wrong with a bundle, found at once, in upstream's order and words.
 //!
-//! One of upstream's thirteen checks is laxer: the hyphen at the end of a webhook's name is no fault, as it is taken off anyway.
+//! One of upstream's thirteen checks is laxer: the hyphen at the end of a webhook's name is no fault, as it is
+//! taken off anyway.
 //!
 //! Source: operator-controller `rukpak/render/registryv1/validators`.
 
