@@ -65,6 +65,20 @@ impl Exit {
     }
 }
 
+/// Manifests as YAML documents, safe for a terminal.
+pub(crate) fn yaml_documents(manifests: &[serde_json::Value]) -> String {
+    let documents = manifests.iter().map(|manifest| format!("---\n{}", olm_yaml::to_yaml(manifest)));
+    escaped(&documents.collect::<String>())
+}
+
+/// Writes manifests as one JSON list, which kubectl applies as a whole.
+pub(crate) fn json_list(out: &mut dyn Write, manifests: &[serde_json::Value]) -> anyhow::Result<()> {
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": manifests});
+    serde_json::to_writer_pretty(&mut *out, &list)?;
+    writeln!(out)?;
+    Ok(())
+}
+
 /// Reports a failure on standard error.
 pub(crate) fn error(error: &anyhow::Error) {
     // Nobody is left to be told if standard error is gone.

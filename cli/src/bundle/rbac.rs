@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use olm_render::{BundleFiles, Options, render};
 use olm_rights::{Danger, Grant, Style, dangers, targets};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::rendering::{Rendering, written};
 use crate::{
@@ -72,12 +72,8 @@ impl Rbac {
         let cluster = grant.rules().find(|(namespace, _)| namespace.is_empty());
         let found: Vec<Danger> = cluster.map(|(_, rules)| dangers(rules)).into_iter().flatten().collect();
         match self.output {
-            Form::Yaml => write!(out, "{}{}", warnings(&found, style), documents(&manifests))?,
-            Form::Json => {
-                let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests});
-                serde_json::to_writer_pretty(&mut *out, &list)?;
-                writeln!(out)?;
-            }
+            Form::Yaml => write!(out, "{}{}", warnings(&found, style), output::yaml_documents(&manifests))?,
+            Form::Json => output::json_list(out, &manifests)?,
         }
         Ok(())
     }
@@ -102,9 +98,4 @@ fn warnings(found: &[Danger], style: Style) -> String {
         lines.extend(found.iter().map(|danger| format!("# - {}", danger.meaning())));
     }
     lines.into_iter().map(|line| line + "\n").collect()
-}
-
-fn documents(manifests: &[Value]) -> String {
-    let documents = manifests.iter().map(|manifest| format!("---\n{}", olm_yaml::to_yaml(manifest)));
-    output::escaped(&documents.collect::<String>())
 }

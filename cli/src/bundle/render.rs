@@ -44,16 +44,8 @@ impl Render {
         let (files, _) = self.registries.bundle(&self.bundle).await?;
         let rendered = olm_render::render(&files, &options).with_context(|| self.bundle.to_string())?;
         match self.output {
-            Form::Yaml => {
-                for object in &rendered.objects {
-                    write!(out, "---\n{}", output::escaped(&olm_yaml::to_yaml(object)))?;
-                }
-            }
-            Form::Json => {
-                let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": rendered.objects});
-                serde_json::to_writer_pretty(&mut *out, &list)?;
-                writeln!(out)?;
-            }
+            Form::Yaml => write!(out, "{}", output::yaml_documents(&rendered.objects))?,
+            Form::Json => output::json_list(out, &rendered.objects)?,
             Form::Jsonl => {
                 for object in &rendered.objects {
                     serde_json::to_writer(&mut *out, object)?;

@@ -168,12 +168,18 @@ pub fn missing(needed: &[Needed], held: &Held) -> Vec<Needed> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn target<'a>(group: &str, resource: &str, namespace: &str, name: &str, object: &'a Value) -> Target<'a> {
+    pub(crate) fn target<'a>(
+        group: &str,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        object: &'a Value,
+    ) -> Target<'a> {
         Target {
             group: group.into(),
             resource: resource.into(),
@@ -184,7 +190,7 @@ mod tests {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "reads better at its many calls")]
-    fn rule(value: Value) -> Rule {
+    pub(crate) fn rule(value: Value) -> Rule {
         Rule::of(&value)
     }
 

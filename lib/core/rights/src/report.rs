@@ -38,22 +38,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Held, Rule, Target, missing, needed};
-
-    fn target<'a>(group: &str, resource: &str, namespace: &str, name: &str, object: &'a Value) -> Target<'a> {
-        Target {
-            group: group.into(),
-            resource: resource.into(),
-            namespace: namespace.into(),
-            name: name.into(),
-            object,
-        }
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "reads better at its many calls")]
-    fn rule(value: Value) -> Rule {
-        Rule::of(&value)
-    }
+    use crate::{
+        Held, missing,
+        need::tests::{rule, target},
+        needed,
+    };
 
     #[test]
     fn the_report_has_the_originals_form() {
