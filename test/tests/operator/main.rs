@@ -10,6 +10,7 @@ mod depending;
 mod leader;
 mod modes;
 mod platform;
+mod process;
 mod real_bundles;
 mod resolving;
 mod restarts;
