@@ -39,6 +39,7 @@ use crate::{
     controllers::{cluster_extension, cluster_object_set},
     dependents::{self, Dependents},
     events::Events,
+    kinds::{self, Awaited, Wakes},
     platform::Platform,
     settings::Settings,
 };
@@ -226,6 +227,10 @@ impl Operator {
         let extensions = Source::<ClusterExtension>::all(client.clone());
         let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
         let settings = Settings::new(self.config.default_account.clone());
+        let kinds = Arc::new(Awaited::default());
+        let (changed_crd, changed_crds) = mpsc::channel::<String>(WAKES);
+        let kind_wakes =
+            Wakes { extensions: wake_extension.clone(), sets: wake_set.clone(), crds: changed_crd };
         let events = Events::new(client.clone(), &self.config.identity);
         let ports = cluster_extension::Ports {
             accounts: self.accounts.clone(),
@@ -240,6 +245,7 @@ impl Operator {
             waiting: waiting.clone(),
             sets: sets.store.clone(),
             dependents: dependents.clone(),
+            kinds: kinds.clone(),
             platform: self.platform.clone(),
             features: self.config.gates.features(self.config.webhook_certificates.provider),
             settings: settings.clone(),
@@ -248,7 +254,7 @@ impl Operator {
         };
         let set_ports = cluster_object_set::Ports {
             accounts: self.accounts.clone(),
-            discovery,
+            discovery: discovery.clone(),
             watches: WatchManager::new(
                 client.clone(),
                 &format!("{MANAGED_BY_LABEL}={MANAGED_BY}"),
@@ -256,6 +262,8 @@ impl Operator {
             ),
             sets: sets.store.clone(),
             waiting: waiting.clone(),
+            kinds: kinds.clone(),
+            preflight_permissions: ports.features.preflight_permissions,
             system_namespace: self.config.system_namespace.clone(),
             certificate_lifetime: self.config.webhook_certificates.lifetime,
         };
@@ -273,7 +281,15 @@ impl Operator {
                 wake_extension.clone(),
                 stop.clone()
             ),
-            dependents::run(client.clone(), dependents, &self.platform, &wake_all, stop.clone()),
+            kinds::run(client.clone(), discovery, kinds, kind_wakes, stop.clone()),
+            dependents::run(
+                client.clone(),
+                changed_crds,
+                dependents,
+                &self.platform,
+                &wake_all,
+                stop.clone()
+            ),
             settings.follow(client.clone(), namespace, &wake_all, stop.clone()),
             admission::run(client.clone(), namespace, self.guard.clone(), events, &wake_all, stop.clone()),
             access::run(client, waiting, wake_extension, wake_set, stop.clone()),

@@ -1,5 +1,7 @@
 //! Carries out what the plan says about each object, as the revision's ServiceAccount.
 
+use std::collections::BTreeSet;
+
 use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
@@ -9,8 +11,8 @@ use olm_api::{
     v1::ProgressionProbe,
 };
 use olm_objectset::{
-    Action, Context, ObjectKey, Owner, Sibling, Teardown, action, evaluate, for_revision, observation_digest,
-    owner_references, probe_failure, sha256, teardown,
+    Action, Context, ObjectKey, Owner, Sibling, Teardown, action, evaluate, for_revision, lack_text,
+    observation_digest, owner_references, probe_failure, sha256, teardown,
 };
 use olm_runtime::{Discovery, DiscoveryError, Kind, Seen, WatchManager, bounded};
 use serde_json::{Value, json};
@@ -35,6 +37,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) extension: Option<String>,
     pub(crate) siblings: Vec<Sibling>,
     pub(crate) probes: &'a [ProgressionProbe],
+    /// Objects whose kind a CustomResourceDefinition of the revision brings, and the cluster does not serve yet.
+    pub(crate) awaited: &'a BTreeSet<ObjectKey>,
     /// What webhooks are to trust, where the built-in provider makes their certificates.
     pub(crate) ca_bundles: &'a CaBundles,
 }
@@ -95,6 +99,12 @@ impl Executor<'_> {
         };
         let kind = match self.kind(key).await {
             Ok(kind) => kind,
+            Err(DiscoveryError::Unknown { .. }) if self.awaited.contains(key) => {
+                return Done::Unhealthy(vec!["waits for its kind to be served".into()]);
+            }
+            Err(DiscoveryError::Unknown { .. }) => {
+                return Done::Failed(format!("Object {key}: {}", lack_text(key)));
+            }
             Err(error) => return Done::Failed(format!("Object {key}: {error}")),
         };
         let look = self.memory.recall(&self.owner.uid, key).filter(|look| look.desired == digest);
