@@ -252,21 +252,9 @@ impl Operator {
             guard: self.guard.clone(),
             system_namespace: self.config.system_namespace.clone(),
         };
-        let set_ports = cluster_object_set::Ports {
-            accounts: self.accounts.clone(),
-            discovery: discovery.clone(),
-            watches: WatchManager::new(
-                client.clone(),
-                &format!("{MANAGED_BY_LABEL}={MANAGED_BY}"),
-                owner_changed,
-            ),
-            sets: sets.store.clone(),
-            waiting: waiting.clone(),
-            kinds: kinds.clone(),
-            preflight_permissions: ports.features.preflight_permissions,
-            system_namespace: self.config.system_namespace.clone(),
-            certificate_lifetime: self.config.webhook_certificates.lifetime,
-        };
+        let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
+        let watches = WatchManager::new(client.clone(), &managed, owner_changed);
+        let set_ports = self.set_ports(&ports, watches);
         let all_extensions = extensions.store.clone();
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
@@ -296,6 +284,25 @@ impl Operator {
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
         );
+    }
+
+    /// What the controller of revisions needs: much of it is shared with the one of extensions.
+    fn set_ports(
+        &self,
+        shared: &cluster_extension::Ports,
+        watches: WatchManager,
+    ) -> cluster_object_set::Ports {
+        cluster_object_set::Ports {
+            accounts: shared.accounts.clone(),
+            discovery: shared.discovery.clone(),
+            watches,
+            sets: shared.sets.clone(),
+            waiting: shared.waiting.clone(),
+            kinds: shared.kinds.clone(),
+            preflight_permissions: shared.features.preflight_permissions,
+            system_namespace: shared.system_namespace.clone(),
+            certificate_lifetime: self.config.webhook_certificates.lifetime,
+        }
     }
 
     async fn run_extensions(

@@ -234,9 +234,7 @@ impl RevisionWriter<'_> {
             let properties = properties_text(new.catalog_properties)?;
             annotations.insert(CATALOG_PROPERTIES_ANNOTATION.to_owned(), properties);
         }
-        if let Some(asked) = self.unknown_kinds() {
-            annotations.insert(UNKNOWN_KINDS_ANNOTATION.to_owned(), asked.clone());
-        }
+        annotations.extend(self.unknown_kinds().map(|v| (UNKNOWN_KINDS_ANNOTATION.to_owned(), v.clone())));
         if let Some(changes) = &new.crd_changes {
             annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
         }

@@ -99,13 +99,7 @@ impl Executor<'_> {
         };
         let kind = match self.kind(key).await {
             Ok(kind) => kind,
-            Err(DiscoveryError::Unknown { .. }) if self.awaited.contains(key) => {
-                return Done::Unhealthy(vec!["waits for its kind to be served".into()]);
-            }
-            Err(DiscoveryError::Unknown { .. }) => {
-                return Done::Failed(format!("Object {key}: {}", lack_text(key)));
-            }
-            Err(error) => return Done::Failed(format!("Object {key}: {error}")),
+            Err(error) => return self.without_kind(key, &error),
         };
         let look = self.memory.recall(&self.owner.uid, key).filter(|look| look.desired == digest);
         let seen = self.watches.seen(&kind.resource, &key.namespace, &key.name);
@@ -162,6 +156,17 @@ impl Executor<'_> {
         };
         self.memory.remember(&self.owner.uid, key.clone(), look);
         health(failures)
+    }
+
+    /// What it means for an object that its kind was not found.
+    fn without_kind(&self, key: &ObjectKey, error: &DiscoveryError) -> Done {
+        match error {
+            DiscoveryError::Unknown { .. } if self.awaited.contains(key) => {
+                Done::Unhealthy(vec!["waits for its kind to be served".into()])
+            }
+            DiscoveryError::Unknown { .. } => Done::Failed(format!("Object {key}: {}", lack_text(key))),
+            DiscoveryError::Unavailable { .. } => Done::Failed(format!("Object {key}: {error}")),
+        }
     }
 
     /// Creates an object; what its webhooks are to trust is there from the first moment.
