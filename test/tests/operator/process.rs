@@ -39,7 +39,7 @@ async fn token(client: &Client, namespace: &str, account: &str) -> Result<String
     create_account(client, namespace, account).await?;
     let api: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let granted = api.create_token_request(account, &PostParams::default(), &TokenRequest::default()).await?;
-    granted.status.map(|status| status.token).context("no token")
+    granted.status.and_then(|status| status.token).context("no token")
 }
 
 /// Lets an account read metrics, as an administrator does for a scraper.
