@@ -16,6 +16,7 @@ mod events;
 mod finalizers;
 mod operator;
 mod permissions;
+pub mod plan;
 mod platform;
 mod preflight;
 mod settings;

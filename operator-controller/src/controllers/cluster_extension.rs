@@ -3,7 +3,9 @@
 mod annotations;
 mod apply;
 mod crd_changes;
+mod planning;
 mod progress;
+mod proposal;
 mod reconcile;
 mod requirements;
 mod resolution;
@@ -12,6 +14,7 @@ mod status;
 mod steps;
 mod validate;
 
-pub(crate) use progress::Progress;
+pub(crate) use progress::{Progress, StepError};
+pub(crate) use proposal::{Outcome, propose};
 pub(crate) use reconcile::{Extensions, Ports};
-pub(crate) use steps::Features;
+pub(crate) use steps::{Features, Steps};

@@ -9,6 +9,7 @@ mod crd_upgrades;
 mod depending;
 mod leader;
 mod modes;
+mod plan;
 mod platform;
 mod real_bundles;
 mod resolving;
