@@ -13,14 +13,14 @@ pub(super) const PASSWORDS: [&str; 2] = ["correct-horse-1", "battery-staple-2"];
 #[derive(Clone)]
 pub(super) struct Version {
     pub(super) number: &'static str,
-    image: &'static str,
-    password: &'static str,
+    pub(super) image: &'static str,
+    pub(super) password: &'static str,
     /// Name of its ConfigMap.
-    map: &'static str,
+    pub(super) map: &'static str,
     /// Properties of the spec of its custom resources.
-    properties: &'static [&'static str],
+    pub(super) properties: &'static [&'static str],
     /// Resources that the operator reads.
-    reads: &'static [&'static str],
+    pub(super) reads: &'static [&'static str],
     /// The spec of its PodDisruptionBudget, if it has one.
     pub(super) budget: Option<Value>,
 }
