@@ -34,6 +34,7 @@ use crate::{
         cluster_extension::{Outcome, Progress, StepError, Steps, propose},
     },
     dependents::Dependents,
+    kinds::Awaited,
     platform::Platform,
     settings,
     webhook_certificates::ProviderSetting,
@@ -132,6 +133,7 @@ impl Planner {
             Catalogs::new(catalogs, self.surroundings.catalogs.clone(), Duration::ZERO);
         // Nobody is woken by a plan.
         let dependents = Dependents::new(mpsc::channel(1).0);
+        let awaited = Awaited::default();
         let platform = Platform::register(&mut Registry::default());
         let discovery = Discovery::new(client.clone());
         let default_account = match &extension.spec.service_account {
@@ -146,6 +148,7 @@ impl Planner {
             bundles: &self.bundles,
             sets: &sets,
             dependents: &dependents,
+            kinds: &awaited,
             platform: &platform,
             features: self.surroundings.gates.features(ProviderSetting::Auto),
             system_namespace: &self.surroundings.system_namespace,

@@ -3,7 +3,7 @@
 //! Whoever has objects for a new revision makes a [`Draft`] of them, lets [`Steps::plan`] find out what it would do,
 //! and hands the result to [`Steps::write`]. Making a plan writes nothing.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use kube::{Api, Client, ResourceExt};
 use olm_api::v1::{ClusterObjectSet, CollisionProtection};
@@ -90,8 +90,19 @@ impl Steps<'_> {
             progress,
         )
         .await?;
-        let missing_rights = self.missing_rights(&client, &draft, &revision, &mut obstacle).await;
-        let (objects, dry_run) = self.look(&client, &draft, &contents, revisions, &mut obstacle).await;
+        let mut served = Cow::Borrowed(draft.phases.as_slice());
+        if obstacle.is_none() || self.only_plans {
+            match self.of_served_kinds(&draft.phases).await {
+                Ok(phases) => served = phases,
+                Err(cause) => drop(obstacle.get_or_insert(cause)),
+            }
+        }
+        let provider = draft.certificate_provider;
+        let missing_rights =
+            self.missing_rights(&client, (&served, provider), &revision, &mut obstacle).await;
+        let (objects, dry_run) =
+            self.look(&client, (&draft, &served), &contents, revisions, &mut obstacle).await;
+        drop(served);
         let old = contents.as_ref().map_err(Clone::clone).map(|contents| installed(contents, revisions));
         let new = || draft.phases.iter().flat_map(|phase| &phase.objects);
         let plan = Plan {
@@ -184,7 +195,7 @@ impl Steps<'_> {
     async fn missing_rights(
         &self,
         client: &AccountClient,
-        draft: &Draft,
+        (phases, provider): (&[Phase], Option<CertificateProvider>),
         revision: &str,
         obstacle: &mut Option<Cause>,
     ) -> Section<Vec<olm_plan::Right>> {
@@ -196,9 +207,9 @@ impl Steps<'_> {
             Err(why) => return Section::not_filled(why),
             Ok(client) => client,
         };
-        let mut written = draft.phases.clone();
-        if draft.certificate_provider == Some(CertificateProvider::BuiltIn) {
-            written.push(webhook_certificates::secrets(&draft.phases));
+        let mut written = phases.to_vec();
+        if provider == Some(CertificateProvider::BuiltIn) {
+            written.push(webhook_certificates::secrets(phases));
         }
         let controller = self.accounts.controller();
         let missing =
@@ -221,7 +232,7 @@ impl Steps<'_> {
     async fn look(
         &self,
         client: &AccountClient,
-        draft: &Draft,
+        (draft, served): (&Draft, &[Phase]),
         contents: &Result<Contents, String>,
         revisions: &Revisions,
         obstacle: &mut Option<Cause>,
@@ -243,12 +254,12 @@ impl Steps<'_> {
             // Who only plans may lack the account's token, the controller lacks the right to read anything.
             reader: if self.only_plans { &controller } else { client.as_ref().unwrap_or(&controller) },
             discovery: self.discovery,
-            phases: &draft.phases,
+            phases: served,
             rolled_out: &rolled_out,
         })
         .await;
         let (mut plans, mut dry_run) = (Vec::new(), DryRun::default());
-        let desired = draft.phases.iter().flat_map(|p| p.objects.iter().map(|o| (p.name.as_str(), o)));
+        let desired = pairs(served);
         for ((phase, desired), looked) in desired.zip(looked) {
             let key = ObjectKey::of(desired);
             if let Some(said) = looked.said {
@@ -265,6 +276,7 @@ impl Steps<'_> {
                 note,
             }));
         }
+        plans.extend(left_out(draft, served));
         plans.extend(gone(known, draft));
         if let Some(text) = dry_run.refusal() {
             obstacle.get_or_insert_with(|| refused(&text));
@@ -307,6 +319,28 @@ fn filled<T>(old: Result<&Vec<&Value>, &String>, make: impl FnOnce(&Vec<&Value>)
 fn objects_of(contents: &[(i64, Vec<LoadedPhase>)]) -> impl Iterator<Item = (&str, &Value)> {
     let phases = contents.iter().flat_map(|(_, phases)| phases);
     phases.flat_map(|phase| phase.items.iter().map(|item| (phase.name.as_str(), &item.stored)))
+}
+
+/// Objects with the names of their phases.
+fn pairs(phases: &[Phase]) -> impl Iterator<Item = (&str, &Value)> {
+    phases.iter().flat_map(|phase| phase.objects.iter().map(|object| (phase.name.as_str(), object)))
+}
+
+/// The objects that are left out for now.
+fn left_out(draft: &Draft, served: &[Phase]) -> Vec<ObjectPlan> {
+    let there: BTreeSet<ObjectKey> = pairs(served).map(|(_, object)| ObjectKey::of(object)).collect();
+    let left_out = pairs(&draft.phases).filter(|(_, object)| !there.contains(&ObjectKey::of(object)));
+    let plan = |(phase, object)| {
+        object_plan(&ObjectFacts {
+            phase,
+            desired: Some(object),
+            old: None,
+            found: Found::Absent,
+            would_be: None,
+            note: Some("it is left out until the cluster serves its kind".to_owned()),
+        })
+    };
+    left_out.map(plan).collect()
 }
 
 /// The objects of the installed revision; none if nothing is installed.

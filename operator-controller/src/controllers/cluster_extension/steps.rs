@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{
     annotations,
     apply::RevisionWriter,
-    crd_changes,
+    crd_changes, kinds,
     planning::{Draft, Planned},
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
@@ -30,6 +30,7 @@ use crate::{
     catalogs::Catalogs,
     controllers::api_text,
     dependents::Dependents,
+    kinds::Awaited,
     platform::Platform,
     preflight,
     webhook_certificates::{self, Candidates},
@@ -56,6 +57,7 @@ pub(crate) struct Steps<'a> {
     pub(crate) bundles: &'a Bundles,
     pub(crate) sets: &'a Store<DeserializeGuard<ClusterObjectSet>>,
     pub(crate) dependents: &'a Dependents,
+    pub(crate) kinds: &'a Awaited,
     pub(crate) platform: &'a Platform,
     pub(crate) features: Features,
     pub(crate) system_namespace: &'a str,
@@ -85,6 +87,7 @@ impl Steps<'_> {
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.notes.extend(annotations::in_force(self.extension));
+        progress.notes.extend(kinds::notes(&revisions));
         let proposal = self.propose(account, &revisions, progress).await?;
         self.carry_out(account, proposal, &revisions, progress).await
     }
