@@ -18,6 +18,7 @@ mod finalizers;
 mod kinds;
 mod operator;
 mod permissions;
+pub mod plan;
 mod platform;
 mod preflight;
 mod settings;
