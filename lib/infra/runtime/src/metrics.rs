@@ -21,6 +21,9 @@ use process::ProcessCollector;
 /// Buckets of reconcile times in seconds, controller-runtime's order of magnitude.
 const BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
 
+/// The values of the label `result`, controller-runtime's.
+const RESULTS: [&str; 4] = ["error", "requeue", "requeue_after", "success"];
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ControllerLabel {
     controller: &'static str,
@@ -94,6 +97,14 @@ impl Metrics {
 
     /// The metrics of one controller.
     pub fn controller(&self, controller: &'static str) -> ControllerMetrics {
+        // At zero from the start, as controller-runtime does: alerts on rates need a first sample.
+        for result in RESULTS {
+            self.total.get_or_create(&ResultLabels { controller, result });
+        }
+        for family in [&self.errors, &self.terminal, &self.panics] {
+            family.get_or_create(&ControllerLabel { controller });
+        }
+        self.seconds.get_or_create(&ControllerLabel { controller });
         ControllerMetrics { families: self.clone(), controller }
     }
 
