@@ -3,15 +3,18 @@
 mod annotations;
 mod apply;
 mod crd_changes;
+mod pause;
 mod progress;
 mod reconcile;
 mod requirements;
 mod resolution;
 mod revisions;
+mod rollback;
 mod status;
 mod steps;
 mod validate;
 
+pub(crate) use annotations::{KNOWN, UNKNOWN};
 pub(crate) use progress::Progress;
 pub(crate) use reconcile::{Extensions, Ports};
 pub(crate) use steps::Features;

@@ -270,6 +270,21 @@ pub(crate) async fn another(scenario: &Scenario<'_>, name: &str, package: &str, 
     Ok(())
 }
 
+/// The scenario's extension, to be created with something more.
+pub(crate) fn extension(scenario: &Scenario<'_>, package: &str) -> Result<ClusterExtension> {
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": scenario.name},
+        "spec": {
+            "namespace": scenario.name, "serviceAccount": {"name": ACCOUNT},
+            "source": {"sourceType": "Catalog", "catalog": {
+                "packageName": package,
+                "selector": {"matchLabels": {"olm.operatorframework.io/metadata.name": scenario.name}},
+            }},
+        },
+    }))?)
+}
+
 /// Removes an extension made by [`another`], and waits until it is gone.
 pub(crate) async fn remove(scenario: &Scenario<'_>, name: &str) -> Result<()> {
     scenario.extensions().delete(name, &DeleteParams::default()).await?;

@@ -72,6 +72,12 @@ impl Steps<'_> {
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.notes.extend(annotations::in_force(self.extension));
+        if self.paused(progress) {
+            return self.hold(account, &revisions, progress).await;
+        }
+        if let Some(target) = annotations::rollback_to(self.extension) {
+            return self.roll_back(target, account, &revisions, progress).await;
+        }
         let chosen = self.choose(&revisions, progress).await?;
         self.roll_out(account, &chosen, &revisions, progress).await
     }
@@ -84,7 +90,7 @@ impl Steps<'_> {
         Ok(Revisions::of(&self.extension.uid().unwrap_or_default(), &listed.items))
     }
 
-    async fn roll_out(
+    pub(super) async fn roll_out(
         &self,
         account: &AccountRef,
         chosen: &Chosen,
@@ -156,6 +162,7 @@ impl Steps<'_> {
             catalog_properties: &chosen.properties,
             certificate_provider: rendered.certificate_provider,
             crd_changes: crd_changes.recorded(),
+            rolled_back_to: None,
         };
         self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
         progress.created = Some(bundle.clone());
@@ -227,7 +234,7 @@ impl Steps<'_> {
         objects.map(assign).map_err(Cause::terminal)
     }
 
-    async fn preflight(
+    pub(super) async fn preflight(
         &self,
         account: &AccountRef,
         phases: &[Phase],
@@ -256,7 +263,7 @@ impl Steps<'_> {
 
     /// Digest of everything a revision is made from. The image reference is left out: the same name, version
     /// and release under another image is not rolled out by itself.
-    fn inputs_digest(&self, account: &AccountRef, bundle: &BundleRecord) -> String {
+    pub(super) fn inputs_digest(&self, account: &AccountRef, bundle: &BundleRecord) -> String {
         let mut inputs = json!({
             "bundle": [bundle.name, bundle.package, bundle.version, bundle.release],
             "namespace": self.extension.spec.namespace,
@@ -282,7 +289,7 @@ impl Steps<'_> {
         }
     }
 
-    fn writer(&self) -> RevisionWriter<'_> {
+    pub(super) fn writer(&self) -> RevisionWriter<'_> {
         RevisionWriter {
             client: self.controller(),
             system_namespace: self.system_namespace,
@@ -290,7 +297,7 @@ impl Steps<'_> {
         }
     }
 
-    fn controller(&self) -> Client {
+    pub(super) fn controller(&self) -> Client {
         self.accounts.controller()
     }
 }
