@@ -1,6 +1,6 @@
 //! What administrators ask for by annotation: back to an earlier revision, and a pause.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
@@ -12,60 +12,79 @@ use kube::{
 };
 use olm_api::{
     ConditionType::{Installed, Progressing, Ready, Stalled},
-    names::{BUNDLE_VERSION, EXTENSIONS_PREFIX, ROLLED_BACK_TO_ANNOTATION},
+    names::{BUNDLE_REFERENCE, BUNDLE_VERSION, EXTENSIONS_PREFIX, ROLLED_BACK_TO_ANNOTATION},
     v1::ClusterObjectSet,
 };
 use olm_test::{operator::SYSTEM_NAMESPACE, wait};
 use serde_json::{Value, json};
 
 use crate::{
-    small::{annotate, prepare, revisions, small},
-    world::{DEADLINE, Scenario, World, sample_bundle},
+    small::{Small, annotate, prepare, revisions, small},
+    world::{DEADLINE, Scenario, World},
 };
 
-const PACKAGE: &str = "lighthouse-operator";
+const KIND: &str = "Beacon";
 
-/// The lighthouse at 1.0.0, with 1.1.0 in the catalog; its newer CRD has one field more.
-async fn lighthouse(base: &str) -> Result<Scenario<'static>> {
+/// An operator whose kind got a field more with 1.1.0, installed at 1.0.0.
+async fn beacons_operator(
+    base: &str,
+    next: impl FnOnce(Small) -> Small,
+) -> Result<(Scenario<'static>, String)> {
     let scenario = Scenario::new(World::shared().await?, base).await?;
-    let bundles = ["1.0.0", "1.1.0"].map(|version| (version, sample_bundle(version)));
-    scenario.prepare(PACKAGE, &bundles).await?;
-    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    let package = format!("{}-op", scenario.name);
+    let first = small(&package, "1.0.0").brings(&scenario.group(), KIND).fields(&["colour"]);
+    let second = small(&package, "1.1.0").replaces("1.0.0");
+    let second = next(second.brings(&scenario.group(), KIND).fields(&["colour", "interval"]));
+    prepare(&scenario, &[first, second], &[]).await?;
+    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
     scenario.installed("1.0.0").await?;
-    Ok(scenario)
+    Ok((scenario, package))
 }
 
 fn beacons(scenario: &Scenario<'_>) -> Api<DynamicObject> {
-    let gvk = GroupVersionKind::gvk(&scenario.group(), "v1", "Beacon");
+    let gvk = GroupVersionKind::gvk(&scenario.group(), "v1", KIND);
     let resource = ApiResource::from_gvk_with_plural(&gvk, "beacons");
     Api::namespaced_with(scenario.client.clone(), &scenario.name, &resource)
 }
 
 async fn create_beacon(scenario: &Scenario<'_>) -> Result<DynamicObject> {
     let object: DynamicObject = serde_json::from_value(json!({
-        "apiVersion": format!("{}/v1", scenario.group()), "kind": "Beacon",
-        "metadata": {"name": "north"}, "spec": {"colour": "red", "intervalSeconds": 5},
+        "apiVersion": format!("{}/v1", scenario.group()), "kind": KIND,
+        "metadata": {"name": "north"}, "spec": {"colour": "red", "interval": "5s"},
     }))?;
     Ok(beacons(scenario).create(&PostParams::default(), &object).await?)
 }
 
-/// The CRD and the user's object are as they were, in the newer form.
-async fn kept(scenario: &Scenario<'_>, beacon: &DynamicObject) -> Result<()> {
+/// The CRD has the newer form.
+async fn crd_is_newer(scenario: &Scenario<'_>) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
     let crd = crds.get(&format!("beacons.{}", scenario.group())).await?;
     let schema = serde_json::to_string(&crd.spec.versions)?;
-    ensure!(schema.contains("intervalSeconds"), "the CRD is the older one: {schema}");
+    ensure!(schema.contains("interval"), "the CRD is the older one: {schema}");
     ensure!(crd.annotations().get(BUNDLE_VERSION).map(String::as_str) == Some("1.1.0"), "{:?}", crd.metadata);
-    let found = beacons(scenario).get("north").await?;
-    ensure!(found.uid() == beacon.uid(), "the user's object is another one");
-    ensure!(found.data["spec"] == json!({"colour": "red", "intervalSeconds": 5}), "{}", found.data);
+    ensure!(crd.metadata.deletion_timestamp.is_none());
     Ok(())
 }
 
-async fn settings_version(scenario: &Scenario<'_>) -> Result<String> {
+/// The CRD and the user's object are as they were, in the newer form.
+async fn kept(scenario: &Scenario<'_>, beacon: &DynamicObject) -> Result<()> {
+    crd_is_newer(scenario).await?;
+    let found = beacons(scenario).get("north").await?;
+    ensure!(found.uid() == beacon.uid(), "the user's object is another one");
+    ensure!(found.data["spec"] == json!({"colour": "red", "interval": "5s"}), "{}", found.data);
+    Ok(())
+}
+
+async fn data(scenario: &Scenario<'_>, package: &str) -> Result<String> {
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    let map = maps.get("lighthouse-operator-settings").await?;
-    map.data.and_then(|data| data.get("version").cloned()).context("no version in the ConfigMap")
+    let map = maps.get(&format!("{package}-data")).await?;
+    map.data.and_then(|data| data.get("data").cloned()).context("no data in the ConfigMap")
+}
+
+async fn sets_annotation(scenario: &Scenario<'_>, number: i64, name: &str) -> Result<Option<String>> {
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    let set = sets.get(&format!("{}-{number}", scenario.name)).await?;
+    Ok(set.annotations().get(name).cloned())
 }
 
 /// Waits until the numbers of the active revisions are these.
@@ -98,7 +117,7 @@ async fn says(scenario: &Scenario<'_>, type_: olm_api::ConditionType, wanted: &[
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_earlier_revision_comes_back_once_and_crds_stay() -> Result<()> {
-    let scenario = lighthouse("back").await?;
+    let (scenario, package) = beacons_operator("back", |next| next).await?;
     scenario.set_version("1.1.0").await?;
     scenario.installed("1.1.0").await?;
     let beacon = create_beacon(&scenario).await?;
@@ -106,7 +125,7 @@ async fn an_earlier_revision_comes_back_once_and_crds_stay() -> Result<()> {
     annotate(&scenario, "rollback-to", json!("1")).await?;
     scenario.installed("1.0.0").await?;
     active(&scenario, &[3]).await?;
-    ensure!(settings_version(&scenario).await? == "1.0.0");
+    ensure!(data(&scenario, &package).await? == "1.0.0");
     kept(&scenario, &beacon).await?;
     let revision = revisions(&scenario).await?.remove(0);
     let recorded = revision.annotations().get(ROLLED_BACK_TO_ANNOTATION).cloned();
@@ -117,11 +136,9 @@ async fn an_earlier_revision_comes_back_once_and_crds_stay() -> Result<()> {
         &["True/Succeeded/", "Rolled back to revision 1, as ", "revision 3 was made for it"],
     )
     .await?;
-    let installed = scenario.shown().await?.condition(Installed);
-    ensure!(
-        installed.starts_with("True/Succeeded/Installed bundle ") && installed.contains(":v1.0.0"),
-        "{installed}"
-    );
+    let image = revision.annotations().get(BUNDLE_REFERENCE).context("the bundle is not recorded")?;
+    ensure!(sets_annotation(&scenario, 1, BUNDLE_REFERENCE).await?.as_ref() == Some(image));
+    scenario.shows(Installed, &format!("True/Succeeded/Installed bundle {image} successfully")).await?;
 
     // Nothing is resolved while the annotation stands, and the request is not carried out again.
     scenario.set_version("1.1.x").await?;
@@ -154,7 +171,7 @@ async fn an_earlier_revision_comes_back_once_and_crds_stay() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_revisions_with_content_come_back() -> Result<()> {
-    let scenario = lighthouse("choice").await?;
+    let (scenario, package) = beacons_operator("choice", |next| next).await?;
     let annotation = format!("annotation \"{EXTENSIONS_PREFIX}rollback-to\": revision");
     let refused = |text: String| {
         format!(
@@ -174,11 +191,9 @@ async fn only_revisions_with_content_come_back() -> Result<()> {
     scenario.set_version("1.1.0").await?;
     scenario.installed("1.1.0").await?;
     annotate(&scenario, "rollback-to", json!("7")).await?;
-    let one = format!("set it to one of 1 (bundle \"{PACKAGE}.v1.0.0\"), or remove it");
+    let one = format!("set it to one of 1 (bundle \"{package}.v1.0.0\"), or remove it");
     scenario.shows(Progressing, &refused(format!("7 is none of this extension's; {one}"))).await?;
 
-    // A revision of the same name's earlier life, or of somebody else, is none of this extension's: the number only
-    // counts with the owner. And without its Secrets a revision cannot come back.
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     let of_first = format!("olm.operatorframework.io/revision-name={}-1", scenario.name);
     secrets.delete_collection(&DeleteParams::default(), &ListParams::default().labels(&of_first)).await?;
@@ -186,61 +201,28 @@ async fn only_revisions_with_content_come_back() -> Result<()> {
     scenario.shows(Progressing, &refused("1 cannot come back because its content is gone (".into())).await?;
     says(&scenario, Progressing, &["; no other revision can come back: remove the annotation"]).await?;
     annotate(&scenario, "rollback-to", Value::Null).await?;
-    scenario.installed("1.1.0").await
-}
-
-/// The lighthouse at 1.1.0 as a bundle whose Deployment can run nowhere, with one CRD more.
-fn stuck(scenario: &Scenario<'_>) -> Result<tempfile::TempDir> {
-    let folder = tempfile::tempdir()?;
-    for part in ["manifests", "metadata"] {
-        fs::create_dir_all(folder.path().join(part))?;
-        for entry in fs::read_dir(sample_bundle("1.1.0").join(part))? {
-            let entry = entry?;
-            let text = fs::read_to_string(entry.path())?
-                .replace("lighthouse.example.com", &scenario.group())
-                .replace(
-                    "                containers:",
-                    "                nodeSelector: {nowhere: \"true\"}\n                containers:",
-                );
-            fs::write(folder.path().join(part).join(entry.file_name()), text)?;
-        }
-    }
-    let crd = folder.path().join("manifests/beacons.lighthouse.example.com.crd.yaml");
-    let buoys = fs::read_to_string(crd)?.replace("beacon", "buoy").replace("Beacon", "Buoy");
-    fs::write(folder.path().join("manifests/buoys.crd.yaml"), buoys)?;
-    Ok(folder)
+    scenario.installed("1.1.0").await?;
+    scenario.delete_extension().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_installed_comes_back_when_the_next_does_not_roll_out() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "stuck").await?;
-    let stuck = stuck(&scenario)?;
-    let bundles: [(&str, PathBuf); 2] =
-        [("1.0.0", sample_bundle("1.0.0")), ("1.1.0", stuck.path().to_owned())];
-    scenario.prepare(PACKAGE, &bundles).await?;
-    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    let (scenario, package) = beacons_operator("stuck", |next| next.deployment(false)).await?;
     scenario.set_version("1.1.0").await?;
     active(&scenario, &[1, 2]).await?;
     scenario.shows(Progressing, "True/RollingOut/Revision 1.1.0 is rolling out.").await?;
-    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
-    let buoys = format!("buoys.{}", scenario.group());
-    wait::until("the further CRD to be there", DEADLINE, || async {
-        wait::check(crds.get_opt(&buoys).await?.is_some(), || "it is not".into())
-    })
-    .await?;
-    wait::until("the older Deployment to be handed over", DEADLINE, || async {
-        let version = settings_version(&scenario).await?;
+    wait::until("the ConfigMap to be handed over", DEADLINE, || async {
+        let version = data(&scenario, &package).await?;
         wait::check(version == "1.1.0", || version)
     })
     .await?;
+    let beacon = create_beacon(&scenario).await?;
 
     annotate(&scenario, "rollback-to", json!("1")).await?;
     active(&scenario, &[3]).await?;
     scenario.installed("1.0.0").await?;
-    ensure!(settings_version(&scenario).await? == "1.0.0");
-    let crd = crds.get(&buoys).await.context("the CRD that came with the failed revision is gone")?;
-    ensure!(crd.metadata.deletion_timestamp.is_none());
+    ensure!(data(&scenario, &package).await? == "1.0.0");
+    kept(&scenario, &beacon).await?;
     scenario.delete_extension().await?;
     scenario.nothing_left().await
 }
@@ -369,8 +351,6 @@ async fn a_roll_out_in_flight_goes_on_while_paused() -> Result<()> {
     says(&scenario, Ready, &["False/", "Paused by the annotation"]).await?;
     maps.delete(&name, &DeleteParams::default()).await?;
     scenario.installed("1.0.0").await?;
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    ensure!(sets.get(&format!("{}-1", scenario.name)).await?.spec.revision == 1);
     active(&scenario, &[1]).await?;
     scenario.delete_extension().await
 }

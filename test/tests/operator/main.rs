@@ -8,6 +8,7 @@ mod bad_input;
 mod catalogs;
 mod crd_upgrades;
 mod depending;
+mod extension_tables;
 mod leader;
 mod modes;
 mod platform;
