@@ -167,13 +167,19 @@ impl Small {
             .iter()
             .map(|mode| json!({"type": mode, "supported": *mode == "AllNamespaces"}))
             .collect();
+        let mut install = json!({"deployments": self.deployments()});
+        if self.deployment.is_some() {
+            // Without any rule there would be no account for the Deployment.
+            let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
+            install["clusterPermissions"] = json!([{"serviceAccountName": self.package, "rules": rules}]);
+        }
         let csv = json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {"name": self.name(), "annotations": self.annotations},
             "spec": {
                 "displayName": self.package, "version": self.version, "installModes": modes,
                 "customresourcedefinitions": {"owned": owned},
-                "install": {"strategy": "deployment", "spec": {"deployments": self.deployments()}},
+                "install": {"strategy": "deployment", "spec": install},
             },
         });
         std::fs::write(manifests.join("csv.yaml"), csv.to_string())?;
