@@ -317,7 +317,7 @@ async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
             && spec["collisionProtection"] == "Prevent"
     );
     let phases: Vec<&str> = set.spec.phases.iter().map(|phase| phase.name.as_str()).collect();
-    ensure!(phases == ["identity", "configuration", "crds", "deploy"], "{phases:?}");
+    ensure!(phases == ["identity", "configuration", "crds", "roles", "bindings", "deploy"], "{phases:?}");
     ensure!(spec["progressionProbes"] == probes(), "{}", spec["progressionProbes"]);
     secrets_are_written(&scenario, &set).await?;
 
@@ -537,15 +537,26 @@ async fn an_account_that_cannot_be_asked_for(scenario: &Scenario<'_>) -> Result<
     let right = ("", "serviceaccounts/token", "create");
     create_account(&scenario.client, &scenario.name, "second").await?;
     let taken = take(scenario, right).await?;
-    let account = |name: &str| json!({"spec": {"serviceAccount": {"name": name}}});
-    scenario.patch_extension(account("second")).await?;
+    let name = format!("{}-second", scenario.name);
+    let mut extension = serde_json::to_value(small::extension(scenario, "no-such-package")?)?;
+    extension["metadata"]["name"] = name.as_str().into();
+    extension["spec"]["serviceAccount"]["name"] = "second".into();
+    scenario.extensions().create(&PostParams::default(), &serde_json::from_value(extension)?).await?;
     let text =
         "operation cannot proceed due to the following validation error(s): error getting service account: ";
-    scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
-    scenario.shows(Installed, &format!("Unknown/Failed/{text}")).await?;
-    scenario.patch_extension(account(ACCOUNT)).await?;
+    wait::until("both conditions to tell of the account", DEADLINE, || async {
+        let status = scenario.extensions().get(&name).await?.status.unwrap_or_default();
+        for (type_, wanted) in [(Progressing, "True/Retrying/"), (Installed, "Unknown/Failed/")] {
+            let condition = status.conditions.find(type_).with_context(|| format!("no {type_}"))?;
+            let shown = format!("{}/{}/{}", condition.status, condition.reason, condition.message);
+            ensure!(shown.starts_with(&format!("{wanted}{text}")), "{type_} is {shown}");
+        }
+        Ok(())
+    })
+    .await?;
     give_back(scenario, taken, right).await?;
-    scenario.installed("1.0.0").await
+    let text = "True/Retrying/no bundles found for package \"no-such-package\"";
+    shows(scenario, &name, &rows([(Progressing, text)])).await.map(drop)
 }
 
 async fn revisions_that_cannot_be_read(scenario: &Scenario<'_>) -> Result<()> {

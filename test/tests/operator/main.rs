@@ -9,6 +9,7 @@ mod catalogs;
 mod crd_upgrades;
 mod depending;
 mod extension_tables;
+mod kinds;
 mod leader;
 mod modes;
 mod platform;

@@ -30,6 +30,7 @@ pub(crate) struct Small {
     fields: Vec<String>,
     /// Whether it has a Deployment, and that can run somewhere.
     deployment: Option<bool>,
+    shipped: Vec<Value>,
 }
 
 pub(crate) fn small(package: &str, version: &str) -> Small {
@@ -45,6 +46,7 @@ pub(crate) fn small(package: &str, version: &str) -> Small {
         kind: None,
         fields: Vec::new(),
         deployment: None,
+        shipped: Vec::new(),
     }
 }
 
@@ -126,6 +128,12 @@ impl Small {
         }})]
     }
 
+    /// It ships this object, for which the account `installer` gets no rights.
+    pub(crate) fn ships(mut self, object: Value) -> Self {
+        self.shipped.push(object);
+        self
+    }
+
     fn write(&self, folder: &Path) -> Result<()> {
         let (manifests, metadata) = (folder.join("manifests"), folder.join("metadata"));
         std::fs::create_dir_all(&manifests)?;
@@ -186,6 +194,13 @@ impl Small {
         Ok(())
     }
 
+    /// Gives the account `installer` the rights for this bundle alone; `folder` is for its files.
+    pub(crate) async fn grant(&self, scenario: &Scenario<'_>, folder: &Path) -> Result<()> {
+        self.write(folder)?;
+        let rules = rights::rules_for(&[bundle_files(folder)?], &scenario.name)?;
+        rights::grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await
+    }
+
     fn blob(&self, image: &str) -> Value {
         let mut properties = vec![
             json!({"type": "olm.package", "value": {"packageName": self.package, "version": self.version}}),
@@ -231,10 +246,16 @@ pub(crate) async fn push(
     for bundle in bundles {
         let folder = tempfile::tempdir()?;
         bundle.write(folder.path())?;
+        files.push(bundle_files(folder.path())?);
+        for (index, object) in bundle.shipped.iter().enumerate() {
+            std::fs::write(
+                folder.path().join(format!("manifests/shipped-{index}.yaml")),
+                object.to_string(),
+            )?;
+        }
         let name = format!("{}/{}:{tag}-{}", scenario.name, bundle.package, bundle.version.replace('+', "-"));
         let image = scenario.world.images.push_bundle(folder.path(), &name).await?;
         lines.push(bundle.blob(&image));
-        files.push(bundle_files(folder.path())?);
     }
     lines.extend(more.iter().cloned());
     rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
