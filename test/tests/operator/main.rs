@@ -12,6 +12,7 @@ mod extension_tables;
 mod kinds;
 mod leader;
 mod modes;
+mod plan;
 mod platform;
 mod real_bundles;
 mod resolving;

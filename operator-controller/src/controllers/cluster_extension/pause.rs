@@ -9,10 +9,11 @@ use olm_runtime::AccountRef;
 
 use super::{
     annotations::{self, Pause},
+    crd_changes,
     progress::{Progress, StepError},
     revisions::Revisions,
     rollback::is_done,
-    steps::Steps,
+    steps::{Proposal, Steps},
 };
 
 /// Longest wait for the end of a pause without a look in between: timers of years are not to be relied upon.
@@ -29,7 +30,7 @@ impl Steps<'_> {
         true
     }
 
-    /// A pass while paused: what would be done is told and not done.
+    /// What a pass may do while paused: bring the revision that is wanted up to date, or tell what waits.
     ///
     /// # Errors
     /// Nothing is there yet that could go on.
@@ -38,7 +39,7 @@ impl Steps<'_> {
         account: &AccountRef,
         revisions: &Revisions,
         progress: &mut Progress,
-    ) -> Result<(), StepError> {
+    ) -> Result<Proposal, StepError> {
         let end = progress.look_again;
         if let Some(target) = annotations::rollback_to(self.extension) {
             if !is_done(target, revisions) {
@@ -47,15 +48,17 @@ impl Steps<'_> {
                 ));
             }
         } else {
-            match self.choose(revisions, progress).await {
+            let chosen = self.choose(revisions, progress).await;
+            // A wait of the resolution does not make the pause longer.
+            progress.look_again = end.into_iter().chain(progress.look_again).min();
+            match chosen {
                 Ok(chosen) => {
                     let inputs = self.inputs_digest(account, &chosen.bundle);
-                    let latest = revisions.latest_active();
-                    if latest.is_some_and(|latest| latest.inputs_digest.as_ref() == Some(&inputs)) {
-                        let result = self.roll_out(account, &chosen, revisions, progress).await;
-                        // What failed is tried again before the pause ends.
-                        progress.look_again = end.filter(|_| result.is_ok());
-                        return result;
+                    if let Some(latest) = revisions.latest_active()
+                        && latest.inputs_digest.as_ref() == Some(&inputs)
+                    {
+                        progress.notes.extend(crd_changes::notes(self.extension, latest, revisions));
+                        return Ok(Proposal::Refresh { chosen, inputs });
                     }
                     progress.notes.push(format!(
                         "What the spec and the catalogs ask for now waits for the end of the pause: bundle {:?} with version {:?}.",
@@ -69,13 +72,11 @@ impl Steps<'_> {
                         .push(format!("At the end of the pause this will stand in the way: {error}"));
                 }
             }
-            // A wait of the resolution does not make the pause longer.
-            progress.look_again = end.into_iter().chain(progress.look_again).min();
         }
-        if revisions.latest_active().is_some() || revisions.installed().is_some() {
-            return Ok(());
+        if revisions.latest_active().is_none() && revisions.installed().is_none() {
+            return Err(StepError::Paused);
         }
-        Err(StepError::Paused)
+        Ok(Proposal::Keep { why: "the extension is paused".to_owned() })
     }
 }
 

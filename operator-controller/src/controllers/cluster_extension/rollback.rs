@@ -11,7 +11,7 @@ use k8s_openapi::{
     api::core::v1::Secret, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api, ResourceExt,
+    Api, Client, ResourceExt,
     api::{ListParams, PartialObjectMeta},
 };
 use olm_api::{
@@ -19,22 +19,22 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_fbc::Property;
-use olm_objectset::{ObjectKey, Phase, assign, sha256};
+use olm_objectset::{ObjectKey, assign, sha256};
 use olm_render::CertificateProvider;
 use olm_resolve::{DeprecationData, deprecation_status};
 use olm_runtime::{AccountRef, bounded};
 use serde_json::{Value, json};
 
 use super::{
-    apply::NewRevision,
+    planning::{Contents, Draft},
     progress::{Cause, Progress, StepError},
     resolution::Chosen,
     revisions::{Revision, Revisions},
-    steps::Steps,
+    steps::{Proposal, Steps},
 };
 use crate::controllers::{
     api_text,
-    cluster_object_set::content::{self, ContentError},
+    cluster_object_set::content::{self, ContentError, LoadedPhase},
 };
 
 /// Most revisions that are named to choose from.
@@ -71,7 +71,7 @@ pub(super) fn is_done(target: i64, revisions: &Revisions) -> bool {
 }
 
 impl Steps<'_> {
-    /// A pass of an extension that asks to go back to revision `target`.
+    /// What is to be done for an extension that asks to go back to revision `target`.
     ///
     /// # Errors
     /// There is no such revision, its content is gone, or what comes before a new revision failed.
@@ -81,24 +81,22 @@ impl Steps<'_> {
         account: &AccountRef,
         revisions: &Revisions,
         progress: &mut Progress,
-    ) -> Result<(), StepError> {
+    ) -> Result<Proposal, StepError> {
         self.nothing_is_resolved(revisions, progress);
         match request(target, revisions) {
             Request::Done(latest) => {
-                progress.notes.push(done(target, latest.number));
-                self.keep(latest, revisions).await
+                let why = done(target, latest.number);
+                progress.notes.push(why.clone());
+                Ok(Proposal::Keep { why })
             }
-            Request::Needless(latest) => {
-                progress.notes.push(format!(
+            Request::Needless(_) => {
+                let why = format!(
                     "{ROLLBACK_TO_ANNOTATION} has nothing to do: revision {target} is the latest. Nothing is resolved until the annotation is removed."
-                ));
-                self.keep(latest, revisions).await
+                );
+                progress.notes.push(why.clone());
+                Ok(Proposal::Keep { why })
             }
-            Request::ToDo(revision) => {
-                self.bring_back(revision, account, revisions, progress).await?;
-                progress.notes.push(done(target, revisions.last_number() + 1));
-                Ok(())
-            }
+            Request::ToDo(revision) => self.bring_back(revision, account, revisions, progress).await,
             Request::Unknown => Err(self.refused(target, "is none of this extension's", revisions).await),
         }
     }
@@ -111,32 +109,20 @@ impl Steps<'_> {
         progress.deprecations = Some(status);
     }
 
-    /// The deadline of the spec holds for what rolls out.
-    async fn keep(&self, latest: &Revision, revisions: &Revisions) -> Result<(), StepError> {
-        let Some(inputs) = latest.inputs_digest.as_deref() else { return Ok(()) };
-        if revisions.latest_active() != Some(latest) {
-            return Ok(());
-        }
-        let refreshed = self.writer().refresh(latest, inputs, None).await;
-        refreshed.map_err(|text| StepError::Bundle {
-            bundle: latest.bundle.clone(),
-            cause: Cause::transient(text),
-        })
-    }
-
     async fn bring_back(
         &self,
         target: &Revision,
         account: &AccountRef,
         revisions: &Revisions,
         progress: &mut Progress,
-    ) -> Result<(), StepError> {
+    ) -> Result<Proposal, StepError> {
         let failed = |cause| StepError::Bundle { bundle: target.bundle.clone(), cause };
         let sets = self.sets_of(revisions).await.map_err(|text| failed(Cause::transient(text)))?;
         let Some(set) = sets.get(&target.number) else {
             return Err(self.refused(target.number, "is none of this extension's", revisions).await);
         };
-        let objects = match self.objects(set, account).await {
+        let client = self.accounts.client(account).await.ok();
+        let objects = match self.objects(set, client.as_ref()).await {
             Ok(objects) => objects,
             Err(error) if self.content_is_gone(set, &error).await => {
                 let why = format!("cannot come back because its content is gone ({error})");
@@ -144,51 +130,38 @@ impl Steps<'_> {
             }
             Err(error) => return Err(failed(Cause::transient(error))),
         };
-        let present = self.present_crds(&sets, account, &objects, revisions).await;
+        let present = match self.contents(revisions, client.as_ref()).await {
+            Ok(contents) => self.present_crds(contents, revisions).await,
+            Err(text) => Err(text),
+        };
         let present = present.map_err(|text| failed(Cause::transient(text)))?;
-        let provider = provider(target, &present, revisions);
-        let phases = assign(with_crds(objects, present));
+        let certificate_provider = provider(target, &present, revisions);
         let annotation = set.annotations().get(CATALOG_PROPERTIES_ANNOTATION);
         let properties: Vec<Property> =
             annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let chosen = Chosen { bundle: target.bundle.clone(), catalog: target.catalog.clone(), properties };
         self.require(&chosen, &[], revisions, progress).await?;
-        self.write_back(target, &chosen, (account, provider), &phases, revisions, progress)
-            .await
-            .map_err(failed)
-    }
-
-    async fn write_back(
-        &self,
-        target: &Revision,
-        chosen: &Chosen,
-        (account, provider): (&AccountRef, Option<CertificateProvider>),
-        phases: &[Phase],
-        revisions: &Revisions,
-        progress: &mut Progress,
-    ) -> Result<(), Cause> {
-        let number = revisions.last_number() + 1;
-        let crd_changes = self.preflight(account, phases, number, provider, progress).await?;
         // With the old digests the revision stays when the resolution comes to the same bundle afterwards. For one
         // that has none, any that no resolution comes to will do.
-        let none = sha256(&json!(["rolled back to", target.uid]));
-        let new = NewRevision {
-            number,
-            bundle: &target.bundle,
-            account,
-            phases,
-            inputs_digest: target.inputs_digest.as_deref().unwrap_or(&none),
-            content_digest: target.content_digest.as_deref().unwrap_or(&none),
-            properties: target.properties.as_deref(),
-            catalog: chosen.catalog.as_deref(),
-            catalog_properties: &chosen.properties,
-            certificate_provider: provider,
-            crd_changes: crd_changes.recorded(),
+        let none = || sha256(&json!(["rolled back to", target.uid]));
+        let draft = Draft {
+            bundle: chosen.bundle,
+            phases: assign(with_crds(objects, present)),
+            inputs_digest: target.inputs_digest.clone().unwrap_or_else(none),
+            content_digest: target.content_digest.clone().unwrap_or_else(none),
+            catalog: chosen.catalog,
+            catalog_properties: chosen.properties,
+            properties: target.properties.clone(),
+            certificate_provider,
             rolled_back_to: Some(target.number),
         };
-        self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
-        progress.created = Some(target.bundle.clone());
-        Ok(())
+        progress.notes.push(format!(
+            "Revision {} brings revision {} back, as {ROLLBACK_TO_ANNOTATION} asks. Nothing is resolved until the annotation is removed.",
+            revisions.last_number() + 1,
+            target.number
+        ));
+        let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
+        Ok(Proposal::Revision { planned: Box::new(planned), bundle: target.bundle.clone() })
     }
 
     /// The extension's revisions as objects, by number.
@@ -205,11 +178,10 @@ impl Steps<'_> {
     async fn objects(
         &self,
         set: &ClusterObjectSet,
-        account: &AccountRef,
+        // Reads what is not in our namespace.
+        account: Option<&Client>,
     ) -> Result<Vec<Value>, ContentError> {
-        // Only what is not in our namespace is read as the account; without a client that is an error of its own.
-        let client = self.accounts.client(account).await.ok();
-        let phases = content::load(set, &self.controller(), client.as_ref(), self.system_namespace).await?;
+        let phases = content::load(set, &self.controller(), account, self.system_namespace).await?;
         let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
         content::check_unchanged(recorded, &content::digests(&phases))?;
         Ok(phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect())
@@ -252,20 +224,15 @@ impl Steps<'_> {
     /// The CRDs of active revisions, in the form in which the cluster has each of them.
     async fn present_crds(
         &self,
-        sets: &BTreeMap<i64, ClusterObjectSet>,
-        account: &AccountRef,
-        target: &[Value],
+        contents: Contents,
         revisions: &Revisions,
     ) -> Result<BTreeMap<String, Value>, String> {
-        let mut of_revisions: BTreeMap<i64, BTreeMap<String, Value>> = BTreeMap::new();
-        for revision in revisions.all().iter().filter(|r| !r.archived && !r.deleting) {
-            let Some(set) = sets.get(&revision.number) else { continue };
-            let objects = self.objects(set, account).await;
-            let objects = objects.map_err(|e| format!("reading revision {}: {e}", revision.name))?;
-            of_revisions.insert(revision.number, crds(objects));
-        }
+        let objects = |phases: Vec<LoadedPhase>| {
+            phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect::<Vec<_>>()
+        };
+        let of_revisions: BTreeMap<i64, BTreeMap<String, Value>> =
+            contents.into_iter().map(|(number, phases)| (number, crds(objects(phases)))).collect();
         let names: BTreeSet<&String> = of_revisions.values().flat_map(BTreeMap::keys).collect();
-        tracing::debug!(crds = names.len(), of_target = target.len(), "CRDs are taken over");
         let api: Api<CustomResourceDefinition> = Api::all(self.controller());
         let installed = revisions.installed().map(|r| r.number);
         let mut present = BTreeMap::new();
