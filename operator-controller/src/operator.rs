@@ -39,6 +39,7 @@ use crate::{
     controllers::{cluster_extension, cluster_object_set},
     dependents::{self, Dependents},
     events::Events,
+    leftovers,
     platform::Platform,
     settings::Settings,
 };
@@ -138,6 +139,7 @@ impl Operator {
             tasks.push(tokio::spawn(async move { credentials.run(shutdown, || catalogd.wake()).await }));
         }
         tasks.push(tokio::spawn(self.catalogd.clone().run(leader, shutdown.clone())));
+        tasks.push(tokio::spawn(self.leftovers(shutdown.clone())));
         let lost = match self.config.leader_election {
             None => {
                 Box::pin(self.lead(&leads, shutdown.clone())).await;
@@ -151,6 +153,17 @@ impl Operator {
             let _ = task.await;
         }
         if lost { Err(OperatorError::LeadershipLost) } else { Ok(()) }
+    }
+
+    /// Before leading: a leftover may be what this program waits for.
+    fn leftovers(&self, shutdown: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
+        let client = self.accounts.controller();
+        let events = Events::new(client.clone(), &self.config.identity);
+        let namespace = self.config.system_namespace.clone();
+        async move {
+            let told = leftovers::tell(client, &namespace, &events);
+            let _ = shutdown.run_until_cancelled(told).await;
+        }
     }
 
     /// Leads when elected. Returns whether leadership was lost.

@@ -10,6 +10,7 @@ mod resolution;
 mod revisions;
 mod status;
 mod steps;
+mod takeover;
 mod validate;
 
 pub(crate) use progress::Progress;

@@ -229,10 +229,7 @@ mod tests {
         assert_eq!(entries[0]["manager"], "somebody");
         assert_eq!(entries[1]["manager"], OBJECT_FIELD_MANAGER);
         assert_eq!(entries[1]["operation"], "Apply");
-        assert_eq!(
-            entries[1]["fieldsV1"],
-            json!({"f:data": {"f:v": {}}, "f:metadata": {"f:labels": {}}})
-        );
+        assert_eq!(entries[1]["fieldsV1"], json!({"f:data": {"f:v": {}}, "f:metadata": {"f:labels": {}}}));
         assert_eq!(metadata_patch[2]["value"], json!([]));
         // An earlier revision's objects were never Helm's.
         let Action::Apply { metadata_patch } = planned(1) else { panic!("no apply") };

@@ -18,6 +18,13 @@ pub(crate) enum StepError {
         /// Whether only an edit can heal it.
         terminal: bool,
     },
+    /// What the original left could not be taken over; it stays as it is.
+    Takeover {
+        /// What is wrong, with the remedy.
+        text: String,
+        /// Whether only a person can heal it.
+        terminal: bool,
+    },
     /// The revisions could not be read.
     Revisions(String),
     /// No bundle could be chosen.
@@ -76,7 +83,7 @@ impl StepError {
     /// Whether trying again is of no use until something changes.
     pub(crate) fn is_terminal(&self) -> bool {
         match self {
-            Self::Validation { terminal, .. } => *terminal,
+            Self::Validation { terminal, .. } | Self::Takeover { terminal, .. } => *terminal,
             Self::Revisions(_) | Self::Resolution { .. } => false,
             Self::Bundle { cause, .. } => cause.kind != CauseKind::Transient,
         }
@@ -91,7 +98,9 @@ impl fmt::Display for StepError {
                 "operation cannot proceed due to the following validation error(s): {}",
                 errors.join("\n")
             ),
-            Self::Revisions(text) | Self::Resolution { text, .. } => f.write_str(text),
+            Self::Revisions(text) | Self::Takeover { text, .. } | Self::Resolution { text, .. } => {
+                f.write_str(text)
+            }
             Self::Bundle { bundle, cause } => write!(
                 f,
                 "error for resolved bundle {:?} with version {:?}: {}",

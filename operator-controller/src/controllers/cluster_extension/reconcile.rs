@@ -1,11 +1,11 @@
 //! One pass over a ClusterExtension: observe, decide, act, report.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
-    names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER},
+    names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER},
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
 use olm_runtime::{Accounts, Discovery, Next, bounded};
@@ -23,6 +23,9 @@ use crate::{
 
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
 const FINALIZERS: [&str; 2] = [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER];
+
+/// How soon a release that cannot be read is looked at again; nothing announces that its Secret has changed.
+const TAKEOVER_RETRY: Duration = Duration::from_mins(1);
 
 /// What the controller needs of the world.
 #[derive(Clone)]
@@ -80,6 +83,10 @@ impl Extensions {
         }
         match result {
             Ok(()) => Next::Await,
+            Err(StepError::Takeover { text, terminal: true }) => {
+                tracing::warn!(extension = name, error = text, "not taken over");
+                Next::After(TAKEOVER_RETRY)
+            }
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
@@ -96,8 +103,8 @@ impl Extensions {
         now: Timestamp,
     ) -> Result<(), StepError> {
         let ports = &self.ports;
-        let account =
-            validate::check(extension, &ports.accounts, ports.settings.default_account().as_ref()).await?;
+        let default = ports.settings.default_account();
+        let checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
         let steps = Steps {
             extension,
             accounts: &ports.accounts,
@@ -111,7 +118,17 @@ impl Extensions {
             system_namespace: &ports.system_namespace,
             now,
         };
-        steps.run(&account, progress).await
+        match checked {
+            Ok(account) => steps.run(&account, progress).await,
+            Err(error) => {
+                // What is installed is told all the same.
+                let account = validate::account(extension, default.as_ref());
+                if let Err(error) = steps.known(account.as_ref(), progress).await {
+                    tracing::warn!(extension = extension.name_any(), %error, "revisions not known");
+                }
+                Err(error)
+            }
+        }
     }
 
     async fn write_status(
@@ -130,7 +147,9 @@ impl Extensions {
         }
         let mut updated = extension.clone();
         updated.status = Some(after.clone());
-        match bounded(api.replace_status(&extension.name_any(), &PostParams::default(), &updated)).await {
+        let params =
+            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match bounded(api.replace_status(&extension.name_any(), &params, &updated)).await {
             Ok(_) => {
                 self.ports.events.extension(extension, &before, &after, progress).await;
                 Ok(())

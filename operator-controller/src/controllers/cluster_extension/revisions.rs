@@ -7,11 +7,13 @@ use olm_api::{
     ConditionType, Conditions,
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
-        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME,
-        PROPERTIES_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION,
+        MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
-    v1::{ClusterObjectSet, LifecycleState},
+    v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
+use olm_objectset::{Phase, phase_digest};
 use olm_render::CertificateProvider;
 
 /// A bundle as a revision records it.
@@ -47,11 +49,36 @@ pub(crate) struct Revision {
     pub(crate) certificate_provider: Option<CertificateProvider>,
     /// What it did to CRDs, as recorded when it was made.
     pub(crate) crd_changes: Option<String>,
+    /// Whether it records whom it acts as; the original's do not.
+    pub(crate) has_account: bool,
+    /// Whether it was made of a Helm release.
+    pub(crate) migrated: bool,
+    /// Digests of its phases, once it was carried out.
+    pub(crate) observed_phases: Vec<ObservedPhase>,
 }
 
 impl Revision {
-    fn succeeded(&self) -> bool {
+    pub(crate) fn succeeded(&self) -> bool {
         self.conditions.is_true(ConditionType::Succeeded)
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        !self.archived && !self.deleting
+    }
+
+    /// Whether its objects are `phases`: by the digest we recorded, or by those the original recorded.
+    pub(crate) fn holds(&self, content_digest: &str, phases: &[Phase]) -> bool {
+        match &self.content_digest {
+            Some(recorded) => recorded == content_digest,
+            None => {
+                self.observed_phases.len() == phases.len()
+                    && self
+                        .observed_phases
+                        .iter()
+                        .zip(phases)
+                        .all(|(seen, phase)| seen.name == phase.name && seen.digest == phase_digest(phase))
+            }
+        }
     }
 }
 
@@ -136,6 +163,9 @@ fn read(set: &ClusterObjectSet) -> Revision {
         certificate_provider: annotation(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION)
             .and_then(|name| CertificateProvider::named(&name)),
         crd_changes: annotation(CRD_CHANGES_ANNOTATION),
+        has_account: annotation(SERVICE_ACCOUNT_NAME_ANNOTATION).is_some(),
+        migrated: set.labels().get(MIGRATED_FROM_HELM_LABEL).is_some_and(|value| value == "true"),
+        observed_phases: set.status.as_ref().map(|s| s.observed_phases.clone()).unwrap_or_default(),
     }
 }
 

@@ -18,11 +18,12 @@ use serde_json::{Value, json};
 
 use super::{
     annotations,
-    apply::{NewRevision, RevisionWriter},
+    apply::{Digests, NewRevision, RevisionWriter},
     crd_changes::{self, CrdChanges},
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
+    takeover::Takeover,
 };
 use crate::{
     bundles::Bundles,
@@ -64,8 +65,7 @@ pub(crate) struct Steps<'a> {
 impl Steps<'_> {
     /// Runs the steps; facts go to `progress` as they are found.
     pub(crate) async fn run(&self, account: &AccountRef, progress: &mut Progress) -> Result<(), StepError> {
-        let revisions = self.revisions().await.map_err(StepError::Revisions)?;
-        progress.revisions = Some(revisions.clone());
+        let revisions = self.known(Some(account), progress).await?;
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
         if !settled {
             self.writer().tidy_secrets(&revisions).await.map_err(StepError::Revisions)?;
@@ -74,6 +74,21 @@ impl Steps<'_> {
         progress.notes.extend(annotations::in_force(self.extension));
         let chosen = self.choose(&revisions, progress).await?;
         self.roll_out(account, &chosen, &revisions, progress).await
+    }
+
+    /// The revisions, what the original installed included.
+    pub(crate) async fn known(
+        &self,
+        account: Option<&AccountRef>,
+        progress: &mut Progress,
+    ) -> Result<Revisions, StepError> {
+        let mut revisions = self.revisions().await.map_err(StepError::Revisions)?;
+        let takeover = Takeover { writer: self.writer(), account, now: self.now };
+        if takeover.run(&revisions).await? {
+            revisions = self.revisions().await.map_err(StepError::Revisions)?;
+        }
+        progress.revisions = Some(revisions.clone());
+        Ok(revisions)
     }
 
     async fn revisions(&self) -> Result<Revisions, String> {
@@ -133,7 +148,7 @@ impl Steps<'_> {
         let phases = self.phases(rendered, bundle)?;
         let content = self.content_digest(&phases);
         let latest = revisions.latest_active();
-        if let Some(latest) = latest.filter(|l| l.content_digest.as_deref() == Some(content.as_str())) {
+        if let Some(latest) = latest.filter(|l| self.holds(l, &content, &phases)) {
             return self.refresh(latest, chosen, inputs).await;
         }
         for lowest in lowest_kubernetes(chosen, rendered) {
@@ -147,10 +162,9 @@ impl Steps<'_> {
         let new = NewRevision {
             number,
             bundle,
-            account,
+            account: Some(account),
             phases: &phases,
-            inputs_digest: inputs,
-            content_digest: &content,
+            made_from: Some(Digests { inputs, content: &content }),
             properties: rendered.olm_properties.as_deref(),
             catalog: chosen.catalog.as_deref(),
             catalog_properties: &chosen.properties,
@@ -280,6 +294,12 @@ impl Steps<'_> {
             Some(token) => sha256(&json!([objects, token])),
             None => objects,
         }
+    }
+
+    /// Whether the revision's objects are these and no reinstallation is asked for.
+    fn holds(&self, revision: &Revision, content: &str, phases: &[Phase]) -> bool {
+        let asked = revision.content_digest.is_none() && annotations::reinstall(self.extension).is_some();
+        !asked && revision.holds(content, phases)
     }
 
     fn writer(&self) -> RevisionWriter<'_> {
