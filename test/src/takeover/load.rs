@@ -39,6 +39,8 @@ const LAST: [&str; 5] = [
     "ValidatingAdmissionPolicyBinding",
     "MutatingWebhookConfiguration",
 ];
+/// The place of object sets.
+const EARLY: usize = 9;
 /// Between these come all others.
 const BETWEEN: usize = 50;
 /// A new kind is served a moment after its CRD says so.
@@ -54,10 +56,11 @@ pub async fn load(client: &Client, dump: &Dump) -> Result<()> {
     let mut loader = Loader { client, uids: BTreeMap::new() };
     while !objects.is_empty() {
         let before = objects.len();
+        let early = objects.iter().any(|one| rank(one.kind()) <= EARLY);
         let mut left = Vec::new();
         for one in objects {
-            let waits =
-                owners(&one.object).any(|owner| inside.contains(owner) && !loader.uids.contains_key(owner));
+            let unowned = |owner| inside.contains(owner) && !loader.uids.contains_key(owner);
+            let waits = (early && rank(one.kind()) > EARLY) || owners(&one.object).any(unowned);
             if waits {
                 left.push(one);
             } else {
