@@ -3,7 +3,10 @@
 mod annotations;
 mod apply;
 mod crd_changes;
+mod kinds;
+mod planning;
 mod progress;
+mod proposal;
 mod reconcile;
 mod requirements;
 mod resolution;
@@ -13,6 +16,7 @@ mod steps;
 mod takeover;
 mod validate;
 
-pub(crate) use progress::Progress;
+pub(crate) use progress::{Progress, StepError};
+pub(crate) use proposal::{Outcome, propose};
 pub(crate) use reconcile::{Extensions, Ports};
-pub(crate) use steps::Features;
+pub(crate) use steps::{Features, Steps};

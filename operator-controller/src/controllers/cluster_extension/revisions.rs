@@ -7,9 +7,9 @@ use olm_api::{
     ConditionType, Conditions,
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
-        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION,
+        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, LEFT_OUT_ANNOTATION,
         MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
@@ -55,6 +55,10 @@ pub(crate) struct Revision {
     pub(crate) migrated: bool,
     /// Digests of its phases, once it was carried out.
     pub(crate) observed_phases: Vec<ObservedPhase>,
+    /// Objects that are left out of it until the cluster serves their kinds, as recorded.
+    pub(crate) left_out: Option<String>,
+    /// What it does about kinds that the cluster does not serve, where that was asked for.
+    pub(crate) unknown_kinds: Option<String>,
 }
 
 impl Revision {
@@ -134,7 +138,8 @@ impl Revisions {
         archived.into_iter().take(surplus).collect()
     }
 
-    fn active(&self) -> impl DoubleEndedIterator<Item = &Revision> {
+    /// Those that are neither archived nor on their way out, in ascending order.
+    pub(crate) fn active(&self) -> impl DoubleEndedIterator<Item = &Revision> {
         self.0.iter().filter(|r| !r.archived && !r.deleting)
     }
 }
@@ -166,6 +171,8 @@ fn read(set: &ClusterObjectSet) -> Revision {
         has_account: annotation(SERVICE_ACCOUNT_NAME_ANNOTATION).is_some(),
         migrated: set.labels().get(MIGRATED_FROM_HELM_LABEL).is_some_and(|value| value == "true"),
         observed_phases: set.status.as_ref().map(|s| s.observed_phases.clone()).unwrap_or_default(),
+        left_out: annotation(LEFT_OUT_ANNOTATION),
+        unknown_kinds: annotation(UNKNOWN_KINDS_ANNOTATION),
     }
 }
 
