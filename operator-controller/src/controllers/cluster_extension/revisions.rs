@@ -256,4 +256,25 @@ mod tests {
         let names: Vec<_> = Revisions::of("ext", &sets).superfluous(5).iter().map(|r| r.number).collect();
         assert_eq!(names, [1, 2, 3]);
     }
+
+    #[test]
+    fn a_revision_of_the_original_is_known_by_the_digests_it_observed() {
+        let phase = |text: &str| Phase {
+            name: "deploy".into(),
+            objects: vec![serde_json::json!({"kind": "A", "spec": text})],
+        };
+        let mut set = set(1, LifecycleState::Active, true);
+        let observed = vec![ObservedPhase { name: "deploy".into(), digest: phase_digest(&phase("<a>")) }];
+        set.status.as_mut().unwrap().observed_phases = observed;
+        let holds = |set: &ClusterObjectSet, phases: &[Phase]| {
+            Revisions::of("ext", std::slice::from_ref(set)).all()[0].holds("sha256:ours", phases)
+        };
+        assert!(holds(&set, &[phase("<a>")]));
+        assert!(!holds(&set, &[phase("b")]));
+        assert!(!holds(&set, &[]));
+        // A digest of ours counts alone.
+        let annotations = [(CONTENT_DIGEST_ANNOTATION.to_owned(), "sha256:ours".to_owned())];
+        set.metadata.annotations = Some(annotations.into());
+        assert!(holds(&set, &[phase("b")]));
+    }
 }
