@@ -30,9 +30,10 @@ struct Leftover {
     text: &'static str,
 }
 
-/// Looks for leftovers and tells about them in the log and as Events.
-pub(crate) async fn tell(client: Client, system_namespace: &str, events: &Events) {
-    match find(client, system_namespace).await {
+/// Looks for leftovers and tells about them in the log and as Events. A catalogd is one where the catalogs are
+/// `embedded` in this program.
+pub(crate) async fn tell(client: Client, system_namespace: &str, embedded: bool, events: &Events) {
+    match find(client, embedded.then_some(system_namespace)).await {
         Ok(found) => {
             for Leftover { reference, text } in found {
                 let kind = reference.kind.as_deref().unwrap_or_default();
@@ -45,7 +46,7 @@ pub(crate) async fn tell(client: Client, system_namespace: &str, events: &Events
     }
 }
 
-async fn find(client: Client, system_namespace: &str) -> Result<Vec<Leftover>, String> {
+async fn find(client: Client, catalogd_in: Option<&str>) -> Result<Vec<Leftover>, String> {
     let mut found = Vec::new();
     let webhooks: Option<MutatingWebhookConfiguration> = named(Api::all(client.clone()), WEBHOOK).await?;
     if let Some(object) = webhooks.filter(|w| w.webhooks.as_ref().is_some_and(|list| !list.is_empty())) {
@@ -68,7 +69,10 @@ async fn find(client: Client, system_namespace: &str) -> Result<Vec<Leftover>, S
             "it warns that spec.serviceAccount is ignored, which it is not: delete it",
         ));
     }
-    let catalogd: Option<Deployment> = named(Api::namespaced(client, system_namespace), CATALOGD).await?;
+    let catalogd: Option<Deployment> = match catalogd_in {
+        Some(namespace) => named(Api::namespaced(client, namespace), CATALOGD).await?,
+        None => None,
+    };
     if let Some(object) = catalogd.filter(|d| d.spec.as_ref().is_none_or(|spec| spec.replicas != Some(0))) {
         found.push(leftover(
             &object,
