@@ -36,6 +36,8 @@ const KEPT: [&str; 9] = [
     "Grafana",
     "GrafanaFolder",
 ];
+/// Kinds that carry an extension's label without being objects of its bundle.
+const NOT_APPLIED: [&str; 4] = ["Secret", "ClusterObjectSet", "Endpoints", "EndpointSlice"];
 const SYSTEM: &str = "olmv1-system";
 
 /// Every object of the cluster, by kind, namespace and name.
@@ -99,7 +101,7 @@ pub(crate) fn taken_over(after: &Inventory, extensions: &[&str]) -> Result<()> {
     let of =
         |object: &Value| text(object, "/metadata/labels/olm.operatorframework.io~1owner-name").to_owned();
     for (key, object) in after.iter().filter(|(_, object)| extensions.contains(&of(object).as_str())) {
-        if ["Secret", "ClusterObjectSet"].contains(&text(object, "/kind")) {
+        if NOT_APPLIED.contains(&text(object, "/kind")) {
             continue;
         }
         let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
