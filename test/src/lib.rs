@@ -18,4 +18,5 @@ pub mod registry;
 pub mod requirements;
 pub mod rights;
 pub mod supervisor;
+pub mod takeover;
 pub mod wait;

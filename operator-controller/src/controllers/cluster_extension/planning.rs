@@ -18,7 +18,7 @@ use olm_runtime::{AccountRef, ClientError, bounded};
 use serde_json::Value;
 
 use super::{
-    apply::NewRevision,
+    apply::{Digests, NewRevision},
     crd_changes::{self, Checked},
     progress::{Cause, Progress},
     revisions::{BundleRecord, Revision, Revisions},
@@ -143,14 +143,17 @@ impl Steps<'_> {
         if let Some(cause) = obstacle {
             return Err(cause);
         }
+        let digest = plan.digest();
         let new = NewRevision {
             number,
             bundle: &draft.bundle,
-            account,
+            account: Some(account),
             phases: &draft.phases,
-            inputs_digest: &draft.inputs_digest,
-            content_digest: &draft.content_digest,
-            plan_digest: &plan.digest(),
+            made_from: Some(Digests {
+                inputs: &draft.inputs_digest,
+                content: &draft.content_digest,
+                plan: &digest,
+            }),
             properties: draft.properties.as_deref(),
             catalog: draft.catalog.as_deref(),
             catalog_properties: &draft.catalog_properties,

@@ -1,11 +1,11 @@
 //! One pass over a ClusterExtension: observe, decide, act, report.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
-    names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER},
+    names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER},
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
 use olm_runtime::{Accounts, Discovery, Next, bounded};
@@ -32,6 +32,9 @@ use crate::{
 
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
 const FINALIZERS: [&str; 2] = [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER];
+
+/// How soon a release that cannot be read is looked at again; nothing announces that its Secret has changed.
+const TAKEOVER_RETRY: Duration = Duration::from_mins(1);
 
 /// What the controller needs of the world.
 #[derive(Clone)]
@@ -92,6 +95,10 @@ impl Extensions {
         }
         match result {
             Ok(()) => progress.look_again.map_or(Next::Await, Next::After),
+            Err(StepError::Takeover { text, terminal: true }) => {
+                tracing::warn!(extension = name, error = text, "not taken over");
+                Next::After(TAKEOVER_RETRY)
+            }
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
                 Next::After(progress.look_again.unwrap_or_default())
@@ -108,8 +115,8 @@ impl Extensions {
         now: Timestamp,
     ) -> Result<(), StepError> {
         let ports = &self.ports;
-        let account =
-            validate::check(extension, &ports.accounts, ports.settings.default_account().as_ref()).await?;
+        let default = ports.settings.default_account();
+        let checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
         let steps = Steps {
             extension,
             accounts: &ports.accounts,
@@ -125,7 +132,17 @@ impl Extensions {
             now,
             only_plans: false,
         };
-        steps.run(&account, progress).await
+        match checked {
+            Ok(account) => steps.run(&account, progress).await,
+            Err(error) => {
+                // What is installed is told all the same.
+                let account = validate::account(extension, default.as_ref());
+                if let Err(error) = steps.known(account.as_ref(), progress).await {
+                    tracing::warn!(extension = extension.name_any(), %error, "revisions not known");
+                }
+                Err(error)
+            }
+        }
     }
 
     async fn write_status(
@@ -144,7 +161,9 @@ impl Extensions {
         }
         let mut updated = extension.clone();
         updated.status = Some(after.clone());
-        match bounded(api.replace_status(&extension.name_any(), &PostParams::default(), &updated)).await {
+        let params =
+            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match bounded(api.replace_status(&extension.name_any(), &params, &updated)).await {
             Ok(_) => {
                 self.ports.events.extension(extension, &before, &after, progress).await;
                 Ok(())

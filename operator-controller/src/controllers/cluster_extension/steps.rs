@@ -24,6 +24,7 @@ use super::{
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
+    takeover::Takeover,
 };
 use crate::{
     bundles::Bundles,
@@ -81,8 +82,7 @@ pub(crate) enum Proposal {
 impl Steps<'_> {
     /// Runs the steps; facts go to `progress` as they are found.
     pub(crate) async fn run(&self, account: &AccountRef, progress: &mut Progress) -> Result<(), StepError> {
-        let revisions = self.revisions().await.map_err(StepError::Revisions)?;
-        progress.revisions = Some(revisions.clone());
+        let revisions = self.known(Some(account), progress).await?;
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
         if !settled {
             self.writer().tidy_secrets(&revisions).await.map_err(StepError::Revisions)?;
@@ -97,6 +97,21 @@ impl Steps<'_> {
             progress.look_again = None;
         }
         result
+    }
+
+    /// The revisions, what the original installed included.
+    pub(crate) async fn known(
+        &self,
+        account: Option<&AccountRef>,
+        progress: &mut Progress,
+    ) -> Result<Revisions, StepError> {
+        let mut revisions = self.revisions().await.map_err(StepError::Revisions)?;
+        let takeover = Takeover { writer: self.writer(), account, now: self.now };
+        if takeover.run(&revisions).await? {
+            revisions = self.revisions().await.map_err(StepError::Revisions)?;
+        }
+        progress.revisions = Some(revisions.clone());
+        Ok(revisions)
     }
 
     /// The extension's revisions.
@@ -152,7 +167,7 @@ impl Steps<'_> {
         self.require(&chosen, &declared, revisions, progress).await?;
         let phases = self.phases(&rendered, bundle).map_err(failed)?;
         let content = self.content_digest(&phases);
-        if latest.is_some_and(|latest| latest.content_digest.as_deref() == Some(content.as_str())) {
+        if latest.is_some_and(|latest| self.holds(latest, &content, &phases)) {
             return Ok(Proposal::Refresh { chosen, inputs });
         }
         for lowest in lowest_kubernetes(&chosen, &rendered) {
@@ -300,6 +315,12 @@ impl Steps<'_> {
             Some(token) => sha256(&json!([objects, token])),
             None => objects,
         }
+    }
+
+    /// Whether the revision's objects are these and no reinstallation is asked for.
+    fn holds(&self, revision: &Revision, content: &str, phases: &[Phase]) -> bool {
+        let asked = revision.content_digest.is_none() && annotations::reinstall(self.extension).is_some();
+        !asked && revision.holds(content, phases)
     }
 
     pub(super) fn writer(&self) -> RevisionWriter<'_> {
