@@ -22,7 +22,7 @@ const CORE: [&str; 10] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 18] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     ("olm-api", &[]),
     ("olm-yaml", &[]),
     ("olm-semver", &[]),
@@ -76,6 +76,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
         ],
     ),
     ("olm-config-gen", &["olm-api", "olm-yaml", "catalogd", "operator-controller"]),
+    ("olm-image-build", &["olm-image"]),
     (
         "olm-test",
         &[
