@@ -40,7 +40,8 @@ IMAGES ?= target/images
 image: check-tools ## one OCI archive for each program, for ctr, podman, kind and docker
 	@export RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=/src --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" \
 		CFLAGS="-ffile-prefix-map=$(CURDIR)=/src -ffile-prefix-map=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" SOURCE_DATE_EPOCH=0; \
-	$(CARGO) build --quiet --locked --release --target $(IMAGE_TARGET) $(PROGRAMS:%=--bin %)
+	$(CARGO) build --quiet --locked --release --target $(IMAGE_TARGET) \
+		-p operator-controller -p catalogd -p olm-cli $(PROGRAMS:%=--bin %)
 	@$(CARGO) run --quiet --locked -p olm-image-build -- --binaries $(IMAGE_BINARIES) --out $(IMAGES) \
 		--prefix $(IMAGE_PREFIX) $(PROGRAMS)
 

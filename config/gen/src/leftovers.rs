@@ -2,7 +2,7 @@
 //!
 //! Each object is written so that it takes effect over upstream's whoever applied that, and whether ours is applied
 //! on the client's or on the server's side. An empty list of webhooks, for instance, leaves upstream's entry in
-//! place unless the same manager wrote it; an entry without rules is taken over.
+//! place unless the same manager wrote it; an entry with other rules is taken over.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,8 @@ pub(crate) fn catalogd() -> Value {
     explained(CATALOGD.deployment(0), "catalogs are served by operator-controller")
 }
 
-/// Upstream's webhook fails closed: without its server no ClusterCatalog can be written.
+/// Upstream's webhook fails closed: without its server no ClusterCatalog can be written. The rules are for a resource
+/// that nobody has; without any, each apply would be a change, because the API server stores an empty list as none.
 fn webhook() -> Value {
     let object = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
@@ -40,11 +41,16 @@ fn webhook() -> Value {
             "admissionReviewVersions": ["v1"],
             "clientConfig": {"service": {"name": "catalogd-service", "namespace": NAMESPACE}},
             "failurePolicy": "Ignore",
-            "rules": [],
+            "rules": [{
+                "apiGroups": ["none.olm.operatorframework.io"],
+                "apiVersions": ["*"],
+                "operations": ["CREATE"],
+                "resources": ["nothing"],
+            }],
             "sideEffects": "None",
         }],
     });
-    explained(object, "the label of catalogs is written by the controller; without rules nobody is called")
+    explained(object, "the label of catalogs is written by the controller; these rules fit nothing")
 }
 
 fn cluster_binding(name: &str, role: &str) -> Value {

@@ -47,7 +47,8 @@ pub(crate) fn templated(values: &[&str]) -> Result<Objects> {
     let mut objects = objects(&run(&mut command)?)?;
     // What helm alone needs, and what the chart says about its values.
     for object in objects.values_mut() {
-        let Some(annotations) = object["metadata"]["annotations"].as_object_mut() else { continue };
+        let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        let Some(annotations) = annotations else { continue };
         annotations.remove("helm.sh/resource-policy");
         annotations.remove("olm.operatorframework.io/feature-set");
         if annotations.is_empty() {

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use olm_test::cluster::Cluster;
 use olm_test::operator::kubectl;
 use serde_json::{Value, json};
@@ -22,8 +22,8 @@ fn dump() -> Option<PathBuf> {
     None
 }
 
-/// Upstream's own objects, the CRDs left out, as one list that can be applied.
-fn upstream(dump: &Path) -> Result<Value> {
+/// Upstream's own objects, the CRDs left out, so that they can be applied; the namespace comes first.
+fn upstream(dump: &Path) -> Result<Vec<Value>> {
     let mut items = Vec::new();
     for entry in std::fs::read_dir(dump)? {
         let mut text = String::new();
@@ -39,7 +39,15 @@ fn upstream(dump: &Path) -> Result<Value> {
         }
     }
     items.sort_by_key(|object| object["kind"] != "Namespace");
-    Ok(json!({"apiVersion": "v1", "kind": "List", "items": items}))
+    ensure!(items.len() > 20 && items[1]["kind"] != "Namespace", "the dump has {} of them", items.len());
+    Ok(items)
+}
+
+fn list_file(items: &[Value]) -> Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::Builder::new().suffix(".json").tempfile()?;
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    file.write_all(list.to_string().as_bytes())?;
+    Ok(file)
 }
 
 fn applicable(mut object: Value) -> Result<Value> {
@@ -64,9 +72,12 @@ fn applicable(mut object: Value) -> Result<Value> {
 async fn what_upstream_leaves_behind_does_no_harm() -> Result<()> {
     let Some(dump) = dump() else { return Ok(()) };
     let Some(cluster) = own_cluster().await? else { return Ok(()) };
-    let mut file = tempfile::Builder::new().suffix(".json").tempfile()?;
-    file.write_all(upstream(&dump)?.to_string().as_bytes())?;
-    let upstream = file.path().display().to_string();
+    let upstream = upstream(&dump)?;
+    let list = list_file(&upstream)?;
+    let upstream_list = list.path().display().to_string();
+    // CRDs and the namespace stay between two rounds: deleting them takes minutes and shows nothing.
+    let without_namespace = list_file(&upstream[1..])?;
+    let leftovers = without_namespace.path().display().to_string();
     let install = config_arg("install.yaml");
     let (client_side, server_side) =
         (&["apply", "-f"][..], &["apply", "--server-side", "--force-conflicts", "-f"][..]);
@@ -74,11 +85,11 @@ async fn what_upstream_leaves_behind_does_no_harm() -> Result<()> {
     for theirs in [client_side, server_side, helm] {
         for ours in [client_side, server_side] {
             println!("upstream by {theirs:?}, ours by {ours:?}");
-            kubectl(&cluster, &[theirs, &[&upstream]].concat())?;
+            kubectl(&cluster, &[theirs, &[&upstream_list]].concat())?;
             kubectl(&cluster, &[ours, &[&install]].concat())?;
             nothing_of_upstreams_is_in_force(&cluster).await?;
-            for manifest in [config_arg("default-catalogs.yaml"), install.clone(), upstream.clone()] {
-                kubectl(&cluster, &["delete", "--ignore-not-found", "--timeout=120s", "-f", &manifest])?;
+            for manifest in [&config_arg("default-catalogs.yaml"), &leftovers] {
+                kubectl(&cluster, &["delete", "--ignore-not-found", "--timeout=120s", "-f", manifest])?;
             }
         }
     }
