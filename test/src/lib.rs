@@ -9,6 +9,8 @@ pub mod cluster;
 pub mod controlplane;
 pub mod faults;
 pub mod fuzz;
+mod go_module;
+pub mod helm;
 pub mod images;
 pub mod objects;
 pub mod operator;

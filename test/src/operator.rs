@@ -117,7 +117,7 @@ pub fn install(cluster: &Cluster) -> Result<()> {
     for part in ["crd", "rbac", "admission"] {
         kubectl(
             cluster,
-            &["apply", "--server-side", "--force-conflicts", "-f", &config.join(part).display().to_string()],
+            &["apply", "--server-side", "--force-conflicts", "-k", &config.join(part).display().to_string()],
         )?;
     }
     kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"])?;

@@ -5,15 +5,16 @@ use serde_json::{Value, json};
 
 /// The namespace of the system.
 pub(crate) const NAMESPACE: &str = "olmv1-system";
-const ACCOUNT: &str = "operator-controller-controller-manager";
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
+/// The account of operator-controller, with or without catalogd inside.
+pub(crate) const ACCOUNT: &str = "operator-controller-controller-manager";
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const CLUSTER_ROLE: &str = "operator-controller-manager-role";
 const ROLE: &str = "operator-controller-manager-role";
 
 /// Namespace, account, roles and bindings, in the order they can be applied.
 pub(crate) fn objects() -> Vec<Value> {
     vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+        namespace(),
         json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
             "metadata": {"name": ACCOUNT, "namespace": NAMESPACE},
@@ -31,6 +32,16 @@ pub(crate) fn objects() -> Vec<Value> {
         }),
         binding("RoleBinding", "Role", ROLE, Some(NAMESPACE)),
     ]
+}
+
+/// Only pods that the strictest of the Pod Security Standards admits.
+fn namespace() -> Value {
+    let mut labels = json!({"app.kubernetes.io/name": "olmv1"});
+    for mode in ["audit", "enforce", "warn"] {
+        labels[format!("pod-security.kubernetes.io/{mode}")] = json!("restricted");
+        labels[format!("pod-security.kubernetes.io/{mode}-version")] = json!("latest");
+    }
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
 }
 
 fn rules(scope: Scope) -> Vec<Value> {
