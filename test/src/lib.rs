@@ -10,6 +10,7 @@ pub mod controlplane;
 pub mod faults;
 pub mod fuzz;
 pub mod images;
+pub mod kstatus;
 pub mod objects;
 pub mod operator;
 pub mod pki;

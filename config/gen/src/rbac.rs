@@ -10,8 +10,20 @@ const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const CLUSTER_ROLE: &str = "operator-controller-manager-role";
 const ROLE: &str = "operator-controller-manager-role";
 
+/// The right to act as any account of the cluster.
+const TOKENS: &[&str] = &["serviceaccounts/token"];
+
+/// For which accounts the controller may make tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accounts {
+    /// For all, which is near to cluster-admin.
+    All,
+    /// For those whose owners grant it, each with a Role in the account's namespace.
+    Granted,
+}
+
 /// Namespace, account, roles and bindings, in the order they can be applied.
-pub(crate) fn objects() -> Vec<Value> {
+pub(crate) fn objects(accounts: Accounts) -> Vec<Value> {
     vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
         json!({
@@ -21,21 +33,22 @@ pub(crate) fn objects() -> Vec<Value> {
         json!({
             "apiVersion": RBAC, "kind": "ClusterRole",
             "metadata": {"name": CLUSTER_ROLE},
-            "rules": rules(Scope::Cluster),
+            "rules": rules(Scope::Cluster, accounts),
         }),
         binding("ClusterRoleBinding", "ClusterRole", CLUSTER_ROLE, None),
         json!({
             "apiVersion": RBAC, "kind": "Role",
             "metadata": {"name": ROLE, "namespace": NAMESPACE},
-            "rules": rules(Scope::SystemNamespace),
+            "rules": rules(Scope::SystemNamespace, accounts),
         }),
         binding("RoleBinding", "Role", ROLE, Some(NAMESPACE)),
     ]
 }
 
-fn rules(scope: Scope) -> Vec<Value> {
+fn rules(scope: Scope, accounts: Accounts) -> Vec<Value> {
     let rule = |p: &Permission| json!({"apiGroups": [p.group], "resources": p.resources, "verbs": p.verbs});
-    PERMISSIONS.iter().filter(|p| p.scope == scope).map(rule).collect()
+    let held = |p: &&Permission| p.scope == scope && (accounts == Accounts::All || p.resources != TOKENS);
+    PERMISSIONS.iter().filter(held).map(rule).collect()
 }
 
 fn binding(kind: &str, role_kind: &str, role: &str, namespace: Option<&str>) -> Value {
@@ -49,4 +62,21 @@ fn binding(kind: &str, role_kind: &str, role: &str, namespace: Option<&str>) -> 
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role_kind, "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restricted_is_all_but_the_right_to_act_as_any_account() {
+        let rules_of = |objects: &[Value]| -> Vec<Value> {
+            objects.iter().filter_map(|object| object["rules"].as_array()).flatten().cloned().collect()
+        };
+        let (all, restricted) = (rules_of(&objects(Accounts::All)), rules_of(&objects(Accounts::Granted)));
+        let gone: Vec<&Value> = all.iter().filter(|rule| !restricted.contains(rule)).collect();
+        let token = json!({"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"]});
+        assert_eq!(gone, [&token]);
+        assert_eq!(all.len(), restricted.len() + 1);
+    }
 }

@@ -11,7 +11,7 @@ use olm_objectset::{ObjectKey, Phase};
 use olm_runtime::{Discovery, DiscoveryError, bounded};
 use serde_json::Value;
 
-use super::brought_kinds;
+use super::{brought_kinds, second_opinion::takes_instead};
 use crate::{
     concurrently::{REQUESTS, concurrently},
     controllers::api_text,
@@ -72,6 +72,9 @@ async fn one(client: &Client, discovery: &Discovery, object: &Value, brought: &B
     let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
     match bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await {
         Err(kube::Error::Api(status)) if refuses(status.code, &status.message) => {
+            if status.code == 422 && takes_instead(&api, &key, object).await {
+                return None;
+            }
             Some(format!("Object {key}: {}", status.message))
         }
         // Anything else is no opinion of the object.

@@ -17,6 +17,7 @@ mod probe;
 
 pub use desired::{ObjectError, Origin, for_revision, prepare};
 pub use digest::{phase_digest, sha256};
+pub use drift::has_created_fields;
 pub use object::ObjectKey;
 pub use ownership::{Owner, Sibling, Teardown, controller_of, owner_references, teardown};
 pub use pack::{PackError, Packed, PackedReference, PackedSecret, pack, unpack};
