@@ -11,6 +11,7 @@ mod kinds;
 mod kstatus;
 mod leader;
 mod modes;
+mod plan;
 mod platform;
 mod real_bundles;
 mod resolving;
