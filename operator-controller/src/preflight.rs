@@ -59,6 +59,21 @@ pub(crate) async fn missing_rights(
     confirmed(client, missing).await
 }
 
+/// Checks that the account behind `client` may manage `phases` as the revision `revision`.
+///
+/// # Errors
+/// Rights are missing (the text lists them all), or could not be reviewed.
+pub(crate) async fn check_rights(
+    client: &Client,
+    controller: &Client,
+    discovery: &Discovery,
+    phases: &[Phase],
+    revision: &str,
+) -> Result<(), String> {
+    let missing = missing_rights(client, controller, discovery, phases, revision).await?;
+    if missing.is_empty() { Ok(()) } else { Err(olm_rights::report(&missing)) }
+}
+
 /// The resource of each object; kinds that the revision's own CRDs bring are known from these.
 async fn targets<'a>(discovery: &Discovery, phases: &'a [Phase]) -> Result<Vec<Target<'a>>, String> {
     let brought = brought_kinds(phases);
