@@ -1,6 +1,9 @@
 //! Nothing is left of operators that were removed: neither in their namespaces nor in the cluster.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::{
@@ -8,10 +11,10 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api, ResourceExt,
-    api::{DynamicObject, ListParams, PartialObjectMeta},
+    Api, Discovery, ResourceExt,
+    api::{DynamicObject, ListParams},
     core::ObjectMeta,
-    discovery::verbs,
+    discovery::{ApiGroup, verbs},
 };
 use olm_api::names::OWNER_NAME_LABEL;
 use olm_test::wait;
@@ -23,32 +26,58 @@ use crate::{
 
 /// The cluster's garbage collector learns of new kinds every 30 s only, and goes slower after a miss.
 const COLLECTED: Duration = Duration::from_mins(6);
+/// After this, what only the garbage collector has still to collect is told and not waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits until nothing is left but what the cluster's garbage collector has still to collect: the ReplicaSets and
-/// Pods of Deployments that are gone, for which it takes minutes when kinds come and go.
+/// Waits until nothing is left but what the cluster's garbage collector is bound to collect: objects whose owners are
+/// all gone, for which it takes many minutes when kinds come and go. Those that are still there in the end are told.
 pub(crate) async fn none(place: &Place) -> Result<()> {
-    let namespaces: BTreeSet<&str> = OPERATORS.iter().map(|operator| operator.package).collect();
-    wait::until("everything of the operators to be gone", COLLECTED, || async {
-        let discovery =
-            kube::Discovery::new(place.client.clone()).run_aggregated().await.context("discovery")?;
-        let mut left = Vec::new();
-        for group in discovery.groups() {
-            for (resource, capabilities) in group.recommended_resources() {
-                if !capabilities.supports_operation(verbs::LIST) || group.name() == "metrics.k8s.io" {
-                    continue;
-                }
-                let api: Api<DynamicObject> = Api::all_with(place.client.clone(), &resource);
-                let Ok(list) = api.list_metadata(&ListParams::default()).await else { continue };
-                let ours = list.items.iter().filter(|item| is_left(&resource.kind, item, &namespaces));
-                left.extend(ours.map(|item| {
-                    format!("{} {}/{}", resource.kind, item.namespace().unwrap_or_default(), item.name_any())
-                }));
-            }
-        }
-        ensure!(left.is_empty(), "left: {left:?}");
-        Ok(())
+    let begun = Instant::now();
+    let collectable = wait::until("everything of the operators to be gone", COLLECTED, || async {
+        let everything = everything(place).await?;
+        let living: BTreeSet<&str> = everything.iter().filter_map(|(_, item)| item.uid.as_deref()).collect();
+        let (collectable, left): (Vec<_>, Vec<_>) = everything
+            .iter()
+            .filter(|(kind, item)| is_left(kind, item))
+            .partition(|(_, item)| is_orphaned(item, &living));
+        ensure!(left.is_empty(), "left: {:?}", named(&left));
+        let patient = begun.elapsed() > PATIENCE;
+        ensure!(collectable.is_empty() || patient, "not collected: {:?}", named(&collectable));
+        Ok(named(&collectable))
     })
-    .await
+    .await?;
+    println!("left for the garbage collector after {:.0} s: {collectable:?}", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Metadata of every object in the cluster, with its kind.
+async fn everything(place: &Place) -> Result<Vec<(String, ObjectMeta)>> {
+    let discovery = Discovery::new(place.client.clone()).run_aggregated().await.context("discovery")?;
+    let mut found = Vec::new();
+    for (resource, capabilities) in discovery.groups().flat_map(ApiGroup::recommended_resources) {
+        if !capabilities.supports_operation(verbs::LIST) {
+            continue;
+        }
+        let api: Api<DynamicObject> = Api::all_with(place.client.clone(), &resource);
+        // A kind that is going is listed no more; its objects went before it.
+        let Ok(list) = api.list_metadata(&ListParams::default()).await else { continue };
+        found.extend(list.items.into_iter().map(|item| (resource.kind.clone(), item.metadata)));
+    }
+    Ok(found)
+}
+
+fn named(items: &[&(String, ObjectMeta)]) -> Vec<String> {
+    let name = |(kind, item): &&(String, ObjectMeta)| {
+        let (namespace, name) = (item.namespace.as_deref(), item.name.as_deref());
+        format!("{kind} {}/{}", namespace.unwrap_or_default(), name.unwrap_or_default())
+    };
+    items.iter().map(name).collect()
+}
+
+/// Whether the object has owners and none of them is there any more.
+fn is_orphaned(item: &ObjectMeta, living: &BTreeSet<&str>) -> bool {
+    let owners = item.owner_references.as_deref().unwrap_or_default();
+    !owners.is_empty() && owners.iter().all(|owner| !living.contains(owner.uid.as_str()))
 }
 
 /// Waits until no webhook and no kind of an operator is there that others would notice.
@@ -72,14 +101,13 @@ where
 
 /// Whether an object is an operator's: by our label, or because it is in an operator's namespace, nobody's dependent,
 /// and neither the cluster nor the administrator put it there.
-fn is_left(kind: &str, item: &PartialObjectMeta<DynamicObject>, namespaces: &BTreeSet<&str>) -> bool {
-    let metadata: &ObjectMeta = &item.metadata;
-    let labels = metadata.labels.as_ref();
-    if labels.is_some_and(|labels| labels.contains_key(OWNER_NAME_LABEL)) {
+fn is_left(kind: &str, item: &ObjectMeta) -> bool {
+    if item.labels.as_ref().is_some_and(|labels| labels.contains_key(OWNER_NAME_LABEL)) {
         return true;
     }
-    let inside = metadata.namespace.as_deref().is_some_and(|namespace| namespaces.contains(namespace));
-    let name = metadata.name.as_deref().unwrap_or_default();
+    let namespace = item.namespace.as_deref();
+    let inside = OPERATORS.iter().any(|operator| Some(operator.package) == namespace);
+    let name = item.name.as_deref().unwrap_or_default();
     let known = match kind {
         "Event" => true,
         "ConfigMap" => name == "kube-root-ca.crt",
@@ -87,6 +115,6 @@ fn is_left(kind: &str, item: &PartialObjectMeta<DynamicObject>, namespaces: &BTr
         "Role" | "RoleBinding" => name == ACCOUNT,
         _ => false,
     };
-    let dependent = metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty());
+    let dependent = item.owner_references.as_ref().is_some_and(|owners| !owners.is_empty());
     inside && !known && !dependent
 }
