@@ -12,6 +12,7 @@ pub mod fuzz;
 mod go_module;
 pub mod helm;
 pub mod images;
+pub mod kstatus;
 pub mod objects;
 pub mod operator;
 pub mod pki;

@@ -16,6 +16,8 @@ pub(crate) struct Parts {
     pub(crate) crds: Vec<Value>,
     /// Namespace, account and rights of operator-controller.
     pub(crate) rights: Vec<Value>,
+    /// The rights in the cluster without that to act as any account.
+    restricted: Value,
     /// Roles for people.
     pub(crate) people: Vec<Value>,
     /// Policies that guard, and what they read.
@@ -46,6 +48,7 @@ impl Parts {
         Ok(Self {
             crds,
             rights: all_labelled(rbac::objects()),
+            restricted: labelled(rbac::cluster_role(rbac::Accounts::Granted), "operator-controller"),
             people: all_labelled(people::objects()),
             policies: all_labelled(operator_controller::admission_objects(rbac::NAMESPACE)),
             warnings: all_labelled(warnings::objects()),
@@ -79,6 +82,7 @@ impl Parts {
         let file = |path: &str, objects: Vec<_>| (PathBuf::from(path), objects);
         let mut files = vec![
             file("rbac/operator-controller.yaml", self.rights.iter().collect()),
+            file("overlays/restricted-accounts/rights.patch.yaml", vec![&self.restricted]),
             file("rbac/people.yaml", self.people.iter().collect()),
             file("admission/operator-controller.yaml", self.policies.iter().collect()),
             file("admission/warnings.yaml", self.warnings.iter().collect()),

@@ -135,7 +135,7 @@ impl<'a> Scenario<'a> {
     }
 
     /// The sample bundle in `folder` with the test's own CRD; other bundles as they are.
-    fn own(&self, folder: &Path) -> Result<PathBuf> {
+    pub(crate) fn own(&self, folder: &Path) -> Result<PathBuf> {
         let Some(version) = folder.file_name().filter(|_| folder.starts_with(samples())) else {
             return Ok(folder.to_owned());
         };

@@ -11,7 +11,7 @@ use olm_api::{
 use olm_fbc::Property;
 use olm_image::PullError;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
-use olm_render::{CertificateProvider, Options, Rendered, render};
+use olm_render::{BundleFiles, CertificateProvider, Options, Rendered, render};
 use olm_runtime::{AccountRef, Accounts, Discovery, bounded};
 use olm_semver::ReleaseSupport;
 use serde_json::{Value, json};
@@ -244,7 +244,7 @@ impl Steps<'_> {
         };
         let options = Options {
             config: self.extension.spec.config.as_ref().and_then(|c| c.inline.clone()),
-            certificate_provider: self.certificate_provider(bundle, revisions).await?,
+            certificate_provider: self.certificate_provider(bundle, &files, revisions).await?,
             features: self.features.render,
             ..Options::new(self.extension.spec.namespace.clone())
         };
@@ -266,6 +266,7 @@ impl Steps<'_> {
     async fn certificate_provider(
         &self,
         bundle: &BundleRecord,
+        files: &BundleFiles,
         revisions: &Revisions,
     ) -> Result<CertificateProvider, Cause> {
         let same = |revision: &&Revision| {
@@ -275,7 +276,7 @@ impl Steps<'_> {
         let chosen = revisions.latest_active().filter(same).and_then(|latest| latest.certificate_provider);
         match chosen {
             Some(provider) => Ok(provider),
-            None => webhook_certificates::choose(self.features.certificates, self.discovery)
+            None => webhook_certificates::choose(self.features.certificates, files, self.discovery)
                 .await
                 .map_err(Cause::transient),
         }
