@@ -121,31 +121,7 @@ async fn an_upgrade_is_shown_before_it_is_made_and_made_as_it_was_shown() -> Res
     // The account may not install the second version yet, so there is time to look at its plan.
     scenario.set_version("1.1.0").await?;
     scenario.shows(Progressing, "True/Retrying/error for resolved bundle \"plans.v1.1.0\"").await?;
-    let shown = diff(&scenario).await?;
-    let group = scenario.group();
-    shown.ensure(
-        2,
-        &[
-            &format!("{name} would become revision {name}-2\n"),
-            "  plans.v1.1.0  version 1.1.0 of package plans\n",
-            &format!("  catalog    {name}\n"),
-            &format!("  installed  plans.v1.0.0  version 1.0.0, revision {name}-1\n"),
-            &format!("  ~ CustomResourceDefinition.apiextensions.k8s.io/v1 widgets.{group}\n"),
-            "spec.versions[v1].schema.openAPIV3Schema.properties.spec.properties.colour: + {\"type\":\"string\"}\n",
-            &format!("  ~ Deployment.apps/v1 {name}/plans\n"),
-            "      spec.template.spec.containers[c].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
-            &format!("  ~ Secret.v1 {name}/plans-login\n      data.password: \"sha256:"),
-            &format!("  - ConfigMap.v1 {name}/plans-old\n"),
-            &format!("  + ConfigMap.v1 {name}/plans-new\n"),
-            &format!("  Deployment {name}/plans [c]: example.com/c:v1 -> example.com/c:v2\n"),
-            "Rights that the account lacks\n",
-            "  secrets: get,list in the whole cluster\n",
-            &format!("Rights of the operator that are new\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
-            "    ! may read Secrets of every namespace\n",
-            "Dry-run: not known: ",
-            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" lacks rights"),
-        ],
-    )?;
+    let shown = upgrade_is_shown(&scenario).await?;
     println!("{}", shown.text);
     let plan = diff_as_json(&scenario).await?;
     let again = diff_as_json(&scenario).await?;
@@ -186,6 +162,37 @@ async fn an_upgrade_is_shown_before_it_is_made_and_made_as_it_was_shown() -> Res
     let status = olm(&scenario, &["status", &name, "-o", "yaml"]).await?;
     status.ensure(0, &["extensions:\n", &format!("name: {name}\n")])?;
     scenario.delete_extension().await
+}
+
+/// Every section of the plan of the second version, which the account may not install yet.
+async fn upgrade_is_shown(scenario: &Scenario<'_>) -> Result<Answer> {
+    let name = &scenario.name;
+    let shown = diff(scenario).await?;
+    let group = scenario.group();
+    shown.ensure(
+        2,
+        &[
+            &format!("{name} would become revision {name}-2\n"),
+            "  plans.v1.1.0  version 1.1.0 of package plans\n",
+            &format!("  catalog    {name}\n"),
+            &format!("  installed  plans.v1.0.0  version 1.0.0, revision {name}-1\n"),
+            &format!("  ~ CustomResourceDefinition.apiextensions.k8s.io/v1 widgets.{group}\n"),
+            "spec.versions[v1].schema.openAPIV3Schema.properties.spec.properties.colour: + {\"type\":\"string\"}\n",
+            &format!("  ~ Deployment.apps/v1 {name}/plans\n"),
+            "      spec.template.spec.containers[c].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
+            &format!("  ~ Secret.v1 {name}/plans-login\n      data.password: \"sha256:"),
+            &format!("  - ConfigMap.v1 {name}/plans-old\n"),
+            &format!("  + ConfigMap.v1 {name}/plans-new\n"),
+            &format!("  Deployment {name}/plans [c]: example.com/c:v1 -> example.com/c:v2\n"),
+            "Rights that the account lacks\n",
+            "  secrets: get,list in the whole cluster\n",
+            &format!("Rights of the operator that are new\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
+            "    ! may read Secrets of every namespace\n",
+            "Dry-run: not known: the account lacks rights",
+            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" lacks rights"),
+        ],
+    )?;
+    Ok(shown)
 }
 
 /// Somebody who may read everything and make no tokens: the same plan, with sections that say what is not known.
@@ -294,6 +301,7 @@ async fn a_refused_crd_change_names_the_objects_it_would_hurt() -> Result<()> {
         &[
             &format!("CRDs\n  widgets.{group}\n    refused: "),
             &format!("      {name}/one: would lose fields\n"),
+            "Dry-run\n  7 objects accepted\n",
             &format!("Blocked\n  CRD \"widgets.{group}\" cannot be replaced without harm"),
         ],
     )?;
