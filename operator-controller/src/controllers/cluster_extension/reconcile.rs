@@ -1,6 +1,9 @@
 //! One pass over a ClusterExtension: observe, decide, act, report.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
@@ -56,11 +59,14 @@ pub(crate) struct Ports {
 /// The controller of ClusterExtensions.
 pub(crate) struct Extensions {
     ports: Ports,
+    /// UIDs of extensions whose last pass went well. A process that died, or a request that failed, may have left
+    /// Secrets without an owner, which are looked for at the next pass.
+    tidy: Mutex<BTreeSet<String>>,
 }
 
 impl Extensions {
     pub(crate) fn new(ports: Ports) -> Self {
-        Self { ports }
+        Self { ports, tidy: Mutex::default() }
     }
 
     pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> Next {
@@ -70,6 +76,7 @@ impl Extensions {
             self.ports.waiting.extension(&name, false);
             self.ports.dependents.needs_nothing(&name);
             self.ports.platform.forget(&name);
+            self.tidy().remove(&extension.uid().unwrap_or_default());
             self.ports.kinds.forget(&Waiter::Extension(name));
             // Objects go by garbage collection, through the revisions' owner references.
             return finalizers::set(&api, &*extension, &FINALIZERS, false)
@@ -108,6 +115,7 @@ impl Extensions {
         now: Timestamp,
     ) -> Result<(), StepError> {
         let ports = &self.ports;
+        let uid = extension.uid().unwrap_or_default();
         let account =
             validate::check(extension, &ports.accounts, ports.settings.default_account().as_ref()).await?;
         let steps = Steps {
@@ -124,8 +132,19 @@ impl Extensions {
             system_namespace: &ports.system_namespace,
             now,
             only_plans: false,
+            is_tidy: self.tidy().contains(&uid),
         };
-        steps.run(&account, progress).await
+        let result = steps.run(&account, progress).await;
+        if result.is_ok() {
+            self.tidy().insert(uid);
+        } else {
+            self.tidy().remove(&uid);
+        }
+        result
+    }
+
+    fn tidy(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.tidy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn write_status(
