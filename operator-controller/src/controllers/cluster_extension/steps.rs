@@ -65,6 +65,8 @@ pub(crate) struct Steps<'a> {
     pub(crate) now: Timestamp,
     /// Nothing is carried out: what cannot be found out is left open in the plan instead of ending the pass.
     pub(crate) only_plans: bool,
+    /// No Secret can have been left without an owner before this pass.
+    pub(crate) is_tidy: bool,
 }
 
 /// What a pass is about to do.
@@ -84,7 +86,7 @@ impl Steps<'_> {
     pub(crate) async fn run(&self, account: &AccountRef, progress: &mut Progress) -> Result<(), StepError> {
         let revisions = self.known(Some(account), progress).await?;
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
-        if !settled {
+        if !settled || !self.is_tidy {
             self.writer().tidy_secrets(&revisions).await.map_err(StepError::Revisions)?;
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
