@@ -227,8 +227,8 @@ impl RevisionWriter<'_> {
         }
     }
 
-    fn object_set(&self, name: &str, new: &NewRevision<'_>, packed: &Packed) -> Result<Value, String> {
-        let extension = self.extension;
+    /// What the revision records beside its content.
+    fn annotations(&self, new: &NewRevision<'_>) -> Result<BTreeMap<String, String>, String> {
         let mut annotations = new.bundle.annotations();
         let account = new.account.into_iter().flat_map(|account| {
             [
@@ -260,6 +260,12 @@ impl RevisionWriter<'_> {
         if let Some(changes) = &new.crd_changes {
             annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
         }
+        Ok(annotations)
+    }
+
+    fn object_set(&self, name: &str, new: &NewRevision<'_>, packed: &Packed) -> Result<Value, String> {
+        let extension = self.extension;
+        let annotations = self.annotations(new)?;
         let phases: Vec<Value> = packed
             .phases
             .iter()
