@@ -6,7 +6,10 @@ use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
 };
-use olm_test::{operator::SYSTEM_NAMESPACE, takeover, wait};
+use olm_test::{
+    operator::{Operator, SYSTEM_NAMESPACE},
+    takeover, wait,
+};
 use serde_json::json;
 
 use crate::{
@@ -49,23 +52,36 @@ async fn revisions_go_on_under_their_numbers_and_leave() -> Result<()> {
     taken_over(&after, &["external-secrets", "grafana"])?;
     nothing_stale(&after, &["keda"])?;
 
-    // Nodes come back: what was stuck and half rolled out goes on to its end.
+    goes_on(&world, &operator).await?;
+    let after = inventory(&world.client).await?;
+    taken_over(&after, &EXTENSIONS)?;
+    nothing_stale(&after, &[])?;
+    watched.end()?;
+
+    for name in EXTENSIONS {
+        world.extensions().delete(name, &DeleteParams::default()).await?;
+    }
+    nothing_left(&world.client, &EXTENSIONS).await
+}
+
+/// Nodes come back: what was stuck and half rolled out goes on to its end; then there are updates.
+async fn goes_on(world: &World, operator: &Operator) -> Result<()> {
     world.cordon(false).await?;
     for (name, version) in [("ndmspc", "0.20250209.0"), ("flux", "2.3.0"), ("argocd", "0.16.0")] {
-        world.installed(&operator, name, version).await?;
+        world.installed(operator, name, version).await?;
     }
     // Its update is held up by a CRD, as before, once it may be worked on.
     let settings: Api<ConfigMap> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
     let patch = json!({"data": {"default-service-account": "grafana-system/installer"}});
     settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&patch)).await?;
     let held = "True/Retrying/error for resolved bundle \"keda.v2.7.1\" with version \"2.7.1\": validating upgrade for CRD \"scaledjobs.keda.sh\"";
-    world.shows(&operator, "keda", "Progressing", held).await?;
+    world.shows(operator, "keda", "Progressing", held).await?;
     let none = json!({"spec": {"install": {"preflight": {"crdUpgradeSafety": {"enforcement": "None"}}}}});
     world.patch_extension("keda", none).await?;
-    world.installed(&operator, "keda", "2.7.1").await?;
+    world.installed(operator, "keda", "2.7.1").await?;
     let upgrade = json!({"spec": {"source": {"catalog": {"version": NEXT_GRAFANA}}}});
     world.patch_extension("grafana", upgrade).await?;
-    world.installed(&operator, "grafana", NEXT_GRAFANA).await?;
+    world.installed(operator, "grafana", NEXT_GRAFANA).await?;
     wait::until("superseded revisions to be archived", DEADLINE, || async {
         let revisions = world.revisions().await?;
         let wanted = [
@@ -83,14 +99,5 @@ async fn revisions_go_on_under_their_numbers_and_leave() -> Result<()> {
         ];
         wait::check(revisions == wanted, || format!("{revisions:?}"))
     })
-    .await?;
-    let after = inventory(&world.client).await?;
-    taken_over(&after, &EXTENSIONS)?;
-    nothing_stale(&after, &[])?;
-    watched.end()?;
-
-    for name in EXTENSIONS {
-        world.extensions().delete(name, &DeleteParams::default()).await?;
-    }
-    nothing_left(&world.client, &EXTENSIONS).await
+    .await
 }
