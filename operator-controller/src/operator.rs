@@ -45,10 +45,6 @@ use crate::{
 
 /// Lease of the extension side, the original's.
 const LEASE: &str = "9c4404e7.operatorframework.io";
-/// Extensions worked on at the same time.
-const CONCURRENT_EXTENSIONS: u16 = 8;
-/// Revisions worked on at the same time.
-const CONCURRENT_SETS: u16 = 8;
 /// Wakes that may wait in a channel before their sender waits.
 const WAKES: usize = 1024;
 
@@ -292,7 +288,7 @@ impl Operator {
         let name = "controller-operator-cluster-extension-controller";
         let settings = ControllerSettings {
             name,
-            concurrency: CONCURRENT_EXTENSIONS,
+            concurrency: self.config.max_concurrent_reconciles,
             backoff: BackoffLimits::default(),
         };
         let controller = Arc::new(cluster_extension::Extensions::new(ports));
@@ -311,8 +307,8 @@ impl Operator {
         stop: CancellationToken,
     ) {
         let name = "clusterobjectset";
-        let settings =
-            ControllerSettings { name, concurrency: CONCURRENT_SETS, backoff: BackoffLimits::default() };
+        let concurrency = self.config.max_concurrent_reconciles;
+        let settings = ControllerSettings { name, concurrency, backoff: BackoffLimits::default() };
         let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
         let reconcile = move |set| {
             let controller = controller.clone();
