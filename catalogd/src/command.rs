@@ -172,7 +172,7 @@ impl Command {
             return Ok(());
         }
         let (namespace, identity) = (self.shared.namespace(), self.shared.identity("catalogd"));
-        let elector = Elector::new(client, &namespace, LEASE, &identity, DEFAULT_TERMS);
+        let elector = Elector::new(client, &namespace, LEASE, &identity, DEFAULT_TERMS).fenced(fence);
         let election = async {
             let lost = elector.lead(shutdown.clone(), |stop| async {
                 metrics.leading(true);

@@ -22,7 +22,7 @@ use olm_api::{
 use olm_image::Puller;
 use olm_runtime::{
     Accounts, BackoffLimits, CertWatcher, Certificate, ClientError, ControllerSettings, Discovery, Elector,
-    HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError, Wake,
+    Fence, HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError, Wake,
     WatchManager, health_router, listen, run_controller, serve, server_config,
 };
 use prometheus_client::registry::Registry;
@@ -86,6 +86,7 @@ pub struct Operator {
     metrics: Metrics,
     guard: Guard,
     platform: Arc<Platform>,
+    fence: Fence,
 }
 
 impl Operator {
@@ -94,7 +95,8 @@ impl Operator {
     /// # Errors
     /// A cache folder or the cluster's configuration cannot be used.
     pub fn new(config: Config) -> Result<Self, OperatorError> {
-        let accounts = Accounts::new(&config.cluster)?;
+        let fence = Fence::default();
+        let accounts = Accounts::new(&config.cluster, &fence)?;
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let guard = Guard::new(&mut registry);
@@ -116,7 +118,7 @@ impl Operator {
             &metrics,
             &mut registry,
         )?;
-        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, guard, platform })
+        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, guard, platform, fence })
     }
 
     /// Runs until `shutdown`.
@@ -159,9 +161,10 @@ impl Operator {
         leads: &watch::Sender<bool>,
         shutdown: &CancellationToken,
     ) -> bool {
-        let client = self.accounts.controller();
+        let client = self.accounts.elector();
         let (namespace, identity) = (&self.config.system_namespace, &self.config.identity);
-        let candidate = |lease: &str| Elector::new(client.clone(), namespace, lease, identity, terms);
+        let candidate =
+            |lease: &str| Elector::new(client.clone(), namespace, lease, identity, terms).fenced(&self.fence);
         let catalogs_lost = AtomicBool::new(false);
         let lead = |stop| Box::pin(self.lead(leads, stop));
         let lost = candidate(LEASE)

@@ -4,7 +4,12 @@
 //! `OLM_FAULTS=all` runs everything instead of a sample; `OLM_TEST_SEED` repeats the choices of an earlier run.
 
 mod chronicle;
+mod decoys;
 mod extension;
+mod injected;
+mod kills;
+mod objects;
 mod perturbed;
 mod snapshot;
+mod theatre;
 mod world;

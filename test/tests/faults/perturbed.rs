@@ -2,9 +2,6 @@
 //!
 //! Each run ends every stage in the state in which the undisturbed one ended it, object by object.
 
-mod decoys;
-mod life;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
@@ -13,8 +10,10 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use olm_test::proxy::{Blow, WriteName};
 
-use crate::world::{World, everything, seed};
-use life::{Life, Stage, Theatre};
+use crate::{
+    theatre::{Harm, Life, Stage, Theatre},
+    world::{World, everything, seed},
+};
 
 /// How the process and what it sees are struck.
 const BLOWS: [Blow; 4] = [Blow::Before, Blow::After, Blow::Stale, Blow::Unobserved];
@@ -24,10 +23,6 @@ const UNDISTURBED: usize = 3;
 const ATTEMPTS: usize = 4;
 /// How long the sample may take.
 const SAMPLE: Duration = Duration::from_secs(75);
-/// Most writes of a stage for each object that is there at its end or was at its beginning. An undisturbed
-/// install takes about two.
-const WRITES_PER_OBJECT: usize = 6;
-
 #[derive(Default)]
 struct Tally {
     runs: usize,
@@ -41,7 +36,7 @@ struct Tally {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_happens_at_a_write_the_end_is_the_same() -> Result<()> {
     let world = World::alone().await?;
-    let theatre = Theatre::build(&world).await?;
+    let theatre = Theatre::build(&world, "perturbed").await?;
     let started = Instant::now();
     let mut tally = Tally::default();
     let names = undisturbed(&theatre, &mut tally).await?;
@@ -88,7 +83,7 @@ async fn whatever_happens_at_a_write_the_end_is_the_same() -> Result<()> {
 async fn undisturbed(theatre: &Theatre<'_>, tally: &mut Tally) -> Result<Vec<WriteName>> {
     let mut names: Vec<WriteName> = Vec::new();
     for run in 0..UNDISTURBED {
-        let life = theatre.live(None).await.with_context(|| format!("undisturbed run {run}"))?;
+        let life = theatre.live(Harm::None).await.with_context(|| format!("undisturbed run {run}"))?;
         let of_run = life.writes.clone();
         tally.count(&life);
         if run == 0 {
@@ -102,7 +97,7 @@ async fn undisturbed(theatre: &Theatre<'_>, tally: &mut Tally) -> Result<Vec<Wri
 
 async fn struck(theatre: &Theatre<'_>, name: &WriteName, blow: Blow, tally: &mut Tally) -> Result<()> {
     for _ in 0..ATTEMPTS {
-        match theatre.live(Some((name.clone(), blow))).await {
+        match theatre.live(Harm::Strike(name.clone(), blow)).await {
             Ok(life) => {
                 tally.count(&life);
                 tally.kept_back += life.kept_back;
@@ -126,14 +121,6 @@ impl Tally {
     fn count(&mut self, life: &Life) {
         self.runs += 1;
         self.states += life.states;
-        if let Ok(log) = std::env::var("OLM_FAULTS_LOG") {
-            let line = format!("{:?} {} writes\n", life.seconds, life.writes.len());
-            let _ = std::fs::OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(log)
-                .map(|mut f| std::io::Write::write_all(&mut f, line.as_bytes()));
-        }
         for (stage, count) in &life.counts {
             let most = self.most.entry(*stage).or_default();
             *most = (*most).max(*count);

@@ -24,7 +24,7 @@ use kube::{
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::connection;
+use crate::{connection, fence::Fence};
 
 /// How long one request may take; watches are not bound by it.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -114,26 +114,32 @@ struct Token {
 #[derive(Clone)]
 pub struct Accounts {
     controller: Client,
+    elector: Client,
     anonymous: Client,
     tokens: Arc<Mutex<BTreeMap<AccountRef, Token>>>,
 }
 
 impl Accounts {
-    /// `config` is the cluster's; its credentials are used only to request tokens.
+    /// `config` is the cluster's; its credentials are used only to request tokens. `fence` ends all writes.
     ///
     /// # Errors
     /// The configuration cannot be turned into a client.
-    pub fn new(config: &Config) -> Result<Self, ClientError> {
-        let controller = connect(config.clone())?;
+    pub fn new(config: &Config, fence: &Fence) -> Result<Self, ClientError> {
+        let elector = connect(config.clone())?;
         let mut anonymous = config.clone();
         anonymous.auth_info = AuthInfo::default();
-        let anonymous = connect(anonymous)?;
-        Ok(Self { controller, anonymous, tokens: Arc::default() })
+        let anonymous = fence.around(connect(anonymous)?);
+        Ok(Self { controller: fence.around(elector.clone()), elector, anonymous, tokens: Arc::default() })
     }
 
     /// The process's own client.
     pub fn controller(&self) -> Client {
         self.controller.clone()
+    }
+
+    /// The process's own client for leases, which no fence stops.
+    pub fn elector(&self) -> Client {
+        self.elector.clone()
     }
 
     /// A client that acts as `account`. Its token is fetched now, so that a missing account shows here.

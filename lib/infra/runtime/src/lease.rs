@@ -20,7 +20,7 @@ use kube::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::bounded;
+use crate::{client::bounded, fence::Fence};
 
 /// Timing of an election.
 #[derive(Debug, Clone, Copy)]
@@ -74,13 +74,20 @@ pub struct Elector {
     name: String,
     identity: String,
     terms: Terms,
+    fence: Fence,
 }
 
 impl Elector {
     /// A candidate for the lease `name` in `namespace`.
     pub fn new(client: Client, namespace: &str, name: &str, identity: &str, terms: Terms) -> Self {
         let api = Api::namespaced(client, namespace);
-        Self { api, name: name.to_owned(), identity: identity.to_owned(), terms }
+        Self { api, name: name.to_owned(), identity: identity.to_owned(), terms, fence: Fence::default() }
+    }
+
+    /// Tells a fence until when the lease counts, while it is held.
+    #[must_use]
+    pub fn fenced(self, fence: &Fence) -> Self {
+        Self { fence: fence.clone(), ..self }
     }
 
     /// Campaigns, runs `work` while leading, and gives the lease back.
@@ -153,7 +160,11 @@ impl Elector {
             tokio::time::sleep(self.terms.retry).await;
             match self.attempt(observed).await {
                 Ok(true) => renewed = Instant::now(),
-                Ok(false) => return,
+                Ok(false) => {
+                    // Somebody else has it.
+                    self.fence.set(&self.name, Instant::now());
+                    return;
+                }
                 Err(error) => tracing::warn!(lease = self.name, %error, "renewing the lease"),
             }
             if renewed.elapsed() + self.terms.retry > self.terms.renew_deadline {
@@ -164,6 +175,16 @@ impl Elector {
 
     /// One attempt to take or renew; `true` when the lease is ours afterwards.
     async fn attempt(&self, observed: &mut Option<Observed>) -> Result<bool, kube::Error> {
+        // Others count from when they see the new record, which is later.
+        let asked = Instant::now();
+        let ours = self.write(observed).await?;
+        if ours {
+            self.fence.set(&self.name, asked + self.terms.duration);
+        }
+        Ok(ours)
+    }
+
+    async fn write(&self, observed: &mut Option<Observed>) -> Result<bool, kube::Error> {
         let Some(lease) = bounded(self.api.get_opt(&self.name)).await? else {
             let lease = Lease {
                 metadata: ObjectMeta { name: Some(self.name.clone()), ..Default::default() },

@@ -1,4 +1,4 @@
-//! One life of an extension, with or without a blow.
+//! Where an extension lives through install, upgrade and delete, with or without harm done to it.
 
 use std::{
     cell::RefCell,
@@ -10,23 +10,27 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use kube::{Client, api::DeleteParams};
 use olm_test::{
-    proxy::{Blow, WriteName},
+    proxy::{Blow, Weather, WriteName},
     wait,
 };
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use super::{WRITES_PER_OBJECT, decoys};
 use crate::{
     chronicle::Chronicle,
+    decoys,
     extension::Extension,
     snapshot::{Id, Snapshot, difference},
     world::{DEADLINE, Sample, World},
 };
 
 /// Without a request for so long the program is done.
-const STILL: Duration = Duration::from_millis(300);
+pub(crate) const STILL: Duration = Duration::from_millis(300);
 /// A program that sees nothing any more does all it can within this time.
 const BLIND: Duration = Duration::from_millis(400);
+/// Most writes of a stage for each object that is there at its end or was at its beginning. An undisturbed
+/// install takes about two.
+const WRITES_PER_OBJECT: usize = 6;
 
 /// What is asked for in a life, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +42,24 @@ pub(crate) enum Stage {
 
 const STAGES: [Stage; 3] = [Stage::Install, Stage::Upgrade, Stage::Delete];
 
+/// What is done to a life.
+#[derive(Clone, Debug)]
+pub(crate) enum Harm {
+    None,
+    /// A blow at a write.
+    Strike(WriteName, Blow),
+    /// Requests that fail.
+    Weather(Weather),
+    /// The program is killed so long after the beginning of each stage.
+    Kills(BTreeMap<Stage, Duration>),
+    /// The API server is killed and started again so long after the beginning of each stage; before that, etcd's
+    /// history is thrown away if `compact`.
+    ApiServer {
+        after: Duration,
+        compact: bool,
+    },
+}
+
 /// What a life was like.
 pub(crate) struct Life {
     pub(crate) writes: Vec<WriteName>,
@@ -45,8 +67,9 @@ pub(crate) struct Life {
     pub(crate) counts: BTreeMap<Stage, usize>,
     pub(crate) struck: bool,
     pub(crate) kept_back: u64,
+    /// States of extensions and revisions that were looked at.
     pub(crate) states: usize,
-    pub(crate) seconds: BTreeMap<Stage, f32>,
+    pub(crate) damage: Vec<String>,
 }
 
 /// Where lives take place: a cluster with decoys, and the states in which the undisturbed life ended its stages.
@@ -57,23 +80,24 @@ pub(crate) struct Theatre<'a> {
     before: Snapshot,
     ends: RefCell<BTreeMap<Stage, BTreeMap<Id, Value>>>,
     _sample: Sample,
-    seconds: RefCell<BTreeMap<Stage, f32>>,
 }
 
 impl<'a> Theatre<'a> {
-    pub(crate) async fn build(world: &'a World) -> Result<Self> {
-        let name = "perturbed";
+    /// With decoys, a catalog, and one undisturbed life to learn from.
+    pub(crate) async fn build(world: &'a World, name: &str) -> Result<Self> {
         let client = world.cluster.client().await?;
         let sample = Sample::new(world, name, &["1.0.0", "1.1.0"]).await?;
-        decoys::create(&client, name, "decoys.example.com").await?;
+        decoys::create(&client, name).await?;
         let extension = Extension::new(&client, name);
         let before = settled(&client).await?;
         let ends = RefCell::new(BTreeMap::from([(Stage::Delete, BTreeMap::new())]));
-        Ok(Self { world, client, extension, before, ends, _sample: sample, seconds: RefCell::default() })
+        let theatre = Self { world, client, extension, before, ends, _sample: sample };
+        theatre.live(Harm::None).await.context("undisturbed")?;
+        Ok(theatre)
     }
 
     /// One life, from a fresh start of the program to an empty cluster.
-    pub(crate) async fn live(&self, blow: Option<(WriteName, Blow)>) -> Result<Life> {
+    pub(crate) async fn live(&self, harm: Harm) -> Result<Life> {
         let proxy = &self.world.proxy;
         proxy.reset();
         self.world.restart().await?;
@@ -82,74 +106,96 @@ impl<'a> Theatre<'a> {
         ensure!(idle.is_empty(), "a start with nothing to do wrote {idle:?}");
         proxy.reset();
         let chronicle = Chronicle::start(&self.client);
-        let kind = blow.as_ref().map(|(_, kind)| *kind);
-        if let Some((name, kind)) = blow {
-            proxy.strike(name, kind);
+        match &harm {
+            Harm::Strike(name, blow) => proxy.strike(name.clone(), *blow),
+            Harm::Weather(weather) => proxy.weather(Some(weather.clone())),
+            Harm::None | Harm::Kills(_) | Harm::ApiServer { .. } => {}
         }
-        let over = tokio_util::sync::CancellationToken::new();
+        let counts = self.stages(&harm).await.with_context(|| self.world.operator.process().log_tail())?;
+        self.world.operator.process().check_running()?;
+        // Without the API server nobody could take notes.
+        let states = if matches!(harm, Harm::ApiServer { .. }) { 0 } else { chronicle.check()? };
+        Ok(Life {
+            writes: proxy.writes().into_iter().map(|write| write.name).collect(),
+            counts,
+            struck: proxy.was_struck(),
+            kept_back: proxy.kept_back(),
+            states,
+            damage: proxy.damage(),
+        })
+    }
+
+    async fn stages(&self, harm: &Harm) -> Result<BTreeMap<Stage, usize>> {
+        let proxy = &self.world.proxy;
+        let over = CancellationToken::new();
         let acted = AtomicBool::new(false);
         let act = async {
+            let Harm::Strike(_, blow) = harm else { return Ok(()) };
             tokio::select! {
                 () = over.cancelled() => return Ok(()),
                 () = proxy.struck() => {}
             }
-            self.act(kind).await.inspect(|()| acted.store(true, Ordering::Release))
+            self.follow_up(*blow).await.inspect(|()| acted.store(true, Ordering::Release))
         };
         let stages = async {
             let mut counts = BTreeMap::new();
-            let mut result = Ok(());
             for stage in STAGES {
                 let from = proxy.writes().len();
-                let started = Instant::now();
-                result = self.stage(stage, from, &acted).await.with_context(|| format!("{stage:?}"));
-                counts.insert(stage, proxy.writes().len() - from);
-                self.seconds.borrow_mut().insert(stage, started.elapsed().as_secs_f32());
+                let result = self.stage(stage, harm, from, &acted).await;
                 if result.is_err() {
-                    break;
+                    over.cancel();
                 }
+                result.with_context(|| format!("{stage:?}"))?;
+                counts.insert(stage, proxy.writes().len() - from);
             }
             over.cancel();
-            result.map(|()| counts)
+            Ok(counts)
         };
         let (acted, counts) = tokio::join!(act, stages);
         acted.context("while striking")?;
-        let life = Life {
-            writes: proxy.writes().into_iter().map(|write| write.name).collect(),
-            counts: counts.with_context(|| self.world.operator.process().log_tail())?,
-            struck: proxy.was_struck(),
-            kept_back: proxy.kept_back(),
-            states: chronicle.check()?,
-            seconds: self.seconds.take(),
-        };
-        self.world.operator.process().check_running()?;
-        Ok(life)
+        counts
     }
 
     /// What follows a blow.
-    async fn act(&self, kind: Option<Blow>) -> Result<()> {
+    async fn follow_up(&self, blow: Blow) -> Result<()> {
         let proxy = &self.world.proxy;
-        match kind {
-            None => Ok(()),
-            Some(Blow::Before | Blow::After) => self.world.restart().await,
-            Some(Blow::Stale) => {
+        match blow {
+            Blow::Before | Blow::After => self.world.restart().await?,
+            Blow::Stale => {
                 proxy.quiet(BLIND, DEADLINE).await?;
                 proxy.release();
-                Ok(())
             }
-            Some(Blow::Unobserved) => {
+            Blow::Unobserved => {
                 proxy.quiet(BLIND, DEADLINE).await?;
                 proxy.expire();
-                Ok(())
             }
         }
+        Ok(())
     }
 
-    async fn stage(&self, stage: Stage, from: usize, acted: &AtomicBool) -> Result<()> {
+    async fn stage(&self, stage: Stage, harm: &Harm, from: usize, acted: &AtomicBool) -> Result<()> {
         let (extension, proxy) = (&self.extension, &self.world.proxy);
         match stage {
             Stage::Install => extension.create(&extension.spec(&json!({"version": "1.0.0"}))).await?,
             Stage::Upgrade => extension.set_version("1.1.0").await?,
             Stage::Delete => extension.delete().await?,
+        }
+        match harm {
+            Harm::Kills(moments) => {
+                if let Some(moment) = moments.get(&stage) {
+                    // Chosen at random: what is going on then is what is tested.
+                    tokio::time::sleep(*moment).await;
+                    self.world.restart().await?;
+                }
+            }
+            Harm::ApiServer { after, compact } => {
+                tokio::time::sleep(*after).await;
+                if *compact {
+                    self.world.cluster.compact().await?;
+                }
+                self.world.cluster.restart_api_server().await?;
+            }
+            Harm::None | Harm::Strike(..) | Harm::Weather(_) => {}
         }
         wait::until("the stage's end", DEADLINE, async || {
             ensure!(!proxy.was_struck() || acted.load(Ordering::Acquire), "the blow is not over");
@@ -160,36 +206,31 @@ impl<'a> Theatre<'a> {
             }
         })
         .await?;
-        let wanted = self.ends.borrow().get(&stage).cloned();
-        let found = match wanted {
-            None => self.rest(proxy).await?,
-            Some(wanted) => {
-                wait::until("the undisturbed state", DEADLINE, async || {
-                    let found = Snapshot::take(&self.client).await?.since(&self.before)?;
-                    let lines = difference(&wanted, &found.normal());
-                    ensure!(lines.is_empty(), "{}", lines.join("\n"));
-                    Ok(found)
-                })
-                .await?
-            }
-        };
+        let found = self.rest(stage).await?;
         proxy.quiet(STILL, DEADLINE).await?;
         found.check_owners()?;
-        let count = proxy.writes().len();
+        let count = proxy.writes().len() - from;
         let objects =
-            found.len().max(self.ends.borrow().values().map(BTreeMap::len).max().unwrap_or_default());
-        ensure!(count - from <= WRITES_PER_OBJECT * objects, "{} writes for {objects} objects", count - from);
-        if stage == Stage::Delete {
-            ensure!(found.len() == 0, "left: {:?}", found.objects().map(|(id, _)| id).collect::<Vec<_>>());
-        }
+            self.ends.borrow().values().map(BTreeMap::len).max().unwrap_or_default().max(found.len());
+        ensure!(count <= WRITES_PER_OBJECT * objects, "{count} writes for {objects} objects");
         self.ends.borrow_mut().entry(stage).or_insert_with(|| found.normal());
         Ok(())
     }
 
-    /// The state in which nothing happens any more.
-    async fn rest(&self, proxy: &olm_test::proxy::Proxy) -> Result<Snapshot> {
-        proxy.quiet(STILL, DEADLINE).await?;
-        settled(&self.client).await?.since(&self.before)
+    /// The state in which nothing happens any more: that in which the undisturbed life ended the stage.
+    async fn rest(&self, stage: Stage) -> Result<Snapshot> {
+        let wanted = self.ends.borrow().get(&stage).cloned();
+        let Some(wanted) = wanted else {
+            self.world.proxy.quiet(STILL, DEADLINE).await?;
+            return settled(&self.client).await?.since(&self.before);
+        };
+        wait::until("the undisturbed state", DEADLINE, async || {
+            let found = Snapshot::take(&self.client).await?.since(&self.before)?;
+            let lines = difference(&wanted, &found.normal());
+            ensure!(lines.is_empty(), "{}", lines.join("\n"));
+            Ok(found)
+        })
+        .await
     }
 
     /// Removes what a failed life left, as an administrator would.
@@ -208,7 +249,7 @@ impl<'a> Theatre<'a> {
 }
 
 /// The state that does not change for a while.
-async fn settled(client: &Client) -> Result<Snapshot> {
+pub(crate) async fn settled(client: &Client) -> Result<Snapshot> {
     let mut last = Snapshot::take(client).await?;
     let mut since = Instant::now();
     wait::until("a cluster in which nothing happens", DEADLINE, async || {

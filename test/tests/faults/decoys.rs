@@ -11,7 +11,9 @@ use olm_test::operator::SYSTEM_NAMESPACE;
 use serde_json::{Value, json};
 
 /// Creates them.
-pub(crate) async fn create(client: &Client, extension: &str, group: &str) -> Result<()> {
+pub(crate) async fn create(client: &Client, extension: &str) -> Result<()> {
+    let (cluster_name, group) =
+        (format!("decoy-of-{extension}"), format!("decoys-of-{extension}.example.com"));
     let mine = json!({
         "olm.operatorframework.io/owner-kind": "ClusterExtension",
         "olm.operatorframework.io/owner-name": extension,
@@ -23,21 +25,23 @@ pub(crate) async fn create(client: &Client, extension: &str, group: &str) -> Res
         "spec": {"containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10"}]},
     });
     let schema = json!({"openAPIV3Schema": {"type": "object"}});
+    let elsewhere = format!("{extension}-elsewhere");
     let decoys = [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}}),
         // Labelled as ours, in the install namespace, of kinds that the bundle has too.
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "decoy", "namespace": extension, "labels": mine}}),
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "decoy", "namespace": extension, "labels": mine}}),
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "decoy", "namespace": extension, "labels": mine}}),
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "decoy", "labels": mine}, "rules": []}),
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": cluster_name, "labels": mine}, "rules": []}),
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "decoy", "namespace": extension, "labels": mine},
                "spec": {"replicas": 0, "selector": selector, "template": template}}),
         // Named as ours, elsewhere.
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "lighthouse-operator-settings", "namespace": "default"}}),
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "lighthouse-key", "namespace": "default"}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "lighthouse-operator-settings", "namespace": elsewhere}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "lighthouse-key", "namespace": elsewhere}}),
         // In the namespace of the revisions' Secrets: somebody else's, and that of an extension of another name.
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "decoy", "namespace": SYSTEM_NAMESPACE}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": cluster_name, "namespace": SYSTEM_NAMESPACE}}),
         json!({"apiVersion": "v1", "kind": "Secret", "type": "olm.operatorframework.io/object-data",
-               "metadata": {"name": "decoy-1-data", "namespace": SYSTEM_NAMESPACE, "labels": {
+               "metadata": {"name": format!("{cluster_name}-data"), "namespace": SYSTEM_NAMESPACE, "labels": {
                    "olm.operatorframework.io/owner-name": format!("{extension}-2"),
                    "olm.operatorframework.io/revision-name": format!("{extension}-2-1")}}}),
         json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
