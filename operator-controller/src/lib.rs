@@ -14,6 +14,7 @@ mod controllers;
 mod dependents;
 mod events;
 mod finalizers;
+mod kinds;
 mod operator;
 mod permissions;
 mod platform;

@@ -5,6 +5,7 @@
 
 mod content;
 mod execute;
+mod kinds;
 mod memory;
 mod reconcile;
 mod status;

@@ -15,7 +15,8 @@ use olm_api::{
         CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
         EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL,
         OWNER_NAME_LABEL, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
@@ -115,10 +116,14 @@ impl RevisionWriter<'_> {
         if recorded
             && revision.progress_deadline_minutes == deadline
             && revision.inputs_digest.as_deref() == Some(inputs_digest)
+            && revision.unknown_kinds.as_ref() == self.unknown_kinds()
         {
             return Ok(());
         }
-        let mut annotations = json!({INPUTS_DIGEST_ANNOTATION: inputs_digest});
+        let mut annotations = json!({
+            INPUTS_DIGEST_ANNOTATION: inputs_digest,
+            UNKNOWN_KINDS_ANNOTATION: self.unknown_kinds(),
+        });
         if let Some((catalog, properties)) = origin {
             annotations[CATALOG_ANNOTATION] = catalog.into();
             annotations[CATALOG_PROPERTIES_ANNOTATION] = properties_text(properties)?.into();
@@ -153,6 +158,10 @@ impl RevisionWriter<'_> {
             }
         }
         Ok(())
+    }
+
+    fn unknown_kinds(&self) -> Option<&String> {
+        self.extension.annotations().get(UNKNOWN_KINDS_ANNOTATION)
     }
 
     fn revision_name(&self, number: i64) -> String {
@@ -225,6 +234,7 @@ impl RevisionWriter<'_> {
             let properties = properties_text(new.catalog_properties)?;
             annotations.insert(CATALOG_PROPERTIES_ANNOTATION.to_owned(), properties);
         }
+        annotations.extend(self.unknown_kinds().map(|v| (UNKNOWN_KINDS_ANNOTATION.to_owned(), v.clone())));
         if let Some(changes) = &new.crd_changes {
             annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
         }

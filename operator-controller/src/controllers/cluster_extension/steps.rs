@@ -20,6 +20,7 @@ use super::{
     annotations,
     apply::{NewRevision, RevisionWriter},
     crd_changes::{self, CrdChanges},
+    kinds,
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
@@ -29,6 +30,7 @@ use crate::{
     catalogs::Catalogs,
     controllers::api_text,
     dependents::Dependents,
+    kinds::Awaited,
     platform::Platform,
     preflight,
     webhook_certificates::{self, Candidates},
@@ -55,6 +57,7 @@ pub(crate) struct Steps<'a> {
     pub(crate) bundles: &'a Bundles,
     pub(crate) sets: &'a Store<DeserializeGuard<ClusterObjectSet>>,
     pub(crate) dependents: &'a Dependents,
+    pub(crate) kinds: &'a Awaited,
     pub(crate) platform: &'a Platform,
     pub(crate) features: Features,
     pub(crate) system_namespace: &'a str,
@@ -72,6 +75,7 @@ impl Steps<'_> {
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.notes.extend(annotations::in_force(self.extension));
+        progress.notes.extend(kinds::notes(&revisions));
         let chosen = self.choose(&revisions, progress).await?;
         self.roll_out(account, &chosen, &revisions, progress).await
     }
@@ -239,6 +243,7 @@ impl Steps<'_> {
         let crd_changes =
             crd_changes::check(self.extension, &self.controller(), (account, &client), phases, progress)
                 .await?;
+        let phases = &*self.of_served_kinds(phases).await?;
         let refused = |e: String| Cause::transient(format!("creating new Revision: {e}"));
         if self.features.preflight_permissions {
             let revision = format!("{}-{number}", self.extension.name_any());
