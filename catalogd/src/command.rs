@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Parser;
 use olm_image::Puller;
 use olm_runtime::{
-    CertWatcher, Certificate, ClientError, DEFAULT_TERMS, Elector, HttpError, Metrics, ServerLimits,
+    CertWatcher, Certificate, ClientError, DEFAULT_TERMS, Elector, Fence, HttpError, Metrics, ServerLimits,
     ServingSecret, TlsError, cluster_config, connect, health_router, listen, on_signal, serve, server_config,
 };
 use prometheus_client::registry::Registry;
@@ -82,6 +82,7 @@ impl Command {
         let secret = self.shared.pull_secret()?;
         let shutdown = on_signal()?;
         let client = connect(cluster_config(self.shared.kubeconfig.as_deref()).await?)?;
+        let fence = Fence::default();
         let puller = Puller::new(self.shared.puller(config.cache_dir.join("spool"))?);
         let account = self.shared.account();
         // Without Secrets to look at, the credentials stay those of the configuration.
@@ -96,8 +97,14 @@ impl Command {
         let metrics = Metrics::register(&mut registry);
         let clock = Arc::new(SystemClock);
         let names = config.serving_names();
-        let catalogd =
-            Catalogd::new(config, client.clone(), Arc::new(puller), clock, &metrics, &mut registry)?;
+        let catalogd = Catalogd::new(
+            config,
+            fence.around(client.clone()),
+            Arc::new(puller),
+            clock,
+            &metrics,
+            &mut registry,
+        )?;
         let certificate = match self.shared.certificate_files()? {
             Some((cert, key)) => Certificate::Files(CertWatcher::new(&cert, &key)?),
             None => Certificate::Kept(Box::new(
@@ -124,7 +131,7 @@ impl Command {
             }
             Ok(())
         };
-        let leading = self.lead(catalogd, client, &metrics, shutdown.clone());
+        let leading = self.lead(catalogd, (client, &fence), &metrics, shutdown.clone());
         let ended = tokio::try_join!(content_result(content), health, watching, secrets, leading);
         shutdown.cancel();
         ended.map(|_| ())
@@ -161,7 +168,7 @@ impl Command {
     async fn lead(
         &self,
         catalogd: Catalogd,
-        client: kube::Client,
+        (client, fence): (kube::Client, &Fence),
         metrics: &Metrics,
         shutdown: CancellationToken,
     ) -> Result<(), CommandError> {

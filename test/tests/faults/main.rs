@@ -8,6 +8,7 @@ mod decoys;
 mod extension;
 mod injected;
 mod kills;
+mod leases;
 mod objects;
 mod perturbed;
 mod snapshot;

@@ -41,7 +41,9 @@ async fn whatever_happens_at_a_write_the_end_is_the_same() -> Result<()> {
     let mut tally = Tally::default();
     let names = undisturbed(&theatre, &mut tally).await?;
     println!("{} writes of an undisturbed life:", names.len());
-    names.iter().for_each(|name| println!("  {name}"));
+    for name in &names {
+        println!("  {name}");
+    }
 
     let mut targets: Vec<(WriteName, Blow)> =
         names.iter().flat_map(|name| BLOWS.map(|blow| (name.clone(), blow))).collect();

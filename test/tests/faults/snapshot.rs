@@ -100,6 +100,7 @@ impl Snapshot {
                 let text = name_uids(&object.to_string(), &uids);
                 let mut object = serde_json::from_str(&text).expect("JSON in which only texts changed");
                 strip(&mut object);
+                object["metadata"]["managedFields"] = managed(&object["metadata"]["managedFields"]);
                 (id.clone(), object)
             })
             .collect()
@@ -146,14 +147,29 @@ fn strip(value: &mut Value) {
             fields.retain(|name, _| !FLEETING.contains(&name.as_str()));
             fields.values_mut().for_each(strip);
         }
-        Value::Array(list) => {
-            list.iter_mut().for_each(strip);
-            // Managers stand in the order of their times.
-            if list.iter().all(|one| one.get("fieldsV1").is_some()) {
-                list.sort_by_cached_key(ToString::to_string);
-            }
-        }
+        Value::Array(list) => list.iter_mut().for_each(strip),
         _ => {}
+    }
+}
+
+/// Which fields a manager has, however it came by them: an object that is created and one that is applied after
+/// a crash are the same.
+fn managed(entries: &Value) -> Value {
+    let mut managers = json!({});
+    for entry in entries.as_array().into_iter().flatten() {
+        let manager = entry["manager"].as_str().unwrap_or_default();
+        merge(&mut managers[manager], &entry["fieldsV1"]);
+    }
+    managers
+}
+
+fn merge(into: &mut Value, fields: &Value) {
+    if !into.is_object() {
+        *into = json!({});
+    }
+    // A dot is the field itself: it is there as soon as something is below it.
+    for (name, below) in fields.as_object().into_iter().flatten().filter(|(name, _)| *name != ".") {
+        merge(&mut into[name], below);
     }
 }
 

@@ -74,13 +74,13 @@ impl Extensions {
             // Objects go by garbage collection, through the revisions' owner references.
             return finalizers::set(&api, &*extension, &FINALIZERS, false)
                 .await
-                .map_or_else(Next::Retry, |()| Next::Await);
+                .map_or_else(Next::Retry, |_| Next::Await);
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
             // The update's event brings the pass.
             return finalizers::set(&api, &*extension, &FINALIZERS, true)
                 .await
-                .map_or_else(Next::Retry, |()| Next::Await);
+                .map_or_else(Next::Retry, |_| Next::Await);
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
         let now = Timestamp::now();

@@ -77,11 +77,13 @@ struct Report {
     observed: Option<Vec<ObservedPhase>>,
     /// When a webhook certificate is to be looked at again.
     certificates: Option<Timestamp>,
+    /// The revision as it is since it got its finalizer in this pass: the version that its status goes with.
+    given: Option<ClusterObjectSet>,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, observed: None, certificates: None }
+        Self { outcome, observed: None, certificates: None, given: None }
     }
 }
 
@@ -97,15 +99,17 @@ impl ObjectSets {
             self.memory.forget(&uid);
             self.awaits_no_kind(&set);
             self.ports.waiting.set(&set.name_any(), false);
-            return self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await);
+            return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         let now = Timestamp::now();
         let deadline = deadline(&set, now);
-        let report = self.pass(&set).await;
+        let mut report = self.pass(&set).await;
+        let set = report.given.take().map_or(set, Arc::new);
         self.ports.waiting.set(&set.name_any(), matches!(report.outcome, Outcome::Retrying(_)));
-        if let Err(error) = self.write_status(&set, &report, deadline, now).await {
-            return Next::Retry(format!("error updating status: {error}"));
-        }
+        let written = match self.write_status(&set, &report, deadline, now).await {
+            Ok(written) => written,
+            Err(error) => return Next::Retry(format!("error updating status: {error}")),
+        };
         let until = |at: Timestamp| {
             Next::After(Duration::try_from(at.duration_since(now)).unwrap_or_default().max(SOONEST))
         };
@@ -116,7 +120,9 @@ impl ObjectSets {
             Outcome::Retrying(text) => Next::Retry(text),
             Outcome::Blocked(text) => Next::Blocked(text),
             Outcome::Archiving => Next::After(TEARDOWN_RETRY),
-            Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await),
+            // The status' own event brings the pass that ends it.
+            Outcome::Archived if written => Next::Await,
+            Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await),
             Outcome::Complete => report.certificates.map_or(Next::Await, until),
             Outcome::Incomplete(_) => {
                 let deadline = match deadline {
@@ -155,14 +161,19 @@ impl ObjectSets {
         let observed = Some(observed);
         if set.spec.lifecycle_state == LifecycleState::Archived {
             let outcome = self.archive(set, client, &phases).await;
-            return Report { outcome, observed, certificates: None };
+            return Report { observed, ..outcome.into() };
         }
+        let given = match self.finalizer(set, true).await {
+            Ok(given) => given,
+            Err(error) => return Report { observed, ..Outcome::Retrying(error).into() },
+        };
+        let set = given.as_ref().unwrap_or(set);
         let kept = match self.keep_certificates(set, client.clone(), &phases).await {
             Ok(kept) => kept,
-            Err(error) => return Report { outcome: Outcome::Retrying(error), observed, certificates: None },
+            Err(error) => return Report { observed, given, ..Outcome::Retrying(error).into() },
         };
         let outcome = self.activate(set, client, &phases, &kept.bundles).await;
-        Report { outcome, observed, certificates: kept.next }
+        Report { outcome, observed, certificates: kept.next, given }
     }
 
     /// The step of the built-in provider, for revisions that record it.
@@ -194,9 +205,6 @@ impl ObjectSets {
         phases: &[LoadedPhase],
         ca_bundles: &CaBundles,
     ) -> Outcome {
-        if let Err(error) = self.finalizer(set, true).await {
-            return Outcome::Retrying(error);
-        }
         let survey = self.survey(set, phases).await;
         self.hold(set, &survey);
         if let Err(error) = self.check_arrived(set, &client, phases, &survey).await {
@@ -360,13 +368,14 @@ impl ObjectSets {
         Ok(())
     }
 
+    /// Writes the status if it is another one. Returns whether an event is to be expected.
     async fn write_status(
         &self,
         set: &ClusterObjectSet,
         report: &Report,
         deadline: Deadline,
         now: Timestamp,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let before = set.status.clone().unwrap_or_default();
         let mut after = before.clone();
         set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
@@ -376,21 +385,25 @@ impl ObjectSets {
             after.observed_phases.clone_from(observed);
         }
         if after == before {
-            return Ok(());
+            return Ok(false);
         }
         let mut updated = set.clone();
         updated.status = Some(after);
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         match bounded(api.replace_status(&set.name_any(), &PostParams::default(), &updated)).await {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(true),
             // Somebody wrote in between: its event brings a new pass.
-            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(true),
             Err(error) => Err(api_text(&error)),
         }
     }
 
     /// Adds or removes the teardown finalizer, if that is not done yet.
-    async fn finalizer(&self, set: &ClusterObjectSet, wanted: bool) -> Result<(), String> {
+    async fn finalizer(
+        &self,
+        set: &ClusterObjectSet,
+        wanted: bool,
+    ) -> Result<Option<ClusterObjectSet>, String> {
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         crate::finalizers::set(&api, set, &[TEARDOWN_FINALIZER], wanted).await
     }
