@@ -13,4 +13,5 @@ mod objects;
 mod perturbed;
 mod snapshot;
 mod theatre;
+mod walks;
 mod world;
