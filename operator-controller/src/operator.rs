@@ -21,9 +21,9 @@ use olm_api::{
 };
 use olm_image::Puller;
 use olm_runtime::{
-    Accounts, BackoffLimits, CertWatcher, Certificate, ClientError, ControllerSettings, Discovery, Elector,
-    Fence, HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError, Wake,
-    WatchManager, health_router, listen, run_controller, serve, server_config,
+    Accounts, BackoffLimits, CertWatcher, Certificate, Chance, ClientError, ControllerSettings, Discovery,
+    Elector, Fence, HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError,
+    Wake, WatchManager, health_router, listen, run_controller, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -88,6 +88,7 @@ pub struct Operator {
     guard: Guard,
     platform: Arc<Platform>,
     fence: Fence,
+    chance: Chance,
 }
 
 impl Operator {
@@ -119,7 +120,18 @@ impl Operator {
             &metrics,
             &mut registry,
         )?;
-        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, guard, platform, fence })
+        Ok(Self {
+            config,
+            accounts,
+            catalogd,
+            credentials,
+            bundles,
+            metrics,
+            guard,
+            platform,
+            fence,
+            chance: Chance::default(),
+        })
     }
 
     /// Runs until `shutdown`.
@@ -215,6 +227,7 @@ impl Operator {
 
     async fn controllers(&self, stop: CancellationToken) {
         let client = self.accounts.controller();
+        let chance = &self.chance;
         let discovery = Discovery::new(client.clone());
         let waiting = Arc::new(Waiting::default());
         let (wake_extension, woken_extensions) = mpsc::channel::<String>(WAKES);
@@ -222,9 +235,9 @@ impl Operator {
         let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
 
         let dependents = Arc::new(Dependents::new(wake_extension.clone()));
-        let sets = revisions(client.clone(), wake_extension.clone(), dependents.clone());
-        let extensions = Source::<ClusterExtension>::all(client.clone());
-        let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
+        let sets = revisions(client.clone(), chance, wake_extension.clone(), dependents.clone());
+        let extensions = Source::<ClusterExtension>::all(client.clone(), chance);
+        let known_catalogs = Source::<ClusterCatalog>::all(client.clone(), chance);
         let settings = Settings::new(self.config.default_account.clone());
         let kinds = Arc::new(Awaited::default());
         let (changed_crd, changed_crds) = mpsc::channel::<String>(WAKES);
@@ -301,6 +314,7 @@ impl Operator {
             preflight_permissions: shared.features.preflight_permissions,
             system_namespace: shared.system_namespace.clone(),
             certificate_lifetime: self.config.webhook_certificates.lifetime,
+            clock: Arc::new(SystemClock),
         }
     }
 
@@ -316,6 +330,7 @@ impl Operator {
             name,
             concurrency: self.config.max_concurrent_reconciles,
             backoff: BackoffLimits::default(),
+            chance: self.chance.clone(),
         };
         let controller = Arc::new(cluster_extension::Extensions::new(ports));
         let reconcile = move |extension| {
@@ -334,7 +349,8 @@ impl Operator {
     ) {
         let name = "clusterobjectset";
         let concurrency = self.config.max_concurrent_reconciles;
-        let settings = ControllerSettings { name, concurrency, backoff: BackoffLimits::default() };
+        let (backoff, chance) = (BackoffLimits::default(), self.chance.clone());
+        let settings = ControllerSettings { name, concurrency, backoff, chance };
         let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
         let reconcile = move |set| {
             let controller = controller.clone();
@@ -366,19 +382,22 @@ fn spawn_server(
 
 /// Wakes every extension.
 async fn wake_each(extensions: &Store<DeserializeGuard<ClusterExtension>>, wake: &mpsc::Sender<String>) {
-    for extension in extensions.state() {
+    let mut names: Vec<String> = extensions.state().iter().map(|one| one.name_any()).collect();
+    names.sort_unstable();
+    for name in names {
         // A closed channel means that the process is ending.
-        let _ = wake.send(extension.name_any()).await;
+        let _ = wake.send(name).await;
     }
 }
 
 /// The revisions. One that changes wakes its extension, and those that wait for something to be installed.
 fn revisions(
     client: kube::Client,
+    chance: &Chance,
     wake: mpsc::Sender<String>,
     dependents: Arc<Dependents>,
 ) -> Source<ClusterObjectSet> {
-    Source::<ClusterObjectSet>::all(client).observed(move |set| {
+    Source::<ClusterObjectSet>::all(client, chance).observed(move |set| {
         let owner =
             set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
         let (wake, dependents) = (wake.clone(), dependents.clone());
@@ -407,7 +426,7 @@ where
 
 /// Wakes of the revisions whose objects changed; what belongs to an extension as a whole, such as the Secrets of
 /// its webhooks, wakes all of its revisions.
-fn owners(
+pub(crate) fn owners(
     receiver: mpsc::Receiver<OwnerChanged>,
     sets: Store<DeserializeGuard<ClusterObjectSet>>,
 ) -> BoxStream<'static, Wake<ClusterObjectSet>> {
@@ -418,7 +437,7 @@ fn owners(
         receiver.recv().await.map(|owner| (owner, receiver))
     })
     .flat_map(move |owner| {
-        let woken: Vec<String> = match owner.kind.as_str() {
+        let mut woken: Vec<String> = match owner.kind.as_str() {
             "ClusterObjectSet" => vec![owner.name],
             "ClusterExtension" => {
                 let state = sets.state();
@@ -427,6 +446,7 @@ fn owners(
             }
             _ => Vec::new(),
         };
+        woken.sort_unstable();
         futures::stream::iter(woken)
     })
     .map(|name| ObjectRef::new(&name))

@@ -93,6 +93,9 @@ impl Proxy {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        // The clients' tasks belong to the proxy, not to the test that started it.
+        let entered = runtime.enter();
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             gate: watch::Sender::default(),
@@ -102,8 +105,8 @@ impl Proxy {
             as_user: olm_runtime::connect(config)?,
             as_nobody: olm_runtime::connect(anonymous)?,
         });
+        drop(entered);
         let stop = CancellationToken::new();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (served, stopped) = (Arc::clone(&shared), stop.clone());
         std::thread::Builder::new()
             .name("proxy".to_owned())

@@ -132,6 +132,11 @@ impl Accounts {
         Ok(Self { controller: fence.around(elector.clone()), elector, anonymous, tokens: Arc::default() })
     }
 
+    /// Over clients that are there already: the process's own, and one without credentials.
+    pub fn of(controller: Client, anonymous: Client) -> Self {
+        Self { elector: controller.clone(), controller, anonymous, tokens: Arc::default() }
+    }
+
     /// The process's own client.
     pub fn controller(&self) -> Client {
         self.controller.clone()

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, PartialObjectMeta},
@@ -20,7 +20,7 @@ use kube::{
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use crate::discovery::Kind;
+use crate::{chance::Chance, discovery::Kind};
 
 /// The controller owner of an object that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,13 +83,19 @@ pub struct WatchManager {
     client: Client,
     label_selector: String,
     changed: mpsc::Sender<OwnerChanged>,
+    chance: Chance,
     kinds: Arc<Mutex<BTreeMap<GroupVersionKind, KindWatch>>>,
 }
 
 impl WatchManager {
     /// Watches objects with the given label selector; owners of changed objects are sent to `changed`.
-    pub fn new(client: Client, label_selector: &str, changed: mpsc::Sender<OwnerChanged>) -> Self {
-        Self { client, label_selector: label_selector.to_owned(), changed, kinds: Arc::default() }
+    pub fn new(
+        client: Client,
+        label_selector: &str,
+        changed: mpsc::Sender<OwnerChanged>,
+        chance: Chance,
+    ) -> Self {
+        Self { client, label_selector: label_selector.to_owned(), changed, chance, kinds: Arc::default() }
     }
 
     /// Says that `holder` needs exactly `kinds`; watches that nobody needs any more end.
@@ -136,9 +142,10 @@ impl WatchManager {
 
     fn start(&self, resource: &ApiResource) -> KindWatch {
         let known = Arc::new(Mutex::new(Known::default()));
+        let config = watcher::Config::default().labels(&self.label_selector);
+        let events = kube::runtime::watcher(Api::all_with(self.client.clone(), resource), config);
         let task = tokio::spawn(follow(
-            Api::all_with(self.client.clone(), resource),
-            watcher::Config::default().labels(&self.label_selector),
+            events.backoff(self.chance.watch_backoff()),
             known.clone(),
             self.changed.clone(),
             resource.kind.clone(),
@@ -154,13 +161,12 @@ fn key(resource: &ApiResource) -> GroupVersionKind {
 type Metadata = PartialObjectMeta<DynamicObject>;
 
 async fn follow(
-    api: Api<Metadata>,
-    config: watcher::Config,
+    events: impl Stream<Item = watcher::Result<Event<Metadata>>>,
     known: Arc<Mutex<Known>>,
     changed: mpsc::Sender<OwnerChanged>,
     kind: String,
 ) {
-    let mut events = std::pin::pin!(kube::runtime::watcher(api, config).default_backoff());
+    let mut events = std::pin::pin!(events);
     let mut listed: HashMap<Place, Entry> = HashMap::new();
     while let Some(event) = events.next().await {
         let woken = match event {

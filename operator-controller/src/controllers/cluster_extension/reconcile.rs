@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use catalogd::Clock;
 use jiff::Timestamp;
 use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
@@ -51,6 +52,7 @@ pub(crate) struct Ports {
     pub(crate) settings: Settings,
     pub(crate) guard: Guard,
     pub(crate) system_namespace: String,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The controller of ClusterExtensions.
@@ -83,7 +85,7 @@ impl Extensions {
                 .map_or_else(Next::Retry, |_| Next::Await);
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
-        let now = Timestamp::now();
+        let now = self.ports.clock.now();
         let result = self.pass(&extension, &mut progress, now).await;
         self.ports.waiting.extension(&name, result.is_err());
         let after = status(&extension, &progress, result.as_ref().copied(), now);

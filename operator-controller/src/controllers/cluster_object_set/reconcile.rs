@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use catalogd::Clock;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
@@ -61,6 +62,7 @@ pub(crate) struct Ports {
     pub(crate) system_namespace: String,
     /// Life of the webhook certificates that are made here.
     pub(crate) certificate_lifetime: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The controller of ClusterObjectSets.
@@ -101,7 +103,7 @@ impl ObjectSets {
             self.ports.waiting.set(&set.name_any(), false);
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
-        let now = Timestamp::now();
+        let now = self.ports.clock.now();
         let deadline = deadline(&set, now);
         let mut report = self.pass(&set).await;
         let set = report.given.take().map_or(set, Arc::new);
@@ -195,7 +197,7 @@ impl ObjectSets {
             lifetime: self.ports.certificate_lifetime,
         };
         let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored).collect();
-        keeper.keep(&objects, Timestamp::now()).await
+        keeper.keep(&objects, self.ports.clock.now()).await
     }
 
     async fn activate(
@@ -346,7 +348,7 @@ impl ObjectSets {
 
     /// Archives the revisions that this one supersedes.
     async fn archive_older(&self, set: &ClusterObjectSet) -> Result<(), String> {
-        let older: Vec<String> = self
+        let mut older: Vec<String> = self
             .ports
             .sets
             .state()
@@ -356,6 +358,7 @@ impl ObjectSets {
             .filter(|other| other.spec.lifecycle_state == LifecycleState::Active)
             .map(ResourceExt::name_any)
             .collect();
+        older.sort_unstable();
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         for name in older {
             let patch = json!({"spec": {"lifecycleState": "Archived"}});
