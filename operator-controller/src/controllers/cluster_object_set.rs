@@ -12,5 +12,5 @@ mod reconcile;
 mod simulation;
 mod status;
 
-pub(crate) use content::api_text;
+pub(crate) use content::{LoadedPhase, api_text, load};
 pub(crate) use reconcile::{ObjectSets, Ports};
