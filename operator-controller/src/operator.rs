@@ -263,9 +263,10 @@ impl Operator {
             settings: settings.clone(),
             guard: self.guard.clone(),
             system_namespace: self.config.system_namespace.clone(),
+            clock: Arc::new(SystemClock),
         };
         let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
-        let watches = WatchManager::new(client.clone(), &managed, owner_changed);
+        let watches = WatchManager::new(client.clone(), &managed, owner_changed, chance.clone());
         let set_ports = self.set_ports(&ports, watches);
         let all_extensions = extensions.store.clone();
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
