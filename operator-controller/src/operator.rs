@@ -315,7 +315,7 @@ impl Operator {
             preflight_permissions: shared.features.preflight_permissions,
             system_namespace: shared.system_namespace.clone(),
             certificate_lifetime: self.config.webhook_certificates.lifetime,
-            clock: Arc::new(SystemClock),
+            clock: shared.clock.clone(),
         }
     }
 

@@ -258,16 +258,20 @@ impl ApiServer {
         self.changed.send_replace(version);
     }
 
+    /// The events of a resource after a version.
+    fn news(&self, resource: &str, from: u64) -> String {
+        let state = self.state();
+        let news = state.history.iter().filter(|(at, of, _)| *at > from && of == resource);
+        news.map(|(_, _, event)| format!("{event}\n")).collect()
+    }
+
     fn watch(&self, asked: &Asked) -> Answer {
         let from: u64 = asked.parameter("resourceVersion").and_then(|text| text.parse().ok()).unwrap_or(0);
         let follower = (self.clone(), asked.resource.clone(), from, self.changed.subscribe());
         let lines = stream::unfold(follower, |(server, resource, from, mut changed)| async move {
             loop {
                 let version = *changed.borrow_and_update();
-                let state = server.state();
-                let news = state.history.iter().filter(|(at, of, _)| *at > from && *of == resource);
-                let text: String = news.map(|(_, _, event)| format!("{event}\n")).collect();
-                drop(state);
+                let text = server.news(&resource, from);
                 if !text.is_empty() {
                     let item = Ok::<_, std::convert::Infallible>(Bytes::from(text));
                     return Some((item, (server, resource, version, changed)));
