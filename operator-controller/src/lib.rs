@@ -10,6 +10,7 @@ mod bundles;
 mod catalogs;
 mod concurrently;
 mod config;
+mod content;
 mod controllers;
 mod dependents;
 mod events;
@@ -25,6 +26,7 @@ mod webhook_certificates;
 
 pub use admission::objects as admission_objects;
 pub use config::{Config, GateError, Gates, MAX_CONCURRENT_RECONCILES};
+pub use content::RemoteCatalogd;
 pub use operator::{Operator, OperatorError};
 pub use permissions::{PERMISSIONS, Permission, Scope};
 pub use settings::account;

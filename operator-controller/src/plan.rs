@@ -18,7 +18,7 @@ use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_fbc::CatalogReader;
 use olm_image::Puller;
 use olm_plan::Plan;
-use olm_runtime::{Accounts, ClientError, Discovery, Fence, bounded};
+use olm_runtime::{Accounts, ClientError, Discovery, bounded};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -110,7 +110,7 @@ impl Planner {
     /// # Errors
     /// The cluster's configuration or the folder cannot be used.
     pub fn new(surroundings: Surroundings) -> Result<Self, PlanError> {
-        let accounts = Accounts::new(&surroundings.cluster, &Fence::default())?;
+        let accounts = Accounts::new(&surroundings.cluster)?;
         let folder = surroundings.folder.clone();
         let bundles = Bundles::new(surroundings.puller.clone(), folder.clone())
             .map_err(|source| PlanError::Folder { path: folder.display().to_string(), source })?;

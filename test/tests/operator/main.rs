@@ -12,6 +12,7 @@ mod leader;
 mod modes;
 mod plan;
 mod platform;
+mod process;
 mod real_bundles;
 mod resolving;
 mod restarts;
