@@ -15,7 +15,7 @@ const FAULTS_MAX: usize = 25;
 /// One request of so many fails.
 const ONE_IN: usize = 6;
 const LIVES: usize = 40;
-const LIVES_OF_A_SAMPLE: usize = 3;
+const LIVES_OF_A_SAMPLE: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_fail_do_not_change_the_end() -> Result<()> {

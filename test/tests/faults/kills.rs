@@ -12,7 +12,7 @@ use crate::{
 /// Kills, three in each life.
 const KILLS: usize = 100;
 /// In a sample; the scenario tests kill ten times more.
-const KILLS_OF_A_SAMPLE: usize = 6;
+const KILLS_OF_A_SAMPLE: usize = 3;
 /// A stage of an undisturbed life takes less.
 const MOMENTS_MILLISECONDS: u64 = 2000;
 

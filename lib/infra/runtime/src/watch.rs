@@ -182,14 +182,13 @@ async fn follow(
             Ok(Event::InitDone) => replace(&known, std::mem::take(&mut listed)),
             Ok(Event::Apply(object)) => {
                 let (place, entry) = record(&object);
-                let owner = entry.owner.clone();
-                known.lock().unwrap_or_else(PoisonError::into_inner).objects.insert(place, entry);
-                owner.into_iter().collect()
+                note(&known, place, Some(entry))
             }
             Ok(Event::Delete(object)) => {
                 let (place, entry) = record(&object);
-                known.lock().unwrap_or_else(PoisonError::into_inner).objects.remove(&place);
-                entry.owner.into_iter().collect()
+                let mut woken = note(&known, place, None);
+                woken.extend(entry.owner.filter(|owner| !woken.contains(owner)));
+                woken
             }
             Err(error) => {
                 tracing::debug!(kind, %error, "watch interrupted");
@@ -203,13 +202,27 @@ async fn follow(
     }
 }
 
+/// Notes an object as it is now and returns its controller owners, the one before and the one now: who loses an
+/// object to another one is to know.
+fn note(known: &Mutex<Known>, place: Place, now: Option<Entry>) -> Vec<OwnerChanged> {
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut owners: Vec<OwnerChanged> = now.iter().filter_map(|entry| entry.owner.clone()).collect();
+    let before = match now {
+        Some(entry) => known.objects.insert(place, entry),
+        None => known.objects.remove(&place),
+    };
+    let before = before.and_then(|entry| entry.owner).filter(|owner| !owners.contains(owner));
+    owners.extend(before);
+    owners
+}
+
 /// Takes a new list for the truth and returns the owners of everything that differs from the old one.
 fn replace(known: &Mutex<Known>, listed: HashMap<Place, Entry>) -> Vec<OwnerChanged> {
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
     let before = std::mem::replace(&mut known.objects, listed);
     known.synced = true;
     let appeared = known.objects.iter().filter(|(place, entry)| before.get(*place) != Some(entry));
-    let vanished = before.iter().filter(|(place, _)| !known.objects.contains_key(*place));
+    let vanished = before.iter().filter(|(place, entry)| known.objects.get(*place) != Some(entry));
     let mut owners: Vec<OwnerChanged> =
         appeared.chain(vanished).filter_map(|(_, entry)| entry.owner.clone()).collect();
     owners.sort_unstable_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
@@ -243,6 +256,19 @@ mod tests {
 
     fn place(name: &str) -> Place {
         ("n".into(), name.into())
+    }
+
+    #[test]
+    fn whoever_loses_an_object_is_woken_with_the_new_owner() {
+        let known = Mutex::new(Known::default());
+        let names = |owners: Vec<OwnerChanged>| owners.into_iter().map(|o| o.name).collect::<Vec<_>>();
+        assert_eq!(names(note(&known, place("a"), Some(entry("1", "x-1")))), ["x-1"]);
+        assert_eq!(names(note(&known, place("a"), Some(entry("2", "x-1")))), ["x-1"]);
+        assert_eq!(names(note(&known, place("a"), Some(entry("3", "thief")))), ["thief", "x-1"]);
+        assert_eq!(names(note(&known, place("a"), None)), ["thief"]);
+        replace(&known, [(place("b"), entry("1", "x-1"))].into());
+        let listed = replace(&known, [(place("b"), entry("2", "thief"))].into());
+        assert_eq!(names(listed), ["thief", "x-1"]);
     }
 
     #[test]
