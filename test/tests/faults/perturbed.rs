@@ -23,6 +23,9 @@ const UNDISTURBED: usize = 3;
 const ATTEMPTS: usize = 4;
 /// How long the sample may take.
 const SAMPLE: Duration = Duration::from_secs(40);
+/// After so many failures there is enough to look at.
+const FAILURES_MAX: usize = 5;
+
 #[derive(Default)]
 struct Tally {
     runs: usize,
@@ -51,7 +54,8 @@ async fn whatever_happens_at_a_write_the_end_is_the_same() -> Result<()> {
         fastrand::Rng::with_seed(seed()).shuffle(&mut targets);
     }
     for (name, blow) in targets {
-        if !everything() && started.elapsed() > SAMPLE {
+        let over = !everything() && started.elapsed() > SAMPLE;
+        if over || tally.failures.len() >= FAILURES_MAX {
             break;
         }
         struck(&theatre, &name, blow, &mut tally).await?;
@@ -67,7 +71,7 @@ async fn whatever_happens_at_a_write_the_end_is_the_same() -> Result<()> {
     let wanted: BTreeSet<_> = names.into_iter().collect();
     for (blow, covered) in &tally.covered {
         println!("{blow:?}: {} of {} writes", covered.len(), wanted.len());
-        if everything() {
+        if everything() && tally.failures.is_empty() {
             let missed: Vec<_> = wanted.difference(covered).map(ToString::to_string).collect();
             ensure!(missed.is_empty(), "{blow:?} was not tried at {missed:?}");
         }
