@@ -182,7 +182,7 @@ fn stopped(error: &StepError) -> PlanError {
     let explanation = match error {
         StepError::Resolution { explanation, .. } => explanation.as_deref(),
         StepError::Bundle { cause, .. } => cause.explanation.as_deref(),
-        StepError::Validation { .. } | StepError::Revisions(_) => None,
+        StepError::Validation { .. } | StepError::Paused | StepError::Revisions(_) => None,
     };
     PlanError::Stopped(match explanation {
         Some(more) => format!("{error}\n{more}"),

@@ -93,12 +93,12 @@ impl Extensions {
             return Next::Retry(format!("error updating status: {error}"));
         }
         match result {
-            Ok(()) => Next::Await,
-            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
+            Ok(()) => progress.look_again.map_or(Next::Await, Next::After),
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
                 Next::After(progress.look_again.unwrap_or_default())
             }
+            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
         }
     }
