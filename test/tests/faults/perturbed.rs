@@ -1,4 +1,4 @@
-//! An install, upgrade and delete, repeated with each write of the undisturbed run struck in four ways.
+//! An install, upgrade, rollback and delete, repeated with each write of the undisturbed run struck in four ways.
 //!
 //! Each run ends every stage in the state in which the undisturbed one ended it, object by object.
 

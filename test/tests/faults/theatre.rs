@@ -1,4 +1,4 @@
-//! Where an extension lives through install, upgrade and delete, with or without harm done to it.
+//! Where an extension lives through install, upgrade, rollback and delete, with or without harm done to it.
 
 use std::{
     cell::RefCell,
@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use kube::{Client, api::DeleteParams};
+use olm_api::names::ROLLBACK_TO_ANNOTATION;
 use olm_test::{
     proxy::{Blow, Weather, WriteName},
     wait,
@@ -37,10 +38,12 @@ const WRITES_PER_OBJECT: usize = 6;
 pub(crate) enum Stage {
     Install,
     Upgrade,
+    /// Back to the first revision, by annotation.
+    Rollback,
     Delete,
 }
 
-const STAGES: [Stage; 3] = [Stage::Install, Stage::Upgrade, Stage::Delete];
+const STAGES: [Stage; 4] = [Stage::Install, Stage::Upgrade, Stage::Rollback, Stage::Delete];
 
 /// What is done to a life.
 #[derive(Clone, Debug)]
@@ -178,6 +181,9 @@ impl<'a> Theatre<'a> {
         match stage {
             Stage::Install => extension.create(&extension.spec(&json!({"version": "1.0.0"}))).await?,
             Stage::Upgrade => extension.set_version("1.1.0").await?,
+            Stage::Rollback => {
+                extension.patch(&json!({"metadata": {"annotations": {ROLLBACK_TO_ANNOTATION: "1"}}})).await?;
+            }
             Stage::Delete => extension.delete().await?,
         }
         match harm {
@@ -200,7 +206,7 @@ impl<'a> Theatre<'a> {
         wait::until("the stage's end", DEADLINE, async || {
             ensure!(!proxy.was_struck() || acted.load(Ordering::Acquire), "the blow is not over");
             match stage {
-                Stage::Install => extension.is_installed("1.0.0").await,
+                Stage::Install | Stage::Rollback => extension.is_installed("1.0.0").await,
                 Stage::Upgrade => extension.is_installed("1.1.0").await,
                 Stage::Delete => extension.is_gone().await,
             }

@@ -12,7 +12,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
-use olm_api::v1::ClusterCatalog;
+use olm_api::{names::PAUSED_ANNOTATION, v1::ClusterCatalog};
 use olm_test::wait;
 use regex::Regex;
 use serde_json::{Value, json};
@@ -40,6 +40,7 @@ struct Wish {
     /// An environment variable of the configuration.
     environment: Option<u8>,
     deadline_minutes: Option<u8>,
+    paused: bool,
 }
 
 impl Wish {
@@ -76,7 +77,7 @@ impl Wish {
 
     /// Changes one thing, and says which.
     fn change(&mut self, rng: &mut Rng) -> &'static str {
-        match rng.usize(..6) {
+        match rng.usize(..7) {
             0 => {
                 self.version = rng.choice(VERSIONS).filter(|_| rng.bool());
                 "version"
@@ -96,6 +97,10 @@ impl Wish {
             4 => {
                 self.deadline_minutes = rng.bool().then(|| rng.u8(10..13));
                 "deadline"
+            }
+            5 => {
+                self.paused = !self.paused;
+                "pause"
             }
             _ => {
                 self.catalog = some_versions(rng);
@@ -148,6 +153,11 @@ impl Walker<'_> {
         Ok(())
     }
 
+    async fn pause(&self, paused: bool) -> Result<()> {
+        let value = paused.then_some("true");
+        self.extension.patch(&json!({"metadata": {"annotations": {PAUSED_ANNOTATION: value}}})).await
+    }
+
     async fn remove(&self) -> Result<()> {
         self.extension.delete().await?;
         wait::until("an empty cluster", DEADLINE, async || {
@@ -185,21 +195,23 @@ impl Walker<'_> {
                 path.push("deleted and created again".to_owned());
                 self.remove().await?;
                 self.extension.create(&wish.spec(&self.extension)).await?;
+                wish.paused = false;
                 continue;
             }
             let what = wish.change(rng);
             path.push(format!("{what}: {wish:?}"));
-            if what == "catalog" {
-                self.serve(&wish.catalog).await?;
-            } else {
-                self.set(&wish).await?;
+            match what {
+                "catalog" => self.serve(&wish.catalog).await?,
+                "pause" => self.pause(wish.paused).await?,
+                _ => self.set(&wish).await?,
             }
             // Often the next change comes while this one is being carried out.
-            if rng.bool() && wish.answer().is_some() {
+            if rng.bool() && wish.answer().is_some() && !wish.paused {
                 path.push("(installed)".to_owned());
                 self.installed(&wish).await?;
             }
         }
+        self.pause(false).await?;
         self.installed(&wish).await?;
         let walked = self.end().await?;
         self.remove().await?;
