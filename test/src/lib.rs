@@ -17,6 +17,7 @@ pub mod objects;
 pub mod operator;
 pub mod pki;
 pub mod process;
+pub mod proxy;
 pub mod registry;
 pub mod requirements;
 pub mod rights;

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use catalogd::Clock;
 use jiff::Timestamp;
 use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
@@ -58,6 +59,7 @@ pub(crate) struct Ports {
     pub(crate) settings: Settings,
     pub(crate) guard: Guard,
     pub(crate) system_namespace: String,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The controller of ClusterExtensions.
@@ -85,16 +87,16 @@ impl Extensions {
             // Objects go by garbage collection, through the revisions' owner references.
             return finalizers::set(&api, &*extension, &FINALIZERS, false)
                 .await
-                .map_or_else(Next::Retry, |()| Next::Await);
+                .map_or_else(Next::Retry, |_| Next::Await);
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
             // The update's event brings the pass.
             return finalizers::set(&api, &*extension, &FINALIZERS, true)
                 .await
-                .map_or_else(Next::Retry, |()| Next::Await);
+                .map_or_else(Next::Retry, |_| Next::Await);
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
-        let now = Timestamp::now();
+        let now = self.ports.clock.now();
         let result = self.pass(&extension, &mut progress, now).await;
         self.ports.waiting.extension(&name, result.is_err());
         let after = status(&extension, &progress, result.as_ref().copied(), now);
