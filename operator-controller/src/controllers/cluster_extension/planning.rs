@@ -312,7 +312,7 @@ impl Steps<'_> {
 }
 
 /// Why something was not looked at.
-const OBSTACLE: &str = "something else stands in the way already";
+const OBSTACLE: &str = "what stands in the way has to go first";
 
 fn refused(text: &str) -> Cause {
     Cause::transient(format!("creating new Revision: {text}"))
