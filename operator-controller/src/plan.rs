@@ -182,7 +182,10 @@ fn stopped(error: &StepError) -> PlanError {
     let explanation = match error {
         StepError::Resolution { explanation, .. } => explanation.as_deref(),
         StepError::Bundle { cause, .. } => cause.explanation.as_deref(),
-        StepError::Validation { .. } | StepError::Takeover { .. } | StepError::Revisions(_) => None,
+        StepError::Validation { .. }
+        | StepError::Paused
+        | StepError::Takeover { .. }
+        | StepError::Revisions(_) => None,
     };
     PlanError::Stopped(match explanation {
         Some(more) => format!("{error}\n{more}"),

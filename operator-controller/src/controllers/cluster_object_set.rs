@@ -3,7 +3,7 @@
 //! It never waits for catalogs, registries or resolution: everything it needs is in the ClusterObjectSet and
 //! its Secrets.
 
-mod content;
+pub(crate) mod content;
 mod execute;
 mod kinds;
 mod memory;

@@ -181,19 +181,21 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
     Api::all(scenario.client.clone()).create(&PostParams::default(), &binding).await?;
     let reader = scenario.world.cluster.kubeconfig_for(name, &[])?;
     let unknown = "not known: it takes a token of service account \"installer\"";
-    wait::until("the reader to be known as one", DEADLINE, async || {
+    let answer = wait::until("the reader to be known as one", DEADLINE, async || {
         let answer = olm_as(scenario, reader.clone(), &["diff", name]).await?;
-        answer.ensure(
-            2,
-            &[
-                &format!("Rights that the account lacks: {unknown}"),
-                &format!("Dry-run: {unknown}"),
-                "spec.template.spec.containers[c].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
-                &format!("  plan       {digest}\n"),
-            ],
-        )
+        ensure!(!answer.errors.contains("forbidden"), "{}", answer.errors);
+        Ok(answer)
     })
-    .await
+    .await?;
+    answer.ensure(
+        2,
+        &[
+            &format!("Rights that the account lacks: {unknown}"),
+            &format!("Dry-run: {unknown}"),
+            "spec.template.spec.containers[c].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
+            &format!("  plan       {digest}\n"),
+        ],
+    )
 }
 
 async fn rights_increase_is_told(scenario: &Scenario<'_>) -> Result<()> {

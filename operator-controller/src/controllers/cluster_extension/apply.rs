@@ -15,8 +15,9 @@ use olm_api::{
         CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
         EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE,
         OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION,
-        REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-        UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        REVISION_NAME_LABEL, ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
@@ -83,6 +84,8 @@ pub(crate) struct NewRevision<'a> {
     pub(crate) catalog_properties: &'a [Property],
     /// CRD changes that were accepted and CRDs that are no longer there, as recorded.
     pub(crate) crd_changes: Option<String>,
+    /// The revision whose objects come back with it.
+    pub(crate) rolled_back_to: Option<i64>,
 }
 
 /// Writes revisions of extensions.
@@ -259,6 +262,9 @@ impl RevisionWriter<'_> {
         annotations.extend(self.unknown_kinds().map(|v| (UNKNOWN_KINDS_ANNOTATION.to_owned(), v.clone())));
         if let Some(changes) = &new.crd_changes {
             annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
+        }
+        if let Some(target) = new.rolled_back_to {
+            annotations.insert(ROLLED_BACK_TO_ANNOTATION.to_owned(), target.to_string());
         }
         Ok(annotations)
     }

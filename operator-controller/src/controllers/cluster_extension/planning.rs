@@ -47,6 +47,8 @@ pub(super) struct Draft {
     pub(super) properties: Option<String>,
     /// Who makes the certificates of its webhooks, if it has any.
     pub(super) certificate_provider: Option<CertificateProvider>,
+    /// The revision whose objects come back with it.
+    pub(super) rolled_back_to: Option<i64>,
 }
 
 /// A draft with its plan.
@@ -60,7 +62,7 @@ pub(crate) struct Planned {
 }
 
 /// What the active revisions consist of, the newest first.
-type Contents = Vec<(i64, Vec<LoadedPhase>)>;
+pub(super) type Contents = Vec<(i64, Vec<LoadedPhase>)>;
 
 /// The client of the account, or why there is none.
 type AccountClient = Result<Client, String>;
@@ -157,6 +159,7 @@ impl Steps<'_> {
             catalog_properties: &draft.catalog_properties,
             certificate_provider: draft.certificate_provider,
             crd_changes,
+            rolled_back_to: draft.rolled_back_to,
         };
         self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
         progress.rights_increased = increase(&plan, revisions);
@@ -180,7 +183,11 @@ impl Steps<'_> {
     }
 
     /// What the active revisions consist of.
-    async fn contents(&self, revisions: &Revisions, account: Option<&Client>) -> Result<Contents, String> {
+    pub(super) async fn contents(
+        &self,
+        revisions: &Revisions,
+        account: Option<&Client>,
+    ) -> Result<Contents, String> {
         let controller = self.accounts.controller();
         let mut contents = Vec::new();
         for revision in revisions.active().rev() {
@@ -308,7 +315,7 @@ impl Steps<'_> {
 }
 
 /// Why something was not looked at.
-const OBSTACLE: &str = "something else stands in the way already";
+const OBSTACLE: &str = "what stands in the way has to go first";
 
 fn refused(text: &str) -> Cause {
     Cause::transient(format!("creating new Revision: {text}"))

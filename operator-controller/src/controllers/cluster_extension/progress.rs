@@ -3,6 +3,7 @@
 
 use std::{fmt, time::Duration};
 
+use olm_api::names::PAUSED_ANNOTATION;
 use olm_resolve::DeprecationStatus;
 
 use super::revisions::{BundleRecord, Revisions};
@@ -18,6 +19,8 @@ pub(crate) enum StepError {
         /// Whether only an edit can heal it.
         terminal: bool,
     },
+    /// Nothing is installed yet, and nothing new may be begun.
+    Paused,
     /// What the original left could not be taken over; it stays as it is.
     Takeover {
         /// What is wrong, with the remedy.
@@ -84,6 +87,7 @@ impl StepError {
     pub(crate) fn is_terminal(&self) -> bool {
         match self {
             Self::Validation { terminal, .. } | Self::Takeover { terminal, .. } => *terminal,
+            Self::Paused => true,
             Self::Revisions(_) | Self::Resolution { .. } => false,
             Self::Bundle { cause, .. } => cause.kind != CauseKind::Transient,
         }
@@ -97,6 +101,10 @@ impl fmt::Display for StepError {
                 f,
                 "operation cannot proceed due to the following validation error(s): {}",
                 errors.join("\n")
+            ),
+            Self::Paused => write!(
+                f,
+                "paused by the annotation {PAUSED_ANNOTATION}: nothing is installed before the pause ends"
             ),
             Self::Revisions(text) | Self::Takeover { text, .. } | Self::Resolution { text, .. } => {
                 f.write_str(text)

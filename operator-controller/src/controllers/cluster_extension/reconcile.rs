@@ -94,16 +94,16 @@ impl Extensions {
             return Next::Retry(format!("error updating status: {error}"));
         }
         match result {
-            Ok(()) => Next::Await,
+            Ok(()) => progress.look_again.map_or(Next::Await, Next::After),
             Err(StepError::Takeover { text, terminal: true }) => {
                 tracing::warn!(extension = name, error = text, "not taken over");
                 Next::After(TAKEOVER_RETRY)
             }
-            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
                 Next::After(progress.look_again.unwrap_or_default())
             }
+            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
         }
     }

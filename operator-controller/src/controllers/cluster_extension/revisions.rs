@@ -8,8 +8,8 @@ use olm_api::{
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
         CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, LEFT_OUT_ANNOTATION,
-        MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
+        SERVICE_ACCOUNT_NAME_ANNOTATION, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
@@ -49,6 +49,8 @@ pub(crate) struct Revision {
     pub(crate) certificate_provider: Option<CertificateProvider>,
     /// What it did to CRDs, as recorded when it was made.
     pub(crate) crd_changes: Option<String>,
+    /// The revision whose objects came back with it, if it was made for that.
+    pub(crate) rolled_back_to: Option<i64>,
     /// Whether it records whom it acts as; the original's do not.
     pub(crate) has_account: bool,
     /// Whether it was made of a Helm release.
@@ -168,6 +170,7 @@ fn read(set: &ClusterObjectSet) -> Revision {
         certificate_provider: annotation(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION)
             .and_then(|name| CertificateProvider::named(&name)),
         crd_changes: annotation(CRD_CHANGES_ANNOTATION),
+        rolled_back_to: annotation(ROLLED_BACK_TO_ANNOTATION).and_then(|number| number.parse().ok()),
         has_account: annotation(SERVICE_ACCOUNT_NAME_ANNOTATION).is_some(),
         migrated: set.labels().get(MIGRATED_FROM_HELM_LABEL).is_some_and(|value| value == "true"),
         observed_phases: set.status.as_ref().map(|s| s.observed_phases.clone()).unwrap_or_default(),

@@ -71,6 +71,8 @@ pub(crate) struct Steps<'a> {
 pub(crate) enum Proposal {
     /// Nothing: the installed bundle cannot be fetched any more.
     Nothing,
+    /// What is there stays, whatever else could be had; only its deadline follows the spec. Why, in a sentence.
+    Keep { why: String },
     /// The latest revision is what is wanted; its record is brought up to date.
     Refresh { chosen: Chosen, inputs: String },
     /// A new revision.
@@ -89,7 +91,12 @@ impl Steps<'_> {
         progress.notes.extend(annotations::in_force(self.extension));
         progress.notes.extend(kinds::notes(&revisions));
         let proposal = self.propose(account, &revisions, progress).await?;
-        self.carry_out(account, proposal, &revisions, progress).await
+        let result = self.carry_out(account, proposal, &revisions, progress).await;
+        if result.is_err() {
+            // What failed is tried again before a pause ends.
+            progress.look_again = None;
+        }
+        result
     }
 
     /// The revisions, what the original installed included.
@@ -123,6 +130,13 @@ impl Steps<'_> {
         revisions: &Revisions,
         progress: &mut Progress,
     ) -> Result<Proposal, StepError> {
+        // Who only plans is shown what waits.
+        if self.paused(progress) && !self.only_plans {
+            return self.hold(account, revisions, progress).await;
+        }
+        if let Some(target) = annotations::rollback_to(self.extension) {
+            return self.roll_back(target, account, revisions, progress).await;
+        }
         let chosen = self.choose(revisions, progress).await?;
         let bundle = &chosen.bundle;
         let failed = |cause| StepError::Bundle { bundle: bundle.clone(), cause };
@@ -172,6 +186,7 @@ impl Steps<'_> {
             catalog_properties: chosen.properties.clone(),
             properties: rendered.olm_properties.clone(),
             certificate_provider: rendered.certificate_provider,
+            rolled_back_to: None,
         };
         let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
         Ok(Proposal::Revision { planned: Box::new(planned), bundle: bundle.clone() })
@@ -186,6 +201,7 @@ impl Steps<'_> {
     ) -> Result<(), StepError> {
         match proposal {
             Proposal::Nothing => Ok(()),
+            Proposal::Keep { .. } => self.keep(revisions).await,
             Proposal::Refresh { chosen, inputs } => {
                 let Some(latest) = revisions.latest_active() else { return Ok(()) };
                 let refreshed = self.refresh(latest, &chosen, &inputs).await;
@@ -196,6 +212,16 @@ impl Steps<'_> {
                 written.map_err(|cause| StepError::Bundle { bundle, cause })
             }
         }
+    }
+
+    async fn keep(&self, revisions: &Revisions) -> Result<(), StepError> {
+        let Some(latest) = revisions.latest_active() else { return Ok(()) };
+        let Some(inputs) = latest.inputs_digest.as_deref() else { return Ok(()) };
+        let kept = self.writer().refresh(latest, inputs, None).await;
+        kept.map_err(|text| StepError::Bundle {
+            bundle: latest.bundle.clone(),
+            cause: Cause::transient(text),
+        })
     }
 
     async fn refresh(&self, latest: &Revision, chosen: &Chosen, inputs: &str) -> Result<(), Cause> {
@@ -265,7 +291,7 @@ impl Steps<'_> {
 
     /// Digest of everything a revision is made from. The image reference is left out: the same name, version
     /// and release under another image is not rolled out by itself.
-    fn inputs_digest(&self, account: &AccountRef, bundle: &BundleRecord) -> String {
+    pub(super) fn inputs_digest(&self, account: &AccountRef, bundle: &BundleRecord) -> String {
         let mut inputs = json!({
             "bundle": [bundle.name, bundle.package, bundle.version, bundle.release],
             "namespace": self.extension.spec.namespace,
@@ -305,7 +331,7 @@ impl Steps<'_> {
         }
     }
 
-    fn controller(&self) -> Client {
+    pub(super) fn controller(&self) -> Client {
         self.accounts.controller()
     }
 }
