@@ -106,16 +106,16 @@ impl Loader<'_> {
             object["metadata"]["ownerReferences"] = owners.into();
         }
         with_release_text(&mut object, |text| self.relinked(text, one))?;
-        let mut made = self.made(one, &object).await?;
+        let made = self.made(one, &object).await?;
         let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         ensure!(uid(&made).len() == UIDS_LENGTH, "no UID in the answer: {made}");
         self.uids.insert(uid(&one.object), uid(&made));
         if one.kind() == "CustomResourceDefinition" {
-            made = self.stored_versions(one).await?;
+            self.stored_versions(one).await?;
         } else if one.object.get("status").is_some() {
-            made = self.status(one, &made).await?;
+            self.status(one, &made).await?;
         }
-        self.managed_fields(one, made).await
+        self.managed_fields(one).await
     }
 
     /// Creates the object, or replaces the one that the server makes by itself.
@@ -169,10 +169,9 @@ impl Loader<'_> {
         }
     }
 
-    async fn managed_fields(&self, one: &Recorded, made: Value) -> Result<()> {
+    async fn managed_fields(&self, one: &Recorded) -> Result<()> {
         let fields = one.object["metadata"]["managedFields"].to_string();
         let fields: Value = serde_json::from_str(&self.relinked(&fields, one))?;
-        drop(made);
         self.rewrite(one, "", |current| current["metadata"]["managedFields"] = fields.clone()).await.map(drop)
     }
 

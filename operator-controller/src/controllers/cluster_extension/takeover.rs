@@ -108,6 +108,7 @@ impl Takeover<'_> {
             catalog_properties: &[],
             certificate_provider: None,
             crd_changes: None,
+            rolled_back_to: None,
         };
         let name = self.writer.create(&new, &Revisions::default()).await.map_err(transient)?;
         tracing::info!(extension = extension.name_any(), secret, revision = name, "Helm release taken over");
