@@ -48,7 +48,7 @@ pub use http::{ContentServer, is_catalog_name};
 pub use ingest::IngestError;
 pub use olm_fbc::CatalogFiles;
 pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};
-pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog};
+pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog, Trust, TrustError};
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
 

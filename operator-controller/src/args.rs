@@ -3,11 +3,15 @@
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use anyhow::Context;
-use catalogd::SharedFlags;
+use catalogd::{SharedFlags, Trust};
 use clap::{Parser, Subcommand, ValueEnum};
 use olm_runtime::{DEFAULT_TERMS, cluster_config};
-use operator_controller::{Config, Gates, ProviderSetting, WebhookCertificates, account};
+use operator_controller::{Config, Gates, ProviderSetting, RemoteCatalogd, WebhookCertificates, account};
 
+/// Where catalog content is served without the flag; `:8443` has the metrics, as in the original.
+const CATALOGS_ADDRESS: &str = ":8444";
+/// Where metrics are served without the flag.
+const METRICS_ADDRESS: &str = ":8443";
 /// What --webhook-certificate-lifetime may be: a rotation needs seconds, X.509 ends with the year 9999.
 const LIFETIME: RangeInclusive<Duration> = Duration::from_secs(30)..=Duration::from_hours(876_000);
 
@@ -22,6 +26,13 @@ pub(crate) struct Args {
     /// Folder for pulled bundles.
     #[arg(long, default_value = "/var/cache/operator-controller")]
     cache_path: PathBuf,
+    /// host[:port] of a catalogd on its own; without it catalogd runs in this process.
+    #[arg(long)]
+    catalogd_address: Option<String>,
+    /// Folder with the certificates that the catalogd of --catalogd-address is trusted by [default: the authority
+    /// it publishes in the ConfigMap catalogd-serving-cert].
+    #[arg(long, default_value = "", hide_default_value = true)]
+    catalogd_cas_dir: String,
     /// Account of extensions that name none: [<namespace>/]<name>. Overrides the ConfigMap olmv1-settings, for a
     /// process whose cluster has no admission policies.
     #[arg(long)]
@@ -82,6 +93,11 @@ impl Args {
         matches!(self.command, Some(Command::Version))
     }
 
+    /// Sentences for the log about flags that do nothing.
+    pub(crate) fn without_effect(&self) -> Vec<String> {
+        self.shared.without_effect()
+    }
+
     pub(crate) fn verbosity(&self) -> u8 {
         self.shared.verbosity
     }
@@ -96,6 +112,14 @@ impl Args {
         let system_namespace = shared.namespace();
         let default_account =
             self.default_service_account.as_deref().map(|text| account(text, &system_namespace));
+        let remote_catalogd = self.catalogd_address.map(|address| RemoteCatalogd {
+            address,
+            trust: if self.catalogd_cas_dir.is_empty() {
+                Trust::Published(system_namespace.clone())
+            } else {
+                Trust::Folder(self.catalogd_cas_dir.into())
+            },
+        });
         let mut catalogd = shared.config()?;
         let mut gates = Gates::default();
         for text in &shared.feature_gates {
@@ -109,7 +133,9 @@ impl Args {
             puller: shared.puller(self.cache_path.join("spool"))?,
             cache_path: self.cache_path,
             catalogd,
-            catalogs_address: shared.catalogs_server_addr.clone(),
+            catalogs_address: shared.catalogs_address(CATALOGS_ADDRESS),
+            metrics_address: shared.metrics_address(METRICS_ADDRESS),
+            remote_catalogd,
             tls,
             tls_profile: shared.tls_profile()?,
             health_address: shared.health_address(),
@@ -157,6 +183,7 @@ mod tests {
         .unwrap();
         assert!(args.shared.leader_elect);
         assert_eq!(args.verbosity(), 4);
+        assert_eq!(args.shared.catalogs_address(CATALOGS_ADDRESS), ":8444");
         assert_eq!(args.shared.config().unwrap().gc_interval, std::time::Duration::from_hours(1));
         let off = Args::try_parse_from(["operator-controller", "--leader-elect=false"]).unwrap();
         assert!(!off.shared.leader_elect);

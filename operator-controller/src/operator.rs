@@ -23,7 +23,7 @@ use olm_image::Puller;
 use olm_runtime::{
     Accounts, BackoffLimits, CertWatcher, Certificate, ClientError, ControllerSettings, Discovery, Elector,
     HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError, Wake,
-    WatchManager, health_router, listen, run_controller, serve, server_config,
+    WatchManager, health_router, listen, metrics_router, run_controller, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -36,15 +36,21 @@ use crate::{
     bundles::Bundles,
     catalogs::{self, Catalogs},
     config::Config,
+    content::{Content, Remote},
     controllers::{cluster_extension, cluster_object_set},
     dependents::{self, Dependents},
     events::Events,
+    kinds::{self, Awaited, Wakes},
     platform::Platform,
     settings::Settings,
 };
 
 /// Lease of the extension side, the original's.
 const LEASE: &str = "9c4404e7.operatorframework.io";
+/// Service that metrics are scraped by.
+const METRICS_SERVICE: &str = "operator-controller-service";
+/// Secret with the serving certificate, where catalogd runs on its own.
+const METRICS_SECRET: &str = "operator-controller-serving-cert";
 /// Extensions worked on at the same time.
 const CONCURRENT_EXTENSIONS: u16 = 8;
 /// Revisions worked on at the same time.
@@ -84,10 +90,11 @@ pub enum OperatorError {
 pub struct Operator {
     config: Config,
     accounts: Accounts,
-    catalogd: Catalogd,
+    content: Content,
     credentials: Option<PullSecrets>,
     bundles: Bundles,
     metrics: Metrics,
+    registry: Arc<Registry>,
     guard: Guard,
     platform: Arc<Platform>,
 }
@@ -98,9 +105,9 @@ impl Operator {
     /// # Errors
     /// A cache folder or the cluster's configuration cannot be used.
     pub fn new(config: Config) -> Result<Self, OperatorError> {
-        let accounts = Accounts::new(&config.cluster)?;
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
+        let accounts = Accounts::counted(&config.cluster, &metrics.requests())?;
         let guard = Guard::new(&mut registry);
         let platform = Arc::new(Platform::register(&mut registry));
         let puller = Puller::new(config.puller.clone());
@@ -112,15 +119,23 @@ impl Operator {
         let bundles = Bundles::new(puller.clone(), config.cache_path.join("bundles")).map_err(|source| {
             OperatorError::Cache { path: config.cache_path.display().to_string(), source }
         })?;
-        let catalogd = Catalogd::new(
-            config.catalogd.clone(),
-            accounts.controller(),
-            Arc::new(puller),
-            Arc::new(SystemClock),
-            &metrics,
-            &mut registry,
-        )?;
-        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, guard, platform })
+        let cluster = accounts.controller();
+        let content = match &config.remote_catalogd {
+            Some(remote) => {
+                let copies = config.cache_path.join("catalogs");
+                Content::Remote(Remote::new(remote, cluster, &copies)?)
+            }
+            None => Content::Embedded(Catalogd::new(
+                config.catalogd.clone(),
+                cluster,
+                Arc::new(puller),
+                Arc::new(SystemClock),
+                &metrics,
+                &mut registry,
+            )?),
+        };
+        let registry = Arc::new(registry);
+        Ok(Self { config, accounts, content, credentials, bundles, metrics, registry, guard, platform })
     }
 
     /// Runs until `shutdown`.
@@ -134,10 +149,12 @@ impl Operator {
             if let Err(error) = credentials.load().await {
                 tracing::warn!(%error, "starting without credentials for registries");
             }
-            let (catalogd, shutdown) = (self.catalogd.clone(), shutdown.clone());
-            tasks.push(tokio::spawn(async move { credentials.run(shutdown, || catalogd.wake()).await }));
+            let (content, shutdown) = (self.content.clone(), shutdown.clone());
+            tasks.push(tokio::spawn(async move { credentials.run(shutdown, || content.wake()).await }));
         }
-        tasks.push(tokio::spawn(self.catalogd.clone().run(leader, shutdown.clone())));
+        if let Content::Embedded(catalogd) = &self.content {
+            tasks.push(tokio::spawn(catalogd.clone().run(leader, shutdown.clone())));
+        }
         let lost = match self.config.leader_election {
             None => {
                 Box::pin(self.lead(&leads, shutdown.clone())).await;
@@ -168,6 +185,9 @@ impl Operator {
         let candidate = |lease: &str| Elector::new(client.clone(), namespace, lease, identity, terms);
         let catalogs_lost = AtomicBool::new(false);
         let lead = |stop| Box::pin(self.lead(leads, stop));
+        if let Content::Remote(_) = self.content {
+            return candidate(LEASE).lead(shutdown.clone(), lead).await;
+        }
         let lost = candidate(LEASE)
             .lead(shutdown.clone(), |stop| async {
                 let lost = candidate(catalogd::LEASE).lead(stop, lead).await;
@@ -177,7 +197,7 @@ impl Operator {
         lost || catalogs_lost.load(Ordering::Relaxed)
     }
 
-    /// Starts the servers of catalogs and health, which run on every replica.
+    /// Starts the servers of catalogs, metrics and health, which run on every replica.
     async fn serve(
         &self,
         shutdown: &CancellationToken,
@@ -187,21 +207,44 @@ impl Operator {
             Certificate::Files(CertWatcher::new(cert, key)?)
         } else {
             let (client, namespace) = (self.accounts.controller(), &self.config.system_namespace);
-            let names = self.config.catalogd.serving_names();
-            Certificate::Kept(Box::new(
-                ServingSecret::open(client, namespace, catalogd::SERVING_SECRET, &names).await?,
-            ))
+            let (secret, names) = self.kept_certificate();
+            Certificate::Kept(Box::new(ServingSecret::open(client, namespace, secret, &names).await?))
         };
         let tls = server_config(certificate.serving(), &self.config.tls_profile)?;
         tasks.push(tokio::spawn(certificate.run(shutdown.clone())));
-        let catalogs = listen(&self.config.catalogs_address)?;
-        tasks.push(spawn_server("catalogs", catalogs, self.catalogd.router(), Some(tls), shutdown));
+        if let Some(address) = &self.config.metrics_address {
+            let router = metrics_router(self.registry.clone(), self.accounts.controller());
+            tasks.push(spawn_server("metrics", listen(address)?, router, Some(tls.clone()), shutdown));
+        }
+        if let Content::Embedded(catalogd) = &self.content {
+            let catalogs = listen(&self.config.catalogs_address)?;
+            tasks.push(spawn_server("catalogs", catalogs, catalogd.router(), Some(tls), shutdown));
+        }
         if let Some(address) = &self.config.health_address {
-            let content = self.catalogd.clone();
+            let content = self.content.clone();
             let health = health_router(move || content.ready());
             tasks.push(spawn_server("health", listen(address)?, health, None, shutdown));
         }
         Ok(tasks)
+    }
+
+    /// The Secret with the serving certificate that is made here, and the names that it is for. Beside a catalogd
+    /// on its own, that one's Secret is left to it.
+    fn kept_certificate(&self) -> (&'static str, Vec<String>) {
+        let own = format!("{METRICS_SERVICE}.{}.svc", self.config.system_namespace);
+        let own = [own.clone(), format!("{own}.cluster.local")];
+        match &self.content {
+            Content::Embedded(_) => {
+                let mut names = self.config.catalogd.serving_names();
+                names.extend(own);
+                (catalogd::SERVING_SECRET, names)
+            }
+            Content::Remote(_) => {
+                let mut names = vec!["localhost".to_owned()];
+                names.extend(own);
+                (METRICS_SECRET, names)
+            }
+        }
     }
 
     /// Runs everything that only the leader may do.
@@ -224,15 +267,24 @@ impl Operator {
         let dependents = Arc::new(Dependents::new(wake_extension.clone()));
         let sets = revisions(client.clone(), wake_extension.clone(), dependents.clone());
         let extensions = Source::<ClusterExtension>::all(client.clone());
-        let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
+        let (catalog_changed, changed_catalogs) = mpsc::channel::<String>(WAKES);
+        let known_catalogs = Source::<ClusterCatalog>::all(client.clone()).observed(move |catalog| {
+            let (changed, name) = (catalog_changed.clone(), catalog.name_any());
+            // Nobody listens where catalogd is in this process; a full channel is made up for by the next look.
+            async move { drop(changed.try_send(name)) }
+        });
         let settings = Settings::new(self.config.default_account.clone());
+        let kinds = Arc::new(Awaited::default());
+        let (changed_crd, changed_crds) = mpsc::channel::<String>(WAKES);
+        let kind_wakes =
+            Wakes { extensions: wake_extension.clone(), sets: wake_set.clone(), crds: changed_crd };
         let events = Events::new(client.clone(), &self.config.identity);
         let ports = cluster_extension::Ports {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
             catalogs: Catalogs::new(
                 known_catalogs.store.clone(),
-                self.catalogd.reader(),
+                self.content.reader(),
                 self.config.catalog_deadline,
             ),
             bundles: self.bundles.clone(),
@@ -240,46 +292,66 @@ impl Operator {
             waiting: waiting.clone(),
             sets: sets.store.clone(),
             dependents: dependents.clone(),
+            kinds: kinds.clone(),
             platform: self.platform.clone(),
             features: self.config.gates.features(self.config.webhook_certificates.provider),
             settings: settings.clone(),
             guard: self.guard.clone(),
             system_namespace: self.config.system_namespace.clone(),
         };
-        let set_ports = cluster_object_set::Ports {
-            accounts: self.accounts.clone(),
-            discovery,
-            watches: WatchManager::new(
-                client.clone(),
-                &format!("{MANAGED_BY_LABEL}={MANAGED_BY}"),
-                owner_changed,
-            ),
-            sets: sets.store.clone(),
-            waiting: waiting.clone(),
-            system_namespace: self.config.system_namespace.clone(),
-            certificate_lifetime: self.config.webhook_certificates.lifetime,
-        };
+        let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
+        let watches = WatchManager::new(client.clone(), &managed, owner_changed);
+        let set_ports = self.set_ports(&ports, watches);
         let all_extensions = extensions.store.clone();
+        let catalogs = known_catalogs.store.clone();
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
         let namespace = &self.config.system_namespace;
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
         tokio::join!(
+            self.content.follow(catalogs, changed_catalogs, stop.clone()),
             catalogs::follow(
                 known_catalogs,
-                self.catalogd.changes(),
+                self.content.changes(),
                 all_extensions,
                 wake_extension.clone(),
                 stop.clone()
             ),
-            dependents::run(client.clone(), dependents, &self.platform, &wake_all, stop.clone()),
+            kinds::run(client.clone(), discovery, kinds, kind_wakes, stop.clone()),
+            dependents::run(
+                client.clone(),
+                changed_crds,
+                dependents,
+                &self.platform,
+                &wake_all,
+                stop.clone()
+            ),
             settings.follow(client.clone(), namespace, &wake_all, stop.clone()),
             admission::run(client.clone(), namespace, self.guard.clone(), events, &wake_all, stop.clone()),
             access::run(client, waiting, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
         );
+    }
+
+    /// What the controller of revisions needs: much of it is shared with the one of extensions.
+    fn set_ports(
+        &self,
+        shared: &cluster_extension::Ports,
+        watches: WatchManager,
+    ) -> cluster_object_set::Ports {
+        cluster_object_set::Ports {
+            accounts: shared.accounts.clone(),
+            discovery: shared.discovery.clone(),
+            watches,
+            sets: shared.sets.clone(),
+            waiting: shared.waiting.clone(),
+            kinds: shared.kinds.clone(),
+            preflight_permissions: shared.features.preflight_permissions,
+            system_namespace: shared.system_namespace.clone(),
+            certificate_lifetime: self.config.webhook_certificates.lifetime,
+        }
     }
 
     async fn run_extensions(

@@ -24,6 +24,7 @@ const READY: Duration = Duration::from_secs(30);
 pub struct Operator {
     process: Process,
     catalogs_port: u16,
+    metrics_port: u16,
     health_port: u16,
     directory: StateDirectory,
 }
@@ -33,7 +34,7 @@ impl Operator {
     pub async fn start(cluster: &Cluster, images: &Images, extra_args: &[&str]) -> Result<Self> {
         install(cluster)?;
         let directory = StateDirectory::new("operator-controller")?;
-        let [catalogs_port, health_port] = free_ports()?;
+        let [catalogs_port, metrics_port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");
         let mut args = vec![
             format!("--kubeconfig={}", kubeconfig(cluster)?.display()),
@@ -42,6 +43,7 @@ impl Operator {
             format!("--cache-dir={}", cache.join("catalogs").display()),
             format!("--catalogs-server-addr=127.0.0.1:{catalogs_port}"),
             format!("--external-address=localhost:{catalogs_port}"),
+            format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
             format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
         ];
         args.extend(extra_args.iter().map(|a| (*a).to_owned()));
@@ -54,7 +56,7 @@ impl Operator {
             log: directory.path().join("operator-controller.log"),
         };
         let process = Process::start("operator-controller", program)?;
-        let operator = Self { process, catalogs_port, health_port, directory };
+        let operator = Self { process, catalogs_port, metrics_port, health_port, directory };
         operator.ready().await?;
         Ok(operator)
     }
@@ -78,6 +80,11 @@ impl Operator {
     /// The address under which catalogs are served.
     pub fn catalogs_url(&self) -> String {
         format!("https://localhost:{}", self.catalogs_port)
+    }
+
+    /// The address of its metrics.
+    pub fn metrics_url(&self) -> String {
+        format!("https://localhost:{}/metrics", self.metrics_port)
     }
 
     /// The address that tells whether it is ready.

@@ -3,15 +3,22 @@
 mod annotations;
 mod apply;
 mod crd_changes;
+mod kinds;
+mod pause;
+mod planning;
 mod progress;
+mod proposal;
 mod reconcile;
 mod requirements;
 mod resolution;
 mod revisions;
+mod rollback;
 mod status;
 mod steps;
 mod validate;
 
-pub(crate) use progress::Progress;
+pub(crate) use annotations::{KNOWN, UNKNOWN};
+pub(crate) use progress::{Progress, StepError};
+pub(crate) use proposal::{Outcome, propose};
 pub(crate) use reconcile::{Extensions, Ports};
-pub(crate) use steps::Features;
+pub(crate) use steps::{Features, Steps};

@@ -3,11 +3,12 @@
 //! It never waits for catalogs, registries or resolution: everything it needs is in the ClusterObjectSet and
 //! its Secrets.
 
-mod content;
+pub(crate) mod content;
 mod execute;
+mod kinds;
 mod memory;
 mod reconcile;
 mod status;
 
-pub(crate) use content::api_text;
+pub(crate) use content::{LoadedPhase, api_text, load};
 pub(crate) use reconcile::{ObjectSets, Ports};

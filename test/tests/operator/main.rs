@@ -3,13 +3,18 @@
 //! Tests share one cluster, registry and program; each has a catalog, a namespace and names of its own.
 
 mod admission;
+mod asked;
 mod bad_input;
 mod catalogs;
 mod crd_upgrades;
 mod depending;
+mod extension_tables;
+mod kinds;
 mod leader;
 mod modes;
+mod plan;
 mod platform;
+mod process;
 mod real_bundles;
 mod resolving;
 mod restarts;

@@ -7,6 +7,7 @@
 mod desired;
 mod digest;
 mod drift;
+mod lacking;
 pub mod limits;
 mod object;
 mod ownership;
@@ -17,6 +18,7 @@ mod probe;
 
 pub use desired::{ObjectError, Origin, for_revision, prepare};
 pub use digest::{phase_digest, sha256};
+pub use lacking::{Lack, UnknownKinds, defined_kinds, is_optional, lack, lack_text};
 pub use object::ObjectKey;
 pub use ownership::{Owner, Sibling, Teardown, controller_of, owner_references, teardown};
 pub use pack::{PackError, Packed, PackedReference, PackedSecret, pack, unpack};

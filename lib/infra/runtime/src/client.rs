@@ -24,7 +24,7 @@ use kube::{
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::connection;
+use crate::{connection, metrics::RequestCount};
 
 /// How long one request may take; watches are not bound by it.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -84,7 +84,15 @@ pub async fn cluster_config(kubeconfig: Option<&Path>) -> Result<Config, ClientE
 /// # Errors
 /// The configuration's certificates or credentials cannot be used.
 pub fn connect(config: Config) -> Result<Client, ClientError> {
-    connection::client(config).map_err(ClientError::Build)
+    connect_counted(config, RequestCount::default())
+}
+
+/// A client for the cluster whose requests are counted.
+///
+/// # Errors
+/// The configuration's certificates or credentials cannot be used.
+pub fn connect_counted(config: Config, count: RequestCount) -> Result<Client, ClientError> {
+    connection::client(config, count).map_err(ClientError::Build)
 }
 
 /// Names a ServiceAccount.
@@ -124,10 +132,18 @@ impl Accounts {
     /// # Errors
     /// The configuration cannot be turned into a client.
     pub fn new(config: &Config) -> Result<Self, ClientError> {
-        let controller = connect(config.clone())?;
+        Self::counted(config, &RequestCount::default())
+    }
+
+    /// As [`Accounts::new`]; the requests of all accounts are counted.
+    ///
+    /// # Errors
+    /// The configuration cannot be turned into a client.
+    pub fn counted(config: &Config, count: &RequestCount) -> Result<Self, ClientError> {
+        let controller = connect_counted(config.clone(), count.clone())?;
         let mut anonymous = config.clone();
         anonymous.auth_info = AuthInfo::default();
-        let anonymous = connect(anonymous)?;
+        let anonymous = connect_counted(anonymous, count.clone())?;
         Ok(Self { controller, anonymous, tokens: Arc::default() })
     }
 

@@ -3,6 +3,7 @@
 
 use std::{fmt, time::Duration};
 
+use olm_api::names::PAUSED_ANNOTATION;
 use olm_resolve::DeprecationStatus;
 
 use super::revisions::{BundleRecord, Revisions};
@@ -18,6 +19,8 @@ pub(crate) enum StepError {
         /// Whether only an edit can heal it.
         terminal: bool,
     },
+    /// Nothing is installed yet, and nothing new may be begun.
+    Paused,
     /// The revisions could not be read.
     Revisions(String),
     /// No bundle could be chosen.
@@ -77,6 +80,7 @@ impl StepError {
     pub(crate) fn is_terminal(&self) -> bool {
         match self {
             Self::Validation { terminal, .. } => *terminal,
+            Self::Paused => true,
             Self::Revisions(_) | Self::Resolution { .. } => false,
             Self::Bundle { cause, .. } => cause.kind != CauseKind::Transient,
         }
@@ -90,6 +94,10 @@ impl fmt::Display for StepError {
                 f,
                 "operation cannot proceed due to the following validation error(s): {}",
                 errors.join("\n")
+            ),
+            Self::Paused => write!(
+                f,
+                "paused by the annotation {PAUSED_ANNOTATION}: nothing is installed before the pause ends"
             ),
             Self::Revisions(text) | Self::Resolution { text, .. } => f.write_str(text),
             Self::Bundle { bundle, cause } => write!(
@@ -122,6 +130,8 @@ pub(crate) struct Progress {
     pub(crate) deprecations: Option<DeprecationStatus>,
     /// The revision that was made in this pass.
     pub(crate) created: Option<BundleRecord>,
+    /// A sentence about the rights that the revision made in this pass gives beyond those of the installed one.
+    pub(crate) rights_increased: Option<String>,
     /// A sentence about an update that leads to another catalog.
     pub(crate) crossed: Option<String>,
     /// What the bundle says about updates of the platform.

@@ -17,8 +17,17 @@ use super::{
     validate,
 };
 use crate::{
-    access::Waiting, admission::Guard, bundles::Bundles, catalogs::Catalogs, controllers::api_text,
-    dependents::Dependents, events::Events, finalizers, platform::Platform, settings::Settings,
+    access::Waiting,
+    admission::Guard,
+    bundles::Bundles,
+    catalogs::Catalogs,
+    controllers::api_text,
+    dependents::Dependents,
+    events::Events,
+    finalizers,
+    kinds::{Awaited, Waiter},
+    platform::Platform,
+    settings::Settings,
 };
 
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
@@ -35,6 +44,8 @@ pub(crate) struct Ports {
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
     pub(crate) dependents: Arc<Dependents>,
+    /// Who waits for kinds that the cluster does not serve.
+    pub(crate) kinds: Arc<Awaited>,
     pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,
     pub(crate) settings: Settings,
@@ -59,6 +70,7 @@ impl Extensions {
             self.ports.waiting.extension(&name, false);
             self.ports.dependents.needs_nothing(&name);
             self.ports.platform.forget(&name);
+            self.ports.kinds.forget(&Waiter::Extension(name));
             // Objects go by garbage collection, through the revisions' owner references.
             return finalizers::set(&api, &*extension, &FINALIZERS, false)
                 .await
@@ -79,12 +91,12 @@ impl Extensions {
             return Next::Retry(format!("error updating status: {error}"));
         }
         match result {
-            Ok(()) => Next::Await,
-            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
+            Ok(()) => progress.look_again.map_or(Next::Await, Next::After),
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
                 Next::After(progress.look_again.unwrap_or_default())
             }
+            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
         }
     }
@@ -106,10 +118,12 @@ impl Extensions {
             bundles: &ports.bundles,
             sets: &ports.sets,
             dependents: &ports.dependents,
+            kinds: &ports.kinds,
             platform: &ports.platform,
             features: ports.features,
             system_namespace: &ports.system_namespace,
             now,
+            only_plans: false,
         };
         steps.run(&account, progress).await
     }
