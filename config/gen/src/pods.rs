@@ -40,6 +40,7 @@ pub(crate) const OPERATOR_CONTROLLER: Program = Program {
     args: &[
         "--leader-elect",
         "--health-probe-bind-address=:8081",
+        "--metrics-bind-address=:8443",
         "--catalogs-server-addr=:8444",
         "--external-address=catalogd-service.olmv1-system.svc",
     ],
@@ -55,6 +56,7 @@ pub(crate) const CATALOGD: Program = Program {
     args: &[
         "--leader-elect",
         "--health-probe-bind-address=:8081",
+        "--metrics-bind-address=:7443",
         "--catalogs-server-addr=:8443",
         "--external-address=catalogd-service.olmv1-system.svc",
     ],
@@ -143,7 +145,10 @@ impl Program {
             "args": args,
             // Memory that a catalog needed goes back to the node at once.
             "env": [{"name": "MIMALLOC_PURGE_DELAY", "value": "0"}],
-            "ports": [{"name": "catalogs", "containerPort": self.catalogs_port, "protocol": "TCP"}],
+            "ports": [
+                {"name": "catalogs", "containerPort": self.catalogs_port, "protocol": "TCP"},
+                {"name": "metrics", "containerPort": self.metrics_port, "protocol": "TCP"},
+            ],
             "livenessProbe": probe("/healthz", 15, 20),
             "readinessProbe": probe("/readyz", 1, 5),
             "resources": {

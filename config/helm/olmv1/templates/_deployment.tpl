@@ -19,6 +19,9 @@
 {{- end -}}
 {{- range $values.features.enabled }}{{ $args = append $args (printf "--feature-gates=%s=true" .) }}{{ end -}}
 {{- range $values.features.disabled }}{{ $args = append $args (printf "--feature-gates=%s=false" .) }}{{ end -}}
+{{- if and $root.Values.options.catalogd.separate (eq .name "operator-controller-deployment") -}}
+  {{- $args = append $args (printf "--catalogd-address=catalogd-service.%s.svc" $root.Values.namespaces.olmv1.name) -}}
+{{- end -}}
 {{- $variants := list -}}
 {{- if $root.Values.options.certManager.enabled }}{{ $variants = append $variants "cert-manager" }}{{ end -}}
 {{- if $root.Values.options.openshift.enabled }}{{ $variants = append $variants "openshift" }}{{ end -}}
