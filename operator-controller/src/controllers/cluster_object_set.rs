@@ -11,4 +11,4 @@ mod reconcile;
 mod status;
 
 pub(crate) use content::api_text;
-pub(crate) use reconcile::{ObjectSets, Ports};
+pub(crate) use reconcile::{ObjectSets, Ports, extension_owner};

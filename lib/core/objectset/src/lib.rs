@@ -4,6 +4,7 @@
 //! asks [`action`] what to do, does it, and asks [`evaluate`] whether the answer is healthy. Everything that
 //! decides is here; what talks to the API server is in operator-controller.
 
+mod classic;
 mod desired;
 mod digest;
 mod drift;
@@ -16,6 +17,7 @@ mod phase;
 mod plan;
 mod probe;
 
+pub use classic::classic_manager;
 pub use desired::{ObjectError, Origin, for_revision, prepare};
 pub use digest::{phase_digest, sha256};
 pub use lacking::{Lack, UnknownKinds, defined_kinds, is_optional, lack, lack_text};

@@ -2,13 +2,13 @@
 
 use std::{fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use futures::{FutureExt, Stream, StreamExt, stream::BoxStream};
+use futures::{FutureExt, StreamExt, stream::BoxStream};
 use kube::{
     Api, Client, Resource, ResourceExt,
     core::DeserializeGuard,
     runtime::{
         Controller, WatchStreamExt,
-        controller::{Action, Config},
+        controller::{self, Action, Config},
         reflector::{ObjectRef, Store, store},
         watcher,
     },
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     backoff::{Backoff, Limits},
     metrics::ControllerMetrics,
+    queue::QueueMetrics,
 };
 
 /// What a reconcile wants to happen next.
@@ -117,22 +118,41 @@ pub async fn run<K, R, F>(
     F: Future<Output = Next> + Send + 'static,
 {
     let name = settings.name;
-    let mut controller = Controller::for_stream(source.stream, source.store)
+    let queue = metrics.queue();
+    metrics.workers_max(settings.concurrency);
+    let added = queue.clone();
+    let stream = source.stream.inspect(move |item| {
+        if let Ok(object) = item {
+            added.added(&object.name_any());
+        }
+    });
+    let mut controller = Controller::for_stream(stream, source.store)
         .with_config(Config::default().concurrency(settings.concurrency))
         .graceful_shutdown_on(async move { shutdown.cancelled().await });
     for wake in wakes {
-        controller = controller.reconcile_on(wake);
+        let added = queue.clone();
+        controller = controller.reconcile_on(wake.inspect(move |object| added.added(&object.name)));
     }
     let backoff = Backoff::new(settings.backoff);
-    let shared = Arc::new(Shared { settings, reconcile, metrics, backoff });
+    let shared = Arc::new(Shared { settings, reconcile, metrics, queue: queue.clone(), backoff });
     let outcomes = controller.run(one, |_, never, _| match *never {}, shared);
-    drain(name, outcomes).await;
+    let mut outcomes = std::pin::pin!(outcomes);
+    while let Some(outcome) = outcomes.next().await {
+        if let Err(error) = outcome {
+            // An object that went away between its event and its turn, or a watch that is set up again.
+            if let controller::Error::ObjectNotFound(object) = &error {
+                queue.dropped(&object.name);
+            }
+            tracing::debug!(controller = name, %error, "event dropped");
+        }
+    }
 }
 
 struct Shared<R> {
     settings: Settings,
     reconcile: R,
     metrics: ControllerMetrics,
+    queue: QueueMetrics,
     backoff: Backoff<String>,
 }
 
@@ -154,6 +174,8 @@ where
             return Ok(Action::await_change());
         }
     };
+    shared.metrics.begins();
+    shared.queue.taken(&name);
     let started = Instant::now();
     let next = match AssertUnwindSafe((shared.reconcile)(object)).catch_unwind().await {
         Ok(next) => next,
@@ -162,7 +184,9 @@ where
             Next::Retry(format!("panic: {}", panic_text(panic.as_ref())))
         }
     };
-    shared.metrics.reconciled(&next, started.elapsed());
+    let took = started.elapsed();
+    shared.metrics.reconciled(&next, took);
+    shared.queue.done(took);
     tracing::debug!(controller, name, ?next, "reconcile ending");
     Ok(match next {
         Next::Await => {
@@ -171,6 +195,7 @@ where
         }
         Next::After(wait) => {
             shared.backoff.succeeded(&name);
+            shared.queue.later(&name, wait);
             Action::requeue(wait)
         }
         Next::Blocked(error) => {
@@ -187,19 +212,10 @@ where
                 retry_in_seconds = wait.as_secs_f32(),
                 "reconcile failed"
             );
+            shared.queue.retried(&name, wait);
             Action::requeue(wait)
         }
     })
-}
-
-async fn drain<T, E: std::fmt::Display>(name: &str, outcomes: impl Stream<Item = Result<T, E>>) {
-    let mut outcomes = std::pin::pin!(outcomes);
-    while let Some(outcome) = outcomes.next().await {
-        if let Err(error) = outcome {
-            // An object that went away between its event and its turn, or a watch that is set up again.
-            tracing::debug!(controller = name, %error, "event dropped");
-        }
-    }
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
@@ -209,3 +225,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("unknown")
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,8 @@ mod discovery;
 mod lease;
 mod memory;
 mod metrics;
+mod objects;
+mod queue;
 mod telemetry;
 mod watch;
 
@@ -23,6 +25,7 @@ pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use lease::{DEFAULT_TERMS, Elector, Terms};
 pub use memory::without_huge_pages;
 pub use metrics::{ControllerMetrics, Metrics};
+pub use objects::ObjectMetrics;
 pub use telemetry::init as init_logs;
 pub use watch::{OwnerChanged, Seen, WatchManager};
 

@@ -8,7 +8,11 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::controller::Next;
+use crate::{
+    controller::Next,
+    objects::ObjectMetrics,
+    queue::{QueueFamilies, QueueMetrics},
+};
 
 /// Buckets of reconcile times in seconds, controller-runtime's order of magnitude.
 const BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
@@ -32,6 +36,10 @@ pub struct Metrics {
     terminal: Family<ControllerLabel, Counter>,
     panics: Family<ControllerLabel, Counter>,
     seconds: Family<ControllerLabel, Histogram, fn() -> Histogram>,
+    workers: Family<ControllerLabel, Gauge>,
+    workers_max: Family<ControllerLabel, Gauge>,
+    queue: QueueFamilies,
+    objects: ObjectMetrics,
     leader: Gauge,
 }
 
@@ -44,6 +52,10 @@ impl Metrics {
             terminal: Family::default(),
             panics: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            workers: Family::default(),
+            workers_max: Family::default(),
+            queue: QueueFamilies::register(registry),
+            objects: ObjectMetrics::register(registry),
             leader: Gauge::default(),
         };
         // The library appends `_total` to counters itself.
@@ -73,6 +85,16 @@ impl Metrics {
             metrics.seconds.clone(),
         );
         registry.register(
+            "controller_runtime_active_workers",
+            "Reconciliations under way by controller",
+            metrics.workers.clone(),
+        );
+        registry.register(
+            "controller_runtime_max_concurrent_reconciles",
+            "Most reconciliations at a time by controller",
+            metrics.workers_max.clone(),
+        );
+        registry.register(
             "leader_election_master_status",
             "1 when this process is the leader",
             metrics.leader.clone(),
@@ -83,6 +105,11 @@ impl Metrics {
     /// The metrics of one controller.
     pub fn controller(&self, controller: &'static str) -> ControllerMetrics {
         ControllerMetrics { families: self.clone(), controller }
+    }
+
+    /// What is known of the objects of each kind.
+    pub fn objects(&self) -> ObjectMetrics {
+        self.objects.clone()
     }
 
     /// Records whether this process leads.
@@ -106,6 +133,7 @@ impl ControllerMetrics {
             Next::After(_) => "requeue_after",
             Next::Retry(_) | Next::Blocked(_) => "error",
         };
+        self.families.workers.get_or_create(&ControllerLabel { controller }).dec();
         self.families.total.get_or_create(&ResultLabels { controller, result }).inc();
         self.families.seconds.get_or_create(&ControllerLabel { controller }).observe(took.as_secs_f64());
         if matches!(next, Next::Retry(_) | Next::Blocked(_)) {
@@ -114,6 +142,22 @@ impl ControllerMetrics {
         if matches!(next, Next::Blocked(_)) {
             self.families.terminal.get_or_create(&ControllerLabel { controller }).inc();
         }
+    }
+
+    /// Says how many reconciliations there may be at a time.
+    pub(crate) fn workers_max(&self, workers: u16) {
+        let label = ControllerLabel { controller: self.controller };
+        self.families.workers_max.get_or_create(&label).set(i64::from(workers));
+    }
+
+    /// A reconciliation begins.
+    pub(crate) fn begins(&self) {
+        self.families.workers.get_or_create(&ControllerLabel { controller: self.controller }).inc();
+    }
+
+    /// The queue of the controller.
+    pub(crate) fn queue(&self) -> QueueMetrics {
+        QueueMetrics::new(self.families.queue.clone(), self.controller)
     }
 
     pub(crate) fn panicked(&self) {

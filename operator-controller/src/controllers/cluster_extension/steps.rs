@@ -77,6 +77,7 @@ impl Steps<'_> {
         progress.notes.extend(annotations::in_force(self.extension));
         progress.notes.extend(kinds::notes(&revisions));
         let chosen = self.choose(&revisions, progress).await?;
+        progress.resolved = Some(chosen.told());
         self.roll_out(account, &chosen, &revisions, progress).await
     }
 

@@ -1,6 +1,10 @@
 //! One pass over a ClusterObjectSet: observe, act, report.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -19,11 +23,11 @@ use olm_api::{
 };
 use olm_objectset::{ObjectKey, Owner, Sibling, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, WatchManager, bounded};
+use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, ObjectMetrics, WatchManager, bounded};
 use serde_json::json;
 
 use super::{
-    content::{self, LoadedPhase, api_text},
+    content::{self, ContentError, LoadedPhase, api_text},
     execute::{Executor, Pass},
     kinds::without,
     memory::Memory,
@@ -31,6 +35,7 @@ use super::{
 };
 use crate::{
     access::Waiting,
+    events::Events,
     kinds::{Awaited, Survey},
     webhook_certificates::{self, CaBundles, Keeper, Kept},
 };
@@ -39,6 +44,9 @@ use crate::{
 const COLLISION_RETRY: Duration = Duration::from_secs(10);
 /// How soon a teardown that waits for deletions is looked at again, should no event come.
 const TEARDOWN_RETRY: Duration = Duration::from_secs(5);
+
+/// How soon content that was changed, or is mutable, is looked at again: Secrets of others are not watched.
+const CONTENT_RETRY: Duration = Duration::from_secs(30);
 
 /// How soon a pass may follow another one of itself.
 const SOONEST: Duration = Duration::from_secs(1);
@@ -56,6 +64,8 @@ pub(crate) struct Ports {
     pub(crate) waiting: Arc<Waiting>,
     /// Who waits for kinds that the cluster does not serve.
     pub(crate) kinds: Arc<Awaited>,
+    pub(crate) events: Events,
+    pub(crate) objects: ObjectMetrics,
     /// Whether rights are checked before objects are written that could not be checked with the others.
     pub(crate) preflight_permissions: bool,
     pub(crate) system_namespace: String,
@@ -77,11 +87,19 @@ struct Report {
     observed: Option<Vec<ObservedPhase>>,
     /// When a webhook certificate is to be looked at again.
     certificates: Option<Timestamp>,
+    /// The content is at fault, and nothing would tell that it was put right.
+    look_again: bool,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, observed: None, certificates: None }
+        Self { outcome, observed: None, certificates: None, look_again: false }
+    }
+}
+
+impl Report {
+    fn content(error: &ContentError) -> Self {
+        Self { look_again: true, ..Outcome::Blocked(error.to_string()).into() }
     }
 }
 
@@ -102,7 +120,9 @@ impl ObjectSets {
         let now = Timestamp::now();
         let deadline = deadline(&set, now);
         let report = self.pass(&set).await;
-        self.ports.waiting.set(&set.name_any(), matches!(report.outcome, Outcome::Retrying(_)));
+        // What may not be read is Blocked, and heals with the rights.
+        let waits = matches!(report.outcome, Outcome::Retrying(_) | Outcome::Blocked(_));
+        self.ports.waiting.set(&set.name_any(), waits);
         if let Err(error) = self.write_status(&set, &report, deadline, now).await {
             return Next::Retry(format!("error updating status: {error}"));
         }
@@ -114,6 +134,7 @@ impl ObjectSets {
                 Next::After(COLLISION_RETRY)
             }
             Outcome::Retrying(text) => Next::Retry(text),
+            Outcome::Blocked(_) if report.look_again => Next::After(CONTENT_RETRY),
             Outcome::Blocked(text) => Next::Blocked(text),
             Outcome::Archiving => Next::After(TEARDOWN_RETRY),
             Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await),
@@ -141,7 +162,7 @@ impl ObjectSets {
         let loaded = content::load(set, &controller, Some(&client), &self.ports.system_namespace).await;
         let phases = match loaded {
             Ok(phases) => phases,
-            Err(error) if error.is_blocking() => return Outcome::Blocked(error.to_string()).into(),
+            Err(error) if error.is_blocking() => return Report::content(&error),
             Err(error) => return Outcome::Retrying(error.to_string()).into(),
         };
         if let Some(text) = invalid_selector(&set.spec.progression_probes) {
@@ -150,19 +171,19 @@ impl ObjectSets {
         let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
         let observed = content::digests(&phases);
         if let Err(error) = content::check_unchanged(recorded, &observed) {
-            return Outcome::Blocked(error.to_string()).into();
+            return Report::content(&error);
         }
         let observed = Some(observed);
         if set.spec.lifecycle_state == LifecycleState::Archived {
             let outcome = self.archive(set, client, &phases).await;
-            return Report { outcome, observed, certificates: None };
+            return Report { observed, ..outcome.into() };
         }
         let kept = match self.keep_certificates(set, client.clone(), &phases).await {
             Ok(kept) => kept,
-            Err(error) => return Report { outcome: Outcome::Retrying(error), observed, certificates: None },
+            Err(error) => return Report { observed, ..Outcome::Retrying(error).into() },
         };
         let outcome = self.activate(set, client, &phases, &kept.bundles).await;
-        Report { outcome, observed, certificates: kept.next }
+        Report { observed, certificates: kept.next, ..outcome.into() }
     }
 
     /// The step of the built-in provider, for revisions that record it.
@@ -206,8 +227,10 @@ impl ObjectSets {
             return Outcome::Retrying(error);
         }
         let phases = &*without(phases, &survey.left_out);
+        let rewritten = Mutex::default();
         let executor = |siblings| Executor {
             awaited: &survey.awaited,
+            rewritten: has_succeeded(set).then_some(&rewritten),
             ..self.executor(set, client.clone(), siblings, ca_bundles)
         };
         let mut siblings = self.known_siblings(set);
@@ -220,6 +243,7 @@ impl ObjectSets {
             };
             pass = executor(siblings).roll_out(phases).await;
         }
+        self.tell_rewritten(set, rewritten.into_inner().unwrap_or_else(PoisonError::into_inner)).await;
         match pass {
             // Until the status says that this revision is the installed one, the older one is: without it the
             // extension would look as if nothing were installed, and any version would do. The status' own event
@@ -277,6 +301,7 @@ impl ObjectSets {
             siblings,
             probes: &set.spec.progression_probes,
             awaited: &NONE_AWAITED,
+            rewritten: None,
             ca_bundles,
         }
     }
@@ -379,10 +404,13 @@ impl ObjectSets {
             return Ok(());
         }
         let mut updated = set.clone();
-        updated.status = Some(after);
+        updated.status = Some(after.clone());
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         match bounded(api.replace_status(&set.name_any(), &PostParams::default(), &updated)).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.ports.events.set(set, &before, &after).await;
+                Ok(())
+            }
             // Somebody wrote in between: its event brings a new pass.
             Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(()),
             Err(error) => Err(api_text(&error)),
