@@ -94,6 +94,8 @@ pub const CRD_CHANGES_ANNOTATION: &str = "olm.operatorframework.io/crd-changes";
 pub const INPUTS_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/inputs-digest";
 /// Annotation of a ClusterObjectSet: digest of its objects.
 pub const CONTENT_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/content-digest";
+/// Annotation of a ClusterObjectSet: digest of the plan that it was made by, as `olm diff` prints it.
+pub const PLAN_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/plan-digest";
 /// Annotation of a ClusterObjectSet: the ClusterCatalog that its bundle came from.
 pub const CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalog";
 /// Annotation of a ClusterObjectSet: the bundle's properties in its catalog, as a JSON list, for what depends on

@@ -17,6 +17,7 @@ mod finalizers;
 mod kinds;
 mod operator;
 mod permissions;
+pub mod plan;
 mod platform;
 mod preflight;
 mod settings;

@@ -10,5 +10,5 @@ mod memory;
 mod reconcile;
 mod status;
 
-pub(crate) use content::api_text;
+pub(crate) use content::{LoadedPhase, api_text, load};
 pub(crate) use reconcile::{ObjectSets, Ports, extension_owner};

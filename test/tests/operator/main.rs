@@ -10,6 +10,7 @@ mod depending;
 mod kinds;
 mod leader;
 mod modes;
+mod plan;
 mod platform;
 mod real_bundles;
 mod resolving;

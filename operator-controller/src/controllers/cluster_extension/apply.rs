@@ -14,8 +14,8 @@ use olm_api::{
     names::{
         CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
         EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL,
-        OWNER_NAME_LABEL, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL,
+        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
         WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
@@ -61,6 +61,7 @@ pub(crate) struct NewRevision<'a> {
     pub(crate) phases: &'a [Phase],
     pub(crate) inputs_digest: &'a str,
     pub(crate) content_digest: &'a str,
+    pub(crate) plan_digest: &'a str,
     /// Who makes the certificates of its webhooks, if it has any.
     pub(crate) certificate_provider: Option<CertificateProvider>,
     /// The CSV's `olm.properties`, carried over unchanged.
@@ -219,6 +220,7 @@ impl RevisionWriter<'_> {
                 (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, new.account.namespace.as_str()),
                 (INPUTS_DIGEST_ANNOTATION, new.inputs_digest),
                 (CONTENT_DIGEST_ANNOTATION, new.content_digest),
+                (PLAN_DIGEST_ANNOTATION, new.plan_digest),
             ]
             .map(|(key, value)| (key.to_owned(), value.to_owned())),
         );

@@ -123,6 +123,7 @@ impl Extensions {
             features: ports.features,
             system_namespace: &ports.system_namespace,
             now,
+            only_plans: false,
         };
         steps.run(&account, progress).await
     }

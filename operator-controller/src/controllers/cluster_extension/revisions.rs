@@ -112,7 +112,8 @@ impl Revisions {
         archived.into_iter().take(surplus).collect()
     }
 
-    fn active(&self) -> impl DoubleEndedIterator<Item = &Revision> {
+    /// Those that are neither archived nor on their way out, in ascending order.
+    pub(crate) fn active(&self) -> impl DoubleEndedIterator<Item = &Revision> {
         self.0.iter().filter(|r| !r.archived && !r.deleting)
     }
 }
