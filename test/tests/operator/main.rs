@@ -16,6 +16,7 @@ mod real_bundles;
 mod resolving;
 mod restarts;
 mod rights;
+mod set_tables;
 mod sets;
 mod small;
 mod updates;

@@ -11,7 +11,7 @@ use olm_api::{
     names::{OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL},
     v1::{ClusterObjectSet, CollisionProtection, ObjectSourceRef, ObservedPhase, PhaseObject},
 };
-use olm_objectset::{ObjectKey, Phase, phase_digest, unpack};
+use olm_objectset::{ObjectKey, PackError, Phase, phase_digest, unpack};
 use olm_runtime::bounded;
 use serde_json::Value;
 use thiserror::Error;
@@ -39,14 +39,14 @@ pub(crate) enum ContentError {
     Mutable(String),
     #[error("resolving ref in phase {phase:?}: getting Secret {secret}: {cause}")]
     Missing { phase: String, secret: String, cause: String },
-    #[error("resolving ref in phase {phase:?}: getting Secret {secret}: {cause}")]
-    Refused { phase: String, secret: String, cause: String },
+    #[error("getting Secret {secret}: {cause}")]
+    Refused { secret: String, cause: String },
     #[error("revision validation error: Object {object}: Duplicate object also found in phases {phases}")]
     Duplicate { object: String, phases: String },
     #[error("resolving ref in phase {phase:?}: key {key:?} not found in Secret {secret}")]
     MissingKey { phase: String, key: String, secret: String },
-    #[error("resolving ref in phase {phase:?}: key {key:?} in Secret {secret}: {cause}")]
-    Unreadable { phase: String, key: String, secret: String, cause: String },
+    #[error("resolving ref in phase {phase:?}: {cause}")]
+    Unreadable { phase: String, cause: String },
     #[error(
         "Secret {secret} in the system namespace does not belong to this revision: it must be of type {OBJECT_DATA_SECRET_TYPE} and carry the label {REVISION_NAME_LABEL}={revision}"
     )]
@@ -227,11 +227,11 @@ fn read(phase: &str, place: &ObjectSourceRef, secrets: &Secrets) -> Result<Value
     let found = match secrets.get(&(place.namespace.clone(), place.name.clone())) {
         Some(Ok(found)) => found,
         Some(Err(Unread { cause, refused })) => {
-            let (phase, cause) = (phase.to_owned(), cause.clone());
+            let cause = cause.clone();
             return Err(if *refused {
-                ContentError::Refused { phase, secret, cause }
+                ContentError::Refused { secret, cause }
             } else {
-                ContentError::Missing { phase, secret, cause }
+                ContentError::Missing { phase: phase.to_owned(), secret, cause }
             });
         }
         None => {
@@ -246,11 +246,17 @@ fn read(phase: &str, place: &ObjectSourceRef, secrets: &Secrets) -> Result<Value
     let Some(bytes) = found.data.as_ref().and_then(|data| data.get(&key)) else {
         return Err(ContentError::MissingKey { phase: phase.to_owned(), key, secret });
     };
-    unpack(&bytes.0).map_err(|e| ContentError::Unreadable {
-        phase: phase.to_owned(),
-        key,
-        secret,
-        cause: e.to_string(),
+    unpack(&bytes.0).map_err(|error| {
+        let place = format!("key {key:?} in Secret {secret}");
+        let cause = match error {
+            PackError::Expands { max_bytes } => {
+                format!("decompressed data for {place} exceeds maximum size ({max_bytes} bytes)")
+            }
+            PackError::Decompress(cause) => format!("decompressing {place}: {cause}"),
+            PackError::Decode(cause) => format!("unmarshaling object from {place}: {cause}"),
+            other => format!("{place}: {other}"),
+        };
+        ContentError::Unreadable { phase: phase.to_owned(), cause }
     })
 }
 
