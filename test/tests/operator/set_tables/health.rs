@@ -37,7 +37,7 @@ async fn a_probe_that_fails_says_why() -> Result<()> {
         (json!([has_condition("Ready", "True")]), "missing .status.conditions"),
         (json!([field("data.a", "x")]), "value at key \"data.a\" != \"x\"; expected: \"x\" got: \"b\""),
         (json!([field("data.none", "x")]), "missing key: \"data.none\""),
-        (json!([equal("data.a", "data.c")]), "\"data.a\" != \"data.c\" expected: b got: d"),
+        (json!([equal("data.a", "data.c")]), "\"data.a\" != \"data.c\" expected: \"b\" got: \"d\""),
         (json!([equal("data.a", "data.none")]), "\"data.none\" missing"),
         (
             json!([field("data.none", "x"), equal("data.a", "data.none")]),
