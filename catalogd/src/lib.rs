@@ -30,10 +30,11 @@ use std::sync::Arc;
 use axum::Router;
 use futures::{StreamExt, stream};
 use kube::{Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
-use olm_api::v1::ClusterCatalog;
+use olm_api::{ConditionType, v1::ClusterCatalog};
 use olm_fbc::CatalogReader;
 use olm_runtime::{
-    BackoffLimits, Chance, ControllerMetrics, ControllerSettings, Metrics, Source, Wake, run_controller,
+    BackoffLimits, Chance, ControllerMetrics, ControllerSettings, Metrics, ObjectMetrics, Source, Wake,
+    run_controller,
 };
 use prometheus_client::registry::Registry;
 use tokio::sync::{broadcast, watch};
@@ -72,6 +73,7 @@ pub struct Catalogd {
     store: Arc<CatalogStore>,
     server: ContentServer,
     controller_metrics: ControllerMetrics,
+    objects: ObjectMetrics,
     /// Changes when every catalog is to be looked at.
     woken: watch::Sender<()>,
 }
@@ -94,7 +96,8 @@ impl Catalogd {
         let server = ContentServer::new(Arc::clone(&store), &config, registry);
         let controller_metrics = metrics.controller(CONTROLLER);
         let (woken, _) = watch::channel(());
-        Ok(Self { config, client, source, clock, store, server, controller_metrics, woken })
+        let objects = metrics.objects();
+        Ok(Self { config, client, source, clock, store, server, controller_metrics, objects, woken })
     }
 
     /// Looks at every catalog now: what failed is tried again without waiting, for instance because there are
@@ -158,6 +161,7 @@ impl Catalogd {
             backoff: BackoffLimits::default(),
             chance,
         };
+        let objects = self.objects;
         let wakes =
             vec![on_change(leader, catalogs.clone()), on_change(self.woken.subscribe(), catalogs.clone())];
         let controller = run_controller(
@@ -168,6 +172,8 @@ impl Catalogd {
             shutdown.clone(),
             move |catalog: Arc<ClusterCatalog>| {
                 let reconciler = Arc::clone(&reconciler);
+                let conditions = catalog.status.as_ref().map(|status| &status.conditions);
+                objects.observe(&*catalog, "ClusterCatalog", ConditionType::Serving, conditions);
                 async move { reconciler.reconcile(&catalog).await }
             },
         );

@@ -1,5 +1,7 @@
 //! Kubernetes Events for what a person would want to know: derived from what changed in a status.
 
+mod sets;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Client, Resource,
@@ -10,6 +12,8 @@ use olm_api::{
     Reason,
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
+
+use olm_runtime::bounded;
 
 use crate::controllers::cluster_extension::Progress;
 
@@ -79,7 +83,7 @@ impl Events {
             action,
             secondary: None,
         };
-        if let Err(error) = self.recorder.publish(&event, about).await {
+        if let Err(error) = bounded(self.recorder.publish(&event, about)).await {
             tracing::debug!(%error, "event not published");
         }
     }
@@ -91,6 +95,11 @@ fn changes(
     progress: &Progress,
 ) -> Vec<Told> {
     let mut told = Vec::new();
+    let failure = failing(after).filter(|now| failing(before).as_ref() != Some(now));
+    if let Some(note) = progress.resolved.as_ref().filter(|_| progress.created.is_some() || failure.is_some())
+    {
+        told.push(Told { reason: "Resolved", warning: false, note: note.clone() });
+    }
     if let Some(bundle) = &progress.created {
         let note = format!("Rolling out bundle {} with version {}", bundle.name, bundle.display_version());
         told.push(Told { reason: "RollingOut", warning: false, note });
@@ -116,21 +125,8 @@ fn changes(
         }
         _ => {}
     }
-    let failing = |status: &ClusterExtensionStatus| {
-        status
-            .conditions
-            .find(Progressing)
-            .filter(|c| is_failure(&c.reason))
-            .map(|c| (c.reason.clone(), c.message.clone()))
-    };
-    if let Some((reason, message)) = failing(after)
-        && failing(before).as_ref() != Some(&(reason.clone(), message.clone()))
-    {
-        let reason = [Reason::Blocked, Reason::InvalidConfiguration, Reason::ProgressDeadlineExceeded]
-            .into_iter()
-            .find(|r| r.as_str() == reason)
-            .unwrap_or(Reason::Retrying);
-        told.push(Told { reason: reason.as_str(), warning: true, note: message });
+    if let Some((reason, message)) = failure {
+        told.push(Told { reason, warning: true, note: message });
     }
     let lost = before.conditions.is_true(Installed) && !after.conditions.is_true(Installed);
     if lost && version(after).is_none() && version(before).is_some() {
@@ -146,10 +142,20 @@ fn fingerprint(note: &str) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-fn is_failure(reason: &str) -> bool {
-    [Reason::Retrying, Reason::Blocked, Reason::InvalidConfiguration, Reason::ProgressDeadlineExceeded]
-        .iter()
-        .any(|r| r.as_str() == reason)
+/// Reason and message of the failure that a status shows.
+fn failing(status: &ClusterExtensionStatus) -> Option<(&'static str, String)> {
+    let condition = status.conditions.find(Progressing)?;
+    Some((failure_reason(&condition.reason, &condition.message)?, condition.message.clone()))
+}
+
+/// The reason of an Event about a failure, from reason and message of `Progressing`; `None` if it is none.
+fn failure_reason(reason: &str, message: &str) -> Option<&'static str> {
+    if reason == Reason::Retrying.as_str() && message.starts_with("revision object collisions") {
+        return Some("Collision");
+    }
+    let failures =
+        [Reason::Retrying, Reason::Blocked, Reason::InvalidConfiguration, Reason::ProgressDeadlineExceeded];
+    failures.into_iter().find(|failure| failure.as_str() == reason).map(Reason::as_str)
 }
 
 fn shortened(mut note: String) -> String {

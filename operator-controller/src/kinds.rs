@@ -87,6 +87,8 @@ pub(crate) struct Survey {
     pub(crate) awaited: BTreeSet<ObjectKey>,
     /// Objects without which it cannot go on.
     pub(crate) blocking: BTreeSet<ObjectKey>,
+    /// API groups that do not answer.
+    pub(crate) silent: BTreeSet<String>,
 }
 
 impl Survey {
@@ -97,7 +99,7 @@ impl Survey {
 
     fn unknown_groups(&self) -> BTreeSet<String> {
         let all = self.left_out.iter().chain(&self.awaited).chain(&self.blocking);
-        all.map(|key| key.group.clone()).collect()
+        all.map(|key| key.group.clone()).chain(self.silent.iter().cloned()).collect()
     }
 }
 
@@ -138,6 +140,7 @@ async fn sort(discovery: &Discovery, objects: &[&Value], policy: UnknownKinds) -
             Err(DiscoveryError::Unknown { .. }) => unknown.extend(keys),
             Err(error @ DiscoveryError::Unavailable { .. }) => {
                 tracing::debug!(api_version, kind, %error, "kind not looked up");
+                found.silent.extend(keys.iter().map(|key| key.group.clone()));
             }
         }
     }

@@ -14,6 +14,7 @@ use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
 use futures::{FutureExt, stream::BoxStream};
 use kube::ResourceExt;
 use olm_api::{
+    ConditionType,
     names::{MANAGED_BY, MANAGED_BY_LABEL},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
@@ -376,6 +377,8 @@ impl Operator {
             sets: shared.sets.clone(),
             waiting: shared.waiting.clone(),
             kinds: shared.kinds.clone(),
+            events: shared.events.clone(),
+            objects: self.metrics.objects(),
             preflight_permissions: shared.features.preflight_permissions,
             system_namespace: shared.system_namespace.clone(),
             certificate_lifetime: self.config.webhook_certificates.lifetime,
@@ -398,8 +401,11 @@ impl Operator {
             chance: self.chance.clone(),
         };
         let controller = Arc::new(cluster_extension::Extensions::new(ports));
-        let reconcile = move |extension| {
+        let objects = self.metrics.objects();
+        let reconcile = move |extension: Arc<ClusterExtension>| {
             let controller = controller.clone();
+            let conditions = extension.status.as_ref().map(|status| &status.conditions);
+            objects.observe(&*extension, "ClusterExtension", ConditionType::Ready, conditions);
             async move { Box::pin(controller.reconcile(extension)).await }
         };
         run_controller(settings, source, wakes, self.metrics.controller(name), stop, reconcile).await;
@@ -417,8 +423,11 @@ impl Operator {
         let (backoff, chance) = (BackoffLimits::default(), self.chance.clone());
         let settings = ControllerSettings { name, concurrency, backoff, chance };
         let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
-        let reconcile = move |set| {
+        let objects = self.metrics.objects();
+        let reconcile = move |set: Arc<ClusterObjectSet>| {
             let controller = controller.clone();
+            let conditions = set.status.as_ref().map(|status| &status.conditions);
+            objects.observe(&*set, "ClusterObjectSet", ConditionType::Progressing, conditions);
             async move { Box::pin(controller.reconcile(set)).await }
         };
         run_controller(settings, source, wakes, self.metrics.controller(name), stop, reconcile).await;

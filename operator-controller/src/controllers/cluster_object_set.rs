@@ -13,4 +13,4 @@ mod simulation;
 mod status;
 
 pub(crate) use content::{LoadedPhase, api_text, load};
-pub(crate) use reconcile::{ObjectSets, Ports};
+pub(crate) use reconcile::{ObjectSets, Ports, extension_owner};

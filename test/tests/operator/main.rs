@@ -22,6 +22,7 @@ mod resolving;
 mod restarts;
 mod restricted_accounts;
 mod rights;
+mod set_tables;
 mod sets;
 mod small;
 mod updates;

@@ -4,6 +4,7 @@
 //! asks [`action`] what to do, does it, and asks [`evaluate`] whether the answer is healthy. Everything that
 //! decides is here; what talks to the API server is in operator-controller.
 
+mod classic;
 mod desired;
 mod digest;
 mod drift;
@@ -17,6 +18,7 @@ mod plan;
 mod probe;
 mod release;
 
+pub use classic::classic_manager;
 pub use desired::{ObjectError, Origin, for_revision, prepare};
 pub use digest::{phase_digest, sha256};
 pub use drift::has_created_fields;

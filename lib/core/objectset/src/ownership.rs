@@ -3,7 +3,10 @@
 use olm_api::{names::REVISION_ANNOTATION, v1::CollisionProtection};
 use serde_json::{Value, json};
 
-use crate::object::{ObjectKey, text};
+use crate::{
+    classic::classic_manager,
+    object::{ObjectKey, text},
+};
 
 /// The revision on whose behalf objects are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,11 +129,15 @@ pub(crate) fn verdict(ownership: &Ownership, protection: CollisionProtection) ->
 }
 
 /// The report of one collision, as conditions show it.
-pub(crate) fn collision_report(key: &ObjectKey, conflicting_owner: Option<&Value>) -> String {
+pub(crate) fn collision_report(key: &ObjectKey, conflicting_owner: Option<&Value>, live: &Value) -> String {
     let mut report = format!("Object {key}\nAction: \"Collision\"");
     if let Some(reference) = conflicting_owner {
         report.push_str("\nConflicting Owner: ");
         report.push_str(&reference.to_string());
+    }
+    if let Some(manager) = classic_manager(live) {
+        report.push_str("\nManaged by OLM Classic: ");
+        report.push_str(&manager);
     }
     report
 }
@@ -236,7 +243,7 @@ mod tests {
         let key = ObjectKey::of(
             &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}}),
         );
-        let report = collision_report(&key, Some(&json!({"name": "x"})));
+        let report = collision_report(&key, Some(&json!({"name": "x"})), &json!({}));
         assert_eq!(
             report,
             "Object ConfigMap.v1 n/c\nAction: \"Collision\"\nConflicting Owner: {\"name\":\"x\"}"

@@ -71,9 +71,15 @@ pub enum PackError {
         /// What went wrong.
         cause: String,
     },
-    /// The stored bytes are not gzip although they begin like it, or expand beyond the limit.
+    /// The stored bytes are not gzip although they begin like it.
     #[error("decompressing object: {0}")]
     Decompress(String),
+    /// The stored bytes expand beyond [`limits::OBJECT_BYTES_MAX`].
+    #[error("decompressed data exceeds maximum size ({max_bytes} bytes)")]
+    Expands {
+        /// The limit.
+        max_bytes: u64,
+    },
     /// The stored bytes are not JSON.
     #[error("unmarshaling object: {0}")]
     Decode(#[from] serde_json::Error),
@@ -136,10 +142,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Value, PackError> {
         .read_to_end(&mut text)
         .map_err(|e| PackError::Decompress(e.to_string()))?;
     if text.len() as u64 > limits::OBJECT_BYTES_MAX {
-        return Err(PackError::Decompress(format!(
-            "decompressed size exceeds the limit of {} bytes",
-            limits::OBJECT_BYTES_MAX
-        )));
+        return Err(PackError::Expands { max_bytes: limits::OBJECT_BYTES_MAX });
     }
     Ok(serde_json::from_slice(&text)?)
 }
@@ -229,7 +232,7 @@ mod tests {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(&vec![b' '; 11 << 20]).unwrap();
         let error = unpack(&encoder.finish().unwrap()).unwrap_err();
-        assert!(error.to_string().contains("exceeds the limit of 10485760 bytes"), "{error}");
+        assert!(error.to_string().contains("exceeds maximum size (10485760 bytes)"), "{error}");
     }
 
     #[test]

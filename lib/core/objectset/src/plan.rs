@@ -64,7 +64,7 @@ pub fn action(
         Verdict::Leave => return Action::Leave,
         Verdict::Collision { conflicting_owner } => {
             return Action::Collision {
-                report: collision_report(&ObjectKey::of(desired), conflicting_owner.as_ref()),
+                report: collision_report(&ObjectKey::of(desired), conflicting_owner.as_ref(), live),
             };
         }
         Verdict::Update => None,
@@ -242,6 +242,17 @@ mod tests {
         let mut live = desired.clone();
         live["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert_eq!(plan(&desired, Some(&live), None), Action::AwaitDeletion);
+    }
+
+    #[test]
+    fn an_object_of_olm_classic_is_reported_as_such() {
+        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        let mut live = stored(1);
+        live["metadata"]["labels"] = json!({
+            "olm.owner": "op.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ops",
+        });
+        let wanted = "Object ConfigMap.v1 n/c\nAction: \"Collision\"\nManaged by OLM Classic: ClusterServiceVersion ops/op.v1";
+        assert_eq!(plan(&desired, Some(&live), None), Action::Collision { report: wanted.into() });
     }
 
     #[test]

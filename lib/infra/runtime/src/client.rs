@@ -275,3 +275,38 @@ pub async fn bounded<T>(request: impl Future<Output = Result<T, kube::Error>>) -
         Err(kube::Error::Service(text.into()))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    /// An address where connections are taken and never answered.
+    async fn silent() -> (tokio::net::TcpListener, Config) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        (listener, Config::new(uri))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_never_answered_ends() {
+        let service = tower::service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<Response<Body>, std::convert::Infallible>>()
+        });
+        let maps: Api<ConfigMap> = Api::namespaced(Client::new(service, "default"), "n");
+        let started = Instant::now();
+        let error = bounded(maps.get("a")).await.unwrap_err();
+        assert_eq!(started.elapsed(), REQUEST_TIMEOUT);
+        assert!(error.to_string().contains("no answer from the API server within 30 s"), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_is_never_granted_is_given_up() {
+        let (_listener, config) = silent().await;
+        let accounts = Accounts::new(&config).unwrap();
+        let account = AccountRef { namespace: "n".into(), name: "installer".into() };
+        let Err(error) = accounts.client(&account).await else { panic!("a token from nowhere") };
+        assert!(error.to_string().contains("no answer from the API server within 30 s"), "{error}");
+    }
+}

@@ -15,6 +15,7 @@ use crate::{
     metrics::ControllerMetrics,
     queue::Queue,
     source::Source,
+    workqueue::QueueMetrics,
 };
 
 /// What a reconcile wants to happen next.
@@ -71,7 +72,9 @@ pub async fn run<K, R, F>(
     let name = settings.name;
     let concurrency = usize::from(settings.concurrency.max(1));
     let backoff = Backoff::new(settings.backoff);
-    let shared = Arc::new(Shared { settings, reconcile, metrics, backoff });
+    let told = metrics.queue();
+    metrics.workers_max(settings.concurrency);
+    let shared = Arc::new(Shared { settings, reconcile, metrics, queue: told.clone(), backoff });
     let (store, mut changes) = (source.store.clone(), source.into_changes());
     let mut wakes = stream::select_all(wakes);
     let mut queue = Queue::default();
@@ -86,7 +89,10 @@ pub async fn run<K, R, F>(
                 // It may have gone between its event and its turn.
                 let wait = match object {
                     Some(object) => one(object, shared).await,
-                    None => None,
+                    None => {
+                        shared.queue.dropped(&next);
+                        None
+                    }
                 };
                 (next, wait)
             });
@@ -107,11 +113,17 @@ pub async fn run<K, R, F>(
                 Err(error) => tracing::error!(controller = name, %error, "reconcile ended"),
             },
             Some(change) = changes.next() => match change {
-                Ok(object) => queue.ask(&object.name_any()),
+                Ok(object) => {
+                    told.added(&object.name_any());
+                    queue.ask(&object.name_any());
+                }
                 Err(error) => tracing::debug!(controller = name, %error, "watch interrupted"),
             },
             ready = store.wait_until_ready(), if !listed => listed = ready.is_ok(),
-            Some(wake) = wakes.next() => queue.ask(&wake.name),
+            Some(wake) = wakes.next() => {
+                told.added(&wake.name);
+                queue.ask(&wake.name);
+            }
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 queue.due(Instant::now());
             }
@@ -125,6 +137,7 @@ struct Shared<R> {
     settings: Settings,
     reconcile: R,
     metrics: ControllerMetrics,
+    queue: QueueMetrics,
     backoff: Backoff<String>,
 }
 
@@ -144,6 +157,8 @@ where
             return None;
         }
     };
+    shared.metrics.begins();
+    shared.queue.taken(&name);
     let started = Instant::now();
     let next = match AssertUnwindSafe((shared.reconcile)(object)).catch_unwind().await {
         Ok(next) => next,
@@ -152,7 +167,9 @@ where
             Next::Retry(format!("panic: {}", panic_text(panic.as_ref())))
         }
     };
-    shared.metrics.reconciled(&next, started.elapsed());
+    let took = started.elapsed();
+    shared.metrics.reconciled(&next, took);
+    shared.queue.done(took);
     tracing::debug!(controller, name, ?next, "reconcile ending");
     match next {
         Next::Await => {
@@ -161,6 +178,7 @@ where
         }
         Next::After(wait) => {
             shared.backoff.succeeded(&name);
+            shared.queue.later(&name, wait);
             Some(wait)
         }
         Next::Blocked(error) => {
@@ -177,6 +195,7 @@ where
                 retry_in_seconds = wait.as_secs_f32(),
                 "reconcile failed"
             );
+            shared.queue.retried(&name, wait);
             Some(wait)
         }
     }
@@ -189,3 +208,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("unknown")
 }
+
+#[cfg(test)]
+mod tests;

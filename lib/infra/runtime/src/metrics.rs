@@ -15,7 +15,11 @@ use prometheus_client::{
 pub use requests::RequestCount;
 pub(crate) use text::{CONTENT_TYPE, text};
 
-use crate::controller::Next;
+use crate::{
+    controller::Next,
+    objects::ObjectMetrics,
+    workqueue::{QueueFamilies, QueueMetrics},
+};
 use process::ProcessCollector;
 
 /// Buckets of reconcile times in seconds, controller-runtime's order of magnitude.
@@ -43,6 +47,10 @@ pub struct Metrics {
     terminal: Family<ControllerLabel, Counter>,
     panics: Family<ControllerLabel, Counter>,
     seconds: Family<ControllerLabel, Histogram, fn() -> Histogram>,
+    workers: Family<ControllerLabel, Gauge>,
+    workers_max: Family<ControllerLabel, Gauge>,
+    queue: QueueFamilies,
+    objects: ObjectMetrics,
     leader: Gauge,
     requests: RequestCount,
 }
@@ -56,6 +64,10 @@ impl Metrics {
             terminal: Family::default(),
             panics: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            workers: Family::default(),
+            workers_max: Family::default(),
+            queue: QueueFamilies::register(registry),
+            objects: ObjectMetrics::register(registry),
             leader: Gauge::default(),
             requests: RequestCount::default(),
         };
@@ -86,6 +98,16 @@ impl Metrics {
             metrics.seconds.clone(),
         );
         registry.register(
+            "controller_runtime_active_workers",
+            "Reconciliations under way by controller",
+            metrics.workers.clone(),
+        );
+        registry.register(
+            "controller_runtime_max_concurrent_reconciles",
+            "Most reconciliations at a time by controller",
+            metrics.workers_max.clone(),
+        );
+        registry.register(
             "leader_election_master_status",
             "1 when this process is the leader",
             metrics.leader.clone(),
@@ -99,18 +121,23 @@ impl Metrics {
     pub fn controller(&self, controller: &'static str) -> ControllerMetrics {
         // At zero from the start, as controller-runtime does: alerts on rates need a first sample.
         for result in RESULTS {
-            self.total.get_or_create(&ResultLabels { controller, result });
+            drop(self.total.get_or_create(&ResultLabels { controller, result }));
         }
         for family in [&self.errors, &self.terminal, &self.panics] {
-            family.get_or_create(&ControllerLabel { controller });
+            drop(family.get_or_create(&ControllerLabel { controller }));
         }
-        self.seconds.get_or_create(&ControllerLabel { controller });
+        drop(self.seconds.get_or_create(&ControllerLabel { controller }));
         ControllerMetrics { families: self.clone(), controller }
     }
 
     /// The count of requests to the API server, for the clients of the process.
     pub fn requests(&self) -> RequestCount {
         self.requests.clone()
+    }
+
+    /// What is known of the objects of each kind.
+    pub fn objects(&self) -> ObjectMetrics {
+        self.objects.clone()
     }
 
     /// Records whether this process leads.
@@ -134,6 +161,7 @@ impl ControllerMetrics {
             Next::After(_) => "requeue_after",
             Next::Retry(_) | Next::Blocked(_) => "error",
         };
+        self.families.workers.get_or_create(&ControllerLabel { controller }).dec();
         self.families.total.get_or_create(&ResultLabels { controller, result }).inc();
         self.families.seconds.get_or_create(&ControllerLabel { controller }).observe(took.as_secs_f64());
         if matches!(next, Next::Retry(_) | Next::Blocked(_)) {
@@ -142,6 +170,22 @@ impl ControllerMetrics {
         if matches!(next, Next::Blocked(_)) {
             self.families.terminal.get_or_create(&ControllerLabel { controller }).inc();
         }
+    }
+
+    /// Says how many reconciliations there may be at a time.
+    pub(crate) fn workers_max(&self, workers: u16) {
+        let label = ControllerLabel { controller: self.controller };
+        self.families.workers_max.get_or_create(&label).set(i64::from(workers));
+    }
+
+    /// A reconciliation begins.
+    pub(crate) fn begins(&self) {
+        self.families.workers.get_or_create(&ControllerLabel { controller: self.controller }).inc();
+    }
+
+    /// The queue of the controller.
+    pub(crate) fn queue(&self) -> QueueMetrics {
+        QueueMetrics::new(self.families.queue.clone(), self.controller)
     }
 
     pub(crate) fn panicked(&self) {

@@ -280,4 +280,61 @@ mod tests {
         let names: Vec<_> = replace(&known, second.into()).into_iter().map(|o| o.name).collect();
         assert_eq!(names, ["y-1"], "the object of y-1 vanished while the watch was away");
     }
+
+    /// An API server without objects that counts how often each kind is listed.
+    fn counting(lists: Arc<Mutex<BTreeMap<String, usize>>>) -> Client {
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let lists = lists.clone();
+            async move {
+                if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+                    std::future::pending::<()>().await;
+                }
+                *lists.lock().unwrap().entry(request.uri().path().to_owned()).or_default() += 1;
+                let list = serde_json::json!({
+                    "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+                    "metadata": {"resourceVersion": "1"}, "items": [],
+                });
+                let body = kube::client::Body::from(list.to_string().into_bytes());
+                Ok::<_, std::convert::Infallible>(http::Response::new(body))
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    fn kind(name: &str) -> Kind {
+        let gvk = kube::core::GroupVersionKind::gvk("", "v1", name);
+        Kind { resource: ApiResource::from_gvk(&gvk), namespaced: true }
+    }
+
+    #[tokio::test]
+    async fn a_kind_is_watched_once_and_only_while_somebody_needs_it() {
+        let lists = Arc::new(Mutex::new(BTreeMap::new()));
+        let (changed, _changes) = mpsc::channel(8);
+        let watches = WatchManager::new(counting(lists.clone()), "a=b", changed);
+        let (maps, secrets) = (kind("ConfigMap"), kind("Secret"));
+        let absent = async |kind: &Kind| {
+            let listed = async {
+                while watches.seen(&kind.resource, "n", "a") != Seen::Absent {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(std::time::Duration::from_secs(60), listed).await.expect("never listed");
+        };
+        watches.hold("one", &[maps.clone(), secrets.clone()]);
+        watches.hold("two", std::slice::from_ref(&maps));
+        absent(&maps).await;
+        absent(&secrets).await;
+        assert_eq!(watches.kinds(), 2);
+        watches.hold("one", &[]);
+        assert_eq!(watches.kinds(), 1, "only one needed Secrets");
+        assert_eq!(watches.seen(&secrets.resource, "n", "a"), Seen::Unknown);
+        absent(&maps).await;
+        watches.release("two");
+        assert_eq!(watches.kinds(), 0);
+        watches.hold("three", std::slice::from_ref(&maps));
+        absent(&maps).await;
+        let lists = lists.lock().unwrap().clone();
+        assert_eq!(lists.get("/api/v1/configmaps"), Some(&2), "once for both, and once again");
+        assert_eq!(lists.get("/api/v1/secrets"), Some(&1));
+    }
 }

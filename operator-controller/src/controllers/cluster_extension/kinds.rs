@@ -31,7 +31,9 @@ impl Steps<'_> {
             return Err(Cause::transient(text).explained(explanation));
         }
         // From here on the revision waits, if anything is to be waited for.
-        self.kinds.forget(&waiter);
+        if found.silent.is_empty() {
+            self.kinds.forget(&waiter);
+        }
         if found.left_out.is_empty() {
             return Ok(Cow::Borrowed(phases));
         }

@@ -137,6 +137,8 @@ pub(crate) struct Progress {
     pub(crate) revisions: Option<Revisions>,
     /// What the catalogs say about deprecation, once they were asked.
     pub(crate) deprecations: Option<DeprecationStatus>,
+    /// A sentence about the bundle that was chosen.
+    pub(crate) resolved: Option<String>,
     /// The revision that was made in this pass.
     pub(crate) created: Option<BundleRecord>,
     /// A sentence about the rights that the revision made in this pass gives beyond those of the installed one.

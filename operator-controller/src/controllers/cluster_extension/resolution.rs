@@ -27,6 +27,17 @@ pub(crate) struct Chosen {
     pub(super) properties: Vec<Property>,
 }
 
+impl Chosen {
+    /// The sentence for people.
+    pub(super) fn told(&self) -> String {
+        let (name, version) = (&self.bundle.name, self.bundle.display_version());
+        match &self.catalog {
+            Some(catalog) => format!("Resolved bundle {name} with version {version} from catalog {catalog}"),
+            None => format!("Stays with bundle {name} of version {version}, which no catalog has any more"),
+        }
+    }
+}
+
 impl Steps<'_> {
     pub(super) async fn choose(
         &self,

@@ -140,6 +140,7 @@ impl Steps<'_> {
             return self.roll_back(target, account, revisions, progress).await;
         }
         let chosen = self.choose(revisions, progress).await?;
+        progress.resolved = Some(chosen.told());
         let bundle = &chosen.bundle;
         let failed = |cause| StepError::Bundle { bundle: bundle.clone(), cause };
         let inputs = self.inputs_digest(account, bundle);

@@ -11,7 +11,7 @@ use olm_api::{
     names::{OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL},
     v1::{ClusterObjectSet, CollisionProtection, ObjectSourceRef, ObservedPhase, PhaseObject},
 };
-use olm_objectset::{Phase, phase_digest, unpack};
+use olm_objectset::{ObjectKey, PackError, Phase, phase_digest, unpack};
 use olm_runtime::bounded;
 use serde_json::Value;
 use thiserror::Error;
@@ -39,10 +39,14 @@ pub(crate) enum ContentError {
     Mutable(String),
     #[error("resolving ref in phase {phase:?}: getting Secret {secret}: {cause}")]
     Missing { phase: String, secret: String, cause: String },
+    #[error("getting Secret {secret}: {cause}")]
+    Refused { secret: String, cause: String },
+    #[error("revision validation error: Object {object}: Duplicate object also found in phases {phases}")]
+    Duplicate { object: String, phases: String },
     #[error("resolving ref in phase {phase:?}: key {key:?} not found in Secret {secret}")]
     MissingKey { phase: String, key: String, secret: String },
-    #[error("resolving ref in phase {phase:?}: key {key:?} in Secret {secret}: {cause}")]
-    Unreadable { phase: String, key: String, secret: String, cause: String },
+    #[error("resolving ref in phase {phase:?}: {cause}")]
+    Unreadable { phase: String, cause: String },
     #[error(
         "Secret {secret} in the system namespace does not belong to this revision: it must be of type {OBJECT_DATA_SECRET_TYPE} and carry the label {REVISION_NAME_LABEL}={revision}"
     )]
@@ -54,7 +58,7 @@ pub(crate) enum ContentError {
 impl ContentError {
     /// Whether only a person can heal it.
     pub(crate) fn is_blocking(&self) -> bool {
-        matches!(self, Self::Mutable(_) | Self::Foreign { .. } | Self::Changed(_))
+        matches!(self, Self::Mutable(_) | Self::Refused { .. } | Self::Foreign { .. } | Self::Changed(_))
     }
 }
 
@@ -86,7 +90,23 @@ pub(crate) async fn load(
         }
         phases.push(LoadedPhase { name: phase.name.clone(), items });
     }
+    check_unique(&phases)?;
     Ok(phases)
+}
+
+/// Refuses an object that is there twice: each copy would undo what the other does.
+fn check_unique(phases: &[LoadedPhase]) -> Result<(), ContentError> {
+    let mut first: BTreeMap<[String; 4], &str> = BTreeMap::new();
+    for (phase, item) in phases.iter().flat_map(|phase| phase.items.iter().map(move |item| (phase, item))) {
+        let key = ObjectKey::of(&item.stored);
+        let place = [&key.group, &key.kind, &key.namespace, &key.name].map(Clone::clone);
+        if let Some(earlier) = first.insert(place, &phase.name) {
+            let phases =
+                if earlier == phase.name { earlier.to_owned() } else { format!("{earlier}, {}", phase.name) };
+            return Err(ContentError::Duplicate { object: key.to_string(), phases });
+        }
+    }
+    Ok(())
 }
 
 /// The digests to be recorded in `status.observedPhases`.
@@ -135,7 +155,27 @@ pub(crate) fn check_unchanged(
     )))
 }
 
-type Secrets = BTreeMap<(String, String), Result<Secret, String>>;
+type Secrets = BTreeMap<(String, String), Result<Secret, Unread>>;
+
+/// Why a Secret was not read.
+struct Unread {
+    cause: String,
+    /// The account may not read it.
+    refused: bool,
+}
+
+impl From<String> for Unread {
+    fn from(cause: String) -> Self {
+        Self { cause, refused: false }
+    }
+}
+
+impl From<kube::Error> for Unread {
+    fn from(error: kube::Error) -> Self {
+        let refused = matches!(&error, kube::Error::Api(status) if status.is_forbidden());
+        Self { cause: api_text(&error), refused }
+    }
+}
 
 async fn secrets(
     set: &ClusterObjectSet,
@@ -153,11 +193,11 @@ async fn secrets(
         }
         let client = if reference.namespace == system_namespace { Some(controller) } else { account };
         let found = match client {
-            _ if reference.namespace.is_empty() => Err("the reference has no namespace".to_owned()),
-            None => Err("the revision has no service account to read it with".to_owned()),
+            _ if reference.namespace.is_empty() => Err("the reference has no namespace".to_owned().into()),
+            None => Err("the revision has no service account to read it with".to_owned().into()),
             Some(client) => {
                 let api: Api<Secret> = Api::namespaced(client.clone(), &reference.namespace);
-                bounded(api.get(&reference.name)).await.map_err(|e| api_text(&e))
+                bounded(api.get(&reference.name)).await.map_err(Unread::from)
             }
         };
         secrets.insert(place, found);
@@ -186,8 +226,13 @@ fn read(phase: &str, place: &ObjectSourceRef, secrets: &Secrets) -> Result<Value
     let secret = format!("{}/{}", place.namespace, place.name);
     let found = match secrets.get(&(place.namespace.clone(), place.name.clone())) {
         Some(Ok(found)) => found,
-        Some(Err(cause)) => {
-            return Err(ContentError::Missing { phase: phase.to_owned(), secret, cause: cause.clone() });
+        Some(Err(Unread { cause, refused })) => {
+            let cause = cause.clone();
+            return Err(if *refused {
+                ContentError::Refused { secret, cause }
+            } else {
+                ContentError::Missing { phase: phase.to_owned(), secret, cause }
+            });
         }
         None => {
             return Err(ContentError::Missing {
@@ -201,11 +246,17 @@ fn read(phase: &str, place: &ObjectSourceRef, secrets: &Secrets) -> Result<Value
     let Some(bytes) = found.data.as_ref().and_then(|data| data.get(&key)) else {
         return Err(ContentError::MissingKey { phase: phase.to_owned(), key, secret });
     };
-    unpack(&bytes.0).map_err(|e| ContentError::Unreadable {
-        phase: phase.to_owned(),
-        key,
-        secret,
-        cause: e.to_string(),
+    unpack(&bytes.0).map_err(|error| {
+        let place = format!("key {key:?} in Secret {secret}");
+        let cause = match error {
+            PackError::Expands { max_bytes } => {
+                format!("decompressed data for {place} exceeds maximum size ({max_bytes} bytes)")
+            }
+            PackError::Decompress(cause) => format!("decompressing {place}: {cause}"),
+            PackError::Decode(cause) => format!("unmarshaling object from {place}: {cause}"),
+            other => format!("{place}: {other}"),
+        };
+        ContentError::Unreadable { phase: phase.to_owned(), cause }
     })
 }
 
@@ -223,6 +274,25 @@ mod tests {
 
     fn observed(name: &str, digest: &str) -> ObservedPhase {
         ObservedPhase { name: name.into(), digest: digest.into() }
+    }
+
+    #[test]
+    fn an_object_may_be_there_once() {
+        let item = |version: &str, name: &str| Item {
+            stored: serde_json::json!({"apiVersion": version, "kind": "Role", "metadata": {"name": name, "namespace": "n"}}),
+            protection: CollisionProtection::Prevent,
+        };
+        let phase = |name: &str, items: Vec<Item>| LoadedPhase { name: name.into(), items };
+        let fine =
+            [phase("one", vec![item("v1", "a"), item("v1", "b")]), phase("two", vec![item("g/v1", "a")])];
+        assert!(check_unique(&fine).is_ok());
+        let twice = [phase("one", vec![item("g/v1", "a")]), phase("two", vec![item("g/v2", "a")])];
+        assert_eq!(
+            check_unique(&twice).unwrap_err().to_string(),
+            "revision validation error: Object Role.g/v2 n/a: Duplicate object also found in phases one, two"
+        );
+        let same = [phase("one", vec![item("v1", "a"), item("v1", "a")])];
+        assert!(check_unique(&same).unwrap_err().to_string().ends_with("in phases one"));
     }
 
     #[test]

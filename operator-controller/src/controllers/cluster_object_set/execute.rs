@@ -1,6 +1,9 @@
 //! Carries out what the plan says about each object, as the revision's ServiceAccount.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
 
 use kube::{
     Api, Client,
@@ -39,6 +42,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) probes: &'a [ProgressionProbe],
     /// Objects whose kind a CustomResourceDefinition of the revision brings, and the cluster does not serve yet.
     pub(crate) awaited: &'a BTreeSet<ObjectKey>,
+    /// Takes the objects that were written although the revision had rolled out before.
+    pub(crate) rewritten: Option<&'a Mutex<BTreeSet<ObjectKey>>>,
     /// What webhooks are to trust, where the built-in provider makes their certificates.
     pub(crate) ca_bundles: &'a CaBundles,
 }
@@ -137,6 +142,9 @@ impl Executor<'_> {
             Ok(current) => current,
             Err(error) => return failed(key, &error),
         };
+        if let Some(rewritten) = self.rewritten.filter(|_| written) {
+            rewritten.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        }
         let mut failures = evaluate(self.probes, &current);
         if injection.is_some_and(|injection| !injection.is_done(&current)) {
             failures.push("waits for the CA bundle of its webhook".to_owned());

@@ -65,7 +65,30 @@ impl ObjectSets {
             PatchParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         let patched = bounded(api.patch(&set.name_any(), &params, &Patch::Merge(&patch))).await;
-        patched.map(drop).map_err(|e| format!("recording what is left out: {}", api_text(&e)))
+        patched.map_err(|e| format!("recording what is left out: {}", api_text(&e)))?;
+        let before = recorded(set);
+        let news: Vec<String> =
+            left_out.iter().map(ToString::to_string).filter(|key| !before.contains(key)).collect();
+        self.ports.events.left_out(set, &news).await;
+        Ok(())
+    }
+
+    /// Tells of objects that were written again, or at last.
+    pub(super) async fn tell_rewritten(&self, set: &ClusterObjectSet, written: BTreeSet<ObjectKey>) {
+        if written.is_empty() {
+            return;
+        }
+        let before = recorded(set);
+        let (arrived, repaired): (Vec<_>, Vec<_>) =
+            written.iter().partition(|key| before.contains(&key.to_string()));
+        repaired.iter().for_each(|key| self.ports.objects.repaired(&key.kind));
+        let [arrived, repaired] =
+            [arrived, repaired].map(|keys| keys.into_iter().map(ToString::to_string).collect::<Vec<_>>());
+        if !repaired.is_empty() {
+            tracing::info!(revision = set.name_any(), ?repaired, "drift repaired");
+        }
+        self.ports.events.arrived(set, &arrived).await;
+        self.ports.events.repaired(set, &repaired).await;
     }
 
     /// Checks the rights for objects whose kind has come since they were left out: they were not known before.

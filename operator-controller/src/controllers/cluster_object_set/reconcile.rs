@@ -1,6 +1,10 @@
 //! One pass over a ClusterObjectSet: observe, act, report.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use catalogd::Clock;
 use jiff::Timestamp;
@@ -20,11 +24,11 @@ use olm_api::{
 };
 use olm_objectset::{BEFORE_REVISIONS, ObjectKey, Owner, Sibling, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, WatchManager, bounded};
+use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, ObjectMetrics, WatchManager, bounded};
 use serde_json::json;
 
 use super::{
-    content::{self, LoadedPhase, api_text},
+    content::{self, ContentError, LoadedPhase, api_text},
     execute::{Executor, Pass},
     kinds::without,
     memory::Memory,
@@ -32,6 +36,7 @@ use super::{
 };
 use crate::{
     access::Waiting,
+    events::Events,
     kinds::{Awaited, Survey},
     webhook_certificates::{self, CaBundles, Keeper, Kept},
 };
@@ -40,6 +45,9 @@ use crate::{
 const COLLISION_RETRY: Duration = Duration::from_secs(10);
 /// How soon a teardown that waits for deletions is looked at again, should no event come.
 const TEARDOWN_RETRY: Duration = Duration::from_secs(5);
+
+/// How soon content that was changed, or is mutable, is looked at again: Secrets of others are not watched.
+const CONTENT_RETRY: Duration = Duration::from_secs(30);
 
 /// How soon a pass may follow another one of itself.
 const SOONEST: Duration = Duration::from_secs(1);
@@ -57,6 +65,8 @@ pub(crate) struct Ports {
     pub(crate) waiting: Arc<Waiting>,
     /// Who waits for kinds that the cluster does not serve.
     pub(crate) kinds: Arc<Awaited>,
+    pub(crate) events: Events,
+    pub(crate) objects: ObjectMetrics,
     /// Whether rights are checked before objects are written that could not be checked with the others.
     pub(crate) preflight_permissions: bool,
     pub(crate) system_namespace: String,
@@ -81,11 +91,19 @@ struct Report {
     certificates: Option<Timestamp>,
     /// The revision as it is since it got its finalizer in this pass: the version that its status goes with.
     given: Option<ClusterObjectSet>,
+    /// The content is at fault, and nothing would tell that it was put right.
+    look_again: bool,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, observed: None, certificates: None, given: None }
+        Self { outcome, observed: None, certificates: None, given: None, look_again: false }
+    }
+}
+
+impl Report {
+    fn content(error: &ContentError) -> Self {
+        Self { look_again: true, ..Outcome::Blocked(error.to_string()).into() }
     }
 }
 
@@ -110,7 +128,9 @@ impl ObjectSets {
         let deadline = deadline(&set, now);
         let mut report = self.pass(&set).await;
         let set = report.given.take().map_or(set, Arc::new);
-        self.ports.waiting.set(&set.name_any(), matches!(report.outcome, Outcome::Retrying(_)));
+        // What may not be read is Blocked, and heals with the rights.
+        let waits = matches!(report.outcome, Outcome::Retrying(_) | Outcome::Blocked(_));
+        self.ports.waiting.set(&set.name_any(), waits);
         let written = match self.write_status(&set, &report, deadline, now).await {
             Ok(written) => written,
             Err(error) => return Next::Retry(format!("error updating status: {error}")),
@@ -123,6 +143,7 @@ impl ObjectSets {
                 Next::After(COLLISION_RETRY)
             }
             Outcome::Retrying(text) => Next::Retry(text),
+            Outcome::Blocked(_) if report.look_again => Next::After(CONTENT_RETRY),
             Outcome::Blocked(text) => Next::Blocked(text),
             Outcome::Archiving => Next::After(TEARDOWN_RETRY),
             // The status' own event brings the pass that ends it.
@@ -152,7 +173,7 @@ impl ObjectSets {
         let loaded = content::load(set, &controller, Some(&client), &self.ports.system_namespace).await;
         let phases = match loaded {
             Ok(phases) => phases,
-            Err(error) if error.is_blocking() => return Outcome::Blocked(error.to_string()).into(),
+            Err(error) if error.is_blocking() => return Report::content(&error),
             Err(error) => return Outcome::Retrying(error.to_string()).into(),
         };
         if let Some(text) = invalid_selector(&set.spec.progression_probes) {
@@ -161,7 +182,7 @@ impl ObjectSets {
         let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
         let observed = content::digests(&phases);
         if let Err(error) = content::check_unchanged(recorded, &observed) {
-            return Outcome::Blocked(error.to_string()).into();
+            return Report::content(&error);
         }
         let observed = Some(observed);
         if set.spec.lifecycle_state == LifecycleState::Archived {
@@ -178,7 +199,7 @@ impl ObjectSets {
             Err(error) => return Report { observed, given, ..Outcome::Retrying(error).into() },
         };
         let outcome = self.activate(set, client, &phases, &kept.bundles).await;
-        Report { outcome, observed, certificates: kept.next, given }
+        Report { observed, certificates: kept.next, given, ..outcome.into() }
     }
 
     /// The step of the built-in provider, for revisions that record it.
@@ -219,8 +240,10 @@ impl ObjectSets {
             return Outcome::Retrying(error);
         }
         let phases = &*without(phases, &survey.left_out);
+        let rewritten = Mutex::default();
         let executor = |siblings| Executor {
             awaited: &survey.awaited,
+            rewritten: has_succeeded(set).then_some(&rewritten),
             ..self.executor(set, client.clone(), siblings, ca_bundles)
         };
         let mut siblings = self.known_siblings(set);
@@ -233,6 +256,7 @@ impl ObjectSets {
             };
             pass = executor(siblings).roll_out(phases).await;
         }
+        self.tell_rewritten(set, rewritten.into_inner().unwrap_or_else(PoisonError::into_inner)).await;
         match pass {
             // Until the status says that this revision is the installed one, the older one is: without it the
             // extension would look as if nothing were installed, and any version would do. The status' own event
@@ -290,6 +314,7 @@ impl ObjectSets {
             siblings,
             probes: &set.spec.progression_probes,
             awaited: &NONE_AWAITED,
+            rewritten: None,
             ca_bundles,
         }
     }
@@ -398,12 +423,15 @@ impl ObjectSets {
             return Ok(false);
         }
         let mut updated = set.clone();
-        updated.status = Some(after);
+        updated.status = Some(after.clone());
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         let params =
             PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                self.ports.events.set(set, &before, &after).await;
+                Ok(true)
+            }
             // Somebody wrote in between: its event brings a new pass.
             Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(true),
             Err(error) => Err(api_text(&error)),

@@ -1,0 +1,205 @@
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use http::{Request, Response};
+use kube::client::Body;
+use olm_api::v1::ClusterExtension;
+use prometheus_client::registry::Registry;
+use serde_json::json;
+use tokio::sync::{Notify, Semaphore, mpsc};
+
+use super::*;
+use crate::Metrics;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// An API server that holds these extensions, and whose watches tell nothing.
+fn holding(names: &'static [&'static str]) -> Client {
+    let service = tower::service_fn(move |request: Request<Body>| async move {
+        if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+            std::future::pending::<()>().await;
+        }
+        let items: Vec<_> = names
+            .iter()
+            .map(|name| {
+                json!({
+                    "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+                    "metadata": {"name": name, "uid": name, "resourceVersion": "1"},
+                    "spec": {"namespace": "n", "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}}},
+                })
+            })
+            .collect();
+        let list = json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtensionList",
+            "metadata": {"resourceVersion": "1"}, "items": items,
+        });
+        Ok::<_, std::convert::Infallible>(Response::new(Body::from(list.to_string().into_bytes())))
+    });
+    Client::new(service, "default")
+}
+
+fn settings(concurrency: u16, first: Duration) -> Settings {
+    Settings { name: "test", concurrency, backoff: Limits { first, longest: first } }
+}
+
+/// Counts what was reconciled, by name.
+#[derive(Default)]
+struct Seen {
+    counts: Mutex<BTreeMap<String, usize>>,
+    changed: Notify,
+}
+
+impl Seen {
+    fn count(&self, name: &str) -> usize {
+        let mut counts = self.counts.lock().unwrap();
+        let count = counts.entry(name.to_owned()).or_insert(0);
+        *count += 1;
+        self.changed.notify_waiters();
+        *count
+    }
+
+    async fn until(&self, wanted: impl Fn(&BTreeMap<String, usize>) -> bool) {
+        let reached = async {
+            loop {
+                let changed = self.changed.notified();
+                if wanted(&self.counts.lock().unwrap()) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, reached).await.expect("not reconciled");
+    }
+}
+
+#[tokio::test]
+async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let seen = Arc::new(Seen::default());
+    let source = Source::<ClusterExtension>::all(holding(&["a", "bad", "z"]));
+    let counting = seen.clone();
+    let reconcile = move |extension: Arc<ClusterExtension>| {
+        let seen = counting.clone();
+        async move {
+            let count = seen.count(&extension.name_any());
+            assert!(extension.name_any() != "bad" || count > 2, "made to panic");
+            Next::Await
+        }
+    };
+    let stop = CancellationToken::new();
+    let running = run(
+        settings(1, Duration::from_millis(1)),
+        source,
+        Vec::new(),
+        metrics.controller("test"),
+        stop.clone(),
+        reconcile,
+    );
+    let finished = async {
+        seen.until(|counts| counts.get("a") == Some(&1) && counts.get("z") == Some(&1)).await;
+        seen.until(|counts| counts.get("bad") == Some(&3)).await;
+        stop.cancel();
+    };
+    tokio::join!(running, finished);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for wanted in [
+        "controller_runtime_reconcile_panics_total{controller=\"test\"} 2",
+        "controller_runtime_reconcile_errors_total{controller=\"test\"} 2",
+        "controller_runtime_reconcile_total{controller=\"test\",result=\"success\"} 3",
+        "controller_runtime_max_concurrent_reconciles{controller=\"test\"} 1",
+        "controller_runtime_active_workers{controller=\"test\"} 0",
+        "workqueue_retries_total{controller=\"test\",name=\"test\"} 2",
+        "workqueue_depth{controller=\"test\",name=\"test\"} 0",
+    ] {
+        assert!(text.lines().any(|line| line == wanted), "{wanted} is not in\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
+    let metrics = Metrics::register(&mut Registry::default());
+    let source = Source::<ClusterExtension>::all(holding(&["a", "b", "c", "d", "e", "f"]));
+    let (under_way, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (gate, begun) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let of_reconcile = (under_way, most.clone(), gate.clone(), begun.clone());
+    let reconcile = move |_: Arc<ClusterExtension>| {
+        let (under_way, most, gate, begun) = of_reconcile.clone();
+        async move {
+            most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            begun.add_permits(1);
+            gate.acquire().await.unwrap().forget();
+            under_way.fetch_sub(1, Ordering::SeqCst);
+            Next::Await
+        }
+    };
+    let stop = CancellationToken::new();
+    let running = run(
+        settings(2, Duration::from_secs(1)),
+        source,
+        Vec::new(),
+        metrics.controller("test"),
+        stop.clone(),
+        reconcile,
+    );
+    let finished = async {
+        let all_begin = async {
+            begun.acquire_many(2).await.unwrap().forget();
+            // Both workers are held; whoever else could begin, would.
+            for _ in 0..1000 {
+                tokio::task::yield_now().await;
+            }
+            gate.add_permits(6);
+            begun.acquire_many(4).await.unwrap().forget();
+        };
+        tokio::time::timeout(DEADLINE, all_begin).await.expect("not all were worked on");
+        stop.cancel();
+    };
+    tokio::join!(running, finished);
+    assert_eq!(most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn an_object_that_fails_holds_nobody_else_up() {
+    let metrics = Metrics::register(&mut Registry::default());
+    let seen = Arc::new(Seen::default());
+    let source = Source::<ClusterExtension>::all(holding(&["bad", "good"]));
+    let (wake, woken) = mpsc::channel::<&str>(8);
+    let wakes = futures::stream::unfold(woken, |mut woken| async {
+        woken.recv().await.map(|name| (ObjectRef::new(name), woken))
+    });
+    let counting = seen.clone();
+    let reconcile = move |extension: Arc<ClusterExtension>| {
+        let seen = counting.clone();
+        async move {
+            seen.count(&extension.name_any());
+            if extension.name_any() == "bad" { Next::Retry("it fails".into()) } else { Next::Await }
+        }
+    };
+    let stop = CancellationToken::new();
+    let running = run(
+        settings(1, Duration::from_hours(1)),
+        source,
+        vec![wakes.boxed()],
+        metrics.controller("test"),
+        stop.clone(),
+        reconcile,
+    );
+    let finished = async {
+        seen.until(|counts| counts.len() == 2).await;
+        wake.send("good").await.unwrap();
+        seen.until(|counts| counts.get("good") == Some(&2)).await;
+        // What waits for its time is worked on at once when something happens to it.
+        assert_eq!(seen.counts.lock().unwrap().get("bad"), Some(&1));
+        wake.send("bad").await.unwrap();
+        seen.until(|counts| counts.get("bad") == Some(&2)).await;
+        stop.cancel();
+    };
+    tokio::join!(running, finished);
+}

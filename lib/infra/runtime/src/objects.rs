@@ -1,0 +1,138 @@
+//! How many objects of each kind are in which state: our own metrics, beside those of controller-runtime.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use kube::Resource;
+use olm_api::{ConditionType, Conditions};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::Registry,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    kind: &'static str,
+    condition: &'static str,
+    status: String,
+    reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabel {
+    kind: String,
+}
+
+type States = BTreeMap<(&'static str, String), StateLabels>;
+
+/// Counts objects by the condition that sums them up. Clones share their state.
+#[derive(Debug, Clone)]
+pub struct ObjectMetrics {
+    objects: Family<StateLabels, Gauge>,
+    repairs: Family<KindLabel, Counter>,
+    states: Arc<Mutex<States>>,
+}
+
+impl ObjectMetrics {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self { objects: Family::default(), repairs: Family::default(), states: Arc::default() };
+        registry.register(
+            "olm_objects",
+            "Objects by kind, and status and reason of the condition that sums them up",
+            metrics.objects.clone(),
+        );
+        // The library appends `_total` itself.
+        registry.register(
+            "olm_drift_repairs",
+            "Objects of revisions that were brought back to what the revision says, by their kind",
+            metrics.repairs.clone(),
+        );
+        metrics
+    }
+
+    /// Says in which state the object is: status and reason of its `condition`.
+    fn is(&self, kind: &'static str, name: &str, condition: &'static str, status: &str, reason: &str) {
+        let labels = StateLabels { kind, condition, status: status.to_owned(), reason: reason.to_owned() };
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = states.insert((kind, name.to_owned()), labels.clone());
+        if before.as_ref() == Some(&labels) {
+            return;
+        }
+        self.objects.get_or_create(&labels).inc();
+        if let Some(before) = before {
+            self.leaves(&before);
+        }
+    }
+
+    /// Takes the state from the conditions of an object; one that is being deleted counts no more.
+    pub fn observe<K: Resource<DynamicType = ()>>(
+        &self,
+        object: &K,
+        kind: &'static str,
+        condition: ConditionType,
+        conditions: Option<&Conditions>,
+    ) {
+        let name = object.meta().name.as_deref().unwrap_or_default();
+        if object.meta().deletion_timestamp.is_some() {
+            self.gone(kind, name);
+        } else if let Some(found) = conditions.and_then(|all| all.find(condition)) {
+            self.is(kind, name, condition.as_str(), &found.status, &found.reason);
+        }
+    }
+
+    /// The object is gone.
+    fn gone(&self, kind: &'static str, name: &str) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = states.remove(&(kind, name.to_owned())) {
+            self.leaves(&before);
+        }
+    }
+
+    /// An object of this kind was brought back to what its revision says.
+    pub fn repaired(&self, kind: &str) {
+        self.repairs.get_or_create(&KindLabel { kind: kind.to_owned() }).inc();
+    }
+
+    fn leaves(&self, state: &StateLabels) {
+        if self.objects.get_or_create(state).dec() <= 1 {
+            self.objects.remove(state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_object_counts_in_one_state() {
+        let mut registry = Registry::default();
+        let metrics = ObjectMetrics::register(&mut registry);
+        let shown = || {
+            let mut text = String::new();
+            prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+            text.lines().filter(|line| line.starts_with("olm_")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        metrics.is("ClusterExtension", "a", "Ready", "False", "Retrying");
+        metrics.is("ClusterExtension", "a", "Ready", "False", "Retrying");
+        metrics.is("ClusterExtension", "b", "Ready", "False", "Retrying");
+        let failing =
+            "olm_objects{kind=\"ClusterExtension\",condition=\"Ready\",status=\"False\",reason=\"Retrying\"}";
+        assert_eq!(shown(), [format!("{failing} 2")]);
+        metrics.is("ClusterExtension", "a", "Ready", "True", "Succeeded");
+        assert!(shown().contains(&format!("{failing} 1")));
+        metrics.gone("ClusterExtension", "b");
+        metrics.gone("ClusterExtension", "b");
+        metrics.repaired("ConfigMap");
+        assert_eq!(
+            shown(),
+            [
+                "olm_objects{kind=\"ClusterExtension\",condition=\"Ready\",status=\"True\",reason=\"Succeeded\"} 1",
+                "olm_drift_repairs_total{kind=\"ConfigMap\"} 1",
+            ]
+        );
+    }
+}

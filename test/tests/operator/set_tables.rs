@@ -1,0 +1,137 @@
+//! The tables of the ClusterObjectSet controller, row by row: revisions that a user makes by hand.
+
+mod archiving;
+mod classic;
+mod collisions;
+mod content;
+mod down;
+mod handover;
+mod health;
+
+use anyhow::Result;
+use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event};
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use olm_api::{ConditionType, v1::ClusterObjectSet};
+use olm_test::{
+    rights::{create_account, grant, rules_for},
+    wait,
+};
+use serde_json::{Value, json};
+
+use crate::world::{ACCOUNT, DEADLINE, Scenario, World};
+
+/// A namespace with an account that may do everything with ConfigMaps, Secrets and Deployments in it.
+async fn scenario<'a>(world: &'a World, name: &str) -> Result<Scenario<'a>> {
+    let scenario = Scenario::new(world, name).await?;
+    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    let mut rules = rules_for(&[], &scenario.name)?;
+    rules.allow_in_namespace(&["", "apps"], &["configmaps", "secrets", "deployments"], &verbs);
+    grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
+    Ok(scenario)
+}
+
+fn sets(scenario: &Scenario<'_>) -> Api<ClusterObjectSet> {
+    Api::all(scenario.client.clone())
+}
+
+fn maps(scenario: &Scenario<'_>) -> Api<ConfigMap> {
+    Api::namespaced(scenario.client.clone(), &scenario.name)
+}
+
+fn map(scenario: &Scenario<'_>, name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": scenario.name}, "data": {"a": "b", "c": "d"},
+    })
+}
+
+/// Entries of a phase that hold these objects.
+fn inline(objects: &[Value]) -> Value {
+    objects.iter().map(|object| json!({"object": object})).collect()
+}
+
+/// A spec with these phases: name and objects as in the API.
+fn spec(phases: &[(&str, Value)]) -> Value {
+    let phases: Vec<Value> =
+        phases.iter().map(|(name, objects)| json!({"name": name, "objects": objects})).collect();
+    json!({"lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent", "phases": phases})
+}
+
+/// Creates the revision `<scenario>-<suffix>` and returns its name.
+async fn create(scenario: &Scenario<'_>, suffix: &str, spec: Value) -> Result<String> {
+    let annotations = json!({
+        "olm.operatorframework.io/service-account-name": ACCOUNT,
+        "olm.operatorframework.io/service-account-namespace": scenario.name,
+        "olm.operatorframework.io/bundle-version": "7.0.0",
+    });
+    create_with(scenario, suffix, annotations, spec).await
+}
+
+async fn create_with(
+    scenario: &Scenario<'_>,
+    suffix: &str,
+    annotations: Value,
+    spec: Value,
+) -> Result<String> {
+    let name = format!("{}-{suffix}", scenario.name);
+    let set: ClusterObjectSet = serde_json::from_value(json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+        "metadata": {"name": name, "annotations": annotations}, "spec": spec,
+    }))?;
+    sets(scenario).create(&PostParams::default(), &set).await?;
+    Ok(name)
+}
+
+async fn patch(scenario: &Scenario<'_>, name: &str, patch: Value) -> Result<()> {
+    sets(scenario).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    Ok(())
+}
+
+/// `Status/Reason/Message` of a condition, or nothing.
+async fn condition(scenario: &Scenario<'_>, name: &str, type_: ConditionType) -> Result<String> {
+    let status = sets(scenario).get(name).await?.status.unwrap_or_default();
+    let found = status.conditions.find(type_);
+    Ok(found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default())
+}
+
+/// Waits until a condition begins as wanted.
+async fn shows(scenario: &Scenario<'_>, name: &str, type_: ConditionType, wanted: &str) -> Result<()> {
+    wait::until(&format!("{type_} of {name} to be {wanted}"), DEADLINE, || async {
+        let found = condition(scenario, name, type_).await?;
+        wait::check(found.starts_with(wanted), || format!("{type_} is {found}"))
+    })
+    .await
+}
+
+async fn rolled_out(scenario: &Scenario<'_>, name: &str) -> Result<()> {
+    shows(scenario, name, ConditionType::Succeeded, "True/Succeeded/Revision succeeded rolling out.").await?;
+    shows(scenario, name, ConditionType::Progressing, "True/Succeeded/Revision 7.0.0 has rolled out.")
+        .await?;
+    let available = "True/ProbesSucceeded/Objects are available and pass all probes.";
+    shows(scenario, name, ConditionType::Available, available).await
+}
+
+/// Waits for an Event of this reason about an object of this kind and name whose note contains the text.
+async fn event(scenario: &Scenario<'_>, kind: &str, name: &str, reason: &str, text: &str) -> Result<()> {
+    let api: Api<Event> = Api::all(scenario.client.clone());
+    wait::until(&format!("an Event {reason} about {kind} {name}"), DEADLINE, || async {
+        let about = api.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
+            let regarding = event.regarding.clone().unwrap_or_default();
+            regarding.kind.as_deref() == Some(kind) && regarding.name.as_deref() == Some(name)
+        });
+        let told: Vec<(String, String)> =
+            about.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default())).collect();
+        wait::check(told.iter().any(|(r, note)| r == reason && note.contains(text)), || format!("{told:?}"))
+    })
+    .await
+}
+
+/// UID of the controller of a ConfigMap.
+async fn controller(scenario: &Scenario<'_>, name: &str) -> Result<Option<String>> {
+    let map = maps(scenario).get(name).await?;
+    Ok(map.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.uid.clone()))
+}
