@@ -154,6 +154,7 @@ impl Planner {
             system_namespace: &self.surroundings.system_namespace,
             now: Timestamp::now(),
             only_plans: true,
+            is_tidy: true,
         };
         let mut progress = Progress::default();
         let outcome =

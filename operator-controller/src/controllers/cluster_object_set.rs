@@ -8,6 +8,8 @@ mod execute;
 mod kinds;
 mod memory;
 mod reconcile;
+#[cfg(test)]
+mod simulation;
 mod status;
 
 pub(crate) use content::{LoadedPhase, api_text, load};

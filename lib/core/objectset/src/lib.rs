@@ -19,6 +19,7 @@ mod release;
 
 pub use desired::{ObjectError, Origin, for_revision, prepare};
 pub use digest::{phase_digest, sha256};
+pub use drift::has_created_fields;
 pub use lacking::{Lack, UnknownKinds, defined_kinds, is_optional, lack, lack_text};
 pub use object::ObjectKey;
 pub use ownership::{BEFORE_REVISIONS, Owner, Sibling, Teardown, controller_of, owner_references, teardown};

@@ -11,7 +11,7 @@ use olm_api::{
 use olm_fbc::Property;
 use olm_image::PullError;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
-use olm_render::{CertificateProvider, Options, Rendered, render};
+use olm_render::{BundleFiles, CertificateProvider, Options, Rendered, render};
 use olm_runtime::{AccountRef, Accounts, Discovery, bounded};
 use olm_semver::ReleaseSupport;
 use serde_json::{Value, json};
@@ -65,6 +65,8 @@ pub(crate) struct Steps<'a> {
     pub(crate) now: Timestamp,
     /// Nothing is carried out: what cannot be found out is left open in the plan instead of ending the pass.
     pub(crate) only_plans: bool,
+    /// No Secret can have been left without an owner before this pass.
+    pub(crate) is_tidy: bool,
 }
 
 /// What a pass is about to do.
@@ -84,7 +86,7 @@ impl Steps<'_> {
     pub(crate) async fn run(&self, account: &AccountRef, progress: &mut Progress) -> Result<(), StepError> {
         let revisions = self.known(Some(account), progress).await?;
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
-        if !settled {
+        if !settled || !self.is_tidy {
             self.writer().tidy_secrets(&revisions).await.map_err(StepError::Revisions)?;
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
@@ -244,7 +246,7 @@ impl Steps<'_> {
         };
         let options = Options {
             config: self.extension.spec.config.as_ref().and_then(|c| c.inline.clone()),
-            certificate_provider: self.certificate_provider(bundle, revisions).await?,
+            certificate_provider: self.certificate_provider(bundle, &files, revisions).await?,
             features: self.features.render,
             ..Options::new(self.extension.spec.namespace.clone())
         };
@@ -266,6 +268,7 @@ impl Steps<'_> {
     async fn certificate_provider(
         &self,
         bundle: &BundleRecord,
+        files: &BundleFiles,
         revisions: &Revisions,
     ) -> Result<CertificateProvider, Cause> {
         let same = |revision: &&Revision| {
@@ -275,7 +278,7 @@ impl Steps<'_> {
         let chosen = revisions.latest_active().filter(same).and_then(|latest| latest.certificate_provider);
         match chosen {
             Some(provider) => Ok(provider),
-            None => webhook_certificates::choose(self.features.certificates, self.discovery)
+            None => webhook_certificates::choose(self.features.certificates, files, self.discovery)
                 .await
                 .map_err(Cause::transient),
         }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use catalogd::Clock;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
@@ -61,6 +62,7 @@ pub(crate) struct Ports {
     pub(crate) system_namespace: String,
     /// Life of the webhook certificates that are made here.
     pub(crate) certificate_lifetime: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The controller of ClusterObjectSets.
@@ -77,11 +79,13 @@ struct Report {
     observed: Option<Vec<ObservedPhase>>,
     /// When a webhook certificate is to be looked at again.
     certificates: Option<Timestamp>,
+    /// The revision as it is since it got its finalizer in this pass: the version that its status goes with.
+    given: Option<ClusterObjectSet>,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, observed: None, certificates: None }
+        Self { outcome, observed: None, certificates: None, given: None }
     }
 }
 
@@ -97,18 +101,20 @@ impl ObjectSets {
             self.memory.forget(&uid);
             self.awaits_no_kind(&set);
             self.ports.waiting.set(&set.name_any(), false);
-            return self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await);
+            return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         if is_torn_down(&set) {
             return Next::Await;
         }
-        let now = Timestamp::now();
+        let now = self.ports.clock.now();
         let deadline = deadline(&set, now);
-        let report = self.pass(&set).await;
+        let mut report = self.pass(&set).await;
+        let set = report.given.take().map_or(set, Arc::new);
         self.ports.waiting.set(&set.name_any(), matches!(report.outcome, Outcome::Retrying(_)));
-        if let Err(error) = self.write_status(&set, &report, deadline, now).await {
-            return Next::Retry(format!("error updating status: {error}"));
-        }
+        let written = match self.write_status(&set, &report, deadline, now).await {
+            Ok(written) => written,
+            Err(error) => return Next::Retry(format!("error updating status: {error}")),
+        };
         let until = |at: Timestamp| {
             Next::After(Duration::try_from(at.duration_since(now)).unwrap_or_default().max(SOONEST))
         };
@@ -119,7 +125,9 @@ impl ObjectSets {
             Outcome::Retrying(text) => Next::Retry(text),
             Outcome::Blocked(text) => Next::Blocked(text),
             Outcome::Archiving => Next::After(TEARDOWN_RETRY),
-            Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await),
+            // The status' own event brings the pass that ends it.
+            Outcome::Archived if written => Next::Await,
+            Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await),
             Outcome::Complete => report.certificates.map_or(Next::Await, until),
             Outcome::Incomplete(_) => {
                 let deadline = match deadline {
@@ -158,14 +166,19 @@ impl ObjectSets {
         let observed = Some(observed);
         if set.spec.lifecycle_state == LifecycleState::Archived {
             let outcome = self.archive(set, client, &phases).await;
-            return Report { outcome, observed, certificates: None };
+            return Report { observed, ..outcome.into() };
         }
+        let given = match self.finalizer(set, true).await {
+            Ok(given) => given,
+            Err(error) => return Report { observed, ..Outcome::Retrying(error).into() },
+        };
+        let set = given.as_ref().unwrap_or(set);
         let kept = match self.keep_certificates(set, client.clone(), &phases).await {
             Ok(kept) => kept,
-            Err(error) => return Report { outcome: Outcome::Retrying(error), observed, certificates: None },
+            Err(error) => return Report { observed, given, ..Outcome::Retrying(error).into() },
         };
         let outcome = self.activate(set, client, &phases, &kept.bundles).await;
-        Report { outcome, observed, certificates: kept.next }
+        Report { outcome, observed, certificates: kept.next, given }
     }
 
     /// The step of the built-in provider, for revisions that record it.
@@ -187,7 +200,7 @@ impl ObjectSets {
             lifetime: self.ports.certificate_lifetime,
         };
         let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored).collect();
-        keeper.keep(&objects, Timestamp::now()).await
+        keeper.keep(&objects, self.ports.clock.now()).await
     }
 
     async fn activate(
@@ -197,9 +210,6 @@ impl ObjectSets {
         phases: &[LoadedPhase],
         ca_bundles: &CaBundles,
     ) -> Outcome {
-        if let Err(error) = self.finalizer(set, true).await {
-            return Outcome::Retrying(error);
-        }
         let survey = self.survey(set, phases).await;
         self.hold(set, &survey);
         if let Err(error) = self.check_arrived(set, &client, phases, &survey).await {
@@ -341,7 +351,7 @@ impl ObjectSets {
 
     /// Archives the revisions that this one supersedes.
     async fn archive_older(&self, set: &ClusterObjectSet) -> Result<(), String> {
-        let older: Vec<String> = self
+        let mut older: Vec<String> = self
             .ports
             .sets
             .state()
@@ -351,6 +361,7 @@ impl ObjectSets {
             .filter(|other| other.spec.lifecycle_state == LifecycleState::Active)
             .map(ResourceExt::name_any)
             .collect();
+        older.sort_unstable();
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         for name in older {
             let patch = json!({"spec": {"lifecycleState": "Archived"}});
@@ -367,13 +378,14 @@ impl ObjectSets {
         Ok(())
     }
 
+    /// Writes the status if it is another one. Returns whether an event is to be expected.
     async fn write_status(
         &self,
         set: &ClusterObjectSet,
         report: &Report,
         deadline: Deadline,
         now: Timestamp,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let before = set.status.clone().unwrap_or_default();
         let mut after = before.clone();
         set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
@@ -383,7 +395,7 @@ impl ObjectSets {
             after.observed_phases.clone_from(observed);
         }
         if after == before {
-            return Ok(());
+            return Ok(false);
         }
         let mut updated = set.clone();
         updated.status = Some(after);
@@ -391,15 +403,19 @@ impl ObjectSets {
         let params =
             PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(true),
             // Somebody wrote in between: its event brings a new pass.
-            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(true),
             Err(error) => Err(api_text(&error)),
         }
     }
 
     /// Adds or removes the teardown finalizer, if that is not done yet.
-    async fn finalizer(&self, set: &ClusterObjectSet, wanted: bool) -> Result<(), String> {
+    async fn finalizer(
+        &self,
+        set: &ClusterObjectSet,
+        wanted: bool,
+    ) -> Result<Option<ClusterObjectSet>, String> {
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         crate::finalizers::set(&api, set, &[TEARDOWN_FINALIZER], wanted).await
     }
