@@ -26,7 +26,7 @@ use olm_test::{operator::SYSTEM_NAMESPACE, wait};
 use serde_json::{Value, json};
 
 use crate::{
-    small::{self, annotate, another, patch_catalog, prepare, remove, revisions, small},
+    small::{self, another, patch_catalog, prepare, remove, revisions, small},
     world::{ACCOUNT, DEADLINE, Scenario, World},
 };
 

@@ -213,8 +213,7 @@ impl RevisionWriter<'_> {
         }
     }
 
-    fn object_set(&self, name: &str, new: &NewRevision<'_>, packed: &Packed) -> Result<Value, String> {
-        let extension = self.extension;
+    fn annotations(&self, new: &NewRevision<'_>) -> Result<BTreeMap<String, String>, String> {
         let mut annotations = new.bundle.annotations();
         annotations.extend(
             [
@@ -245,6 +244,12 @@ impl RevisionWriter<'_> {
         if let Some(target) = new.rolled_back_to {
             annotations.insert(ROLLED_BACK_TO_ANNOTATION.to_owned(), target.to_string());
         }
+        Ok(annotations)
+    }
+
+    fn object_set(&self, name: &str, new: &NewRevision<'_>, packed: &Packed) -> Result<Value, String> {
+        let extension = self.extension;
+        let annotations = self.annotations(new)?;
         let phases: Vec<Value> = packed
             .phases
             .iter()
