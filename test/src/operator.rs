@@ -47,11 +47,15 @@ impl Operator {
         extra_args: &[&str],
     ) -> Result<Self> {
         install(cluster)?;
-        Self::start_installed(cluster, images, extra_args).await
+        Self::start_with(kubeconfig, images, extra_args).await
     }
 
     /// Starts the program where CRDs and rights are installed already.
     pub async fn start_installed(cluster: &Cluster, images: &Images, extra_args: &[&str]) -> Result<Self> {
+        Self::start_with(&kubeconfig(cluster)?, images, extra_args).await
+    }
+
+    async fn start_with(kubeconfig: &Path, images: &Images, extra_args: &[&str]) -> Result<Self> {
         let directory = StateDirectory::new("operator-controller")?;
         let [catalogs_port, metrics_port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");

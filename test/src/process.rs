@@ -97,11 +97,6 @@ impl Process {
         kill_process(pid, signal).with_context(|| format!("{signal:?} for {}", self.name))
     }
 
-    /// What failures call it.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Everything it wrote so far.
     pub fn log(&self) -> String {
         std::fs::read(&self.program.log)

@@ -104,7 +104,7 @@ mod tests {
     fn status(conditions: &[(ConditionType, ConditionStatus, Reason, &str)]) -> ClusterObjectSetStatus {
         let mut status = ClusterObjectSetStatus::default();
         for (type_, value, reason, message) in conditions {
-            let update = ConditionUpdate::new(*type_, *value, *reason, message, None);
+            let update = ConditionUpdate::new(*type_, *value, *reason, *message, None);
             status.conditions.set(update, Timestamp::UNIX_EPOCH);
         }
         status

@@ -244,7 +244,7 @@ impl Steps<'_> {
                 .filter(|(_, crds)| crds.contains_key(name))
                 .map(|(number, _)| *number)
                 .collect();
-            let holder = holder(live.as_ref().map(applied_by), &holders, installed);
+            let holder = holder(live.as_ref().map_or(Live::Absent, applied_by), &holders, installed);
             let crd = holder.and_then(|holder| of_revisions.get(&holder)?.get(name));
             present.extend(crd.map(|crd| (name.clone(), crd.clone())));
         }
@@ -252,18 +252,29 @@ impl Steps<'_> {
     }
 }
 
-fn applied_by<K>(live: &PartialObjectMeta<K>) -> Option<i64> {
-    live.metadata.annotations.as_ref()?.get(REVISION_ANNOTATION)?.parse().ok()
+/// A CRD in the cluster.
+#[derive(Debug, Clone, Copy)]
+enum Live {
+    Absent,
+    /// It names the revision that applied it.
+    AppliedBy(i64),
+    /// It names none.
+    OfNobody,
 }
 
-/// The revision whose form of a CRD the cluster has. `live` is the revision that the CRD names, if there is one;
-/// `holders` are the active revisions that have the CRD, in ascending order.
-fn holder(live: Option<Option<i64>>, holders: &[i64], installed: Option<i64>) -> Option<i64> {
+fn applied_by<K>(live: &PartialObjectMeta<K>) -> Live {
+    let annotations = live.metadata.annotations.as_ref();
+    let number = annotations.and_then(|all| all.get(REVISION_ANNOTATION)).and_then(|n| n.parse().ok());
+    number.map_or(Live::OfNobody, Live::AppliedBy)
+}
+
+/// The revision whose form of a CRD the cluster has. `holders` are the active revisions that have the CRD, in ascending order.
+fn holder(live: Live, holders: &[i64], installed: Option<i64>) -> Option<i64> {
     match live {
-        Some(Some(number)) if holders.contains(&number) => Some(number),
-        Some(_) => holders.last().copied(),
+        Live::AppliedBy(number) if holders.contains(&number) => Some(number),
+        Live::AppliedBy(_) | Live::OfNobody => holders.last().copied(),
         // Not there yet, or not there any more.
-        None => installed.filter(|number| holders.contains(number)),
+        Live::Absent => installed.filter(|number| holders.contains(number)),
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{ObjectSets, Ports};
-use crate::{access::Waiting, kinds::Awaited, operator::owners};
+use crate::{access::Waiting, events::Events, kinds::Awaited, operator::owners};
 use api_server::ApiServer;
 
 /// Time as the runtime counts it, from the epoch on.
@@ -78,6 +78,8 @@ async fn run_loop(client: Client, seed: u64, workers: u16, stop: CancellationTok
     let source = Source::<ClusterObjectSet>::all(client.clone(), &chance);
     let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(1024);
     let ports = Ports {
+        events: Events::new(client.clone(), "test"),
+        objects: metrics.objects(),
         accounts: Accounts::of(client.clone(), client.clone()),
         discovery: Discovery::new(client.clone()),
         watches: WatchManager::new(client, "", owner_changed, chance.clone()),

@@ -85,14 +85,14 @@ fn what_is_installed_comes_back_when_something_else_rolls_out() {
 #[test]
 fn a_crd_is_taken_over_as_the_cluster_has_it() {
     // Rolled out by 2, though 3 is on its way.
-    assert_eq!(holder(Some(Some(2)), &[2, 3], Some(2)), Some(2));
-    assert_eq!(holder(Some(Some(3)), &[2, 3], Some(2)), Some(3));
+    assert_eq!(holder(Live::AppliedBy(2), &[2, 3], Some(2)), Some(2));
+    assert_eq!(holder(Live::AppliedBy(3), &[2, 3], Some(2)), Some(3));
     // Whoever applied it is not active any more, or is not known.
-    assert_eq!(holder(Some(Some(1)), &[2, 3], Some(2)), Some(3));
-    assert_eq!(holder(Some(None), &[2], Some(2)), Some(2));
+    assert_eq!(holder(Live::AppliedBy(1), &[2, 3], Some(2)), Some(3));
+    assert_eq!(holder(Live::OfNobody, &[2], Some(2)), Some(2));
     // Not in the cluster: what the installed revision has is being repaired, what is on its way never came.
-    assert_eq!(holder(None, &[2, 3], Some(2)), Some(2));
-    assert_eq!(holder(None, &[3], Some(2)), None);
+    assert_eq!(holder(Live::Absent, &[2, 3], Some(2)), Some(2));
+    assert_eq!(holder(Live::Absent, &[3], Some(2)), None);
 }
 
 fn object(kind: &str, name: &str, form: &str) -> Value {
