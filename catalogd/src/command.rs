@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::{Parser, Subcommand};
 use olm_image::Puller;
 use olm_runtime::{
-    CertWatcher, Certificate, ClientError, DEFAULT_TERMS, Elector, HttpError, Metrics, ServerLimits,
+    CertWatcher, Certificate, ClientError, DEFAULT_TERMS, Elector, Fence, HttpError, Metrics, ServerLimits,
     ServingSecret, TlsError, cluster_config, connect_counted, health_router, listen, metrics_router,
     on_signal, serve, server_config,
 };
@@ -91,6 +91,7 @@ impl Command {
         let shutdown = on_signal()?;
         let cluster = cluster_config(self.shared.kubeconfig.as_deref()).await?;
         let client = connect_counted(cluster, metrics.requests())?;
+        let fence = Fence::default();
         let puller = Puller::new(self.shared.puller(config.cache_dir.join("spool"))?);
         let account = self.shared.account();
         // Without Secrets to look at, the credentials stay those of the configuration.
@@ -103,8 +104,14 @@ impl Command {
         }
         let clock = Arc::new(SystemClock);
         let names = config.serving_names();
-        let catalogd =
-            Catalogd::new(config, client.clone(), Arc::new(puller), clock, &metrics, &mut registry)?;
+        let catalogd = Catalogd::new(
+            config,
+            fence.around(client.clone()),
+            Arc::new(puller),
+            clock,
+            &metrics,
+            &mut registry,
+        )?;
         let certificate = match self.shared.certificate_files()? {
             Some((cert, key)) => Certificate::Files(CertWatcher::new(&cert, &key)?),
             None => Certificate::Kept(Box::new(
@@ -133,7 +140,7 @@ impl Command {
             }
             Ok(())
         };
-        let leading = self.lead(catalogd, client, &metrics, shutdown.clone());
+        let leading = self.lead(catalogd, (client, &fence), &metrics, shutdown.clone());
         let ended =
             tokio::try_join!(content_result(content), metrics_page, health, watching, secrets, leading);
         shutdown.cancel();
@@ -170,7 +177,7 @@ impl Command {
     async fn lead(
         &self,
         catalogd: Catalogd,
-        client: kube::Client,
+        (client, fence): (kube::Client, &Fence),
         metrics: &Metrics,
         shutdown: CancellationToken,
     ) -> Result<(), CommandError> {
@@ -181,7 +188,7 @@ impl Command {
             return Ok(());
         }
         let (namespace, identity) = (self.shared.namespace(), self.shared.identity("catalogd"));
-        let elector = Elector::new(client, &namespace, LEASE, &identity, DEFAULT_TERMS);
+        let elector = Elector::new(client, &namespace, LEASE, &identity, DEFAULT_TERMS).fenced(fence);
         let election = async {
             let lost = elector.lead(shutdown.clone(), |stop| async {
                 metrics.leading(true);

@@ -5,8 +5,10 @@ use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 use anyhow::Context;
 use catalogd::{SharedFlags, Trust};
 use clap::{Parser, Subcommand, ValueEnum};
-use olm_runtime::{DEFAULT_TERMS, cluster_config};
-use operator_controller::{Config, Gates, ProviderSetting, RemoteCatalogd, WebhookCertificates, account};
+use olm_runtime::{Terms, cluster_config};
+use operator_controller::{
+    Config, Gates, MAX_CONCURRENT_RECONCILES, ProviderSetting, RemoteCatalogd, WebhookCertificates, account,
+};
 
 /// Where catalog content is served without the flag; `:8443` has the metrics, as in the original.
 const CATALOGS_ADDRESS: &str = ":8444";
@@ -47,6 +49,18 @@ pub(crate) struct Args {
     /// Life of certificates of the built-in provider, renewed when a third is left. Shorter ones are for tests.
     #[arg(long, default_value = "17520h", value_parser = lifetime)]
     webhook_certificate_lifetime: Duration,
+    /// Extensions that are worked on at the same time, and revisions likewise.
+    #[arg(long, default_value_t = MAX_CONCURRENT_RECONCILES, value_parser = clap::value_parser!(u16).range(1..=512))]
+    max_concurrent_reconciles: u16,
+    /// How long others honour the lease of a leader that no longer renews it.
+    #[arg(long, default_value = "137s", value_parser = duration)]
+    leader_elect_lease_duration: Duration,
+    /// How long the leader tries to renew its lease before it gives up; shorter than the lease's duration.
+    #[arg(long, default_value = "107s", value_parser = duration)]
+    leader_elect_renew_deadline: Duration,
+    /// Time between two attempts to take or renew the lease; shorter than the deadline.
+    #[arg(long, default_value = "26s", value_parser = duration)]
+    leader_elect_retry_period: Duration,
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,6 +116,21 @@ impl Args {
         self.shared.verbosity
     }
 
+    /// The election's terms. The lease's record counts whole seconds.
+    fn terms(&self) -> anyhow::Result<Terms> {
+        let terms = Terms {
+            duration: self.leader_elect_lease_duration,
+            renew_deadline: self.leader_elect_renew_deadline,
+            retry: self.leader_elect_retry_period,
+        };
+        let ordered = terms.retry < terms.renew_deadline && terms.renew_deadline < terms.duration;
+        anyhow::ensure!(
+            ordered && !terms.retry.is_zero() && terms.duration.subsec_nanos() == 0,
+            "leader election: want whole seconds for the lease's duration, and retry period < renew deadline < lease duration"
+        );
+        Ok(terms)
+    }
+
     /// The configuration that flags, environment and cluster add up to.
     ///
     /// # Errors
@@ -125,6 +154,7 @@ impl Args {
         for text in &shared.feature_gates {
             gates.apply(text, &mut catalogd)?;
         }
+        let terms = self.terms()?;
         let provider = self.webhook_certificate_provider.into();
         gates.check_provider(provider)?;
         Ok(Config {
@@ -139,7 +169,8 @@ impl Args {
             tls,
             tls_profile: shared.tls_profile()?,
             health_address: shared.health_address(),
-            leader_election: shared.leader_elect.then_some(DEFAULT_TERMS),
+            leader_election: shared.leader_elect.then_some(terms),
+            max_concurrent_reconciles: self.max_concurrent_reconciles,
             identity: shared.identity("operator-controller"),
             default_account: default_account.transpose().map_err(anyhow::Error::msg)?,
             global_pull_secret: shared.pull_secret()?,
@@ -191,6 +222,11 @@ mod tests {
         let wrong = Args::try_parse_from(["operator-controller", "--gc-interval=soon"]).unwrap();
         assert!(wrong.shared.config().is_err());
         assert_eq!(args.webhook_certificate_provider, Provider::Auto);
+        let terms = args.terms().unwrap();
+        assert_eq!(format!("{terms:?}"), format!("{:?}", olm_runtime::DEFAULT_TERMS));
+        let late = ["operator-controller", "--leader-elect-renew-deadline=3m"];
+        assert!(Args::try_parse_from(late).unwrap().terms().is_err(), "it would lead longer than it may");
+        assert!(Args::try_parse_from(["operator-controller", "--max-concurrent-reconciles=0"]).is_err());
         for wrong in ["--webhook-certificate-provider=me", "--webhook-certificate-lifetime=1s"] {
             assert!(Args::try_parse_from(["operator-controller", wrong]).is_err(), "{wrong}");
         }

@@ -12,6 +12,9 @@ use crate::{
     webhook_certificates::{Candidates, ProviderSetting, Settings},
 };
 
+/// Extensions, and revisions, that are worked on at the same time unless a flag says otherwise.
+pub const MAX_CONCURRENT_RECONCILES: u16 = 8;
+
 /// Settings of an [`crate::Operator`].
 #[derive(Clone)]
 pub struct Config {
@@ -54,6 +57,8 @@ pub struct Config {
     pub gates: Gates,
     /// Certificates of webhooks.
     pub webhook_certificates: Settings,
+    /// Extensions worked on at the same time, and revisions likewise.
+    pub max_concurrent_reconciles: u16,
 }
 
 /// Feature gates. The alpha ones of the original are on here.

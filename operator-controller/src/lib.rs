@@ -16,6 +16,7 @@ mod dependents;
 mod events;
 mod finalizers;
 mod kinds;
+mod leftovers;
 mod operator;
 mod permissions;
 pub mod plan;
@@ -25,7 +26,7 @@ mod settings;
 mod webhook_certificates;
 
 pub use admission::objects as admission_objects;
-pub use config::{Config, GateError, Gates};
+pub use config::{Config, GateError, Gates, MAX_CONCURRENT_RECONCILES};
 pub use content::RemoteCatalogd;
 pub use operator::{Operator, OperatorError};
 pub use permissions::{PERMISSIONS, Permission, Scope};

@@ -1,5 +1,7 @@
 //! Wires the parts together and runs them.
 
+mod wakes;
+
 use std::{
     panic::AssertUnwindSafe,
     sync::{
@@ -9,21 +11,17 @@ use std::{
 };
 
 use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
-use futures::{FutureExt, StreamExt, stream::BoxStream};
-use kube::{
-    ResourceExt,
-    core::DeserializeGuard,
-    runtime::reflector::{ObjectRef, Store},
-};
+use futures::{FutureExt, stream::BoxStream};
+use kube::ResourceExt;
 use olm_api::{
     names::{MANAGED_BY, MANAGED_BY_LABEL},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
 use olm_image::Puller;
 use olm_runtime::{
-    Accounts, BackoffLimits, CertWatcher, Certificate, ClientError, ControllerSettings, Discovery, Elector,
-    HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError, Wake,
-    WatchManager, health_router, listen, metrics_router, run_controller, serve, server_config,
+    Accounts, BackoffLimits, CertWatcher, Certificate, Chance, ClientError, ControllerSettings, Discovery,
+    Elector, Fence, HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError,
+    Wake, WatchManager, health_router, listen, metrics_router, run_controller, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -41,9 +39,12 @@ use crate::{
     dependents::{self, Dependents},
     events::Events,
     kinds::{self, Awaited, Wakes},
+    leftovers,
     platform::Platform,
     settings::Settings,
 };
+pub(crate) use wakes::owners;
+use wakes::{names, revisions, wake_each};
 
 /// Lease of the extension side, the original's.
 const LEASE: &str = "9c4404e7.operatorframework.io";
@@ -51,10 +52,6 @@ const LEASE: &str = "9c4404e7.operatorframework.io";
 const METRICS_SERVICE: &str = "operator-controller-service";
 /// Secret with the serving certificate, where catalogd runs on its own.
 const METRICS_SECRET: &str = "operator-controller-serving-cert";
-/// Extensions worked on at the same time.
-const CONCURRENT_EXTENSIONS: u16 = 8;
-/// Revisions worked on at the same time.
-const CONCURRENT_SETS: u16 = 8;
 /// Wakes that may wait in a channel before their sender waits.
 const WAKES: usize = 1024;
 
@@ -97,6 +94,8 @@ pub struct Operator {
     registry: Arc<Registry>,
     guard: Guard,
     platform: Arc<Platform>,
+    fence: Fence,
+    chance: Chance,
 }
 
 impl Operator {
@@ -105,9 +104,10 @@ impl Operator {
     /// # Errors
     /// A cache folder or the cluster's configuration cannot be used.
     pub fn new(config: Config) -> Result<Self, OperatorError> {
+        let fence = Fence::default();
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
-        let accounts = Accounts::counted(&config.cluster, &metrics.requests())?;
+        let accounts = Accounts::counted(&config.cluster, &metrics.requests(), &fence)?;
         let guard = Guard::new(&mut registry);
         let platform = Arc::new(Platform::register(&mut registry));
         let puller = Puller::new(config.puller.clone());
@@ -134,8 +134,20 @@ impl Operator {
                 &mut registry,
             )?),
         };
-        let registry = Arc::new(registry);
-        Ok(Self { config, accounts, content, credentials, bundles, metrics, registry, guard, platform })
+        let (registry, chance) = (Arc::new(registry), Chance::default());
+        Ok(Self {
+            config,
+            accounts,
+            content,
+            credentials,
+            bundles,
+            metrics,
+            registry,
+            guard,
+            platform,
+            fence,
+            chance,
+        })
     }
 
     /// Runs until `shutdown`.
@@ -155,6 +167,7 @@ impl Operator {
         if let Content::Embedded(catalogd) = &self.content {
             tasks.push(tokio::spawn(catalogd.clone().run(leader, shutdown.clone())));
         }
+        tasks.push(tokio::spawn(self.leftovers(shutdown.clone())));
         let lost = match self.config.leader_election {
             None => {
                 Box::pin(self.lead(&leads, shutdown.clone())).await;
@@ -170,6 +183,18 @@ impl Operator {
         if lost { Err(OperatorError::LeadershipLost) } else { Ok(()) }
     }
 
+    /// Before leading: a leftover may be what this program waits for.
+    fn leftovers(&self, shutdown: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
+        let client = self.accounts.controller();
+        let events = Events::new(client.clone(), &self.config.identity);
+        let namespace = self.config.system_namespace.clone();
+        let embedded = matches!(self.content, Content::Embedded(_));
+        async move {
+            let told = leftovers::tell(client, &namespace, embedded, &events);
+            let _ = shutdown.run_until_cancelled(told).await;
+        }
+    }
+
     /// Leads when elected. Returns whether leadership was lost.
     ///
     /// catalogd's lease is a second one: while somebody else holds it, the original's catalogd included, the
@@ -180,9 +205,10 @@ impl Operator {
         leads: &watch::Sender<bool>,
         shutdown: &CancellationToken,
     ) -> bool {
-        let client = self.accounts.controller();
+        let client = self.accounts.elector();
         let (namespace, identity) = (&self.config.system_namespace, &self.config.identity);
-        let candidate = |lease: &str| Elector::new(client.clone(), namespace, lease, identity, terms);
+        let candidate =
+            |lease: &str| Elector::new(client.clone(), namespace, lease, identity, terms).fenced(&self.fence);
         let catalogs_lost = AtomicBool::new(false);
         let lead = |stop| Box::pin(self.lead(leads, stop));
         if let Content::Remote(_) = self.content {
@@ -258,6 +284,7 @@ impl Operator {
 
     async fn controllers(&self, stop: CancellationToken) {
         let client = self.accounts.controller();
+        let chance = &self.chance;
         let discovery = Discovery::new(client.clone());
         let waiting = Arc::new(Waiting::default());
         let (wake_extension, woken_extensions) = mpsc::channel::<String>(WAKES);
@@ -265,10 +292,10 @@ impl Operator {
         let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
 
         let dependents = Arc::new(Dependents::new(wake_extension.clone()));
-        let sets = revisions(client.clone(), wake_extension.clone(), dependents.clone());
-        let extensions = Source::<ClusterExtension>::all(client.clone());
+        let sets = revisions(client.clone(), chance, wake_extension.clone(), dependents.clone());
+        let extensions = Source::<ClusterExtension>::all(client.clone(), chance);
         let (catalog_changed, changed_catalogs) = mpsc::channel::<String>(WAKES);
-        let known_catalogs = Source::<ClusterCatalog>::all(client.clone()).observed(move |catalog| {
+        let known_catalogs = Source::<ClusterCatalog>::all(client.clone(), chance).observed(move |catalog| {
             let (changed, name) = (catalog_changed.clone(), catalog.name_any());
             // Nobody listens where catalogd is in this process; a full channel is made up for by the next look.
             async move { drop(changed.try_send(name)) }
@@ -298,9 +325,10 @@ impl Operator {
             settings: settings.clone(),
             guard: self.guard.clone(),
             system_namespace: self.config.system_namespace.clone(),
+            clock: Arc::new(SystemClock),
         };
         let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
-        let watches = WatchManager::new(client.clone(), &managed, owner_changed);
+        let watches = WatchManager::new(client.clone(), &managed, owner_changed, chance.clone());
         let set_ports = self.set_ports(&ports, watches);
         let all_extensions = extensions.store.clone();
         let catalogs = known_catalogs.store.clone();
@@ -351,6 +379,7 @@ impl Operator {
             preflight_permissions: shared.features.preflight_permissions,
             system_namespace: shared.system_namespace.clone(),
             certificate_lifetime: self.config.webhook_certificates.lifetime,
+            clock: shared.clock.clone(),
         }
     }
 
@@ -364,8 +393,9 @@ impl Operator {
         let name = "controller-operator-cluster-extension-controller";
         let settings = ControllerSettings {
             name,
-            concurrency: CONCURRENT_EXTENSIONS,
+            concurrency: self.config.max_concurrent_reconciles,
             backoff: BackoffLimits::default(),
+            chance: self.chance.clone(),
         };
         let controller = Arc::new(cluster_extension::Extensions::new(ports));
         let reconcile = move |extension| {
@@ -383,8 +413,9 @@ impl Operator {
         stop: CancellationToken,
     ) {
         let name = "clusterobjectset";
-        let settings =
-            ControllerSettings { name, concurrency: CONCURRENT_SETS, backoff: BackoffLimits::default() };
+        let concurrency = self.config.max_concurrent_reconciles;
+        let (backoff, chance) = (BackoffLimits::default(), self.chance.clone());
+        let settings = ControllerSettings { name, concurrency, backoff, chance };
         let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
         let reconcile = move |set| {
             let controller = controller.clone();
@@ -412,73 +443,4 @@ fn spawn_server(
         }
         shutdown.cancel();
     })
-}
-
-/// Wakes every extension.
-async fn wake_each(extensions: &Store<DeserializeGuard<ClusterExtension>>, wake: &mpsc::Sender<String>) {
-    for extension in extensions.state() {
-        // A closed channel means that the process is ending.
-        let _ = wake.send(extension.name_any()).await;
-    }
-}
-
-/// The revisions. One that changes wakes its extension, and those that wait for something to be installed.
-fn revisions(
-    client: kube::Client,
-    wake: mpsc::Sender<String>,
-    dependents: Arc<Dependents>,
-) -> Source<ClusterObjectSet> {
-    Source::<ClusterObjectSet>::all(client).observed(move |set| {
-        let owner =
-            set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
-        let (wake, dependents) = (wake.clone(), dependents.clone());
-        let goes = set.metadata.deletion_timestamp.is_some();
-        async move {
-            if let Some(owner) = owner {
-                // A closed channel means that the process is ending.
-                let _ = wake.send(owner).await;
-            }
-            if goes { dependents.wake_met().await } else { dependents.wake().await }
-        }
-    })
-}
-
-/// Wakes by name.
-fn names<K>(receiver: mpsc::Receiver<String>) -> BoxStream<'static, Wake<K>>
-where
-    K: kube::Resource<DynamicType = ()> + 'static,
-{
-    futures::stream::unfold(receiver, |mut receiver| async {
-        receiver.recv().await.map(|name| (name, receiver))
-    })
-    .map(|name| ObjectRef::<DeserializeGuard<K>>::new(&name))
-    .boxed()
-}
-
-/// Wakes of the revisions whose objects changed; what belongs to an extension as a whole, such as the Secrets of
-/// its webhooks, wakes all of its revisions.
-fn owners(
-    receiver: mpsc::Receiver<OwnerChanged>,
-    sets: Store<DeserializeGuard<ClusterObjectSet>>,
-) -> BoxStream<'static, Wake<ClusterObjectSet>> {
-    let of_extension = |extension: &str, set: &ClusterObjectSet| {
-        set.owner_references().iter().any(|r| r.kind == "ClusterExtension" && r.name == extension)
-    };
-    futures::stream::unfold(receiver, |mut receiver| async {
-        receiver.recv().await.map(|owner| (owner, receiver))
-    })
-    .flat_map(move |owner| {
-        let woken: Vec<String> = match owner.kind.as_str() {
-            "ClusterObjectSet" => vec![owner.name],
-            "ClusterExtension" => {
-                let state = sets.state();
-                let known = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
-                known.filter(|set| of_extension(&owner.name, set)).map(ResourceExt::name_any).collect()
-            }
-            _ => Vec::new(),
-        };
-        futures::stream::iter(woken)
-    })
-    .map(|name| ObjectRef::new(&name))
-    .boxed()
 }

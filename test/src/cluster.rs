@@ -4,6 +4,7 @@
 //! ([`unique_name`]). A [`Cluster`] belongs to no async runtime; clients do, so each test makes its own.
 
 mod audit;
+mod disturb;
 mod start;
 
 use std::path::{Path, PathBuf};
@@ -59,6 +60,7 @@ struct Own {
     tools: Tools,
     authority: Authority,
     server: String,
+    etcd: String,
     directory: StateDirectory,
 }
 

@@ -1,6 +1,10 @@
 //! Our program, run against a cluster as an administrator would: CRDs and rights applied, then started.
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 
@@ -32,6 +36,16 @@ pub struct Operator {
 impl Operator {
     /// Installs CRDs and rights, then starts the program with exactly these rights.
     pub async fn start(cluster: &Cluster, images: &Images, extra_args: &[&str]) -> Result<Self> {
+        Self::start_as(cluster, &kubeconfig(cluster)?, images, extra_args).await
+    }
+
+    /// The same, with a kubeconfig that leads to the cluster in some other way, through a proxy for instance.
+    pub async fn start_as(
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        images: &Images,
+        extra_args: &[&str],
+    ) -> Result<Self> {
         install(cluster)?;
         Self::start_installed(cluster, images, extra_args).await
     }
@@ -42,7 +56,7 @@ impl Operator {
         let [catalogs_port, metrics_port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");
         let mut args = vec![
-            format!("--kubeconfig={}", kubeconfig(cluster)?.display()),
+            format!("--kubeconfig={}", kubeconfig.display()),
             format!("--system-namespace={SYSTEM_NAMESPACE}"),
             format!("--cache-path={}", cache.join("bundles").display()),
             format!("--cache-dir={}", cache.join("catalogs").display()),
@@ -118,11 +132,11 @@ pub fn kubeconfig(cluster: &Cluster) -> Result<PathBuf> {
 
 /// Applies the generated CRDs, rights and admission policies with kubectl, as an administrator does.
 pub fn install(cluster: &Cluster) -> Result<()> {
-    let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
     for part in ["crd", "rbac", "admission"] {
         kubectl(
             cluster,
-            &["apply", "--server-side", "--force-conflicts", "-f", &config.join(part).display().to_string()],
+            &["apply", "--server-side", "--force-conflicts", "-k", &config.join(part).display().to_string()],
         )?;
     }
     kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"])?;
@@ -132,7 +146,8 @@ pub fn install(cluster: &Cluster) -> Result<()> {
 /// Replaces the rights with those of an overlay of `config/overlays`.
 pub fn overlay(cluster: &Cluster, name: &str) -> Result<()> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/overlays").join(name);
-    kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &folder.display().to_string()])?;
+    let rights = folder.join("rights.patch.yaml");
+    kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &rights.display().to_string()])?;
     Ok(())
 }
 

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 /// The namespace of the system.
 pub(crate) const NAMESPACE: &str = "olmv1-system";
-const ACCOUNT: &str = "operator-controller-controller-manager";
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
+/// The account of operator-controller, with or without catalogd inside.
+pub(crate) const ACCOUNT: &str = "operator-controller-controller-manager";
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const CLUSTER_ROLE: &str = "operator-controller-manager-role";
 const ROLE: &str = "operator-controller-manager-role";
 
@@ -23,26 +24,41 @@ pub(crate) enum Accounts {
 }
 
 /// Namespace, account, roles and bindings, in the order they can be applied.
-pub(crate) fn objects(accounts: Accounts) -> Vec<Value> {
+pub(crate) fn objects() -> Vec<Value> {
     vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+        namespace(),
         json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
             "metadata": {"name": ACCOUNT, "namespace": NAMESPACE},
         }),
-        json!({
-            "apiVersion": RBAC, "kind": "ClusterRole",
-            "metadata": {"name": CLUSTER_ROLE},
-            "rules": rules(Scope::Cluster, accounts),
-        }),
+        cluster_role(Accounts::All),
         binding("ClusterRoleBinding", "ClusterRole", CLUSTER_ROLE, None),
         json!({
             "apiVersion": RBAC, "kind": "Role",
             "metadata": {"name": ROLE, "namespace": NAMESPACE},
-            "rules": rules(Scope::SystemNamespace, accounts),
+            "rules": rules(Scope::SystemNamespace, Accounts::All),
         }),
         binding("RoleBinding", "Role", ROLE, Some(NAMESPACE)),
     ]
+}
+
+/// The rights in the whole cluster.
+pub(crate) fn cluster_role(accounts: Accounts) -> Value {
+    json!({
+        "apiVersion": RBAC, "kind": "ClusterRole",
+        "metadata": {"name": CLUSTER_ROLE},
+        "rules": rules(Scope::Cluster, accounts),
+    })
+}
+
+/// Only pods that the strictest of the Pod Security Standards admits.
+fn namespace() -> Value {
+    let mut labels = json!({"app.kubernetes.io/name": "olmv1"});
+    for mode in ["audit", "enforce", "warn"] {
+        labels[format!("pod-security.kubernetes.io/{mode}")] = json!("restricted");
+        labels[format!("pod-security.kubernetes.io/{mode}-version")] = json!("latest");
+    }
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
 }
 
 fn rules(scope: Scope, accounts: Accounts) -> Vec<Value> {
@@ -70,10 +86,8 @@ mod tests {
 
     #[test]
     fn restricted_is_all_but_the_right_to_act_as_any_account() {
-        let rules_of = |objects: &[Value]| -> Vec<Value> {
-            objects.iter().filter_map(|object| object["rules"].as_array()).flatten().cloned().collect()
-        };
-        let (all, restricted) = (rules_of(&objects(Accounts::All)), rules_of(&objects(Accounts::Granted)));
+        let rules_of = |accounts| cluster_role(accounts)["rules"].as_array().cloned().unwrap();
+        let (all, restricted) = (rules_of(Accounts::All), rules_of(Accounts::Granted));
         let gone: Vec<&Value> = all.iter().filter(|rule| !restricted.contains(rule)).collect();
         let token = json!({"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"]});
         assert_eq!(gone, [&token]);

@@ -28,7 +28,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::policies::{NAMES, objects};
+use super::policies::{EXTENSION_ANNOTATIONS, NAMES, objects};
 use crate::{controllers::api_text, events::Events};
 
 /// Between two comparisons when nothing happens.
@@ -63,13 +63,14 @@ impl Guard {
     pub(crate) fn complaint(&self) -> Option<String> {
         let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
         let found: Vec<&str> = missing.values().map(String::as_str).collect();
-        (!found.is_empty()).then(|| {
-            format!(
-                "{}: until the manifests are applied again, whoever may write ClusterExtensions or \
-                 ClusterObjectSets can use any ServiceAccount.",
-                found.join("; ")
-            )
-        })
+        let accounts_are_open = missing.keys().any(|name| *name != EXTENSION_ANNOTATIONS);
+        let harm = if accounts_are_open {
+            "whoever may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount"
+        } else {
+            "annotations of ClusterExtensions are not checked before they are stored"
+        };
+        (!found.is_empty())
+            .then(|| format!("{}: until the manifests are applied again, {harm}.", found.join("; ")))
     }
 
     /// Takes over what was found; returns what is newly missing, and whether anything changed.

@@ -3,11 +3,13 @@
 //! Tests share one cluster, registry and program; each has a catalog, a namespace and names of its own.
 
 mod admission;
+mod asked;
 mod bad_input;
 mod catalogs;
 mod crd_upgrades;
 mod depending;
 mod describe;
+mod extension_tables;
 mod kinds;
 mod kstatus;
 mod leader;

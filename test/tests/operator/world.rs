@@ -56,7 +56,16 @@ impl World {
 
     /// With further flags of the program.
     pub(crate) async fn start_with(flags: &[&str]) -> Result<Self> {
-        let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+        Self::start_as(Options::default(), flags).await
+    }
+
+    /// On a cluster of its own kind.
+    pub(crate) async fn start_on(options: Options) -> Result<Self> {
+        Self::start_as(options, &[]).await
+    }
+
+    async fn start_as(options: Options, flags: &[&str]) -> Result<Self> {
+        let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
         let images = Images::new(&registry)?;
         let operator = Operator::start(&cluster, &images, flags).await?;
         Ok(Self { operator, images, cluster, registry })

@@ -24,7 +24,7 @@ use kube::{
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::{connection, metrics::RequestCount};
+use crate::{connection, fence::Fence, metrics::RequestCount};
 
 /// How long one request may take; watches are not bound by it.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -134,6 +134,7 @@ struct Token {
 #[derive(Clone)]
 pub struct Accounts {
     controller: Client,
+    elector: Client,
     anonymous: Client,
     tokens: Arc<Mutex<BTreeMap<AccountRef, Token>>>,
 }
@@ -144,24 +145,34 @@ impl Accounts {
     /// # Errors
     /// The configuration cannot be turned into a client.
     pub fn new(config: &Config) -> Result<Self, ClientError> {
-        Self::counted(config, &RequestCount::default())
+        Self::counted(config, &RequestCount::default(), &Fence::default())
     }
 
-    /// As [`Accounts::new`]; the requests of all accounts are counted.
+    /// As [`Accounts::new`]; the requests of all accounts are counted, and `fence` ends all writes.
     ///
     /// # Errors
     /// The configuration cannot be turned into a client.
-    pub fn counted(config: &Config, count: &RequestCount) -> Result<Self, ClientError> {
-        let controller = connect_counted(config.clone(), count.clone())?;
+    pub fn counted(config: &Config, count: &RequestCount, fence: &Fence) -> Result<Self, ClientError> {
+        let elector = connect_counted(config.clone(), count.clone())?;
         let mut anonymous = config.clone();
         anonymous.auth_info = AuthInfo::default();
-        let anonymous = connect_counted(anonymous, count.clone())?;
-        Ok(Self { controller, anonymous, tokens: Arc::default() })
+        let anonymous = fence.around(connect_counted(anonymous, count.clone())?);
+        Ok(Self { controller: fence.around(elector.clone()), elector, anonymous, tokens: Arc::default() })
+    }
+
+    /// Over clients that are there already: the process's own, and one without credentials.
+    pub fn of(controller: Client, anonymous: Client) -> Self {
+        Self { elector: controller.clone(), controller, anonymous, tokens: Arc::default() }
     }
 
     /// The process's own client.
     pub fn controller(&self) -> Client {
         self.controller.clone()
+    }
+
+    /// The process's own client for leases, which no fence stops.
+    pub fn elector(&self) -> Client {
+        self.elector.clone()
     }
 
     /// A client that acts as `account`. Its token is fetched now, so that a missing account shows here.

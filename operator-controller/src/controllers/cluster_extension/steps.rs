@@ -24,6 +24,7 @@ use super::{
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
+    takeover::Takeover,
 };
 use crate::{
     bundles::Bundles,
@@ -64,12 +65,16 @@ pub(crate) struct Steps<'a> {
     pub(crate) now: Timestamp,
     /// Nothing is carried out: what cannot be found out is left open in the plan instead of ending the pass.
     pub(crate) only_plans: bool,
+    /// No Secret can have been left without an owner before this pass.
+    pub(crate) is_tidy: bool,
 }
 
 /// What a pass is about to do.
 pub(crate) enum Proposal {
     /// Nothing: the installed bundle cannot be fetched any more.
     Nothing,
+    /// What is there stays, whatever else could be had; only its deadline follows the spec. Why, in a sentence.
+    Keep { why: String },
     /// The latest revision is what is wanted; its record is brought up to date.
     Refresh { chosen: Chosen, inputs: String },
     /// A new revision.
@@ -79,17 +84,36 @@ pub(crate) enum Proposal {
 impl Steps<'_> {
     /// Runs the steps; facts go to `progress` as they are found.
     pub(crate) async fn run(&self, account: &AccountRef, progress: &mut Progress) -> Result<(), StepError> {
-        let revisions = self.revisions().await.map_err(StepError::Revisions)?;
-        progress.revisions = Some(revisions.clone());
+        let revisions = self.known(Some(account), progress).await?;
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
-        if !settled {
+        if !settled || !self.is_tidy {
             self.writer().tidy_secrets(&revisions).await.map_err(StepError::Revisions)?;
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.notes.extend(annotations::in_force(self.extension));
         progress.notes.extend(kinds::notes(&revisions));
         let proposal = self.propose(account, &revisions, progress).await?;
-        self.carry_out(account, proposal, &revisions, progress).await
+        let result = self.carry_out(account, proposal, &revisions, progress).await;
+        if result.is_err() {
+            // What failed is tried again before a pause ends.
+            progress.look_again = None;
+        }
+        result
+    }
+
+    /// The revisions, what the original installed included.
+    pub(crate) async fn known(
+        &self,
+        account: Option<&AccountRef>,
+        progress: &mut Progress,
+    ) -> Result<Revisions, StepError> {
+        let mut revisions = self.revisions().await.map_err(StepError::Revisions)?;
+        let takeover = Takeover { writer: self.writer(), account, now: self.now };
+        if takeover.run(&revisions).await? {
+            revisions = self.revisions().await.map_err(StepError::Revisions)?;
+        }
+        progress.revisions = Some(revisions.clone());
+        Ok(revisions)
     }
 
     /// The extension's revisions.
@@ -108,6 +132,13 @@ impl Steps<'_> {
         revisions: &Revisions,
         progress: &mut Progress,
     ) -> Result<Proposal, StepError> {
+        // Who only plans is shown what waits.
+        if self.paused(progress) && !self.only_plans {
+            return self.hold(account, revisions, progress).await;
+        }
+        if let Some(target) = annotations::rollback_to(self.extension) {
+            return self.roll_back(target, account, revisions, progress).await;
+        }
         let chosen = self.choose(revisions, progress).await?;
         let bundle = &chosen.bundle;
         let failed = |cause| StepError::Bundle { bundle: bundle.clone(), cause };
@@ -138,7 +169,7 @@ impl Steps<'_> {
         self.require(&chosen, &declared, revisions, progress).await?;
         let phases = self.phases(&rendered, bundle).map_err(failed)?;
         let content = self.content_digest(&phases);
-        if latest.is_some_and(|latest| latest.content_digest.as_deref() == Some(content.as_str())) {
+        if latest.is_some_and(|latest| self.holds(latest, &content, &phases)) {
             return Ok(Proposal::Refresh { chosen, inputs });
         }
         for lowest in lowest_kubernetes(&chosen, &rendered) {
@@ -157,6 +188,7 @@ impl Steps<'_> {
             catalog_properties: chosen.properties.clone(),
             properties: rendered.olm_properties.clone(),
             certificate_provider: rendered.certificate_provider,
+            rolled_back_to: None,
         };
         let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
         Ok(Proposal::Revision { planned: Box::new(planned), bundle: bundle.clone() })
@@ -171,6 +203,7 @@ impl Steps<'_> {
     ) -> Result<(), StepError> {
         match proposal {
             Proposal::Nothing => Ok(()),
+            Proposal::Keep { .. } => self.keep(revisions).await,
             Proposal::Refresh { chosen, inputs } => {
                 let Some(latest) = revisions.latest_active() else { return Ok(()) };
                 let refreshed = self.refresh(latest, &chosen, &inputs).await;
@@ -181,6 +214,16 @@ impl Steps<'_> {
                 written.map_err(|cause| StepError::Bundle { bundle, cause })
             }
         }
+    }
+
+    async fn keep(&self, revisions: &Revisions) -> Result<(), StepError> {
+        let Some(latest) = revisions.latest_active() else { return Ok(()) };
+        let Some(inputs) = latest.inputs_digest.as_deref() else { return Ok(()) };
+        let kept = self.writer().refresh(latest, inputs, None).await;
+        kept.map_err(|text| StepError::Bundle {
+            bundle: latest.bundle.clone(),
+            cause: Cause::transient(text),
+        })
     }
 
     async fn refresh(&self, latest: &Revision, chosen: &Chosen, inputs: &str) -> Result<(), Cause> {
@@ -251,7 +294,7 @@ impl Steps<'_> {
 
     /// Digest of everything a revision is made from. The image reference is left out: the same name, version
     /// and release under another image is not rolled out by itself.
-    fn inputs_digest(&self, account: &AccountRef, bundle: &BundleRecord) -> String {
+    pub(super) fn inputs_digest(&self, account: &AccountRef, bundle: &BundleRecord) -> String {
         let mut inputs = json!({
             "bundle": [bundle.name, bundle.package, bundle.version, bundle.release],
             "namespace": self.extension.spec.namespace,
@@ -277,6 +320,12 @@ impl Steps<'_> {
         }
     }
 
+    /// Whether the revision's objects are these and no reinstallation is asked for.
+    fn holds(&self, revision: &Revision, content: &str, phases: &[Phase]) -> bool {
+        let asked = revision.content_digest.is_none() && annotations::reinstall(self.extension).is_some();
+        !asked && revision.holds(content, phases)
+    }
+
     pub(super) fn writer(&self) -> RevisionWriter<'_> {
         RevisionWriter {
             client: self.controller(),
@@ -285,7 +334,7 @@ impl Steps<'_> {
         }
     }
 
-    fn controller(&self) -> Client {
+    pub(super) fn controller(&self) -> Client {
         self.accounts.controller()
     }
 }
