@@ -136,6 +136,7 @@ impl Args {
     /// # Errors
     /// Flags contradict each other, or a file they name cannot be used.
     pub(crate) async fn into_config(self) -> anyhow::Result<Config> {
+        let terms = self.terms()?;
         let shared = &self.shared;
         let tls = shared.certificate_files().context("unable to configure TLS certificates")?;
         let system_namespace = shared.namespace();
@@ -154,7 +155,6 @@ impl Args {
         for text in &shared.feature_gates {
             gates.apply(text, &mut catalogd)?;
         }
-        let terms = self.terms()?;
         let provider = self.webhook_certificate_provider.into();
         gates.check_provider(provider)?;
         Ok(Config {

@@ -22,7 +22,7 @@ use crate::{
     decoys,
     extension::Extension,
     snapshot::{Id, Snapshot, difference},
-    world::{DEADLINE, Sample, World},
+    world::{COLLECTED, DEADLINE, Sample, World},
 };
 
 /// Without a request for so long the program is done.
@@ -230,7 +230,8 @@ impl<'a> Theatre<'a> {
             self.world.proxy.quiet(STILL, DEADLINE).await?;
             return settled(&self.client).await?.since(&self.before);
         };
-        wait::until("the undisturbed state", DEADLINE, async || {
+        let deadline = if stage == Stage::Delete { COLLECTED } else { DEADLINE };
+        wait::until("the undisturbed state", deadline, async || {
             let found = Snapshot::take(&self.client).await?.since(&self.before)?;
             let lines = difference(&wanted, &found.normal());
             ensure!(lines.is_empty(), "{}", lines.join("\n"));
@@ -245,7 +246,7 @@ impl<'a> Theatre<'a> {
         self.world.restart().await?;
         // It may be gone already.
         let _ = self.extension.api.delete(&self.extension.name, &DeleteParams::default()).await;
-        wait::until("an empty cluster", DEADLINE, async || {
+        wait::until("an empty cluster", COLLECTED, async || {
             let left = Snapshot::take(&self.client).await?.since(&self.before)?;
             ensure!(left.len() == 0, "left: {:?}", left.objects().map(|(id, _)| id).collect::<Vec<_>>());
             Ok(())

@@ -21,7 +21,7 @@ use crate::{
     extension::Extension,
     snapshot::{Id, Snapshot, difference},
     theatre::{STILL, settled},
-    world::{DEADLINE, Sample, World, everything, seed},
+    world::{COLLECTED, DEADLINE, Sample, World, everything, seed},
 };
 
 const NAME: &str = "walk";
@@ -160,7 +160,7 @@ impl Walker<'_> {
 
     async fn remove(&self) -> Result<()> {
         self.extension.delete().await?;
-        wait::until("an empty cluster", DEADLINE, async || {
+        wait::until("an empty cluster", COLLECTED, async || {
             self.extension.is_gone().await?;
             let left = Snapshot::take(&self.client).await?.since(&self.before)?;
             ensure!(left.len() == 0, "left: {:?}", left.objects().map(|(id, _)| id).collect::<Vec<_>>());

@@ -120,6 +120,9 @@ fn life(seed: u64, workers: u16) -> (Vec<String>, Vec<String>) {
         server.edit("configmaps", "n", "deploy-0", &json!({"data": {"revision": "edited"}}));
         minutes(20).await;
         server.create(revision(2));
+        minutes(20).await;
+        // What failed last is tried again within some minutes.
+        server.calm();
         minutes(60).await;
         stop.cancel();
         work.await.unwrap();

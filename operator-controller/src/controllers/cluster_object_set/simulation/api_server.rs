@@ -24,6 +24,8 @@ struct State {
     history: Vec<(u64, String, String)>,
     log: Vec<String>,
     rng: fastrand::Rng,
+    /// One request in so many fails; with 0 none does.
+    one_in: usize,
 }
 
 /// The server. Clones are the same one.
@@ -32,7 +34,6 @@ pub(super) struct ApiServer {
     state: Arc<Mutex<State>>,
     changed: watch::Sender<u64>,
     started: Instant,
-    one_in: usize,
 }
 
 /// A request, taken apart.
@@ -87,9 +88,10 @@ impl ApiServer {
             history: Vec::new(),
             log: Vec::new(),
             rng: fastrand::Rng::with_seed(1),
+            one_in,
         };
         let (state, changed) = (Arc::new(Mutex::new(state)), watch::Sender::new(1));
-        Self { state, changed, started: Instant::now(), one_in }
+        Self { state, changed, started: Instant::now() }
     }
 
     pub(super) fn client(&self) -> Client {
@@ -105,6 +107,11 @@ impl ApiServer {
             }
         });
         Client::new(service, "default")
+    }
+
+    /// From now on no request fails.
+    pub(super) fn calm(&self) {
+        self.state().one_in = 0;
     }
 
     /// The requests, each with the time since the start in milliseconds, its body and the answer's status.
@@ -148,7 +155,11 @@ impl ApiServer {
         if asked.parameter("watch") == Some("true") {
             return Response::new(self.watch(asked));
         }
-        let fails = self.state().rng.usize(..self.one_in) == 0;
+        let fails = {
+            let mut state = self.state();
+            let one_in = state.one_in;
+            one_in > 0 && state.rng.usize(..one_in) == 0
+        };
         let (status, answer) = if fails { refusal(500, "chance") } else { self.decide(asked) };
         let mut line = format!("{:>9} {} {path}", self.started.elapsed().as_millis(), asked.method);
         let _ = write!(line, " {} -> {status}", String::from_utf8_lossy(body));
