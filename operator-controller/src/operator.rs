@@ -278,7 +278,7 @@ impl Operator {
     async fn lead(&self, leads: &watch::Sender<bool>, stop: CancellationToken) {
         leads.send_replace(true);
         self.metrics.leading(true);
-        self.controllers(stop).await;
+        Box::pin(self.controllers(stop)).await;
         leads.send_replace(false);
         self.metrics.leading(false);
     }

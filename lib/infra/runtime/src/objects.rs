@@ -56,8 +56,8 @@ impl ObjectMetrics {
     /// Says in which state the object is: status and reason of its `condition`.
     fn is(&self, kind: &'static str, name: &str, condition: &'static str, status: &str, reason: &str) {
         let labels = StateLabels { kind, condition, status: status.to_owned(), reason: reason.to_owned() };
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = states.insert((kind, name.to_owned()), labels.clone());
+        let mut known = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.insert((kind, name.to_owned()), labels.clone());
         if before.as_ref() == Some(&labels) {
             return;
         }

@@ -318,7 +318,7 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             };
-            tokio::time::timeout(std::time::Duration::from_secs(60), listed).await.expect("never listed");
+            tokio::time::timeout(std::time::Duration::from_mins(1), listed).await.expect("never listed");
         };
         watches.hold("one", &[maps.clone(), secrets.clone()]);
         watches.hold("two", std::slice::from_ref(&maps));

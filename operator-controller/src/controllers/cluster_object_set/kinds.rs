@@ -81,7 +81,9 @@ impl ObjectSets {
         let before = recorded(set);
         let (arrived, repaired): (Vec<_>, Vec<_>) =
             written.iter().partition(|key| before.contains(&key.to_string()));
-        repaired.iter().for_each(|key| self.ports.objects.repaired(&key.kind));
+        for key in &repaired {
+            self.ports.objects.repaired(&key.kind);
+        }
         let [arrived, repaired] =
             [arrived, repaired].map(|keys| keys.into_iter().map(ToString::to_string).collect::<Vec<_>>());
         if !repaired.is_empty() {

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use super::*;
 use crate::Metrics;
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// An API server that holds these extensions, and whose watches tell nothing.
 fn holding(names: &'static [&'static str]) -> Client {
