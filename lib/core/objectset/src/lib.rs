@@ -7,6 +7,7 @@
 mod desired;
 mod digest;
 mod drift;
+mod keeping;
 pub mod limits;
 mod object;
 mod ownership;
@@ -17,6 +18,10 @@ mod probe;
 
 pub use desired::{ObjectError, Origin, for_revision, prepare};
 pub use digest::{phase_digest, sha256};
+pub use keeping::{
+    DeletionPolicy, converts_by_webhook, form_patch, is_crd, kept_for, readable_without_webhook,
+    without_webhook, written_for,
+};
 pub use object::ObjectKey;
 pub use ownership::{Owner, Sibling, Teardown, controller_of, owner_references, teardown};
 pub use pack::{PackError, Packed, PackedReference, PackedSecret, pack, unpack};

@@ -1,13 +1,16 @@
 //! What to do about one object of a revision, given what is there.
 
+use std::collections::BTreeSet;
+
 use olm_api::{names::OBJECT_FIELD_MANAGER, v1::CollisionProtection};
 use serde_json::{Value, json};
 
 use crate::{
     digest::sha256,
     drift::{adopt_created_fields, projection, satisfied},
+    keeping::{form_operations, with_version},
     object::{ObjectKey, text},
-    ownership::{Owner, Sibling, Verdict, collision_report, ownership, verdict},
+    ownership::{Owner, Revisions, Sibling, Verdict, collision_report, owner_references, ownership, verdict},
 };
 
 /// The next step for one object.
@@ -40,6 +43,9 @@ pub struct Context<'a> {
     pub owner: &'a Owner,
     /// The other revisions of the extension.
     pub siblings: &'a [Sibling],
+    /// UIDs of all ClusterObjectSets that carry the extension's name, read from the API server. Without them
+    /// nothing is inherited from a revision that is gone.
+    pub present: Option<&'a BTreeSet<String>>,
 }
 
 /// Plans the action for one object.
@@ -56,9 +62,14 @@ pub fn action(
     let Some(live) = live else {
         return Action::Create;
     };
-    let owned = ownership(live, context.owner, context.siblings);
+    let Context { owner, siblings, present } = context;
+    let owned = ownership(live, desired, Revisions { owner, siblings, present });
     let taken_from = match verdict(&owned, protection) {
         Verdict::Leave => return Action::Leave,
+        Verdict::Kept(report) => {
+            let collision = collision_report(&ObjectKey::of(desired), None);
+            return Action::Collision { report: format!("{collision}\n{report}") };
+        }
         Verdict::Collision { conflicting_owner } => {
             return Action::Collision {
                 report: collision_report(&ObjectKey::of(desired), conflicting_owner.as_ref()),
@@ -70,12 +81,14 @@ pub fn action(
     if live.pointer("/metadata/deletionTimestamp").is_some() {
         return Action::AwaitDeletion;
     }
+    let form = form_operations(live, owner);
     if taken_from.is_none()
+        && form.is_empty()
         && (satisfied(live, desired) || last_applied == Some(observation_digest(live, desired).as_str()))
     {
         return Action::Nothing;
     }
-    Action::Apply { metadata_patch: metadata_patch(live, taken_from.flatten().as_deref()) }
+    Action::Apply { metadata_patch: metadata_patch(live, taken_from.flatten().as_deref(), form) }
 }
 
 /// Digest of what `live` says about the fields of `desired`.
@@ -83,32 +96,25 @@ pub fn observation_digest(live: &Value, desired: &Value) -> String {
     sha256(&projection(live, desired))
 }
 
-/// The changes of metadata that server-side apply cannot make by itself.
-fn metadata_patch(live: &Value, taken_from: Option<&str>) -> Vec<Value> {
+/// The changes of metadata that server-side apply cannot make by itself: `form` says how the object is marked.
+fn metadata_patch(live: &Value, taken_from: Option<&str>, form: Vec<Value>) -> Vec<Value> {
     let mut patch = Vec::new();
     if let Some(entries) = adopt_created_fields(live) {
         patch.push(json!({"op": "replace", "path": "/metadata/managedFields", "value": entries}));
     }
-    if let Some(uid) = taken_from {
-        let references: Vec<Value> = live
-            .pointer("/metadata/ownerReferences")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter(|reference| text(reference, "/uid") != uid)
-            .cloned()
-            .collect();
+    let is_of = |uid: &str| owner_references(live).any(|reference| text(reference, "/uid") == uid);
+    if !form.is_empty() {
+        patch.extend(form);
+    } else if let Some(uid) = taken_from.filter(|uid| is_of(uid)) {
+        let references: Vec<Value> =
+            owner_references(live).filter(|reference| text(reference, "/uid") != uid).cloned().collect();
         // Apply itself drops the reference if this field manager set it; this is for all other cases,
         // since two controllers on one object are refused.
         if !patch.is_empty() || !manages_owner(live, uid) {
             patch.push(json!({"op": "replace", "path": "/metadata/ownerReferences", "value": references}));
         }
     }
-    if !patch.is_empty() {
-        let version = live.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
-        patch.insert(0, json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
-    }
-    patch
+    with_version(live, patch)
 }
 
 /// Whether our field manager, by apply, owns the owner reference with this UID.
@@ -126,7 +132,7 @@ fn manages_owner(live: &Value, uid: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desired::for_revision;
+    use crate::{DeletionPolicy, desired::for_revision};
 
     fn owner(uid: &str, revision: i64) -> Owner {
         Owner {
@@ -135,6 +141,7 @@ mod tests {
             name: format!("ext-{revision}"),
             uid: uid.into(),
             revision,
+            policy: DeletionPolicy::Delete,
         }
     }
 
@@ -146,7 +153,7 @@ mod tests {
         let owner = owner("two", 2);
         let siblings = [Sibling { uid: "one".into(), revision: 1 }];
         action(
-            Context { owner: &owner, siblings: &siblings },
+            Context { owner: &owner, siblings: &siblings, present: None },
             CollisionProtection::Prevent,
             desired,
             live,
