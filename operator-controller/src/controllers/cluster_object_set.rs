@@ -5,6 +5,7 @@
 
 mod content;
 mod execute;
+pub(crate) mod keeping;
 mod memory;
 mod reconcile;
 mod status;

@@ -30,6 +30,8 @@ pub(crate) struct CrdPreflight<'a> {
     /// The extension's name.
     pub(crate) extension: &'a str,
     pub(crate) phases: &'a [Phase],
+    /// Whether the deletion policy keeps CRDs that a revision no longer has.
+    pub(crate) kept: bool,
     /// Whether unsafe changes are looked for at all.
     pub(crate) enforced: bool,
     /// Changes that are accepted.
@@ -130,6 +132,11 @@ async fn removed(asked: &CrdPreflight<'_>, new: &BTreeMap<String, &Value>) -> Re
     let mut sentences = Vec::new();
     for crd in listed.items.iter().filter(|crd| is_removed(crd)) {
         let name = crd.name_any();
+        if asked.kept {
+            sentences
+                .push(format!("CRD {name:?} is no longer part of the bundle: the deletion policy keeps it."));
+            continue;
+        }
         let objects = match bounded(api.get_opt(&name)).await {
             Ok(Some(crd)) => stored_objects::count(asked.account, &crd).await,
             _ => None,

@@ -6,8 +6,8 @@
 use kube::ResourceExt;
 use olm_api::{
     names::{
-        ALLOW_CRD_CHANGES_ANNOTATION, DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX, MAJOR_UPDATES_ANNOTATION,
-        REINSTALL_ANNOTATION, SAME_CATALOG_ANNOTATION,
+        ALLOW_CRD_CHANGES_ANNOTATION, DELETION_POLICY_ANNOTATION, DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX,
+        MAJOR_UPDATES_ANNOTATION, REINSTALL_ANNOTATION, SAME_CATALOG_ANNOTATION,
     },
     v1::ClusterExtension,
 };
@@ -25,6 +25,7 @@ enum Values {
 /// The annotations that are known.
 const KNOWN: &[(&str, Values)] = &[
     (ALLOW_CRD_CHANGES_ANNOTATION, Values::Any),
+    (DELETION_POLICY_ANNOTATION, Values::OneOf(&["Delete", "RetainCRDs", "Orphan"])),
     (DEPENDENCIES_ANNOTATION, Values::OneOf(&["Refuse"])),
     (MAJOR_UPDATES_ANNOTATION, Values::OneOf(&["Block"])),
     (REINSTALL_ANNOTATION, Values::Any),
@@ -83,6 +84,8 @@ pub(super) fn in_force(extension: &ClusterExtension) -> Option<String> {
     let all: Vec<String> = extension
         .annotations()
         .iter()
+        // The deletion policy is told once the revisions have it in force.
+        .filter(|(name, _)| name.as_str() != DELETION_POLICY_ANNOTATION)
         .filter(|(name, _)| KNOWN.iter().any(|(known, v)| known == name && matches!(v, Values::OneOf(_))))
         .map(|(name, value)| format!("{}: {value}", name.trim_start_matches(EXTENSIONS_PREFIX)))
         .collect();

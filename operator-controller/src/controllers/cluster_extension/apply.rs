@@ -25,7 +25,10 @@ use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, bounded};
 use serde_json::{Value, json};
 
-use super::revisions::{BundleRecord, Revision, Revisions};
+use super::{
+    keeping,
+    revisions::{BundleRecord, Revision, Revisions},
+};
 use crate::controllers::api_text;
 
 /// Archived revisions that are kept for people to look at.
@@ -213,6 +216,7 @@ impl RevisionWriter<'_> {
             ]
             .map(|(key, value)| (key.to_owned(), value.to_owned())),
         );
+        annotations.extend(keeping::of_revision(extension));
         if let Some(provider) = new.certificate_provider {
             annotations
                 .insert(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION.to_owned(), provider.as_str().to_owned());

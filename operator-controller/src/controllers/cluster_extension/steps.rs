@@ -20,6 +20,7 @@ use super::{
     annotations,
     apply::{NewRevision, RevisionWriter},
     crd_changes::{self, CrdChanges},
+    keeping::Keeping,
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
@@ -64,7 +65,7 @@ pub(crate) struct Steps<'a> {
 impl Steps<'_> {
     /// Runs the steps; facts go to `progress` as they are found.
     pub(crate) async fn run(&self, account: &AccountRef, progress: &mut Progress) -> Result<(), StepError> {
-        let revisions = self.revisions().await.map_err(StepError::Revisions)?;
+        let revisions = self.revisions(account).await.map_err(StepError::Revisions)?;
         progress.revisions = Some(revisions.clone());
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
         if !settled {
@@ -76,11 +77,15 @@ impl Steps<'_> {
         self.roll_out(account, &chosen, &revisions, progress).await
     }
 
-    async fn revisions(&self) -> Result<Revisions, String> {
+    async fn revisions(&self, account: &AccountRef) -> Result<Revisions, String> {
         let api: Api<ClusterObjectSet> = Api::all(self.controller());
-        let mine = format!("{OWNER_NAME_LABEL}={}", self.extension.name_any());
-        let listed =
-            bounded(api.list(&ListParams::default().labels(&mine))).await.map_err(|e| api_text(&e))?;
+        let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
+        let mut listed = bounded(api.list(&mine)).await.map_err(|e| api_text(&e))?;
+        let (extension, accounts, sets) = (self.extension, self.accounts, self.sets);
+        let keeping = Keeping { extension, accounts, sets, default_account: None };
+        if keeping.adopt(&listed.items, account).await? {
+            listed = bounded(api.list(&mine)).await.map_err(|e| api_text(&e))?;
+        }
         Ok(Revisions::of(&self.extension.uid().unwrap_or_default(), &listed.items))
     }
 

@@ -1,5 +1,7 @@
 //! Carries out what the plan says about each object, as the revision's ServiceAccount.
 
+use std::collections::BTreeSet;
+
 use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
@@ -34,6 +36,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) owner: Owner,
     pub(crate) extension: Option<String>,
     pub(crate) siblings: Vec<Sibling>,
+    /// UIDs of all ClusterObjectSets with the extension's name, when they were asked for.
+    pub(crate) present: Option<BTreeSet<String>>,
     pub(crate) probes: &'a [ProgressionProbe],
     /// What webhooks are to trust, where the built-in provider makes their certificates.
     pub(crate) ca_bundles: &'a CaBundles,
@@ -110,7 +114,8 @@ impl Executor<'_> {
             Ok(live) => live,
             Err(error) => return failed(key, &error),
         };
-        let context = Context { owner: &self.owner, siblings: &self.siblings };
+        let (owner, siblings) = (&self.owner, self.siblings.as_slice());
+        let context = Context { owner, siblings, present: self.present.as_ref() };
         let applied = look.as_ref().and_then(|look| look.applied.as_deref());
         let planned = action(context, item.protection, &desired, live.as_ref(), applied);
         let written = matches!(planned, Action::Create | Action::Apply { .. });
@@ -255,6 +260,10 @@ impl Executor<'_> {
         self.memory.forget_object(&self.owner.uid, &key);
         match teardown(&live, &self.owner) {
             Teardown::Leave => Ok(true),
+            Teardown::Keep => {
+                self.form(&api, &key, &live).await.map_err(|e| told(&e))?;
+                Ok(true)
+            }
             Teardown::Release => {
                 self.release(&api, &key, &live).await.map_err(|e| told(&e))?;
                 Ok(true)
@@ -292,11 +301,11 @@ impl Executor<'_> {
         bounded(api.patch(&key.name, &PatchParams::default(), &Patch::Json::<()>(patch))).await.map(drop)
     }
 
-    async fn kind(&self, key: &ObjectKey) -> Result<Kind, DiscoveryError> {
+    pub(super) async fn kind(&self, key: &ObjectKey) -> Result<Kind, DiscoveryError> {
         self.discovery.kind(&key.api_version(), &key.kind).await
     }
 
-    fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
+    pub(super) fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
         if kind.namespaced && !key.namespace.is_empty() {
             Api::namespaced_with(self.client.clone(), &key.namespace, &kind.resource)
         } else {
@@ -305,7 +314,7 @@ impl Executor<'_> {
     }
 }
 
-async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<Value>, kube::Error> {
+pub(super) async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<Value>, kube::Error> {
     bounded(api.get_opt(name)).await?.map(|object| value(&object)).transpose()
 }
 

@@ -1,6 +1,6 @@
 //! One pass over a ClusterObjectSet: observe, act, report.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::{
@@ -14,9 +14,9 @@ use olm_api::{
         OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
         TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
-    v1::{ClusterExtension, ClusterObjectSet, LifecycleState, ObservedPhase},
+    v1::{ClusterExtension, ClusterObjectSet, ClusterObjectSetStatus, LifecycleState, ObservedPhase},
 };
-use olm_objectset::{ObjectKey, Owner, Sibling, invalid_selector};
+use olm_objectset::{DeletionPolicy, ObjectKey, Owner, Sibling, invalid_selector};
 use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, WatchManager, bounded};
 use serde_json::json;
@@ -24,6 +24,7 @@ use serde_json::json;
 use super::{
     content::{self, LoadedPhase, api_text},
     execute::{Executor, Pass},
+    keeping,
     memory::Memory,
     status::{Deadline, Outcome, deadline, set_conditions},
 };
@@ -67,12 +68,22 @@ struct Report {
     observed: Option<Vec<ObservedPhase>>,
     /// When a webhook certificate is to be looked at again.
     certificates: Option<Timestamp>,
+    /// Whether the objects have the form that the deletion policy asks for, when it was looked at.
+    policy: Option<Result<(), String>>,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, observed: None, certificates: None }
+        Self { outcome, observed: None, certificates: None, policy: None }
     }
+}
+
+/// The other revisions that carry the extension's name.
+#[derive(Default)]
+struct Family {
+    siblings: Vec<Sibling>,
+    /// UIDs of all of them, siblings or not, when the API server was asked.
+    present: Option<BTreeSet<String>>,
 }
 
 impl ObjectSets {
@@ -90,8 +101,16 @@ impl ObjectSets {
         }
         let now = Timestamp::now();
         let deadline = deadline(&set, now);
+        if keeping::contradicts(&set) {
+            let mut status = set.status.clone().unwrap_or_default();
+            keeping::take_back(&mut status.conditions, &set, now);
+            // Its event brings the pass that acts.
+            return self.replace_status(&set, status).await.map_or_else(Next::Retry, |()| Next::Await);
+        }
         let report = self.pass(&set).await;
-        self.ports.waiting.set(&set.name_any(), matches!(report.outcome, Outcome::Retrying(_)));
+        let unsettled = report.policy.clone().and_then(Result::err);
+        let waits = unsettled.is_some() || matches!(report.outcome, Outcome::Retrying(_));
+        self.ports.waiting.set(&set.name_any(), waits);
         if let Err(error) = self.write_status(&set, &report, deadline, now).await {
             return Next::Retry(format!("error updating status: {error}"));
         }
@@ -106,6 +125,7 @@ impl ObjectSets {
             Outcome::Blocked(text) => Next::Blocked(text),
             Outcome::Archiving => Next::After(TEARDOWN_RETRY),
             Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await),
+            _ if unsettled.is_some() => Next::Retry(unsettled.unwrap_or_default()),
             Outcome::Complete => report.certificates.map_or(Next::Await, until),
             Outcome::Incomplete(_) => {
                 let deadline = match deadline {
@@ -141,17 +161,27 @@ impl ObjectSets {
         if let Err(error) = content::check_unchanged(recorded, &observed) {
             return Outcome::Blocked(error.to_string()).into();
         }
-        let observed = Some(observed);
+        let none = CaBundles::default();
+        let executor = self.executor(set, client.clone(), Family::default(), &none);
+        let settled = keeping::settle(set, &executor, &phases).await;
+        let report = self.carry_out(set, client, &phases).await;
+        Report { observed: Some(observed), policy: report.policy.clone().or(settled), ..report }
+    }
+
+    async fn carry_out(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Report {
         if set.spec.lifecycle_state == LifecycleState::Archived {
-            let outcome = self.archive(set, client, &phases).await;
-            return Report { outcome, observed, certificates: None };
+            return self.archive(set, client, phases).await.into();
         }
-        let kept = match self.keep_certificates(set, client.clone(), &phases).await {
+        let kept = match self.keep_certificates(set, client.clone(), phases).await {
             Ok(kept) => kept,
-            Err(error) => return Report { outcome: Outcome::Retrying(error), observed, certificates: None },
+            Err(error) => {
+                // The Secrets of webhooks have a form too.
+                let policy = (!keeping::is_settled(set)).then(|| Err(error.clone()));
+                return Report { policy, ..Outcome::Retrying(error).into() };
+            }
         };
-        let outcome = self.activate(set, client, &phases, &kept.bundles).await;
-        Report { outcome, observed, certificates: kept.next }
+        let outcome = self.activate(set, client, phases, &kept.bundles).await;
+        Report { certificates: kept.next, ..outcome.into() }
     }
 
     /// The step of the built-in provider, for revisions that record it.
@@ -170,6 +200,7 @@ impl ObjectSets {
             watches: &self.ports.watches,
             memory: &self.certificates,
             extension: (&extension.name, &extension.uid),
+            kept: keeping::policy(set) == DeletionPolicy::Orphan,
             lifetime: self.ports.certificate_lifetime,
         };
         let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored).collect();
@@ -187,15 +218,15 @@ impl ObjectSets {
             return Outcome::Retrying(error);
         }
         self.ports.watches.hold(&set.uid().unwrap_or_default(), &self.kinds(set, phases).await);
-        let mut siblings = self.known_siblings(set);
-        let mut pass = self.executor(set, client.clone(), siblings, ca_bundles).roll_out(phases).await;
+        let family = self.known_family(set);
+        let mut pass = self.executor(set, client.clone(), family, ca_bundles).roll_out(phases).await;
         if matches!(&pass, Pass::Collisions(text) if text.contains("ClusterObjectSet")) {
-            // The other owner may be a sibling that this process has not heard of yet.
-            siblings = match self.listed_siblings(set).await {
-                Ok(siblings) => siblings,
+            // The other owner may be a sibling that this process has not heard of yet, or gone for good.
+            let family = match self.listed_family(set).await {
+                Ok(family) => family,
                 Err(error) => return Outcome::Retrying(error),
             };
-            pass = self.executor(set, client, siblings, ca_bundles).roll_out(phases).await;
+            pass = self.executor(set, client, family, ca_bundles).roll_out(phases).await;
         }
         match pass {
             // Until the status says that this revision is the installed one, the older one is: without it the
@@ -224,7 +255,7 @@ impl ObjectSets {
             return Outcome::Archived;
         }
         let ca_bundles = CaBundles::default();
-        match self.executor(set, client, self.known_siblings(set), &ca_bundles).tear_down(phases).await {
+        match self.executor(set, client, self.known_family(set), &ca_bundles).tear_down(phases).await {
             Ok(true) => {
                 let uid = set.uid().unwrap_or_default();
                 self.ports.watches.release(&uid);
@@ -240,7 +271,7 @@ impl ObjectSets {
         &'a self,
         set: &'a ClusterObjectSet,
         client: Client,
-        siblings: Vec<Sibling>,
+        family: Family,
         ca_bundles: &'a CaBundles,
     ) -> Executor<'a> {
         Executor {
@@ -250,7 +281,8 @@ impl ObjectSets {
             memory: &self.memory,
             owner: owner(set),
             extension: set.labels().get(OWNER_NAME_LABEL).cloned(),
-            siblings,
+            siblings: family.siblings,
+            present: family.present,
             probes: &set.spec.progression_probes,
             ca_bundles,
         }
@@ -305,14 +337,16 @@ impl ObjectSets {
         kinds
     }
 
-    fn known_siblings(&self, set: &ClusterObjectSet) -> Vec<Sibling> {
+    fn known_family(&self, set: &ClusterObjectSet) -> Family {
         let state = self.ports.sets.state();
-        siblings(set, state.iter().filter_map(|guarded| guarded.0.as_ref().ok()))
+        let siblings = siblings(set, state.iter().filter_map(|guarded| guarded.0.as_ref().ok()));
+        Family { siblings, present: None }
     }
 
-    async fn listed_siblings(&self, set: &ClusterObjectSet) -> Result<Vec<Sibling>, String> {
+    async fn listed_family(&self, set: &ClusterObjectSet) -> Result<Family, String> {
         let listed = self.list(set).await?;
-        Ok(siblings(set, listed.iter()))
+        let present = listed.iter().filter_map(ResourceExt::uid).collect();
+        Ok(Family { siblings: siblings(set, listed.iter()), present: Some(present) })
     }
 
     async fn list(&self, set: &ClusterObjectSet) -> Result<Vec<ClusterObjectSet>, String> {
@@ -358,14 +392,20 @@ impl ObjectSets {
         let before = set.status.clone().unwrap_or_default();
         let mut after = before.clone();
         set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
+        keeping::set_condition(&mut after.conditions, set, report.policy.as_ref(), &report.outcome, now);
         if let Some(observed) = &report.observed
             && after.observed_phases.is_empty()
         {
             after.observed_phases.clone_from(observed);
         }
-        if after == before {
-            return Ok(());
-        }
+        if after == before { Ok(()) } else { self.replace_status(set, after).await }
+    }
+
+    async fn replace_status(
+        &self,
+        set: &ClusterObjectSet,
+        after: ClusterObjectSetStatus,
+    ) -> Result<(), String> {
         let mut updated = set.clone();
         updated.status = Some(after);
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
@@ -411,6 +451,7 @@ fn owner(set: &ClusterObjectSet) -> Owner {
         name: set.name_any(),
         uid: set.uid().unwrap_or_default(),
         revision: set.spec.revision,
+        policy: keeping::policy(set),
     }
 }
 
