@@ -7,6 +7,7 @@ mod bad_input;
 mod catalogs;
 mod crd_upgrades;
 mod depending;
+mod keeping;
 mod leader;
 mod modes;
 mod platform;

@@ -14,7 +14,7 @@ use olm_api::{
 use olm_runtime::{Accounts, Discovery, Next, bounded};
 
 use super::{
-    keeping::{Keeping, Told},
+    keeping::{self, Keeping, Told},
     progress::{Progress, StepError},
     status::status,
     steps::{Features, Steps},
@@ -88,6 +88,9 @@ impl Extensions {
             return written.map_or_else(Next::Retry, |()| Next::Await);
         }
         progress.notes.extend(policy.note(&extension));
+        if keeping::of_revision(&extension).is_some() && progress.unguarded.is_none() {
+            progress.unguarded = self.ports.guard.complaint_about_deletion();
+        }
         let result = self.pass(&extension, &mut progress, now).await;
         self.ports.waiting.extension(&name, result.is_err());
         after = status(&extension, &progress, result.as_ref().copied(), now);
