@@ -83,6 +83,9 @@ pub const SAME_CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/s
 pub const DELETION_POLICY_ANNOTATION: &str = "extensions.olm.operatorframework.io/deletion-policy";
 /// `Block`: objects of kinds the cluster does not serve stop the installation instead of being left out.
 pub const UNKNOWN_KINDS_ANNOTATION: &str = "extensions.olm.operatorframework.io/unknown-kinds";
+/// Annotation of a ClusterObjectSet: the objects that are left out until the cluster serves their kinds, as a JSON
+/// list.
+pub const LEFT_OUT_ANNOTATION: &str = "extensions.olm.operatorframework.io/left-out";
 /// Changes of CRDs that are accepted although the upgrade check refuses them, `<CRD>:<path>:<check>` each.
 pub const ALLOW_CRD_CHANGES_ANNOTATION: &str = "extensions.olm.operatorframework.io/allow-crd-changes";
 /// Asks for a new revision although name, version and release of the bundle stayed the same.
@@ -94,6 +97,8 @@ pub const CRD_CHANGES_ANNOTATION: &str = "olm.operatorframework.io/crd-changes";
 pub const INPUTS_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/inputs-digest";
 /// Annotation of a ClusterObjectSet: digest of its objects.
 pub const CONTENT_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/content-digest";
+/// Annotation of a ClusterObjectSet: digest of the plan that it was made by, as `olm diff` prints it.
+pub const PLAN_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/plan-digest";
 /// Annotation of a ClusterObjectSet: the ClusterCatalog that its bundle came from.
 pub const CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalog";
 /// Annotation of a ClusterObjectSet: the bundle's properties in its catalog, as a JSON list, for what depends on

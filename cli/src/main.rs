@@ -5,13 +5,16 @@
 
 mod bundle;
 mod catalog;
+mod cluster;
 mod commands;
 mod crd;
+mod diff;
 mod output;
 mod pack;
 mod progress;
 mod resolve;
 mod sources;
+mod status;
 
 use std::process::ExitCode;
 

@@ -38,6 +38,9 @@ pub(crate) enum Exit {
     /// What the command looks for was found and has been told: exit code 1.
     #[error("found")]
     Found,
+    /// What would change has been told: exit code 2, as scripts expect of a command that compares.
+    #[error("differs")]
+    Differs,
     /// The question could not be answered: exit code 2.
     #[error(transparent)]
     Failed(anyhow::Error),
@@ -48,19 +51,23 @@ impl Exit {
         Self::Found
     }
 
+    pub(crate) fn differs() -> Self {
+        Self::Differs
+    }
+
     pub(crate) fn failed(error: anyhow::Error) -> Self {
         Self::Failed(error)
     }
 
     /// Whether nothing is left to be said.
     pub(crate) fn is_told(&self) -> bool {
-        matches!(self, Self::Found)
+        matches!(self, Self::Found | Self::Differs)
     }
 
     pub(crate) fn code(&self) -> ExitCode {
         match self {
             Self::Found => ExitCode::from(1),
-            Self::Failed(_) => ExitCode::from(2),
+            Self::Differs | Self::Failed(_) => ExitCode::from(2),
         }
     }
 }

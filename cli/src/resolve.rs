@@ -1,7 +1,7 @@
 //! `olm resolve`: the answer that the controller would give, from catalogs at hand.
 
 mod answer;
-mod catalogs;
+pub(crate) mod catalogs;
 
 use std::io::Write;
 

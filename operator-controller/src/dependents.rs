@@ -12,10 +12,9 @@ use std::{
 };
 
 use futures::{Stream, StreamExt, stream::SelectAll};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    Api, Client, ResourceExt,
-    api::{ApiResource, DynamicObject, PartialObjectMeta},
+    Api, Client,
+    api::{ApiResource, DynamicObject},
     core::GroupVersionKind,
     runtime::{
         WatchStreamExt,
@@ -119,16 +118,17 @@ enum Told {
     ClusterVersion(Option<String>),
 }
 
-/// Watches CustomResourceDefinitions, and the ClusterVersion where there is one.
+/// Follows the CustomResourceDefinitions that `changed_crds` names, and watches the ClusterVersion where there is one.
 pub(crate) async fn run(
     client: Client,
+    changed_crds: mpsc::Receiver<String>,
     dependents: Arc<Dependents>,
     platform: &Platform,
     wake_all: &impl AsyncFn(),
     shutdown: CancellationToken,
 ) {
     let mut changes = SelectAll::new();
-    changes.push(crds(client.clone()).boxed());
+    changes.push(crds(changed_crds).boxed());
     let mut watches_version = false;
     loop {
         let told = tokio::select! {
@@ -155,19 +155,9 @@ pub(crate) async fn run(
     }
 }
 
-fn crds(client: Client) -> impl Stream<Item = Told> + Send {
-    let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
-    kube::runtime::watcher(api, watcher::Config::default()).default_backoff().filter_map(|event| async move {
-        match event {
-            Ok(Event::Apply(crd) | Event::InitApply(crd) | Event::Delete(crd)) => {
-                Some(Told::Crd(crd.name_any()))
-            }
-            Ok(Event::Init | Event::InitDone) => None,
-            Err(error) => {
-                tracing::debug!(%error, "watch of CustomResourceDefinitions interrupted");
-                None
-            }
-        }
+fn crds(changed: mpsc::Receiver<String>) -> impl Stream<Item = Told> + Send {
+    futures::stream::unfold(changed, |mut changed| async {
+        changed.recv().await.map(|name| (Told::Crd(name), changed))
     })
 }
 

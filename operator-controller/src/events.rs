@@ -89,6 +89,9 @@ fn changes(
         let note = format!("Rolling out bundle {} with version {}", bundle.name, bundle.display_version());
         told.push(Told { reason: "RollingOut", warning: false, note });
     }
+    if let Some(note) = &progress.rights_increased {
+        told.push(Told { reason: "RightsIncreased", warning: false, note: note.clone() });
+    }
     if let Some(note) = &progress.crossed {
         told.push(Told { reason: "CatalogChanged", warning: false, note: note.clone() });
     }
@@ -179,6 +182,14 @@ mod tests {
         assert_eq!(reasons(&none, &installed("1.0.0")), ["Installed"]);
         assert_eq!(reasons(&installed("1.0.0"), &installed("1.1.0")), ["Upgraded"]);
         assert!(reasons(&installed("1.1.0"), &installed("1.1.0")).is_empty());
+    }
+
+    #[test]
+    fn an_increase_of_rights_is_told() {
+        let progress = Progress { rights_increased: Some("more".to_owned()), ..Progress::default() };
+        let told = changes(&installed("1.0.0"), &installed("1.0.0"), &progress);
+        let told: Vec<_> = told.iter().map(|told| (told.reason, told.note.as_str())).collect();
+        assert_eq!(told, [("RightsIncreased", "more")]);
     }
 
     #[test]

@@ -39,6 +39,7 @@ use crate::{
     controllers::{cluster_extension, cluster_object_set},
     dependents::{self, Dependents},
     events::Events,
+    kinds::{self, Awaited, Wakes},
     platform::Platform,
     settings::Settings,
 };
@@ -226,6 +227,10 @@ impl Operator {
         let extensions = Source::<ClusterExtension>::all(client.clone());
         let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
         let settings = Settings::new(self.config.default_account.clone());
+        let kinds = Arc::new(Awaited::default());
+        let (changed_crd, changed_crds) = mpsc::channel::<String>(WAKES);
+        let kind_wakes =
+            Wakes { extensions: wake_extension.clone(), sets: wake_set.clone(), crds: changed_crd };
         let events = Events::new(client.clone(), &self.config.identity);
         let ports = cluster_extension::Ports {
             accounts: self.accounts.clone(),
@@ -240,25 +245,16 @@ impl Operator {
             waiting: waiting.clone(),
             sets: sets.store.clone(),
             dependents: dependents.clone(),
+            kinds: kinds.clone(),
             platform: self.platform.clone(),
             features: self.config.gates.features(self.config.webhook_certificates.provider),
             settings: settings.clone(),
             guard: self.guard.clone(),
             system_namespace: self.config.system_namespace.clone(),
         };
-        let set_ports = cluster_object_set::Ports {
-            accounts: self.accounts.clone(),
-            discovery,
-            watches: WatchManager::new(
-                client.clone(),
-                &format!("{MANAGED_BY_LABEL}={MANAGED_BY}"),
-                owner_changed,
-            ),
-            sets: sets.store.clone(),
-            waiting: waiting.clone(),
-            system_namespace: self.config.system_namespace.clone(),
-            certificate_lifetime: self.config.webhook_certificates.lifetime,
-        };
+        let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
+        let watches = WatchManager::new(client.clone(), &managed, owner_changed);
+        let set_ports = self.set_ports(&ports, watches);
         let all_extensions = extensions.store.clone();
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
@@ -273,13 +269,40 @@ impl Operator {
                 wake_extension.clone(),
                 stop.clone()
             ),
-            dependents::run(client.clone(), dependents, &self.platform, &wake_all, stop.clone()),
+            kinds::run(client.clone(), discovery, kinds, kind_wakes, stop.clone()),
+            dependents::run(
+                client.clone(),
+                changed_crds,
+                dependents,
+                &self.platform,
+                &wake_all,
+                stop.clone()
+            ),
             settings.follow(client.clone(), namespace, &wake_all, stop.clone()),
             admission::run(client.clone(), namespace, self.guard.clone(), events, &wake_all, stop.clone()),
             access::run(client, waiting, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
         );
+    }
+
+    /// What the controller of revisions needs: much of it is shared with the one of extensions.
+    fn set_ports(
+        &self,
+        shared: &cluster_extension::Ports,
+        watches: WatchManager,
+    ) -> cluster_object_set::Ports {
+        cluster_object_set::Ports {
+            accounts: shared.accounts.clone(),
+            discovery: shared.discovery.clone(),
+            watches,
+            sets: shared.sets.clone(),
+            waiting: shared.waiting.clone(),
+            kinds: shared.kinds.clone(),
+            preflight_permissions: shared.features.preflight_permissions,
+            system_namespace: shared.system_namespace.clone(),
+            certificate_lifetime: self.config.webhook_certificates.lifetime,
+        }
     }
 
     async fn run_extensions(

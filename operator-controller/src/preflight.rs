@@ -25,7 +25,7 @@ use olm_runtime::{Discovery, DiscoveryError, bounded};
 use serde_json::Value;
 
 pub(crate) use crds::{CrdPreflight, check as check_crds};
-pub(crate) use dry_run::check as dry_run;
+pub(crate) use dry_run::{Look, look};
 pub(crate) use kube_version::check as check_kube_version;
 
 use crate::{
@@ -38,6 +38,26 @@ const NO_NAMESPACE: &str = "olm-preflight-no-such-namespace";
 /// Most single rights confirmed with the API server; beyond it our own evaluation is taken as it is.
 const CONFIRMED_RIGHTS_MAX: usize = 200;
 
+/// The rights that the account behind `client` lacks to manage `phases` as the revision `revision`.
+///
+/// # Errors
+/// The rights could not be reviewed, or the cluster does not serve a kind.
+pub(crate) async fn missing_rights(
+    client: &Client,
+    controller: &Client,
+    discovery: &Discovery,
+    phases: &[Phase],
+    revision: &str,
+) -> Result<Vec<Needed>, String> {
+    let targets = targets(discovery, phases).await?;
+    let held = held(client, &targets).await?;
+    let roles = referred_roles(controller, &targets).await?;
+    let mut needed = olm_rights::needed(&targets, revision);
+    needed.extend(olm_rights::granted(&targets, &held, &roles));
+    let missing = olm_rights::missing(&needed, &held);
+    confirmed(client, missing).await
+}
+
 /// Checks that the account behind `client` may manage `phases` as the revision `revision`.
 ///
 /// # Errors
@@ -49,13 +69,7 @@ pub(crate) async fn check_rights(
     phases: &[Phase],
     revision: &str,
 ) -> Result<(), String> {
-    let targets = targets(discovery, phases).await?;
-    let held = held(client, &targets).await?;
-    let roles = referred_roles(controller, &targets).await?;
-    let mut needed = olm_rights::needed(&targets, revision);
-    needed.extend(olm_rights::granted(&targets, &held, &roles));
-    let missing = olm_rights::missing(&needed, &held);
-    let missing = confirmed(client, missing).await?;
+    let missing = missing_rights(client, controller, discovery, phases, revision).await?;
     if missing.is_empty() { Ok(()) } else { Err(olm_rights::report(&missing)) }
 }
 

@@ -91,7 +91,8 @@ impl Settings {
     }
 }
 
-fn account_of(map: &ConfigMap) -> Option<AccountRef> {
+/// The default account that the settings name, if they do.
+pub(crate) fn account_of(map: &ConfigMap) -> Option<AccountRef> {
     let namespace = map.namespace().unwrap_or_default();
     let text = map.data.as_ref()?.get(DEFAULT_ACCOUNT_KEY).filter(|text| !text.is_empty())?;
     match account(text, &namespace) {

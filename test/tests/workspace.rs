@@ -8,12 +8,13 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 10] = [
+const CORE: [&str; 11] = [
     "olm-api",
     "olm-crd-diff",
     "olm-dependencies",
     "olm-fbc",
     "olm-objectset",
+    "olm-plan",
     "olm-render",
     "olm-resolve",
     "olm-semver",
@@ -22,7 +23,7 @@ const CORE: [&str; 10] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 18] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     ("olm-api", &[]),
     ("olm-yaml", &[]),
     ("olm-semver", &[]),
@@ -34,6 +35,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     ("olm-render", &["olm-yaml", "olm-semver"]),
     ("olm-objectset", &["olm-api"]),
     ("olm-rights", &[]),
+    ("olm-plan", &["olm-api", "olm-objectset", "olm-rights"]),
     ("olm-image", &[]),
     ("olm-runtime", &["olm-api"]),
     ("catalogd", &["olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"]),
@@ -51,6 +53,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "olm-render",
             "olm-objectset",
             "olm-rights",
+            "olm-plan",
             "olm-image",
             "olm-runtime",
             "catalogd",
@@ -70,9 +73,11 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "olm-render",
             "olm-objectset",
             "olm-rights",
+            "olm-plan",
             "olm-image",
             "olm-runtime",
             "catalogd",
+            "operator-controller",
         ],
     ),
     ("olm-config-gen", &["olm-api", "olm-yaml", "catalogd", "operator-controller"]),
@@ -90,6 +95,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "olm-render",
             "olm-objectset",
             "olm-rights",
+            "olm-plan",
             "olm-image",
             "olm-runtime",
             "catalogd",

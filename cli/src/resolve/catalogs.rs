@@ -20,11 +20,11 @@ const FETCH_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// A catalog as it is named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
+pub(crate) struct Named {
     /// Where it is.
-    pub(super) source: String,
+    pub(crate) source: String,
     /// The highest wins.
-    pub(super) priority: i32,
+    pub(crate) priority: i32,
 }
 
 impl FromStr for Named {
@@ -49,26 +49,26 @@ impl FromStr for Named {
 
 /// A catalog that was read.
 #[derive(Debug)]
-pub(super) struct Catalog {
-    pub(super) name: String,
-    pub(super) priority: i32,
+pub(crate) struct Catalog {
+    pub(crate) name: String,
+    pub(crate) priority: i32,
     generation: Arc<Generation>,
     /// Holds the files until the catalog is dropped.
     _folder: Arc<TempDir>,
 }
 
 impl Catalog {
-    pub(super) fn package(&self, package: &str) -> anyhow::Result<PackageContent> {
+    pub(crate) fn package(&self, package: &str) -> anyhow::Result<PackageContent> {
         self.generation.package(package).with_context(|| self.name.clone())
     }
 
-    pub(super) fn mentioning(&self, text: &str) -> anyhow::Result<Vec<PackageContent>> {
+    pub(crate) fn mentioning(&self, text: &str) -> anyhow::Result<Vec<PackageContent>> {
         self.generation.mentioning(text).with_context(|| self.name.clone())
     }
 }
 
 /// Reads all of them.
-pub(super) async fn open(
+pub(crate) async fn open(
     named: &[Named],
     registries: &Registries,
     authority: Option<&Path>,

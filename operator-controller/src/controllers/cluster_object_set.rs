@@ -6,9 +6,10 @@
 mod content;
 mod execute;
 pub(crate) mod keeping;
+mod kinds;
 mod memory;
 mod reconcile;
 mod status;
 
-pub(crate) use content::api_text;
+pub(crate) use content::{LoadedPhase, api_text, load};
 pub(crate) use reconcile::{ObjectSets, Ports};

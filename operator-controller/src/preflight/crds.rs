@@ -11,6 +11,7 @@ use kube::{
 use olm_api::names::{ALLOW_CRD_CHANGES_ANNOTATION, OWNER_NAME_LABEL};
 use olm_crd_diff::{Allowance, Allowances, Policy, Report, compare};
 use olm_objectset::{ObjectKey, Phase};
+use olm_plan::CrdFinding;
 use olm_runtime::bounded;
 use serde_json::Value;
 
@@ -49,6 +50,8 @@ pub(crate) struct CrdChanges {
     pub(crate) accepted: Vec<String>,
     /// The CRDs that the new revision no longer has, a sentence each.
     pub(crate) removed: Vec<String>,
+    /// The same by CRD, with the names of the objects in question.
+    pub(crate) findings: Vec<CrdFinding>,
 }
 
 /// Compares every CRD of the new revision with the one on the cluster, if there is one.
@@ -57,7 +60,12 @@ pub(crate) struct CrdChanges {
 /// A CRD could not be read.
 pub(crate) async fn check(asked: &CrdPreflight<'_>) -> Result<CrdChanges, String> {
     let new = definitions(asked.phases);
-    let mut changes = CrdChanges { removed: removed(asked, &new).await?, ..CrdChanges::default() };
+    let removed = removed(asked, &new).await?;
+    let mut changes = CrdChanges::default();
+    for (name, sentence) in removed {
+        changes.removed.push(sentence.clone());
+        changes.findings.push(CrdFinding { name, removed: Some(sentence), ..CrdFinding::default() });
+    }
     if !asked.enforced {
         return Ok(changes);
     }
@@ -66,16 +74,29 @@ pub(crate) async fn check(asked: &CrdPreflight<'_>) -> Result<CrdChanges, String
     for (name, new) in &new {
         let Some((old, mut report)) = report(asked, name, new).await? else { continue };
         let used = asked.allowances.apply(name, &mut report);
-        changes.accepted.extend(used.iter().map(ToString::to_string));
-        let Some(text) = report.message(name) else { continue };
+        let accepted: Vec<String> = used.iter().map(ToString::to_string).collect();
+        changes.accepted.extend(accepted.iter().cloned());
+        let mut finding = CrdFinding {
+            name: name.clone(),
+            refused: report.refused().map(ToString::to_string).collect(),
+            accepted,
+            ..CrdFinding::default()
+        };
+        let Some(text) = report.message(name) else {
+            changes.findings.extend((!finding.accepted.is_empty()).then_some(finding));
+            continue;
+        };
         refused.push(text);
         examples.extend(report.refused().map(|finding| Allowance::of(name, finding)));
         let versions: Vec<String> = report.versions_refused().into_iter().collect();
         if !versions.is_empty() {
             let change = Change { old: &old, new, versions };
-            let look = stored_objects::look(asked.account, &asked.who, &change, &mut left).await;
+            let (look, named) = stored_objects::look(asked.account, &asked.who, &change, &mut left).await;
             looks.push(format!("CRD {name:?}: {look}."));
+            finding.stored_objects = Some(look);
+            finding.objects = named;
         }
+        changes.findings.push(finding);
     }
     if !refused.is_empty() {
         changes.refused = Some(refused.join("\n"));
@@ -120,8 +141,11 @@ async fn report(
     Ok(Some((old, report)))
 }
 
-/// A sentence for each CRD of the extension that the new revision no longer has.
-async fn removed(asked: &CrdPreflight<'_>, new: &BTreeMap<String, &Value>) -> Result<Vec<String>, String> {
+/// The CRDs of the extension that the new revision no longer has, each with a sentence.
+async fn removed(
+    asked: &CrdPreflight<'_>,
+    new: &BTreeMap<String, &Value>,
+) -> Result<BTreeMap<String, String>, String> {
     let api: Api<CustomResourceDefinition> = Api::all(asked.controller.clone());
     let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", asked.extension));
     let listed = bounded(api.list_metadata(&mine)).await;
@@ -129,7 +153,7 @@ async fn removed(asked: &CrdPreflight<'_>, new: &BTreeMap<String, &Value>) -> Re
     let is_removed = |crd: &PartialObjectMeta<_>| {
         crd.metadata.deletion_timestamp.is_none() && !new.contains_key(&crd.name_any())
     };
-    let mut sentences = Vec::new();
+    let mut sentences = BTreeMap::new();
     for crd in listed.items.iter().filter(|crd| is_removed(crd)) {
         let name = crd.name_any();
         if asked.kept {
@@ -147,10 +171,10 @@ async fn removed(asked: &CrdPreflight<'_>, new: &BTreeMap<String, &Value>) -> Re
             Some(count) => format!("its {count} custom resources go with it"),
             None => "its custom resources go with it".to_owned(),
         };
-        sentences.push(format!(
+        let sentence = format!(
             "CRD {name:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and {objects}."
-        ));
+        );
+        sentences.insert(name, sentence);
     }
-    sentences.sort_unstable();
     Ok(sentences)
 }

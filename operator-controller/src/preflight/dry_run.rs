@@ -1,4 +1,7 @@
-//! Asks the API server, as the account, what it thinks of every object, without storing anything.
+//! Looks at every object of a new revision: asks the API server, as the account, what it thinks of it without
+//! storing anything, and reads what is there.
+//!
+//! The answer to a dry-run tells an object that would be new from one that is there; only the latter are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +11,8 @@ use kube::{
 };
 use olm_api::names::OBJECT_FIELD_MANAGER;
 use olm_objectset::{ObjectKey, Phase};
-use olm_runtime::{Discovery, DiscoveryError, bounded};
+use olm_plan::{Found, Said};
+use olm_runtime::{Discovery, DiscoveryError, Kind, bounded};
 use serde_json::Value;
 
 use super::brought_kinds;
@@ -17,34 +21,51 @@ use crate::{
     controllers::api_text,
 };
 
-/// Applies every object of `phases` in dry-run.
-///
-/// Refusals (403, 422 and other client errors) are errors, all at once. What cannot be known yet is passed:
-/// objects of kinds or in namespaces that the revision brings itself, webhooks that refuse dry-runs, and a
-/// server that is busy. They are found out when their turn comes.
-///
-/// # Errors
-/// The API server refuses objects; one line each.
-pub(crate) async fn check(client: &Client, discovery: &Discovery, phases: &[Phase]) -> Result<(), String> {
-    let kinds = brought_kinds(phases);
-    let namespaces: BTreeSet<String> = phases
+/// Who looks, and at what.
+pub(crate) struct Look<'a> {
+    /// The account's client, for dry-runs; without it there are none.
+    pub(crate) account: Option<&'a Client>,
+    /// Who reads what is there.
+    pub(crate) reader: &'a Client,
+    pub(crate) discovery: &'a Discovery,
+    pub(crate) phases: &'a [Phase],
+    /// Objects of the revisions that are active. What the new revision itself brings a kind or a namespace for can
+    /// be there only if one of them has it.
+    pub(crate) rolled_out: &'a BTreeSet<ObjectKey>,
+}
+
+/// What was seen of an object.
+pub(crate) struct Looked {
+    /// The API server's opinion, if it was asked.
+    pub(crate) said: Option<Said>,
+    /// The object as it would be stored.
+    pub(crate) would_be: Option<Value>,
+    /// What is there.
+    pub(crate) found: Found,
+}
+
+impl Looked {
+    fn unasked(found: Found) -> Self {
+        Self { said: None, would_be: None, found }
+    }
+}
+
+/// Looks at every object, in the order of the phases.
+pub(crate) async fn look(look: &Look<'_>) -> Vec<Looked> {
+    let namespaces: BTreeSet<String> = look
+        .phases
         .iter()
         .flat_map(|p| &p.objects)
         .map(ObjectKey::of)
         .filter(|key| key.kind == "Namespace" && key.group.is_empty())
         .map(|key| key.name)
         .collect();
-    let brought = Brought { kinds, namespaces };
+    let brought = Brought { kinds: brought_kinds(look.phases), namespaces };
     let mut asked = Vec::new();
-    for phase in phases {
-        asked.extend(phase.objects.iter().map(|object| one(client, discovery, object, &brought)));
+    for phase in look.phases {
+        asked.extend(phase.objects.iter().map(|object| one(look, object, &brought)));
     }
-    let mut refusals: Vec<String> = concurrently(REQUESTS, asked).await.into_iter().flatten().collect();
-    if refusals.is_empty() {
-        return Ok(());
-    }
-    refusals.sort_unstable();
-    Err(format!("the API server refuses objects of the bundle:\n{}", refusals.join("\n")))
+    concurrently(REQUESTS, asked).await
 }
 
 struct Brought {
@@ -52,63 +73,76 @@ struct Brought {
     namespaces: BTreeSet<String>,
 }
 
-async fn one(client: &Client, discovery: &Discovery, object: &Value, brought: &Brought) -> Option<String> {
-    let key = ObjectKey::of(object);
-    if brought.kinds.contains_key(&(key.group.clone(), key.kind.clone()))
-        || brought.namespaces.contains(&key.namespace)
-    {
-        return None;
+impl Brought {
+    /// What of the object comes with the revision itself.
+    fn what(&self, key: &ObjectKey) -> Option<&'static str> {
+        if self.kinds.contains_key(&(key.group.clone(), key.kind.clone())) {
+            return Some("its kind");
+        }
+        self.namespaces.contains(&key.namespace).then_some("its namespace")
     }
-    let kind = match discovery.kind(&key.api_version(), &key.kind).await {
+}
+
+async fn one(look: &Look<'_>, object: &Value, brought: &Brought) -> Looked {
+    let key = ObjectKey::of(object);
+    if let Some(what) = brought.what(&key) {
+        let known = look.rolled_out.iter().any(|other| other.same_object(&key));
+        let found = if known { read(look, &key).await } else { Found::Absent };
+        let said = Said::Deferred(format!("{what} comes with this revision"));
+        return Looked { said: look.account.map(|_| said), ..Looked::unasked(found) };
+    }
+    let kind = match look.discovery.kind(&key.api_version(), &key.kind).await {
         Ok(kind) => kind,
-        Err(DiscoveryError::Unavailable { .. }) => return None,
-        Err(error) => return Some(format!("Object {key}: {error}")),
+        Err(error) => {
+            let said = match &error {
+                DiscoveryError::Unavailable { .. } => Said::Deferred(error.to_string()),
+                DiscoveryError::Unknown { .. } => Said::Refused(error.to_string()),
+            };
+            let found = Found::Unknown(error.to_string());
+            return Looked { said: look.account.map(|_| said), ..Looked::unasked(found) };
+        }
     };
-    let api: Api<DynamicObject> = if kind.namespaced {
+    let Some(account) = look.account else {
+        return Looked::unasked(get(look.reader, &kind, &key).await);
+    };
+    let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
+    let answer = bounded(api(account, &kind, &key).patch(&key.name, &params, &Patch::Apply(object))).await;
+    let (said, would_be) = match answer {
+        Ok(answer) => (Said::Accepted, serde_json::to_value(answer).ok()),
+        Err(kube::Error::Api(status)) => (Said::of_refusal(status.code, &status.message), None),
+        Err(error) => (Said::Deferred(api_text(&error)), None),
+    };
+    let is_new = would_be.as_ref().is_some_and(|answer| {
+        let version = answer.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+        version.is_none_or(str::is_empty)
+    });
+    let found = if is_new { Found::Absent } else { get(look.reader, &kind, &key).await };
+    Looked { said: Some(said), would_be, found }
+}
+
+async fn read(look: &Look<'_>, key: &ObjectKey) -> Found {
+    match look.discovery.kind(&key.api_version(), &key.kind).await {
+        Ok(kind) => get(look.reader, &kind, key).await,
+        Err(DiscoveryError::Unknown { .. }) => Found::Absent,
+        Err(error) => Found::Unknown(error.to_string()),
+    }
+}
+
+async fn get(reader: &Client, kind: &Kind, key: &ObjectKey) -> Found {
+    match bounded(api(reader, kind, key).get_opt(&key.name)).await {
+        Ok(None) => Found::Absent,
+        Ok(Some(live)) => match serde_json::to_value(live) {
+            Ok(live) => Found::Present(live),
+            Err(error) => Found::Unknown(error.to_string()),
+        },
+        Err(error) => Found::Unknown(api_text(&error)),
+    }
+}
+
+fn api(client: &Client, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
+    if kind.namespaced {
         Api::namespaced_with(client.clone(), &key.namespace, &kind.resource)
     } else {
         Api::all_with(client.clone(), &kind.resource)
-    };
-    let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
-    match bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await {
-        Err(kube::Error::Api(status)) if refuses(status.code, &status.message) => {
-            Some(format!("Object {key}: {}", status.message))
-        }
-        // Anything else is no opinion of the object.
-        Ok(_) | Err(kube::Error::Api(_)) => None,
-        Err(error) => {
-            tracing::debug!(object = %key, error = api_text(&error), "dry-run left out");
-            None
-        }
-    }
-}
-
-/// Whether an answer is a verdict about the object.
-fn refuses(code: u16, message: &str) -> bool {
-    match code {
-        // A webhook without side-effect declaration cannot be asked; the object may be fine.
-        400 => !message.contains("does not support dry run"),
-        403 | 422 => true,
-        // The role that a binding refers to may come with the revision; only a missing namespace is final.
-        404 => message.starts_with("namespaces "),
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_verdicts_about_the_object_refuse() {
-        assert!(refuses(403, "forbidden"));
-        assert!(refuses(422, "invalid"));
-        assert!(refuses(404, "namespaces \"x\" not found"));
-        assert!(refuses(400, "strict decoding error"));
-        assert!(!refuses(404, "clusterrolebindings.rbac.authorization.k8s.io \"b\" not found"));
-        assert!(!refuses(400, "admission webhook \"a\" does not support dry run"));
-        for busy in [409, 429, 500, 503] {
-            assert!(!refuses(busy, "busy"));
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! The second look: which of the stored custom resources would a refused CRD change really hurt?
 //!
 //! The API server knows only the definition it has, so objects are read in pages, with the rights of the
-//! extension's account, and validated here. Only counts leave this module: more people may read conditions than
-//! objects. What cannot be decided is said to be so.
+//! extension's account, and validated here. Conditions get counts only: more people may read them than objects. Names go
+//! to the plan; content leaves this module nowhere. What cannot be decided is said to be so.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,8 +12,9 @@ use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
+use olm_plan::NamedObject;
 use olm_runtime::bounded;
-use olm_structural_schema::{Fates, Upgrade};
+use olm_structural_schema::{Fate, Fates, Upgrade};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
@@ -25,6 +26,8 @@ const PAGE_OBJECTS: u32 = 500;
 const PAGE_BYTES_MAX: u64 = 16 << 20;
 /// Objects of all definitions of a bundle that are read.
 const OBJECTS_MAX: usize = 10_000;
+/// Objects of a definition that are named.
+const NAMED_MAX: usize = 1_000;
 /// Bytes of all pages, also of those that were too large.
 const BYTES_MAX: u64 = 256 << 20;
 /// How long reading and validating may take in all. The pass that waits for it holds up its own extension only.
@@ -52,9 +55,16 @@ pub(crate) struct Change<'a> {
     pub(crate) versions: Vec<String>,
 }
 
-/// Reads and validates the objects of a definition, and says what came out.
-pub(crate) async fn look(account: &Client, who: &str, change: &Change<'_>, left: &mut Allowed) -> String {
-    match fates(account, change, left).await {
+/// Reads and validates the objects of a definition; says what came out, and names those that do not stay as they
+/// are.
+pub(crate) async fn look(
+    account: &Client,
+    who: &str,
+    change: &Change<'_>,
+    left: &mut Allowed,
+) -> (String, Vec<NamedObject>) {
+    let mut named = Vec::new();
+    let said = match fates(account, change, left, &mut named).await {
         Ok(fates) => fates.to_string(),
         Err(Ended::Unread(why)) => format!("its objects were not looked at: {why}"),
         Err(Ended::Forbidden) => format!(
@@ -62,7 +72,8 @@ pub(crate) async fn look(account: &Client, who: &str, change: &Change<'_>, left:
             text(change.old, "/metadata/name")
         ),
         Err(Ended::Early(fates, why)) => format!("{fates}; not all were looked at: {why}"),
-    }
+    };
+    (said, named)
 }
 
 /// Why there are no counts, or not all.
@@ -73,7 +84,12 @@ enum Ended {
     Early(Fates, &'static str),
 }
 
-async fn fates(account: &Client, change: &Change<'_>, left: &mut Allowed) -> Result<Fates, Ended> {
+async fn fates(
+    account: &Client,
+    change: &Change<'_>,
+    left: &mut Allowed,
+    named: &mut Vec<NamedObject>,
+) -> Result<Fates, Ended> {
     let upgrade = Upgrade::of(change.old, change.new, &change.versions);
     let upgrade = Arc::new(upgrade.map_err(|e| Ended::Unread(e.to_string()))?);
     let plural = text(change.old, "/spec/names/plural");
@@ -101,9 +117,12 @@ async fn fates(account: &Client, change: &Change<'_>, left: &mut Allowed) -> Res
         let upgrade = upgrade.clone();
         let judged = tokio::task::spawn_blocking(move || judge(&upgrade, &bytes, fates)).await;
         let judged = judged.map_err(|e| Ended::Unread(e.to_string()))?;
-        let (counted, next) = judged.map_err(|e| Ended::Unread(format!("reading a page of them: {e}")))?;
+        let (counted, next, in_page) =
+            judged.map_err(|e| Ended::Unread(format!("reading a page of them: {e}")))?;
         left.objects = left.objects.saturating_sub(counted.seen - fates.seen);
         fates = counted;
+        named.extend(in_page);
+        named.truncate(NAMED_MAX);
         match next {
             Some(next) if !next.is_empty() => token = next,
             _ => return Ok(fates),
@@ -111,17 +130,39 @@ async fn fates(account: &Client, change: &Change<'_>, left: &mut Allowed) -> Res
     }
 }
 
-/// Counts the objects of a page; with them comes the token of the next one.
+/// Counts the objects of a page; with them comes the token of the next one, and who does not stay as he is.
 fn judge(
     upgrade: &Upgrade,
     page: &[u8],
     mut fates: Fates,
-) -> Result<(Fates, Option<String>), serde_json::Error> {
+) -> Result<(Fates, Option<String>, Vec<NamedObject>), serde_json::Error> {
     let page: Page<'_> = serde_json::from_slice(page)?;
+    let mut named = Vec::new();
     for item in page.items {
-        fates.count(&upgrade.fate(&serde_json::from_str(item.get())?));
+        let object: Value = serde_json::from_str(item.get())?;
+        let fate = upgrade.fate(&object);
+        fates.count(&fate);
+        named.extend(told(&fate).map(|fate| NamedObject { object: name(&object), fate: fate.to_owned() }));
     }
-    Ok((fates, page.metadata.next))
+    Ok((fates, page.metadata.next, named))
+}
+
+/// What becomes of an object, the worst first; nothing if it stays as it is. Its content is not quoted.
+fn told(fate: &Fate) -> Option<&'static str> {
+    match fate {
+        Fate { violations, invalid_already: false, .. } if !violations.is_empty() => {
+            Some("would become invalid")
+        }
+        Fate { violations, .. } if !violations.is_empty() => Some("is invalid already"),
+        Fate { lost, .. } if !lost.is_empty() => Some("would lose fields"),
+        Fate { undecided, .. } if !undecided.is_empty() => Some("cannot be decided"),
+        _ => None,
+    }
+}
+
+fn name(object: &Value) -> String {
+    let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -191,14 +232,17 @@ mod tests {
             }]}})
         };
         let upgrade = Upgrade::of(&definition(9), &definition(3), &["v1".to_owned()]).unwrap();
-        let page = json!({"metadata": {"continue": "next"}, "items": [{"size": 1}, {"size": 5}]}).to_string();
-        let (fates, next) = judge(&upgrade, page.as_bytes(), Fates::default()).unwrap();
+        let named = json!({"size": 5, "metadata": {"name": "b", "namespace": "n"}});
+        let page = json!({"metadata": {"continue": "next"}, "items": [{"size": 1}, named]}).to_string();
+        let (fates, next, named) = judge(&upgrade, page.as_bytes(), Fates::default()).unwrap();
         assert_eq!(
             (fates.to_string().as_str(), next.as_deref()),
             ("1 of 2 objects would become invalid", Some("next"))
         );
+        let broken = NamedObject { object: "n/b".into(), fate: "would become invalid".into() };
+        assert_eq!(named, [broken]);
         let last = json!({"items": [{"size": 2}]}).to_string();
-        let (fates, next) = judge(&upgrade, last.as_bytes(), fates).unwrap();
+        let (fates, next, _) = judge(&upgrade, last.as_bytes(), fates).unwrap();
         assert_eq!((fates.to_string().as_str(), next), ("1 of 3 objects would become invalid", None));
     }
 }

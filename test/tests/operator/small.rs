@@ -26,6 +26,7 @@ pub(crate) struct Small {
     annotations: Value,
     dependencies: Option<String>,
     kind: Option<(String, String)>,
+    shipped: Vec<Value>,
 }
 
 pub(crate) fn small(package: &str, version: &str) -> Small {
@@ -39,6 +40,7 @@ pub(crate) fn small(package: &str, version: &str) -> Small {
         annotations: json!({}),
         dependencies: None,
         kind: None,
+        shipped: Vec::new(),
     }
 }
 
@@ -95,6 +97,12 @@ impl Small {
         self.property("olm.gvk", json!({"group": group, "version": "v1", "kind": kind}))
     }
 
+    /// It ships this object, for which the account `installer` gets no rights.
+    pub(crate) fn ships(mut self, object: Value) -> Self {
+        self.shipped.push(object);
+        self
+    }
+
     fn write(&self, folder: &Path) -> Result<()> {
         let (manifests, metadata) = (folder.join("manifests"), folder.join("metadata"));
         std::fs::create_dir_all(&manifests)?;
@@ -145,6 +153,13 @@ impl Small {
         Ok(())
     }
 
+    /// Gives the account `installer` the rights for this bundle alone; `folder` is for its files.
+    pub(crate) async fn grant(&self, scenario: &Scenario<'_>, folder: &Path) -> Result<()> {
+        self.write(folder)?;
+        let rules = rights::rules_for(&[bundle_files(folder)?], &scenario.name)?;
+        rights::grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await
+    }
+
     fn blob(&self, image: &str) -> Value {
         let mut properties = vec![
             json!({"type": "olm.package", "value": {"packageName": self.package, "version": self.version}}),
@@ -190,10 +205,16 @@ pub(crate) async fn push(
     for bundle in bundles {
         let folder = tempfile::tempdir()?;
         bundle.write(folder.path())?;
+        files.push(bundle_files(folder.path())?);
+        for (index, object) in bundle.shipped.iter().enumerate() {
+            std::fs::write(
+                folder.path().join(format!("manifests/shipped-{index}.yaml")),
+                object.to_string(),
+            )?;
+        }
         let name = format!("{}/{}:{tag}-{}", scenario.name, bundle.package, bundle.version.replace('+', "-"));
         let image = scenario.world.images.push_bundle(folder.path(), &name).await?;
         lines.push(bundle.blob(&image));
-        files.push(bundle_files(folder.path())?);
     }
     lines.extend(more.iter().cloned());
     rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;

@@ -8,6 +8,7 @@ mod desired;
 mod digest;
 mod drift;
 mod keeping;
+mod lacking;
 pub mod limits;
 mod object;
 mod ownership;
@@ -22,6 +23,7 @@ pub use keeping::{
     DeletionPolicy, converts_by_webhook, form_patch, is_crd, kept_for, readable_without_webhook,
     without_webhook, written_for,
 };
+pub use lacking::{Lack, UnknownKinds, defined_kinds, is_optional, lack, lack_text};
 pub use object::ObjectKey;
 pub use ownership::{Owner, Sibling, Teardown, controller_of, owner_references, teardown};
 pub use pack::{PackError, Packed, PackedReference, PackedSecret, pack, unpack};

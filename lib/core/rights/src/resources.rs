@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::need::Target;
 
 /// Kinds that a rendering can hold, by API group: kind, plural, whether objects of it lie in namespaces.
-const KINDS: [(&str, &str, &str, bool); 28] = [
+const KINDS: [(&str, &str, &str, bool); 31] = [
     ("", "ConfigMap", "configmaps", true),
     ("", "Secret", "secrets", true),
     ("", "Service", "services", true),
@@ -39,6 +39,9 @@ const KINDS: [(&str, &str, &str, bool); 28] = [
     ("monitoring.coreos.com", "PrometheusRule", "prometheusrules", true),
     ("monitoring.coreos.com", "ServiceMonitor", "servicemonitors", true),
     ("monitoring.coreos.com", "PodMonitor", "podmonitors", true),
+    ("monitoring.rhobs", "PrometheusRule", "prometheusrules", true),
+    ("monitoring.rhobs", "ServiceMonitor", "servicemonitors", true),
+    ("monitoring.rhobs", "PodMonitor", "podmonitors", true),
     ("console.openshift.io", "ConsoleYAMLSample", "consoleyamlsamples", false),
     ("console.openshift.io", "ConsoleQuickStart", "consolequickstarts", false),
     ("console.openshift.io", "ConsoleCLIDownload", "consoleclidownloads", false),

@@ -93,6 +93,12 @@ impl Discovery {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(api_version);
     }
 
+    /// Forgets what is known of all versions of a group, because something that brings its kinds changed.
+    pub fn forget_group(&self, group: &str) {
+        let of_group = |api_version: &String| api_version.split_once('/').map_or("", |(g, _)| g) == group;
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).retain(|known, _| !of_group(known));
+    }
+
     async fn fetch(&self, api_version: &str) -> Result<BTreeMap<String, Kind>, DiscoveryError> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let listed = if group.is_empty() {

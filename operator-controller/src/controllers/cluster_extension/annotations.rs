@@ -7,10 +7,11 @@ use kube::ResourceExt;
 use olm_api::{
     names::{
         ALLOW_CRD_CHANGES_ANNOTATION, DELETION_POLICY_ANNOTATION, DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX,
-        MAJOR_UPDATES_ANNOTATION, REINSTALL_ANNOTATION, SAME_CATALOG_ANNOTATION,
+        MAJOR_UPDATES_ANNOTATION, REINSTALL_ANNOTATION, SAME_CATALOG_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
     },
     v1::ClusterExtension,
 };
+use olm_objectset::UnknownKinds;
 use olm_resolve::{DependencyHandling, MajorUpdates, SameCatalog};
 
 /// Which values an annotation may have.
@@ -30,6 +31,7 @@ const KNOWN: &[(&str, Values)] = &[
     (MAJOR_UPDATES_ANNOTATION, Values::OneOf(&["Block"])),
     (REINSTALL_ANNOTATION, Values::Any),
     (SAME_CATALOG_ANNOTATION, Values::OneOf(&["Required"])),
+    (UNKNOWN_KINDS_ANNOTATION, Values::OneOf(&["Block"])),
 ];
 
 /// What is wrong with the extension's annotations, one sentence each.
@@ -72,6 +74,11 @@ pub(super) fn major_updates(extension: &ClusterExtension) -> MajorUpdates {
 /// Whether updates may cross catalogs.
 pub(super) fn same_catalog(extension: &ClusterExtension) -> SameCatalog {
     if is_set(extension, SAME_CATALOG_ANNOTATION) { SameCatalog::Required } else { SameCatalog::Preferred }
+}
+
+/// What is to happen with objects of optional kinds that the cluster does not serve.
+pub(super) fn unknown_kinds(extension: &ClusterExtension) -> UnknownKinds {
+    UnknownKinds::asked(extension.annotations().get(UNKNOWN_KINDS_ANNOTATION).map(String::as_str))
 }
 
 /// The token of the last reinstallation that was asked for.

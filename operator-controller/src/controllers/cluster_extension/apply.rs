@@ -14,8 +14,9 @@ use olm_api::{
     names::{
         CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
         EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL,
-        OWNER_NAME_LABEL, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL,
+        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
@@ -63,6 +64,7 @@ pub(crate) struct NewRevision<'a> {
     pub(crate) phases: &'a [Phase],
     pub(crate) inputs_digest: &'a str,
     pub(crate) content_digest: &'a str,
+    pub(crate) plan_digest: &'a str,
     /// Who makes the certificates of its webhooks, if it has any.
     pub(crate) certificate_provider: Option<CertificateProvider>,
     /// The CSV's `olm.properties`, carried over unchanged.
@@ -118,10 +120,14 @@ impl RevisionWriter<'_> {
         if recorded
             && revision.progress_deadline_minutes == deadline
             && revision.inputs_digest.as_deref() == Some(inputs_digest)
+            && revision.unknown_kinds.as_ref() == self.unknown_kinds()
         {
             return Ok(());
         }
-        let mut annotations = json!({INPUTS_DIGEST_ANNOTATION: inputs_digest});
+        let mut annotations = json!({
+            INPUTS_DIGEST_ANNOTATION: inputs_digest,
+            UNKNOWN_KINDS_ANNOTATION: self.unknown_kinds(),
+        });
         if let Some((catalog, properties)) = origin {
             annotations[CATALOG_ANNOTATION] = catalog.into();
             annotations[CATALOG_PROPERTIES_ANNOTATION] = properties_text(properties)?.into();
@@ -156,6 +162,10 @@ impl RevisionWriter<'_> {
             }
         }
         Ok(())
+    }
+
+    fn unknown_kinds(&self) -> Option<&String> {
+        self.extension.annotations().get(UNKNOWN_KINDS_ANNOTATION)
     }
 
     fn revision_name(&self, number: i64) -> String {
@@ -213,6 +223,7 @@ impl RevisionWriter<'_> {
                 (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, new.account.namespace.as_str()),
                 (INPUTS_DIGEST_ANNOTATION, new.inputs_digest),
                 (CONTENT_DIGEST_ANNOTATION, new.content_digest),
+                (PLAN_DIGEST_ANNOTATION, new.plan_digest),
             ]
             .map(|(key, value)| (key.to_owned(), value.to_owned())),
         );
@@ -229,6 +240,7 @@ impl RevisionWriter<'_> {
             let properties = properties_text(new.catalog_properties)?;
             annotations.insert(CATALOG_PROPERTIES_ANNOTATION.to_owned(), properties);
         }
+        annotations.extend(self.unknown_kinds().map(|v| (UNKNOWN_KINDS_ANNOTATION.to_owned(), v.clone())));
         if let Some(changes) = &new.crd_changes {
             annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
         }

@@ -9,6 +9,7 @@ use olm_api::{
 };
 use olm_crd_diff::Allowances;
 use olm_objectset::{DeletionPolicy, Phase};
+use olm_plan::CrdFinding;
 use olm_runtime::AccountRef;
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +71,15 @@ pub(crate) fn allowances(extension: &ClusterExtension) -> Result<Allowances, Str
     Allowances::parse(text).map_err(|e| format!("annotation {ALLOW_CRD_CHANGES_ANNOTATION:?}: {e}"))
 }
 
+/// What a check of CRDs came to.
+pub(crate) struct Checked {
+    pub(crate) changes: CrdChanges,
+    /// What there is to say of each CRD.
+    pub(crate) findings: Vec<CrdFinding>,
+    /// What stands in the way of the revision.
+    pub(crate) obstacle: Option<Cause>,
+}
+
 /// Checks the CRDs of a new revision against those on the cluster; what is to be said goes to `progress`.
 pub(crate) async fn check(
     extension: &ClusterExtension,
@@ -77,7 +87,7 @@ pub(crate) async fn check(
     (account, client): (&AccountRef, &Client),
     phases: &[Phase],
     progress: &mut Progress,
-) -> Result<CrdChanges, Cause> {
+) -> Result<Checked, Cause> {
     let allowances = allowances(extension).map_err(Cause::terminal)?;
     let preflight = extension.spec.install.as_ref().and_then(|i| i.preflight.as_ref());
     let enforcement = preflight.map(|p| p.crd_upgrade_safety.enforcement);
@@ -95,10 +105,9 @@ pub(crate) async fn check(
     .map_err(Cause::transient)?;
     let changes = CrdChanges { accepted: found.accepted, removed: found.removed };
     progress.notes.extend(changes.notes(&allowances, false));
-    match found.refused {
-        Some(text) => Err(Cause::transient(text).explained(found.explanation)),
-        None => Ok(changes),
-    }
+    let explanation = found.explanation;
+    let obstacle = found.refused.map(|text| Cause::transient(text).explained(explanation));
+    Ok(Checked { changes, findings: found.findings, obstacle })
 }
 
 /// What `Ready` says of the CRDs of the latest revision.

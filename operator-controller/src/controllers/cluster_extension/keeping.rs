@@ -178,35 +178,36 @@ impl Keeping<'_> {
     }
 
     /// Gives the extension the revisions of its name and package that nobody owns: those of an earlier extension
-    /// that was deleted without its dependents. Returns whether there were any.
+    /// that was deleted without its dependents.
     ///
     /// # Errors
     /// The API server's answer.
-    pub(crate) async fn adopt(
-        &self,
-        listed: &[ClusterObjectSet],
-        account: &AccountRef,
-    ) -> Result<bool, String> {
+    pub(crate) async fn adopt(&self, account: &AccountRef) -> Result<(), String> {
+        let name = self.extension.name_any();
         let package = self.extension.spec.source.catalog.as_ref().map(|catalog| &catalog.package_name);
-        let is =
-            |set: &ClusterObjectSet, name: &str, value: &String| set.annotations().get(name) == Some(value);
-        let is_left = |set: &&ClusterObjectSet| {
+        let marks = [
+            (PACKAGE_NAME, package),
+            (SERVICE_ACCOUNT_NAME_ANNOTATION, Some(&account.name)),
+            (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, Some(&account.namespace)),
+        ];
+        let is_left = |set: &ClusterObjectSet| {
             set.owner_references().is_empty()
                 && set.metadata.deletion_timestamp.is_none()
                 && set.spec.lifecycle_state == LifecycleState::Active
-                && package.is_some_and(|package| is(set, PACKAGE_NAME, package))
-                && is(set, SERVICE_ACCOUNT_NAME_ANNOTATION, &account.name)
-                && is(set, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, &account.namespace)
+                && set.labels().get(OWNER_NAME_LABEL) == Some(&name)
+                && marks.iter().all(|(mark, value)| value.is_some() && set.annotations().get(*mark) == *value)
         };
-        let mut any = false;
-        for set in listed.iter().filter(is_left) {
-            let name = set.name_any();
+        let known = self.sets.state();
+        let known = known.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        let left: Vec<(String, Option<String>)> =
+            known.filter(|set| is_left(set)).map(|set| (set.name_any(), set.resource_version())).collect();
+        for (revision, version) in left {
             let patch = json!([
-                {"op": "test", "path": "/metadata/resourceVersion", "value": set.resource_version()},
+                {"op": "test", "path": "/metadata/resourceVersion", "value": version},
                 {"op": "add", "path": "/metadata/ownerReferences", "value": [{
                     "apiVersion": ClusterExtension::api_version(&()),
                     "kind": ClusterExtension::kind(&()),
-                    "name": self.extension.name_any(),
+                    "name": name,
                     "uid": self.extension.uid(),
                     "controller": true,
                     "blockOwnerDeletion": true,
@@ -214,12 +215,11 @@ impl Keeping<'_> {
             ]);
             let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
             let params = PatchParams::default();
-            let patched = bounded(self.set_api().patch(&name, &params, &Patch::Json::<()>(patch))).await;
-            patched.map_err(|e| format!("adopting revision {name:?}: {}", api_text(&e)))?;
-            tracing::info!(extension = self.extension.name_any(), revision = name, "revision adopted");
-            any = true;
+            let patched = bounded(self.set_api().patch(&revision, &params, &Patch::Json::<()>(patch))).await;
+            patched.map_err(|e| format!("adopting revision {revision:?}: {}", api_text(&e)))?;
+            tracing::info!(extension = name, revision, "revision adopted");
         }
-        Ok(any)
+        Ok(())
     }
 
     /// Makes what is kept able to stand alone, before the extension goes. `false` while revisions are still at

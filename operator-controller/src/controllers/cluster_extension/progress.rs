@@ -122,6 +122,8 @@ pub(crate) struct Progress {
     pub(crate) deprecations: Option<DeprecationStatus>,
     /// The revision that was made in this pass.
     pub(crate) created: Option<BundleRecord>,
+    /// A sentence about the rights that the revision made in this pass gives beyond those of the installed one.
+    pub(crate) rights_increased: Option<String>,
     /// A sentence about an update that leads to another catalog.
     pub(crate) crossed: Option<String>,
     /// What the bundle says about updates of the platform.

@@ -21,8 +21,17 @@ use super::{
     validate,
 };
 use crate::{
-    access::Waiting, admission::Guard, bundles::Bundles, catalogs::Catalogs, controllers::api_text,
-    dependents::Dependents, events::Events, finalizers, platform::Platform, settings::Settings,
+    access::Waiting,
+    admission::Guard,
+    bundles::Bundles,
+    catalogs::Catalogs,
+    controllers::api_text,
+    dependents::Dependents,
+    events::Events,
+    finalizers,
+    kinds::{Awaited, Waiter},
+    platform::Platform,
+    settings::Settings,
 };
 
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
@@ -44,6 +53,8 @@ pub(crate) struct Ports {
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
     pub(crate) dependents: Arc<Dependents>,
+    /// Who waits for kinds that the cluster does not serve.
+    pub(crate) kinds: Arc<Awaited>,
     pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,
     pub(crate) settings: Settings,
@@ -68,6 +79,7 @@ impl Extensions {
             self.ports.waiting.extension(&name, false);
             self.ports.dependents.needs_nothing(&name);
             self.ports.platform.forget(&name);
+            self.ports.kinds.forget(&Waiter::Extension(name));
             return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
@@ -161,10 +173,12 @@ impl Extensions {
             bundles: &ports.bundles,
             sets: &ports.sets,
             dependents: &ports.dependents,
+            kinds: &ports.kinds,
             platform: &ports.platform,
             features: ports.features,
             system_namespace: &ports.system_namespace,
             now,
+            only_plans: false,
         };
         steps.run(&account, progress).await
     }

@@ -32,7 +32,7 @@ use crate::dependents::Pending;
 const EXPLAINED_MAX: usize = 3;
 
 /// A bundle that is installed.
-struct There {
+pub(super) struct There {
     extension: String,
     bundle: BundleRecord,
     version: Option<Version>,
@@ -118,7 +118,7 @@ impl Steps<'_> {
     }
 
     /// The bundles that are installed for other extensions.
-    fn installed_bundles(&self, but_for: &str) -> Vec<There> {
+    pub(super) fn installed_bundles(&self, but_for: &str) -> Vec<There> {
         let mut by_owner: BTreeMap<(String, String), Vec<ClusterObjectSet>> = BTreeMap::new();
         for guarded in self.sets.state() {
             let Ok(set) = &guarded.0 else { continue };
@@ -156,7 +156,7 @@ impl Steps<'_> {
     }
 
     /// What to do about each of the requirements.
-    async fn remedies(&self, missing: &[Requirement], installed: &[There]) -> String {
+    pub(super) async fn remedies(&self, missing: &[Requirement], installed: &[There]) -> String {
         // Packages first: what they bring may be what the others ask for.
         let mut missing: Vec<&Requirement> = missing.iter().collect();
         missing.sort_by_key(|requirement| requirement.packages().is_empty());

@@ -19,7 +19,7 @@ use crate::catalogs::{Answer, Wait};
 
 /// The bundle an extension should have.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Chosen {
+pub(crate) struct Chosen {
     pub(super) bundle: BundleRecord,
     /// The catalog that has it; `None` when no catalog has the package any more.
     pub(super) catalog: Option<String>,

@@ -7,8 +7,9 @@ use olm_api::{
     ConditionType, Conditions,
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
-        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, PACKAGE_NAME,
-        PROPERTIES_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, LEFT_OUT_ANNOTATION,
+        PACKAGE_NAME, PROPERTIES_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState},
 };
@@ -47,6 +48,10 @@ pub(crate) struct Revision {
     pub(crate) certificate_provider: Option<CertificateProvider>,
     /// What it did to CRDs, as recorded when it was made.
     pub(crate) crd_changes: Option<String>,
+    /// Objects that are left out of it until the cluster serves their kinds, as recorded.
+    pub(crate) left_out: Option<String>,
+    /// What it does about kinds that the cluster does not serve, where that was asked for.
+    pub(crate) unknown_kinds: Option<String>,
 }
 
 impl Revision {
@@ -107,7 +112,8 @@ impl Revisions {
         archived.into_iter().take(surplus).collect()
     }
 
-    fn active(&self) -> impl DoubleEndedIterator<Item = &Revision> {
+    /// Those that are neither archived nor on their way out, in ascending order.
+    pub(crate) fn active(&self) -> impl DoubleEndedIterator<Item = &Revision> {
         self.0.iter().filter(|r| !r.archived && !r.deleting)
     }
 }
@@ -136,6 +142,8 @@ fn read(set: &ClusterObjectSet) -> Revision {
         certificate_provider: annotation(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION)
             .and_then(|name| CertificateProvider::named(&name)),
         crd_changes: annotation(CRD_CHANGES_ANNOTATION),
+        left_out: annotation(LEFT_OUT_ANNOTATION),
+        unknown_kinds: annotation(UNKNOWN_KINDS_ANNOTATION),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The steps of a pass: read the revisions, choose a bundle, fetch and render it, check and write a revision.
+//! The steps of a pass: read the revisions, choose a bundle, fetch and render it, plan a revision and carry it out.
 
 use std::collections::BTreeSet;
 
@@ -18,9 +18,11 @@ use serde_json::{Value, json};
 
 use super::{
     annotations,
-    apply::{NewRevision, RevisionWriter},
-    crd_changes::{self, CrdChanges},
+    apply::RevisionWriter,
+    crd_changes,
     keeping::Keeping,
+    kinds,
+    planning::{Draft, Planned},
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
@@ -30,6 +32,7 @@ use crate::{
     catalogs::Catalogs,
     controllers::api_text,
     dependents::Dependents,
+    kinds::Awaited,
     platform::Platform,
     preflight,
     webhook_certificates::{self, Candidates},
@@ -56,16 +59,32 @@ pub(crate) struct Steps<'a> {
     pub(crate) bundles: &'a Bundles,
     pub(crate) sets: &'a Store<DeserializeGuard<ClusterObjectSet>>,
     pub(crate) dependents: &'a Dependents,
+    pub(crate) kinds: &'a Awaited,
     pub(crate) platform: &'a Platform,
     pub(crate) features: Features,
     pub(crate) system_namespace: &'a str,
     pub(crate) now: Timestamp,
+    /// Nothing is carried out: what cannot be found out is left open in the plan instead of ending the pass.
+    pub(crate) only_plans: bool,
+}
+
+/// What a pass is about to do.
+pub(crate) enum Proposal {
+    /// Nothing: the installed bundle cannot be fetched any more.
+    Nothing,
+    /// The latest revision is what is wanted; its record is brought up to date.
+    Refresh { chosen: Chosen, inputs: String },
+    /// A new revision.
+    Revision { planned: Box<Planned>, bundle: BundleRecord },
 }
 
 impl Steps<'_> {
     /// Runs the steps; facts go to `progress` as they are found.
     pub(crate) async fn run(&self, account: &AccountRef, progress: &mut Progress) -> Result<(), StepError> {
-        let revisions = self.revisions(account).await.map_err(StepError::Revisions)?;
+        let (extension, accounts, sets) = (self.extension, self.accounts, self.sets);
+        let keeping = Keeping { extension, accounts, sets, default_account: None };
+        keeping.adopt(account).await.map_err(StepError::Revisions)?;
+        let revisions = self.revisions().await.map_err(StepError::Revisions)?;
         progress.revisions = Some(revisions.clone());
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
         if !settled {
@@ -73,35 +92,34 @@ impl Steps<'_> {
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.notes.extend(annotations::in_force(self.extension));
-        let chosen = self.choose(&revisions, progress).await?;
-        self.roll_out(account, &chosen, &revisions, progress).await
+        progress.notes.extend(kinds::notes(&revisions));
+        let proposal = self.propose(account, &revisions, progress).await?;
+        self.carry_out(account, proposal, &revisions, progress).await
     }
 
-    async fn revisions(&self, account: &AccountRef) -> Result<Revisions, String> {
+    /// The extension's revisions.
+    pub(crate) async fn revisions(&self) -> Result<Revisions, String> {
         let api: Api<ClusterObjectSet> = Api::all(self.controller());
-        let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
-        let mut listed = bounded(api.list(&mine)).await.map_err(|e| api_text(&e))?;
-        let (extension, accounts, sets) = (self.extension, self.accounts, self.sets);
-        let keeping = Keeping { extension, accounts, sets, default_account: None };
-        if keeping.adopt(&listed.items, account).await? {
-            listed = bounded(api.list(&mine)).await.map_err(|e| api_text(&e))?;
-        }
+        let mine = format!("{OWNER_NAME_LABEL}={}", self.extension.name_any());
+        let listed =
+            bounded(api.list(&ListParams::default().labels(&mine))).await.map_err(|e| api_text(&e))?;
         Ok(Revisions::of(&self.extension.uid().unwrap_or_default(), &listed.items))
     }
 
-    async fn roll_out(
+    /// What is to be done: resolution, bundle and plan. Nothing is written.
+    pub(crate) async fn propose(
         &self,
         account: &AccountRef,
-        chosen: &Chosen,
         revisions: &Revisions,
         progress: &mut Progress,
-    ) -> Result<(), StepError> {
+    ) -> Result<Proposal, StepError> {
+        let chosen = self.choose(revisions, progress).await?;
         let bundle = &chosen.bundle;
         let failed = |cause| StepError::Bundle { bundle: bundle.clone(), cause };
         let inputs = self.inputs_digest(account, bundle);
         let latest = revisions.latest_active();
         let unchanged = latest.filter(|l| l.inputs_digest.as_deref() == Some(inputs.as_str()));
-        match self.require(chosen, &[], revisions, progress).await {
+        match self.require(&chosen, &[], revisions, progress).await {
             // What is rolling out is not stopped half way.
             Err(error) if unchanged.is_some() => {
                 tracing::debug!(extension = self.extension.name_any(), %error, "goes on rolling out");
@@ -116,55 +134,58 @@ impl Steps<'_> {
                 ));
             }
             progress.notes.extend(crd_changes::notes(self.extension, latest, revisions));
-            return self.refresh(latest, chosen, &inputs).await.map_err(failed);
+            return Ok(Proposal::Refresh { chosen, inputs });
         }
-        let Some(rendered) = self.content(bundle, revisions).await.map_err(failed)? else { return Ok(()) };
+        let Some(rendered) = self.content(bundle, revisions).await.map_err(failed)? else {
+            return Ok(Proposal::Nothing);
+        };
         let declared = declared(&rendered).map_err(failed)?;
-        self.require(chosen, &declared, revisions, progress).await?;
-        self.write(account, chosen, &rendered, &inputs, revisions, progress).await.map_err(failed)
+        self.require(&chosen, &declared, revisions, progress).await?;
+        let phases = self.phases(&rendered, bundle).map_err(failed)?;
+        let content = self.content_digest(&phases);
+        if latest.is_some_and(|latest| latest.content_digest.as_deref() == Some(content.as_str())) {
+            return Ok(Proposal::Refresh { chosen, inputs });
+        }
+        for lowest in lowest_kubernetes(&chosen, &rendered) {
+            let suits = preflight::check_kube_version(&self.controller(), &lowest).await;
+            suits
+                .map_err(Cause::transient)
+                .and_then(|suits| suits.map_err(Cause::terminal))
+                .map_err(failed)?;
+        }
+        let draft = Draft {
+            bundle: bundle.clone(),
+            phases,
+            inputs_digest: inputs,
+            content_digest: content,
+            catalog: chosen.catalog.clone(),
+            catalog_properties: chosen.properties.clone(),
+            properties: rendered.olm_properties.clone(),
+            certificate_provider: rendered.certificate_provider,
+        };
+        let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
+        Ok(Proposal::Revision { planned: Box::new(planned), bundle: bundle.clone() })
     }
 
-    /// Checks everything a new revision touches, and writes it; unless only the record of the latest changes.
-    async fn write(
+    async fn carry_out(
         &self,
         account: &AccountRef,
-        chosen: &Chosen,
-        rendered: &Rendered,
-        inputs: &str,
+        proposal: Proposal,
         revisions: &Revisions,
         progress: &mut Progress,
-    ) -> Result<(), Cause> {
-        let bundle = &chosen.bundle;
-        let phases = self.phases(rendered, bundle)?;
-        let content = self.content_digest(&phases);
-        let latest = revisions.latest_active();
-        if let Some(latest) = latest.filter(|l| l.content_digest.as_deref() == Some(content.as_str())) {
-            return self.refresh(latest, chosen, inputs).await;
+    ) -> Result<(), StepError> {
+        match proposal {
+            Proposal::Nothing => Ok(()),
+            Proposal::Refresh { chosen, inputs } => {
+                let Some(latest) = revisions.latest_active() else { return Ok(()) };
+                let refreshed = self.refresh(latest, &chosen, &inputs).await;
+                refreshed.map_err(|cause| StepError::Bundle { bundle: chosen.bundle, cause })
+            }
+            Proposal::Revision { planned, bundle } => {
+                let written = self.write(account, *planned, revisions, progress).await;
+                written.map_err(|cause| StepError::Bundle { bundle, cause })
+            }
         }
-        for lowest in lowest_kubernetes(chosen, rendered) {
-            let suits =
-                preflight::check_kube_version(&self.controller(), &lowest).await.map_err(Cause::transient)?;
-            suits.map_err(Cause::terminal)?;
-        }
-        let number = revisions.last_number() + 1;
-        let crd_changes =
-            self.preflight(account, &phases, number, rendered.certificate_provider, progress).await?;
-        let new = NewRevision {
-            number,
-            bundle,
-            account,
-            phases: &phases,
-            inputs_digest: inputs,
-            content_digest: &content,
-            properties: rendered.olm_properties.as_deref(),
-            catalog: chosen.catalog.as_deref(),
-            catalog_properties: &chosen.properties,
-            certificate_provider: rendered.certificate_provider,
-            crd_changes: crd_changes.recorded(),
-        };
-        self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
-        progress.created = Some(bundle.clone());
-        Ok(())
     }
 
     async fn refresh(&self, latest: &Revision, chosen: &Chosen, inputs: &str) -> Result<(), Cause> {
@@ -232,33 +253,6 @@ impl Steps<'_> {
         objects.map(assign).map_err(Cause::terminal)
     }
 
-    async fn preflight(
-        &self,
-        account: &AccountRef,
-        phases: &[Phase],
-        number: i64,
-        provider: Option<CertificateProvider>,
-        progress: &mut Progress,
-    ) -> Result<CrdChanges, Cause> {
-        let client = self.accounts.client(account).await.map_err(Cause::transient)?;
-        let crd_changes =
-            crd_changes::check(self.extension, &self.controller(), (account, &client), phases, progress)
-                .await?;
-        let refused = |e: String| Cause::transient(format!("creating new Revision: {e}"));
-        if self.features.preflight_permissions {
-            let revision = format!("{}-{number}", self.extension.name_any());
-            let mut written = phases.to_vec();
-            if provider == Some(CertificateProvider::BuiltIn) {
-                written.push(webhook_certificates::secrets(phases));
-            }
-            preflight::check_rights(&client, &self.controller(), self.discovery, &written, &revision)
-                .await
-                .map_err(refused)?;
-        }
-        preflight::dry_run(&client, self.discovery, phases).await.map_err(refused)?;
-        Ok(crd_changes)
-    }
-
     /// Digest of everything a revision is made from. The image reference is left out: the same name, version
     /// and release under another image is not rolled out by itself.
     fn inputs_digest(&self, account: &AccountRef, bundle: &BundleRecord) -> String {
@@ -287,7 +281,7 @@ impl Steps<'_> {
         }
     }
 
-    fn writer(&self) -> RevisionWriter<'_> {
+    pub(super) fn writer(&self) -> RevisionWriter<'_> {
         RevisionWriter {
             client: self.controller(),
             system_namespace: self.system_namespace,

@@ -8,6 +8,7 @@ use super::{annotations, crd_changes, progress::StepError};
 
 /// Longest name: it becomes the value of a label.
 const NAME_LENGTH_MAX: usize = 63;
+const NO_ACCOUNT: &str = "spec.serviceAccount is not set and the cluster has no default account: set spec.serviceAccount.name to a service account in spec.namespace";
 
 /// The account the extension acts as, if the extension can be worked on at all.
 ///
@@ -24,9 +25,7 @@ pub(crate) async fn check(
     match &account {
         None => {
             terminal = true;
-            errors.push(
-                "spec.serviceAccount is not set and the cluster has no default account: set spec.serviceAccount.name to a service account in spec.namespace".to_owned(),
-            );
+            errors.push(NO_ACCOUNT.to_owned());
         }
         Some(account) => match accounts.client(account).await {
             Ok(_) => {}
@@ -39,6 +38,25 @@ pub(crate) async fn check(
     match account {
         Some(account) if errors.is_empty() => Ok(account),
         _ => Err(StepError::Validation { errors, terminal }),
+    }
+}
+
+/// The account, if nothing is wrong with the extension itself; whether the account exists is not asked.
+///
+/// # Errors
+/// What is wrong with the extension.
+pub(super) fn acceptable(
+    extension: &ClusterExtension,
+    default_account: Option<&AccountRef>,
+) -> Result<AccountRef, Vec<String>> {
+    let mut errors = unsupported(extension);
+    let account = account(extension, default_account);
+    if account.is_none() {
+        errors.push(NO_ACCOUNT.to_owned());
+    }
+    match account {
+        Some(account) if errors.is_empty() => Ok(account),
+        _ => Err(errors),
     }
 }
 

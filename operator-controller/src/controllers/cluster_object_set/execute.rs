@@ -11,8 +11,8 @@ use olm_api::{
     v1::ProgressionProbe,
 };
 use olm_objectset::{
-    Action, Context, ObjectKey, Owner, Sibling, Teardown, action, evaluate, for_revision, observation_digest,
-    owner_references, probe_failure, sha256, teardown,
+    Action, Context, ObjectKey, Owner, Sibling, Teardown, action, evaluate, for_revision, lack_text,
+    observation_digest, owner_references, probe_failure, sha256, teardown,
 };
 use olm_runtime::{Discovery, DiscoveryError, Kind, Seen, WatchManager, bounded};
 use serde_json::{Value, json};
@@ -39,6 +39,8 @@ pub(crate) struct Executor<'a> {
     /// UIDs of all ClusterObjectSets with the extension's name, when they were asked for.
     pub(crate) present: Option<BTreeSet<String>>,
     pub(crate) probes: &'a [ProgressionProbe],
+    /// Objects whose kind a CustomResourceDefinition of the revision brings, and the cluster does not serve yet.
+    pub(crate) awaited: &'a BTreeSet<ObjectKey>,
     /// What webhooks are to trust, where the built-in provider makes their certificates.
     pub(crate) ca_bundles: &'a CaBundles,
 }
@@ -99,7 +101,7 @@ impl Executor<'_> {
         };
         let kind = match self.kind(key).await {
             Ok(kind) => kind,
-            Err(error) => return Done::Failed(format!("Object {key}: {error}")),
+            Err(error) => return self.without_kind(key, &error),
         };
         let look = self.memory.recall(&self.owner.uid, key).filter(|look| look.desired == digest);
         let seen = self.watches.seen(&kind.resource, &key.namespace, &key.name);
@@ -157,6 +159,17 @@ impl Executor<'_> {
         };
         self.memory.remember(&self.owner.uid, key.clone(), look);
         health(failures)
+    }
+
+    /// What it means for an object that its kind was not found.
+    fn without_kind(&self, key: &ObjectKey, error: &DiscoveryError) -> Done {
+        match error {
+            DiscoveryError::Unknown { .. } if self.awaited.contains(key) => {
+                Done::Unhealthy(vec!["waits for its kind to be served".into()])
+            }
+            DiscoveryError::Unknown { .. } => Done::Failed(format!("Object {key}: {}", lack_text(key))),
+            DiscoveryError::Unavailable { .. } => Done::Failed(format!("Object {key}: {error}")),
+        }
     }
 
     /// Creates an object; what its webhooks are to trust is there from the first moment.

@@ -3,9 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, ListParams, Patch, PatchParams, PostParams},
     core::DeserializeGuard,
     runtime::reflector::Store,
 };
@@ -25,11 +26,13 @@ use super::{
     content::{self, LoadedPhase, api_text},
     execute::{Executor, Pass},
     keeping,
+    kinds::without,
     memory::Memory,
     status::{Deadline, Outcome, deadline, set_conditions},
 };
 use crate::{
     access::Waiting,
+    kinds::{Awaited, Survey},
     webhook_certificates::{self, CaBundles, Keeper, Kept},
 };
 
@@ -41,6 +44,9 @@ const TEARDOWN_RETRY: Duration = Duration::from_secs(5);
 /// How soon a pass may follow another one of itself.
 const SOONEST: Duration = Duration::from_secs(1);
 
+/// No object waits for its kind.
+static NONE_AWAITED: BTreeSet<ObjectKey> = BTreeSet::new();
+
 /// What the controller needs of the world.
 #[derive(Clone)]
 pub(crate) struct Ports {
@@ -49,6 +55,10 @@ pub(crate) struct Ports {
     pub(crate) watches: WatchManager,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
     pub(crate) waiting: Arc<Waiting>,
+    /// Who waits for kinds that the cluster does not serve.
+    pub(crate) kinds: Arc<Awaited>,
+    /// Whether rights are checked before objects are written that could not be checked with the others.
+    pub(crate) preflight_permissions: bool,
     pub(crate) system_namespace: String,
     /// Life of the webhook certificates that are made here.
     pub(crate) certificate_lifetime: Duration,
@@ -56,7 +66,7 @@ pub(crate) struct Ports {
 
 /// The controller of ClusterObjectSets.
 pub(crate) struct ObjectSets {
-    ports: Ports,
+    pub(super) ports: Ports,
     memory: Memory,
     certificates: webhook_certificates::Memory,
 }
@@ -96,6 +106,7 @@ impl ObjectSets {
         if set.metadata.deletion_timestamp.is_some() {
             self.ports.watches.release(&uid);
             self.memory.forget(&uid);
+            self.awaits_no_kind(&set);
             self.ports.waiting.set(&set.name_any(), false);
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await);
         }
@@ -217,16 +228,27 @@ impl ObjectSets {
         if let Err(error) = self.finalizer(set, true).await {
             return Outcome::Retrying(error);
         }
-        self.ports.watches.hold(&set.uid().unwrap_or_default(), &self.kinds(set, phases).await);
-        let family = self.known_family(set);
-        let mut pass = self.executor(set, client.clone(), family, ca_bundles).roll_out(phases).await;
+        let survey = self.survey(set, phases).await;
+        self.hold(set, &survey);
+        if let Err(error) = self.check_arrived(set, &client, phases, &survey).await {
+            return Outcome::Retrying(error);
+        }
+        if let Err(error) = self.record_left_out(set, &survey.left_out).await {
+            return Outcome::Retrying(error);
+        }
+        let phases = &*without(phases, &survey.left_out);
+        let executor = |family| Executor {
+            awaited: &survey.awaited,
+            ..self.executor(set, client.clone(), family, ca_bundles)
+        };
+        let mut pass = executor(self.known_family(set)).roll_out(phases).await;
         if matches!(&pass, Pass::Collisions(text) if text.contains("ClusterObjectSet")) {
             // The other owner may be a sibling that this process has not heard of yet, or gone for good.
             let family = match self.listed_family(set).await {
                 Ok(family) => family,
                 Err(error) => return Outcome::Retrying(error),
             };
-            pass = self.executor(set, client, family, ca_bundles).roll_out(phases).await;
+            pass = executor(family).roll_out(phases).await;
         }
         match pass {
             // Until the status says that this revision is the installed one, the older one is: without it the
@@ -239,7 +261,7 @@ impl ObjectSets {
             },
             Pass::Incomplete(failures) => {
                 // The kinds of a CRD that has just been applied can be watched from now on.
-                self.ports.watches.hold(&set.uid().unwrap_or_default(), &self.kinds(set, phases).await);
+                self.hold(set, &self.survey(set, phases).await);
                 Outcome::Incomplete(failures)
             }
             Pass::Collisions(text) | Pass::Failed(text) => Outcome::Retrying(text),
@@ -254,6 +276,7 @@ impl ObjectSets {
         if archived.is_some() {
             return Outcome::Archived;
         }
+        self.awaits_no_kind(set);
         let ca_bundles = CaBundles::default();
         match self.executor(set, client, self.known_family(set), &ca_bundles).tear_down(phases).await {
             Ok(true) => {
@@ -284,6 +307,7 @@ impl ObjectSets {
             siblings: family.siblings,
             present: family.present,
             probes: &set.spec.progression_probes,
+            awaited: &NONE_AWAITED,
             ca_bundles,
         }
     }
@@ -315,26 +339,13 @@ impl ObjectSets {
         Ok(AccountRef { namespace: extension.spec.namespace, name })
     }
 
-    async fn kinds(&self, set: &ClusterObjectSet, phases: &[LoadedPhase]) -> Vec<Kind> {
-        let mut keys: Vec<(String, String)> = phases
-            .iter()
-            .flat_map(|p| &p.items)
-            .map(|item| ObjectKey::of(&item.stored))
-            .map(|key| (key.api_version(), key.kind))
-            .collect();
+    /// Watches what the revision has objects of.
+    fn hold(&self, set: &ClusterObjectSet, survey: &Survey) {
+        let mut kinds = survey.known.clone();
         if has_built_in_certificates(set) {
-            keys.push(("v1".to_owned(), "Secret".to_owned()));
+            kinds.push(Kind { resource: ApiResource::erase::<Secret>(&()), namespaced: true });
         }
-        keys.sort_unstable();
-        keys.dedup();
-        let mut kinds = Vec::with_capacity(keys.len());
-        for (api_version, kind) in keys {
-            // Unknown kinds are reported when their turn comes.
-            if let Ok(kind) = self.ports.discovery.kind(&api_version, &kind).await {
-                kinds.push(kind);
-            }
-        }
-        kinds
+        self.ports.watches.hold(&set.uid().unwrap_or_default(), &kinds);
     }
 
     fn known_family(&self, set: &ClusterObjectSet) -> Family {

@@ -1,0 +1,84 @@
+//! The catalogs of a cluster, read from their images: at the digest that each one's status names, when it is asked.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use anyhow::Context as _;
+use kube::{Api, Config, ResourceExt, api::ListParams};
+use olm_api::v1::ClusterCatalog;
+use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageContent, PackageSnapshot};
+use olm_runtime::{bounded, connect};
+use tokio::sync::Mutex;
+
+use crate::{
+    resolve::catalogs::{Catalog, Named, open},
+    sources::Registries,
+};
+
+/// Reads packages of the cluster's catalogs.
+pub(super) struct ClusterCatalogs {
+    /// The image that each catalog serves, by name.
+    images: BTreeMap<String, String>,
+    registries: Registries,
+    opened: Mutex<BTreeMap<String, Arc<Catalog>>>,
+}
+
+impl ClusterCatalogs {
+    /// Asks the cluster which images its catalogs serve.
+    pub(super) async fn of(cluster: &Config, registries: Registries) -> anyhow::Result<Self> {
+        let api: Api<ClusterCatalog> = Api::all(connect(cluster.clone())?);
+        let listed = bounded(api.list(&ListParams::default())).await.context("listing ClusterCatalogs")?;
+        let image = |catalog: &ClusterCatalog| {
+            let resolved = catalog.status.as_ref()?.resolved_source.as_ref()?;
+            Some((catalog.name_any(), resolved.image.ref_.clone()))
+        };
+        let images = listed.items.iter().filter_map(image).collect();
+        Ok(Self { images, registries, opened: Mutex::default() })
+    }
+
+    async fn catalog(&self, name: &str) -> Result<(String, Arc<Catalog>), CatalogError> {
+        let image =
+            self.images.get(name).ok_or_else(|| CatalogError::NotServed { catalog: name.to_owned() })?;
+        let mut opened = self.opened.lock().await;
+        if let Some(catalog) = opened.get(name) {
+            return Ok((image.clone(), catalog.clone()));
+        }
+        let named = [Named { source: image.clone(), priority: 0 }];
+        let failed = |cause: String| CatalogError::Read { catalog: name.to_owned(), cause };
+        let read = open(&named, &self.registries, None).await.map_err(|e| failed(format!("{e:#}")))?;
+        let catalog = read.into_iter().next().ok_or_else(|| failed("there is nothing in it".to_owned()))?;
+        let catalog = Arc::new(catalog);
+        opened.insert(name.to_owned(), catalog.clone());
+        Ok((image.clone(), catalog))
+    }
+}
+
+impl CatalogReader for ClusterCatalogs {
+    fn package<'a>(
+        &'a self,
+        catalog: &'a str,
+        package: &'a str,
+    ) -> BoxFuture<'a, Result<PackageSnapshot, CatalogError>> {
+        Box::pin(async move {
+            let (resolved_reference, read) = self.catalog(catalog).await?;
+            let content = read
+                .package(package)
+                .map_err(|e| CatalogError::Decode { package: package.to_owned(), cause: format!("{e:#}") })?;
+            Ok(PackageSnapshot { resolved_reference, content: Arc::new(content) })
+        })
+    }
+
+    fn mentioning<'a>(
+        &'a self,
+        catalog: &'a str,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>> {
+        Box::pin(async move {
+            let (_, read) = self.catalog(catalog).await?;
+            let failed = |e: anyhow::Error| CatalogError::Read {
+                catalog: catalog.to_owned(),
+                cause: format!("{e:#}"),
+            };
+            read.mentioning(text).map_err(failed)
+        })
+    }
+}

@@ -1,0 +1,437 @@
+//! What a cluster's objects say about its extensions, and how it is shown.
+
+use std::fmt::Write as _;
+
+use kube::ResourceExt;
+use olm_api::{
+    ConditionType::{Progressing, Ready, Serving, Stalled, Succeeded},
+    Conditions,
+    names::{BUNDLE_NAME, BUNDLE_VERSION},
+    v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet, LifecycleState},
+};
+use serde::Serialize;
+
+/// Characters of a reason in the table; all of it stands in the detail and in JSON.
+const WHY_CHARACTERS_MAX: usize = 100;
+
+/// The answer.
+#[derive(Debug, Serialize)]
+pub(super) struct Status {
+    extensions: Vec<Extension>,
+    catalogs: Vec<Catalog>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Extension {
+    name: String,
+    package: String,
+    namespace: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_account: Option<String>,
+    /// `Ready`, or the reason why it is not.
+    state: String,
+    /// What runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    installed: Option<Bundle>,
+    /// What is to come, or what is asked for and does not come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending: Option<Pending>,
+    conditions: Vec<Told>,
+    revisions: Vec<Revision>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Bundle {
+    name: String,
+    version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Pending {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bundle: Option<Bundle>,
+    why: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Told {
+    #[serde(rename = "type")]
+    type_: String,
+    status: String,
+    reason: String,
+    message: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Revision {
+    name: String,
+    bundle: Bundle,
+    state: &'static str,
+    rolled_out: bool,
+    conditions: Vec<Told>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Catalog {
+    name: String,
+    serving: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_unpacked: Option<String>,
+    /// Why it is not served, or what stands in the way of newer content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+impl Status {
+    pub(super) fn of(
+        extensions: &[ClusterExtension],
+        sets: &[ClusterObjectSet],
+        catalogs: &[ClusterCatalog],
+    ) -> Self {
+        Self {
+            extensions: extensions.iter().map(|one| Extension::of(one, sets)).collect(),
+            catalogs: catalogs.iter().map(Catalog::of).collect(),
+        }
+    }
+
+    /// A line for each extension.
+    pub(super) fn table(&self) -> String {
+        let mut rows = vec![["EXTENSION", "INSTALLED", "REVISION", "STATE", "PENDING"].map(str::to_owned)];
+        for one in &self.extensions {
+            let installed = one.installed.as_ref();
+            rows.push([
+                one.name.clone(),
+                installed.map_or("-".to_owned(), |bundle| bundle.name.clone()),
+                installed.and_then(|bundle| bundle.revision.clone()).unwrap_or("-".to_owned()),
+                one.state.clone(),
+                one.pending.as_ref().map_or("-".to_owned(), Pending::line),
+            ]);
+        }
+        let mut text = columns(&rows);
+        if self.extensions.is_empty() {
+            text = "there are no ClusterExtensions\n".to_owned();
+        }
+        for catalog in self.catalogs.iter().filter(|catalog| !catalog.serving) {
+            let why = catalog.why.as_deref().unwrap_or("it has no content yet");
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "catalog {} is not served: {}", catalog.name, first_line(why));
+        }
+        text
+    }
+
+    /// Everything about an extension.
+    pub(super) fn detail(&self) -> String {
+        let mut text = String::new();
+        for one in &self.extensions {
+            one.write(&mut text);
+        }
+        text.push_str("Catalogs\n");
+        let rows: Vec<[String; 4]> = self.catalogs.iter().map(Catalog::row).collect();
+        text.push_str(&indented(&columns(&rows)));
+        text
+    }
+}
+
+impl Extension {
+    fn of(extension: &ClusterExtension, sets: &[ClusterObjectSet]) -> Self {
+        let uid = extension.uid().unwrap_or_default();
+        let is_mine = |set: &&ClusterObjectSet| {
+            set.owner_references().iter().any(|r| r.controller == Some(true) && r.uid == uid)
+        };
+        let mut mine: Vec<&ClusterObjectSet> = sets.iter().filter(is_mine).collect();
+        mine.sort_by_key(|set| set.spec.revision);
+        let revisions: Vec<Revision> = mine.into_iter().map(Revision::of).collect();
+        let status = extension.status.clone().unwrap_or_default();
+        let active = || revisions.iter().rev().filter(|revision| revision.state == "active");
+        let installed = status.install.map(|install| Bundle {
+            name: install.bundle.name,
+            version: install.bundle.version,
+            revision: active().find(|revision| revision.rolled_out).map(|revision| revision.name.clone()),
+        });
+        let rolling = active().next().filter(|revision| !revision.rolled_out);
+        let message = |type_| {
+            let found = status.conditions.find(type_).filter(|c| c.reason != "Succeeded");
+            found.filter(|c| !c.message.is_empty()).map(|c| c.message.clone())
+        };
+        let why = message(Progressing);
+        let failing = status.conditions.find(Progressing).is_some_and(|c| c.reason != "Succeeded");
+        let pending = match rolling {
+            Some(revision) => {
+                let of_set =
+                    revision.conditions.iter().filter(|c| c.status != "True" && !c.message.is_empty());
+                let why = of_set.map(|c| c.message.clone()).next_back().or(why);
+                let why = why.unwrap_or_else(|| "it is rolling out".to_owned());
+                Some(Pending { bundle: Some(revision.bundle.clone()), why })
+            }
+            None => failing
+                .then(|| why.or_else(|| message(Stalled)))
+                .flatten()
+                .map(|why| Pending { bundle: None, why }),
+        };
+        let state = match status.conditions.find(Ready).or_else(|| status.conditions.find(Progressing)) {
+            Some(ready) if ready.type_ == "Ready" && ready.status == "True" => "Ready".to_owned(),
+            Some(other) => other.reason.clone(),
+            None => "Unknown".to_owned(),
+        };
+        Self {
+            name: extension.name_any(),
+            package: extension.spec.source.catalog.as_ref().map_or(String::new(), |c| c.package_name.clone()),
+            namespace: extension.spec.namespace.clone(),
+            service_account: extension.spec.service_account.as_ref().and_then(|a| a.name.clone()),
+            state,
+            installed,
+            pending,
+            conditions: told(&status.conditions),
+            revisions,
+        }
+    }
+
+    fn write(&self, text: &mut String) {
+        let account = self.service_account.as_deref().unwrap_or("(the cluster's default)");
+        let installed = self.installed.as_ref().map_or("nothing".to_owned(), Bundle::line);
+        let pending = match &self.pending {
+            None => "nothing".to_owned(),
+            Some(Pending { bundle: Some(bundle), why }) => format!("{}: {why}", bundle.line()),
+            Some(Pending { bundle: None, why }) => why.clone(),
+        };
+        let rows = [
+            ["package", self.package.as_str()],
+            ["namespace", &self.namespace],
+            ["account", account],
+            ["state", &self.state],
+            ["installed", &installed],
+            ["pending", &pending],
+        ];
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{}", self.name);
+        text.push_str(&indented(&columns(&rows.map(|row| row.map(str::to_owned)))));
+        text.push_str("Conditions\n");
+        let rows: Vec<[String; 4]> = self.conditions.iter().map(Told::row).collect();
+        text.push_str(&indented(&columns(&rows)));
+        text.push_str("Revisions\n");
+        let rows: Vec<[String; 4]> = self.revisions.iter().map(Revision::row).collect();
+        text.push_str(&indented(&columns(&rows)));
+    }
+}
+
+impl Bundle {
+    fn line(&self) -> String {
+        match &self.revision {
+            Some(revision) => format!("{}  version {}, revision {revision}", self.name, self.version),
+            None => format!("{}  version {}", self.name, self.version),
+        }
+    }
+}
+
+impl Pending {
+    fn line(&self) -> String {
+        let why = first_line(&self.why);
+        match &self.bundle {
+            Some(bundle) => format!("{}: {why}", bundle.name),
+            None => why,
+        }
+    }
+}
+
+impl Told {
+    fn row(&self) -> [String; 4] {
+        [self.type_.clone(), self.status.clone(), self.reason.clone(), self.message.clone()]
+    }
+}
+
+impl Revision {
+    fn of(set: &ClusterObjectSet) -> Self {
+        let annotation = |key: &str| set.annotations().get(key).cloned().unwrap_or_default();
+        let conditions = set.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+        let bundle = Bundle {
+            name: annotation(BUNDLE_NAME),
+            version: annotation(BUNDLE_VERSION),
+            revision: Some(set.name_any()),
+        };
+        let state = match set.spec.lifecycle_state {
+            _ if set.metadata.deletion_timestamp.is_some() => "deleting",
+            LifecycleState::Active => "active",
+            LifecycleState::Archived => "archived",
+        };
+        let rolled_out = conditions.is_true(Succeeded);
+        Self { name: set.name_any(), bundle, state, rolled_out, conditions: told(&conditions) }
+    }
+
+    fn row(&self) -> [String; 4] {
+        let is_out = if self.rolled_out { "rolled out" } else { "not rolled out" };
+        [self.name.clone(), self.state.to_owned(), self.bundle.name.clone(), is_out.to_owned()]
+    }
+}
+
+impl Catalog {
+    fn of(catalog: &ClusterCatalog) -> Self {
+        let status = catalog.status.clone().unwrap_or_default();
+        let failing = status.conditions.find(Progressing).filter(|c| c.reason != "Succeeded");
+        Self {
+            name: catalog.name_any(),
+            serving: status.conditions.is_true(Serving),
+            image: status.resolved_source.map(|source| source.image.ref_),
+            last_unpacked: status.last_unpacked.map(|time| time.0.to_string()),
+            why: failing.map(|c| c.message.clone()).filter(|message| !message.is_empty()),
+        }
+    }
+
+    fn row(&self) -> [String; 4] {
+        let serving = if self.serving { "serving" } else { "not served" };
+        [
+            self.name.clone(),
+            serving.to_owned(),
+            self.image.clone().unwrap_or_else(|| "-".to_owned()),
+            self.why.as_deref().map_or(String::new(), first_line),
+        ]
+    }
+}
+
+fn told(conditions: &Conditions) -> Vec<Told> {
+    let told = |c: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| Told {
+        type_: c.type_.clone(),
+        status: c.status.clone(),
+        reason: c.reason.clone(),
+        message: c.message.clone(),
+    };
+    conditions.iter().map(told).collect()
+}
+
+/// The first line, of bounded length.
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let cut = line.char_indices().nth(WHY_CHARACTERS_MAX).map_or(line, |(end, _)| &line[..end]);
+    if cut.len() < text.trim_end().len() { format!("{cut}...") } else { cut.to_owned() }
+}
+
+/// Rows with their columns below one another. Further lines of a cell stand beneath its first.
+fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| &row[column]);
+        cells.filter_map(|cell| cell.lines().next()).map(|line| line.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            if column + 1 == N {
+                let indent = "\n".to_owned() + &" ".repeat(line.chars().count());
+                line.push_str(&cell.trim_end().replace('\n', &indent));
+            } else {
+                let padding = widths[column].saturating_sub(cell.chars().count()) + 2;
+                line.push_str(cell);
+                line.push_str(&" ".repeat(padding));
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn extension(conditions: &Value) -> ClusterExtension {
+        serde_json::from_value(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": "light", "uid": "u"},
+            "spec": {"namespace": "harbour", "serviceAccount": {"name": "installer"}, "source": {
+                "sourceType": "Catalog", "catalog": {"packageName": "lighthouse"},
+            }},
+            "status": {"conditions": conditions, "install": {"bundle": {"name": "lighthouse.v1", "version": "1.0.0"}}},
+        }))
+        .unwrap()
+    }
+
+    fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
+        json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    }
+
+    fn set(number: i64, version: &str, conditions: &Value) -> ClusterObjectSet {
+        serde_json::from_value(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+            "metadata": {
+                "name": format!("light-{number}"),
+                "annotations": {
+                    "olm.operatorframework.io/bundle-name": format!("lighthouse.v{version}"),
+                    "olm.operatorframework.io/bundle-version": version,
+                },
+                "ownerReferences": [{"apiVersion": "x", "kind": "ClusterExtension", "name": "light", "uid": "u", "controller": true}],
+            },
+            "spec": {"lifecycleState": "Active", "revision": number, "collisionProtection": "Prevent", "phases": []},
+            "status": {"conditions": conditions},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_runs_and_what_is_rolling_out_stand_on_one_line() {
+        let done = json!([condition("Succeeded", "True", "Succeeded", "ok")]);
+        let rolling =
+            json!([condition("Available", "False", "ProbeFailure", "Object Deployment x: not available")]);
+        let extension = extension(&json!([
+            condition("Ready", "False", "RollingOut", "rolling out"),
+            condition("Progressing", "True", "RollingOut", "rolling out"),
+        ]));
+        let status = Status::of(&[extension], &[set(2, "2", &rolling), set(1, "1", &done)], &[]);
+        assert_eq!(
+            status.table(),
+            "EXTENSION  INSTALLED      REVISION  STATE       PENDING\n\
+             light      lighthouse.v1  light-1   RollingOut  lighthouse.v2: Object Deployment x: not available\n"
+        );
+        let detail = status.detail();
+        assert!(
+            detail.contains("  pending    lighthouse.v2  version 2, revision light-2: Object Deployment x"),
+            "{detail}"
+        );
+        assert!(detail.contains("  light-1  active  lighthouse.v1  rolled out\n"), "{detail}");
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_shown_in_short_and_in_full() {
+        let text = format!("missing rights:\n{}", "x".repeat(300));
+        let extension = extension(&json!([
+            condition("Ready", "False", "Retrying", "x"),
+            condition("Progressing", "True", "Retrying", &text),
+        ]));
+        let status = Status::of(&[extension], &[], &[]);
+        assert!(status.table().ends_with("Retrying  missing rights:...\n"), "{}", status.table());
+        assert!(status.detail().contains(&"x".repeat(300)));
+        let shown = serde_json::to_value(&status).unwrap();
+        assert_eq!(shown["extensions"][0]["pending"]["why"], text);
+    }
+
+    #[test]
+    fn nothing_is_pending_when_all_is_done() {
+        let extension = extension(&json!([
+            condition("Ready", "True", "Succeeded", "x"),
+            condition("Progressing", "True", "Succeeded", "Desired state reached"),
+        ]));
+        let status = Status::of(
+            &[extension],
+            &[set(1, "1", &json!([condition("Succeeded", "True", "Succeeded", "ok")]))],
+            &[],
+        );
+        assert!(
+            status.table().ends_with("light      lighthouse.v1  light-1   Ready  -\n"),
+            "{}",
+            status.table()
+        );
+    }
+}

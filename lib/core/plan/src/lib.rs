@@ -1,0 +1,28 @@
+//! What a new revision of a ClusterExtension would do, as one value made before anything is written.
+//!
+//! A [`Plan`] is put together from facts that the caller found out: the resolution, the objects as they are and as
+//! they would be, rights, CRD findings, and what a dry-run said. What could not be found out says so
+//! ([`Section::NotFilled`]). Its [`digest`](Plan::digest) covers the inputs and our own fields before and after,
+//! never what the server fills in; the data of Secrets appear as hashes only. The same facts in another order are
+//! the same plan.
+//!
+//! Pure: nothing here asks a cluster.
+
+mod difference;
+mod dry_run;
+mod fields;
+mod images;
+pub mod limits;
+mod objects;
+mod plan;
+mod rights;
+mod section;
+mod text;
+
+pub use difference::FieldChange;
+pub use dry_run::{Deferred, DryRun, Refused, Said};
+pub use images::{ImageChange, image_changes};
+pub use objects::{Change, Found, ObjectFacts, ObjectPlan, object_plan};
+pub use plan::{CrdFinding, Inputs, InstalledBundle, NamedObject, Plan, Resolution};
+pub use rights::{Account, Right, Rights, missing_rights, operator_rights};
+pub use section::Section;

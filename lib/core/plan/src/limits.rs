@@ -1,0 +1,8 @@
+//! Limits of the text form. The JSON form is complete.
+
+/// Changed fields of one object that are written out; the others are counted.
+pub const FIELDS_SHOWN_MAX: usize = 20;
+/// Characters of a value that are shown on one line. A certificate or a schema would fill the screen.
+pub const VALUE_CHARACTERS_MAX: usize = 120;
+/// Custom resources that are named for each CRD; the others are counted.
+pub const NAMED_OBJECTS_MAX: usize = 20;

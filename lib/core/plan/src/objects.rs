@@ -1,0 +1,198 @@
+//! What becomes of one object.
+
+use olm_objectset::{ObjectKey, sha256};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    difference::{FieldChange, differences},
+    fields::{own, stated, would_be},
+};
+
+/// What was found of an object in the cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// It is not there.
+    Absent,
+    /// It is there.
+    Present(Value),
+    /// It could not be read, and why.
+    Unknown(String),
+}
+
+/// Everything known about an object of the old or the new revision.
+#[derive(Debug, Clone)]
+pub struct ObjectFacts<'a> {
+    /// Its phase.
+    pub phase: &'a str,
+    /// What the new revision says of it; nothing if it no longer has it.
+    pub desired: Option<&'a Value>,
+    /// What the content that is rolled out says of it, if that is known and has it.
+    pub old: Option<&'a Value>,
+    /// What the cluster has. Of no account for an object that goes.
+    pub found: Found,
+    /// The API server's answer to the dry-run: the object as it would be stored.
+    pub would_be: Option<&'a Value>,
+    /// Something a person should know about it.
+    pub note: Option<String>,
+}
+
+/// What becomes of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Change {
+    /// It is created.
+    Create,
+    /// Fields of it change.
+    Change,
+    /// It stays as it is.
+    Keep,
+    /// It is deleted once the new revision has rolled out.
+    Delete,
+    /// The cluster could not be asked.
+    Unknown,
+}
+
+/// One object of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectPlan {
+    /// What becomes of it.
+    pub change: Change,
+    /// Its phase.
+    pub phase: String,
+    /// API group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for objects of the cluster.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Our own fields that change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldChange>,
+    /// What an object that is created says; the data of Secrets as hashes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<Value>,
+    /// Digest of our own fields as they are; nothing if the object is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before_digest: Option<String>,
+    /// Digest of what the new revision says; nothing if it no longer has the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_digest: Option<String>,
+    /// Something a person should know about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl ObjectPlan {
+    /// The object, as conditions name it.
+    pub fn object(&self) -> String {
+        let place = if self.namespace.is_empty() { String::new() } else { format!("{}/", self.namespace) };
+        format!("{}.{} {place}{}", self.kind, self.api_version, self.name)
+    }
+}
+
+/// Works out what becomes of an object.
+pub fn object_plan(facts: &ObjectFacts<'_>) -> ObjectPlan {
+    let key = facts.desired.or(facts.old).map_or_else(|| ObjectKey::of(&Value::Null), ObjectKey::of);
+    let mut plan = ObjectPlan {
+        change: Change::Keep,
+        phase: facts.phase.to_owned(),
+        api_version: key.api_version(),
+        kind: key.kind,
+        namespace: key.namespace,
+        name: key.name,
+        fields: Vec::new(),
+        content: None,
+        before_digest: None,
+        after_digest: facts.desired.map(|desired| sha256(&stated(desired))),
+        note: facts.note.clone(),
+    };
+    let Some(desired) = facts.desired else {
+        plan.change = Change::Delete;
+        plan.before_digest = facts.old.map(|old| sha256(&stated(old)));
+        return plan;
+    };
+    match &facts.found {
+        Found::Absent => {
+            plan.change = Change::Create;
+            plan.content = Some(stated(desired));
+        }
+        Found::Unknown(why) => {
+            plan.change = Change::Unknown;
+            plan.before_digest = Some(sha256(&json!("unknown")));
+            plan.note = Some(match &facts.note {
+                Some(note) => format!("{note}; it could not be read: {why}"),
+                None => format!("it could not be read: {why}"),
+            });
+        }
+        Found::Present(live) => {
+            let before = own(live, facts.old, Some(desired));
+            plan.before_digest = Some(sha256(&before));
+            let after = facts.would_be.map_or_else(|| stated(desired), |answer| would_be(answer, desired));
+            plan.fields = differences(&before, &after);
+            plan.change = if plan.fields.is_empty() { Change::Keep } else { Change::Change };
+        }
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(cpu: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "n"}, "spec": {"cpu": cpu}})
+    }
+
+    fn live(cpu: &str) -> Value {
+        let mut live = content(cpu);
+        live["metadata"]["managedFields"] = json!([
+            {"manager": "olm.operatorframework.io", "operation": "Apply", "fieldsV1": {"f:spec": {"f:cpu": {}}}},
+        ]);
+        live
+    }
+
+    fn facts(found: Found) -> ObjectFacts<'static> {
+        ObjectFacts { phase: "deploy", desired: None, old: None, found, would_be: None, note: None }
+    }
+
+    #[test]
+    fn objects_come_change_stay_and_go() {
+        let (one, two) = (content("1"), content("2"));
+        let of = |facts: ObjectFacts<'_>| object_plan(&facts);
+        let created = of(ObjectFacts { desired: Some(&two), ..facts(Found::Absent) });
+        assert_eq!((created.change, created.before_digest), (Change::Create, None));
+        let changed =
+            of(ObjectFacts { desired: Some(&two), old: Some(&one), ..facts(Found::Present(live("1"))) });
+        assert_eq!((changed.change, changed.fields[0].path.as_str()), (Change::Change, "spec.cpu"));
+        let kept =
+            of(ObjectFacts { desired: Some(&one), old: Some(&one), ..facts(Found::Present(live("1"))) });
+        assert_eq!((kept.change, kept.object().as_str()), (Change::Keep, "Widget.v1 n/w"));
+        assert_eq!(kept.before_digest, kept.after_digest);
+        let gone = of(ObjectFacts { old: Some(&one), ..facts(Found::Absent) });
+        assert_eq!((gone.change, gone.after_digest), (Change::Delete, None));
+        let unknown = of(ObjectFacts { desired: Some(&one), ..facts(Found::Unknown("forbidden".into())) });
+        assert_eq!(unknown.note.as_deref(), Some("it could not be read: forbidden"));
+    }
+
+    #[test]
+    fn a_value_in_the_servers_own_form_is_no_change() {
+        let wanted = content("1000m");
+        let asked = ObjectFacts {
+            desired: Some(&wanted),
+            old: Some(&wanted),
+            would_be: Some(&live("1")),
+            ..facts(Found::Present(live("1")))
+        };
+        assert_eq!(object_plan(&asked).change, Change::Keep);
+        let unasked = ObjectFacts { would_be: None, ..asked.clone() };
+        let digests = |facts: &ObjectFacts<'_>| {
+            let plan = object_plan(facts);
+            (plan.before_digest, plan.after_digest)
+        };
+        assert_eq!(digests(&asked), digests(&unasked), "what a dry-run answered is not part of the digest");
+    }
+}

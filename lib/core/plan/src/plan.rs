@@ -1,0 +1,308 @@
+//! The plan: one value, its digest, its JSON form.
+
+use olm_objectset::sha256;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    dry_run::DryRun,
+    images::ImageChange,
+    objects::ObjectPlan,
+    rights::{Right, Rights},
+    section::Section,
+};
+
+/// What a plan is made from, besides the bundle.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inputs {
+    /// Digest of everything the objects are made from: the bundle, the namespace, the account, the configuration.
+    pub digest: String,
+    /// Digest of the objects.
+    pub content_digest: String,
+    /// The install namespace.
+    pub namespace: String,
+    /// The account that installs: namespace and name.
+    pub account: String,
+}
+
+/// The bundle that was chosen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resolution {
+    /// Its package.
+    pub package: String,
+    /// Its name.
+    pub bundle: String,
+    /// Its version, the release included.
+    pub version: String,
+    /// Its image.
+    pub image: String,
+    /// The catalog that has it; nothing if none has it any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<String>,
+    /// What it takes the place of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub installed: Option<InstalledBundle>,
+}
+
+/// The bundle that is installed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstalledBundle {
+    /// Its name.
+    pub bundle: String,
+    /// Its version, the release included.
+    pub version: String,
+    /// Its image.
+    pub image: String,
+    /// The ClusterObjectSet.
+    pub revision: String,
+}
+
+/// What is to be said of one CRD.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CrdFinding {
+    /// Its name.
+    pub name: String,
+    /// Changes that stand in the way, in the original's words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+    /// Changes that would, and that the administrator accepts: entries of the annotation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<String>,
+    /// That the definition goes, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<String>,
+    /// What refused changes would do to stored objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_objects: Option<String>,
+    /// The objects in question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<NamedObject>,
+}
+
+/// A custom resource that does not stay as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct NamedObject {
+    /// `namespace/name`, or the name alone.
+    pub object: String,
+    /// What becomes of it.
+    pub fate: String,
+}
+
+/// What a new revision would do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// Name of the ClusterExtension.
+    pub extension: String,
+    /// Name of the ClusterObjectSet that would be made.
+    pub revision: String,
+    /// What it is made from.
+    pub inputs: Inputs,
+    /// The bundle.
+    pub resolution: Section<Resolution>,
+    /// Objects of the old and the new content.
+    pub objects: Section<Vec<ObjectPlan>>,
+    /// Images of workloads.
+    pub images: Section<Vec<ImageChange>>,
+    /// CRDs that change in a way that matters to stored objects, and those that go.
+    pub crds: Section<Vec<CrdFinding>>,
+    /// Rights that the installing account lacks.
+    pub missing_rights: Section<Vec<Right>>,
+    /// Rights of the operator.
+    pub operator_rights: Section<Rights>,
+    /// What the API server said of the objects.
+    pub dry_run: Section<DryRun>,
+    /// What else is to be said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// The plan with everything in its order, whatever order the facts came in.
+    #[must_use]
+    pub fn sorted(mut self) -> Self {
+        if let Section::Filled(objects) = &mut self.objects {
+            objects.sort_by_cached_key(|o| {
+                (o.api_version.clone(), o.kind.clone(), o.namespace.clone(), o.name.clone())
+            });
+        }
+        if let Section::Filled(images) = &mut self.images {
+            images.sort();
+        }
+        if let Section::Filled(crds) = &mut self.crds {
+            for crd in &mut *crds {
+                crd.refused.sort();
+                crd.accepted.sort();
+                crd.objects.sort();
+            }
+            crds.sort();
+        }
+        if let Section::Filled(missing) = &mut self.missing_rights {
+            missing.sort();
+        }
+        if let Section::Filled(rights) = &mut self.operator_rights {
+            rights.held.sort();
+            rights.increase.sort();
+        }
+        if let Section::Filled(said) = &mut self.dry_run {
+            said.refused.sort();
+            said.deferred.sort();
+        }
+        self.notes.sort();
+        self
+    }
+
+    /// Digest of the inputs and of our own fields before and after. What the API server, or anybody, thinks of the
+    /// plan is no part of it, and neither is the revision's number.
+    pub fn digest(&self) -> String {
+        let objects = match &self.objects {
+            Section::Filled(objects) => {
+                let mut all: Vec<Value> = objects
+                    .iter()
+                    .map(|o| {
+                        json!([o.api_version, o.kind, o.namespace, o.name, o.before_digest, o.after_digest])
+                    })
+                    .collect();
+                all.sort_by_cached_key(Value::to_string);
+                json!(all)
+            }
+            Section::NotFilled { .. } => Value::Null,
+        };
+        sha256(&json!({
+            "extension": self.extension,
+            "inputs": self.inputs,
+            "resolution": self.resolution.filled(),
+            "objects": objects,
+        }))
+    }
+
+    /// What stands in the way of the revision, a text each; it is made if there is nothing.
+    pub fn blocked(&self) -> Vec<String> {
+        let mut blocked = Vec::new();
+        for crd in self.crds.filled().into_iter().flatten().filter(|crd| !crd.refused.is_empty()) {
+            blocked.push(format!("CRD {:?} cannot be replaced without harm", crd.name));
+        }
+        if self.missing_rights.filled().is_some_and(|missing| !missing.is_empty()) {
+            blocked.push(format!("service account {:?} lacks rights", self.inputs.account));
+        }
+        for refused in self.dry_run.filled().into_iter().flat_map(|said| &said.refused) {
+            blocked.push(format!("the API server refuses {}: {}", refused.object, refused.message));
+        }
+        blocked
+    }
+
+    /// The JSON form: keys and lists sorted, with the digest and what blocks.
+    pub fn to_json(&self) -> Value {
+        let mut value = serde_json::to_value(self.clone().sorted()).unwrap_or_default();
+        value["digest"] = self.digest().into();
+        value["blocked"] = json!(self.blocked());
+        value
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::objects::Change;
+
+    pub(crate) fn object(name: &str, change: Change) -> ObjectPlan {
+        ObjectPlan {
+            change,
+            phase: "deploy".into(),
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: "n".into(),
+            name: name.into(),
+            fields: Vec::new(),
+            content: None,
+            before_digest: None,
+            after_digest: Some(sha256(&json!(name))),
+            note: None,
+        }
+    }
+
+    pub(crate) fn plan(objects: Vec<ObjectPlan>) -> Plan {
+        let resolution = Resolution { package: "p".into(), bundle: "p.v1".into(), ..Resolution::default() };
+        Plan {
+            extension: "e".into(),
+            revision: "e-1".into(),
+            inputs: Inputs { account: "n/installer".into(), ..Inputs::default() },
+            resolution: Section::Filled(resolution),
+            objects: Section::Filled(objects),
+            images: Section::Filled(Vec::new()),
+            crds: Section::Filled(Vec::new()),
+            missing_rights: Section::Filled(Vec::new()),
+            operator_rights: Section::Filled(Rights::default()),
+            dry_run: Section::Filled(DryRun::default()),
+            notes: Vec::new(),
+        }
+    }
+
+    fn shuffled() -> impl Strategy<Value = (Vec<String>, Vec<String>)> {
+        proptest::collection::btree_set("[a-z]{1,4}", 0..12).prop_flat_map(|names| {
+            let names: Vec<String> = names.into_iter().collect();
+            (Just(names.clone()), Just(names).prop_shuffle())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_facts_in_another_order_are_the_same_plan((names, other) in shuffled()) {
+            let of = |names: &[String]| {
+                let mut plan = plan(names.iter().map(|name| object(name, Change::Create)).collect());
+                plan.crds = Section::Filled(
+                    names.iter().map(|name| CrdFinding { name: name.clone(), ..CrdFinding::default() }).collect(),
+                );
+                plan.notes = names.to_vec();
+                plan
+            };
+            let (one, two) = (of(&names), of(&other));
+            prop_assert_eq!(one.digest(), two.digest());
+            prop_assert_eq!(one.to_json().to_string(), two.to_json().to_string());
+            prop_assert_eq!(one.to_text(), two.to_text());
+        }
+
+        #[test]
+        fn another_object_is_another_plan((names, _) in shuffled(), more in "[A-Z]{3}") {
+            let objects = |names: &[String]| names.iter().map(|name| object(name, Change::Create)).collect();
+            let mut longer = names.clone();
+            longer.push(more);
+            prop_assert_ne!(plan(objects(&names)).digest(), plan(objects(&longer)).digest());
+        }
+    }
+
+    #[test]
+    fn opinions_and_numbers_are_no_part_of_the_digest() {
+        let one = plan(vec![object("a", Change::Create)]);
+        let mut two = one.clone();
+        two.revision = "e-7".into();
+        two.dry_run = Section::not_filled("the API server was away");
+        two.notes.push("a note".into());
+        assert_eq!(one.digest(), two.digest());
+        two.inputs.namespace = "other".into();
+        assert_ne!(one.digest(), two.digest());
+    }
+
+    #[test]
+    fn what_blocks_is_named() {
+        let mut plan = plan(Vec::new());
+        assert!(plan.blocked().is_empty());
+        plan.missing_rights = Section::Filled(vec![Right::default()]);
+        plan.crds = Section::Filled(vec![CrdFinding {
+            name: "a.b".into(),
+            refused: vec!["x".into()],
+            ..CrdFinding::default()
+        }]);
+        assert_eq!(
+            plan.blocked(),
+            ["CRD \"a.b\" cannot be replaced without harm", "service account \"n/installer\" lacks rights"]
+        );
+        assert_eq!(plan.to_json()["blocked"].as_array().unwrap().len(), 2);
+    }
+}

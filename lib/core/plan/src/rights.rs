@@ -1,0 +1,215 @@
+//! Rights: what the installing account lacks, and what the accounts of the operator will hold.
+//!
+//! Names of roles say nothing, as they are made from what is in them; rights are told by who holds them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use olm_rights::{Danger, Held, Needed, Rule, dangers, missing, role_reference, rules_of};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A right in the sense of Kubernetes' RBAC.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Right {
+    /// Where; empty for the whole cluster.
+    pub namespace: String,
+    /// API groups; the empty one is the core.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub api_groups: BTreeSet<String>,
+    /// Resources.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub resources: BTreeSet<String>,
+    /// Names; none means every name.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub resource_names: BTreeSet<String>,
+    /// Paths that are no resources.
+    #[serde(rename = "nonResourceURLs", skip_serializing_if = "BTreeSet::is_empty")]
+    pub non_resource_urls: BTreeSet<String>,
+    /// Verbs.
+    pub verbs: BTreeSet<String>,
+}
+
+impl From<Needed> for Right {
+    fn from(needed: Needed) -> Self {
+        let Rule { api_groups, resources, resource_names, verbs, non_resource_urls } = needed.rule;
+        Self { namespace: needed.namespace, api_groups, resources, resource_names, non_resource_urls, verbs }
+    }
+}
+
+/// Rights that an account lacks, sorted.
+pub fn missing_rights(missing: &[Needed]) -> Vec<Right> {
+    let mut rights: Vec<Right> = missing.iter().cloned().map(Right::from).collect();
+    rights.sort();
+    rights
+}
+
+/// The rights of one account of the operator.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Account {
+    /// Namespace and name.
+    pub account: String,
+    /// Rights by roles of the bundle.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rights: Vec<Right>,
+    /// Roles that are not part of the bundle, with where they hold: whoever keeps them decides about their rules.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub foreign_roles: Vec<String>,
+    /// What whoever gets hold of the account can do with its cluster-wide rights, worst first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dangers: Vec<String>,
+}
+
+/// The rights of the operator's accounts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Rights {
+    /// What they will hold.
+    pub held: Vec<Account>,
+    /// What of it they do not hold by the installed revision; everything on a first installation.
+    pub increase: Vec<Account>,
+}
+
+/// The rights that the objects of a revision give to ServiceAccounts, compared with those of the installed one.
+pub fn operator_rights<'o, 'n>(
+    installed: impl IntoIterator<Item = &'o Value>,
+    new: impl IntoIterator<Item = &'n Value>,
+) -> Rights {
+    let (old, new) = (holders(installed), holders(new));
+    let nobody = Holder::default();
+    let nothing = Held::default();
+    let mut rights = Rights::default();
+    for (account, holder) in &new {
+        rights.held.push(holder.told(account, &nothing, &nobody));
+        let before = old.get(account).unwrap_or(&nobody);
+        let increase = holder.told(account, &before.held(), before);
+        if !increase.rights.is_empty() || !increase.foreign_roles.is_empty() {
+            rights.increase.push(increase);
+        }
+    }
+    rights
+}
+
+/// What one account gets.
+#[derive(Debug, Default)]
+struct Holder {
+    rules: Vec<Needed>,
+    foreign_roles: BTreeSet<String>,
+}
+
+impl Holder {
+    fn held(&self) -> Held {
+        let mut held = Held::default();
+        for Needed { namespace, rule } in &self.rules {
+            if namespace.is_empty() {
+                held.cluster.push(rule.clone());
+            } else {
+                held.namespaces.entry(namespace.clone()).or_default().push(rule.clone());
+            }
+        }
+        held
+    }
+
+    fn dangers(&self) -> BTreeSet<Danger> {
+        dangers(&self.held().cluster)
+    }
+
+    /// What goes beyond `held` and the `before` it belongs to.
+    fn told(&self, account: &str, held: &Held, before: &Self) -> Account {
+        let dangers = self.dangers();
+        Account {
+            account: account.to_owned(),
+            rights: missing_rights(&missing(&self.rules, held)),
+            foreign_roles: self.foreign_roles.difference(&before.foreign_roles).cloned().collect(),
+            dangers: dangers.difference(&before.dangers()).map(|one| one.meaning().to_owned()).collect(),
+        }
+    }
+}
+
+fn holders<'a>(objects: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, Holder> {
+    let objects: Vec<&Value> = objects.into_iter().collect();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut holders: BTreeMap<String, Holder> = BTreeMap::new();
+    for binding in &objects {
+        if binding["kind"] != "ClusterRoleBinding" && binding["kind"] != "RoleBinding" {
+            continue;
+        }
+        let namespace = text(&binding["metadata"]["namespace"]);
+        let Some((kind, name)) = role_reference(binding) else { continue };
+        let role = objects.iter().find(|role| {
+            role["kind"] == kind
+                && role["metadata"]["name"] == name
+                && (kind == "ClusterRole" || text(&role["metadata"]["namespace"]) == namespace)
+        });
+        let subjects = binding["subjects"].as_array().into_iter().flatten();
+        for subject in subjects.filter(|subject| subject["kind"] == "ServiceAccount") {
+            let of = match text(&subject["namespace"]) {
+                empty if empty.is_empty() => namespace.clone(),
+                named => named,
+            };
+            let holder = holders.entry(format!("{of}/{}", text(&subject["name"]))).or_default();
+            match role {
+                Some(role) => holder.rules.extend(
+                    rules_of(role).into_iter().map(|rule| Needed { namespace: namespace.clone(), rule }),
+                ),
+                None if namespace.is_empty() => {
+                    holder.foreign_roles.insert(format!("{kind} {name} in the whole cluster"));
+                }
+                None => {
+                    holder.foreign_roles.insert(format!("{kind} {name} in namespace {namespace}"));
+                }
+            }
+        }
+    }
+    holders
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn objects(role: &str, rules: &Value) -> Vec<Value> {
+        vec![
+            json!({"kind": "ClusterRole", "metadata": {"name": role}, "rules": rules}),
+            json!({"kind": "ClusterRoleBinding", "metadata": {"name": role},
+                "roleRef": {"kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": "sa", "namespace": "ns"}]}),
+        ]
+    }
+
+    #[test]
+    fn only_what_goes_beyond_the_installed_rights_is_an_increase() {
+        let old = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]));
+        let same =
+            objects("b", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]));
+        assert!(operator_rights(&old, &same).increase.is_empty(), "a wildcard held it already");
+        let more = objects(
+            "c",
+            &json!([
+                {"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["get"]},
+                {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]},
+            ]),
+        );
+        let rights = operator_rights(&old, &more);
+        assert_eq!(rights.held.len(), 1);
+        let [increase] = rights.increase.as_slice() else { panic!("{rights:?}") };
+        assert_eq!(increase.account, "ns/sa");
+        let [right] = increase.rights.as_slice() else { panic!("{increase:?}") };
+        assert_eq!(right.resources, ["secrets".to_owned()].into());
+        assert_eq!(right.verbs, ["get".to_owned(), "list".to_owned()].into());
+        assert_eq!(increase.dangers, ["may read Secrets of every namespace"]);
+        assert_eq!(operator_rights(&[], &more).increase.len(), 1, "all of it, the first time");
+    }
+
+    #[test]
+    fn roles_of_others_are_named() {
+        let binding = json!({"kind": "RoleBinding", "metadata": {"name": "b", "namespace": "kube-system"},
+            "roleRef": {"kind": "Role", "name": "reader"},
+            "subjects": [{"kind": "ServiceAccount", "name": "sa", "namespace": "ns"}, {"kind": "User", "name": "u"}]});
+        let rights = operator_rights(&[], [&binding]);
+        assert_eq!(rights.increase[0].foreign_roles, ["Role reader in namespace kube-system"]);
+        assert!(operator_rights([&binding], [&binding]).increase.is_empty());
+    }
+}

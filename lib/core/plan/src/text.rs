@@ -1,0 +1,279 @@
+//! A plan as a person reads it.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::{
+    difference::FieldChange,
+    limits::{FIELDS_SHOWN_MAX, NAMED_OBJECTS_MAX, VALUE_CHARACTERS_MAX},
+    objects::{Change, ObjectPlan},
+    plan::{CrdFinding, Plan, Resolution},
+    rights::{Account, Right, Rights},
+    section::Section,
+};
+
+/// The field that every new version changes in every object.
+const VERSION_FIELD: &str = "metadata.annotations[\"olm.operatorframework.io/bundle-version\"]";
+
+impl Plan {
+    /// The text form: what happens, what stands in the way, what is not known.
+    pub fn to_text(&self) -> String {
+        let plan = self.clone().sorted();
+        let mut text = format!("{} would become revision {}\n", plan.extension, plan.revision);
+        section(&mut text, "Bundle", &plan.resolution, resolution);
+        line(&mut text, &format!("  account    {}", plan.inputs.account));
+        line(&mut text, &format!("  namespace  {}", plan.inputs.namespace));
+        line(&mut text, &format!("  plan       {}", plan.digest()));
+        section(&mut text, "Objects", &plan.objects, |text, all| objects(text, all));
+        section(&mut text, "Images", &plan.images, |text, all| {
+            for image in all.iter().filter(|image| image.before != image.after) {
+                let (before, after) = (image.before.as_deref(), image.after.as_deref());
+                let (before, after) = (before.unwrap_or("(none)"), after.unwrap_or("(none)"));
+                line(text, &format!("  {} [{}]: {before} -> {after}", image.workload, image.container));
+            }
+        });
+        section(&mut text, "CRDs", &plan.crds, |text, all| all.iter().for_each(|one| crd(text, one)));
+        section(&mut text, "Rights that the account lacks", &plan.missing_rights, |text, all| {
+            for one in all {
+                line(text, &format!("  {}", right(one)));
+            }
+        });
+        section(&mut text, "Rights of the operator that are new", &plan.operator_rights, rights);
+        section(&mut text, "Dry-run", &plan.dry_run, |text, said| {
+            line(text, &format!("  {} objects accepted", said.accepted));
+            for refused in &said.refused {
+                line(text, &format!("  refused: {}: {}", refused.object, refused.message));
+            }
+            for deferred in &said.deferred {
+                line(text, &format!("  checked when its turn comes: {}: {}", deferred.object, deferred.why));
+            }
+        });
+        list(&mut text, "Notes", &plan.notes);
+        list(&mut text, "Blocked", &plan.blocked());
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+fn list(text: &mut String, title: &str, lines: &[String]) {
+    if !lines.is_empty() {
+        line(text, title);
+        for one in lines {
+            line(text, &format!("  {}", one.replace('\n', "\n  ")));
+        }
+    }
+}
+
+/// A section with its title; one with nothing to say is a line.
+fn section<T>(text: &mut String, title: &str, section: &Section<T>, write: impl FnOnce(&mut String, &T)) {
+    match section {
+        Section::NotFilled { why } => line(text, &format!("{title}: not known: {why}")),
+        Section::Filled(content) => {
+            let mut inner = String::new();
+            write(&mut inner, content);
+            if inner.is_empty() {
+                line(text, &format!("{title}: none"));
+            } else {
+                line(text, title);
+                text.push_str(&inner);
+            }
+        }
+    }
+}
+
+fn resolution(text: &mut String, chosen: &Resolution) {
+    let Resolution { package, bundle, version, image, catalog, installed } = chosen;
+    line(text, &format!("  {bundle}  version {version} of package {package}"));
+    line(text, &format!("  image      {image}"));
+    line(text, &format!("  catalog    {}", catalog.as_deref().unwrap_or("(none has it any more)")));
+    match installed {
+        Some(old) => line(
+            text,
+            &format!("  installed  {}  version {}, revision {}", old.bundle, old.version, old.revision),
+        ),
+        None => line(text, "  installed  nothing"),
+    }
+}
+
+fn objects(text: &mut String, all: &[ObjectPlan]) {
+    let only_version = |object: &&ObjectPlan| {
+        object.change == Change::Change && object.fields.iter().all(|f| f.path == VERSION_FIELD)
+    };
+    for object in all {
+        let sign = match object.change {
+            Change::Create => '+',
+            Change::Change if !only_version(&object) => '~',
+            Change::Delete => '-',
+            Change::Unknown => '?',
+            Change::Change | Change::Keep if object.note.is_some() => ' ',
+            Change::Change | Change::Keep => continue,
+        };
+        line(text, &format!("  {sign} {}", object.object()));
+        if let Some(note) = &object.note {
+            line(text, &format!("      {note}"));
+        }
+        if sign == '~' {
+            for field in object.fields.iter().take(FIELDS_SHOWN_MAX) {
+                line(text, &format!("      {}", change(field)));
+            }
+            let more = object.fields.len().saturating_sub(FIELDS_SHOWN_MAX);
+            if more > 0 {
+                line(text, &format!("      and {more} more fields"));
+            }
+        }
+    }
+    let count = |what: &dyn Fn(&&ObjectPlan) -> bool| all.iter().filter(what).count();
+    let marked = count(&only_version);
+    let kept = count(&|object| object.change == Change::Keep);
+    if marked > 0 {
+        line(text, &format!("    {marked} more that only get the new version as an annotation"));
+    }
+    if kept > 0 {
+        line(text, &format!("    {kept} more that stay as they are"));
+    }
+}
+
+fn change(field: &FieldChange) -> String {
+    match (&field.before, &field.after) {
+        (Some(before), Some(after)) => {
+            format!("{}: {} -> {}", field.path, shown(before), shown(after))
+        }
+        (None, Some(after)) => format!("{}: + {}", field.path, shown(after)),
+        (Some(before), None) => format!("{}: - {}", field.path, shown(before)),
+        (None, None) => field.path.clone(),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(VALUE_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}... ({} characters)", &text[..end], text.chars().count()),
+        None => text,
+    }
+}
+
+fn crd(text: &mut String, crd: &CrdFinding) {
+    line(text, &format!("  {}", crd.name));
+    for refused in &crd.refused {
+        line(text, &format!("    refused: {}", refused.replace('\n', "\n      ")));
+    }
+    for accepted in &crd.accepted {
+        line(text, &format!("    accepted: {accepted}"));
+    }
+    if let Some(removed) = &crd.removed {
+        line(text, &format!("    {removed}"));
+    }
+    if let Some(objects) = &crd.stored_objects {
+        line(text, &format!("    stored objects: {objects}"));
+    }
+    for object in crd.objects.iter().take(NAMED_OBJECTS_MAX) {
+        line(text, &format!("      {}: {}", object.object, object.fate));
+    }
+    let more = crd.objects.len().saturating_sub(NAMED_OBJECTS_MAX);
+    if more > 0 {
+        line(text, &format!("      and {more} more"));
+    }
+}
+
+fn rights(text: &mut String, rights: &Rights) {
+    for Account { account, rights, foreign_roles, dangers } in &rights.increase {
+        line(text, &format!("  {account}"));
+        for one in rights {
+            line(text, &format!("    + {}", right(one)));
+        }
+        for one in foreign_roles {
+            line(text, &format!("    + all of {one}"));
+        }
+        for one in dangers {
+            line(text, &format!("    ! {one}"));
+        }
+    }
+}
+
+/// A right on one line.
+fn right(right: &Right) -> String {
+    let join =
+        |items: &mut dyn Iterator<Item = &String>| items.map(String::as_str).collect::<Vec<_>>().join(",");
+    let mut on: Vec<String> = right.non_resource_urls.iter().cloned().collect();
+    for group in &right.api_groups {
+        for resource in &right.resources {
+            on.push(if group.is_empty() { resource.clone() } else { format!("{group}/{resource}") });
+        }
+    }
+    let mut text = on.join(",");
+    if !right.resource_names.is_empty() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " {:?}", join(&mut right.resource_names.iter()));
+    }
+    let place = if right.namespace.is_empty() {
+        "in the whole cluster".to_owned()
+    } else {
+        format!("in namespace {}", right.namespace)
+    };
+    format!("{text}: {} {place}", join(&mut right.verbs.iter()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::tests::{object, plan};
+
+    #[test]
+    fn a_person_reads_what_happens_and_what_is_not_known() {
+        let mut changed = object("b", Change::Change);
+        changed.fields = vec![FieldChange {
+            path: "data.x".into(),
+            before: Some(json!("1")),
+            after: Some(json!("y".repeat(200))),
+        }];
+        let mut marked = object("c", Change::Change);
+        marked.fields = vec![FieldChange {
+            path: VERSION_FIELD.into(),
+            before: Some(json!("1")),
+            after: Some(json!("2")),
+        }];
+        let all = vec![
+            object("a", Change::Create),
+            changed,
+            marked,
+            object("d", Change::Delete),
+            object("e", Change::Keep),
+        ];
+        let mut plan = plan(all);
+        plan.dry_run = Section::not_filled("no token");
+        let text = plan.to_text();
+        for wanted in [
+            "e would become revision e-1\n",
+            "  installed  nothing\n",
+            "  + ConfigMap.v1 n/a\n  ~ ConfigMap.v1 n/b\n      data.x: \"1\" -> \"yyyy",
+            "... (202 characters)\n  - ConfigMap.v1 n/d\n",
+            "    1 more that only get the new version as an annotation\n    1 more that stay as they are\n",
+            "Rights that the account lacks: none\n",
+            "Dry-run: not known: no token",
+        ] {
+            assert!(text.contains(wanted), "{wanted:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_right_is_one_line() {
+        let set = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect();
+        let one = Right {
+            namespace: "n".into(),
+            api_groups: set(&["apps"]),
+            resources: set(&["deployments"]),
+            resource_names: set(&["a", "b"]),
+            verbs: set(&["get", "list"]),
+            ..Right::default()
+        };
+        assert_eq!(right(&one), "apps/deployments \"a,b\": get,list in namespace n");
+    }
+}

@@ -1,0 +1,47 @@
+//! A pass that ends with its plan, for who only wants to read it.
+
+use olm_plan::Plan;
+use olm_runtime::AccountRef;
+
+use super::{
+    annotations,
+    progress::{Progress, StepError},
+    steps::{Proposal, Steps},
+    validate,
+};
+
+/// What a pass would do.
+pub(crate) enum Outcome {
+    /// No new revision, and why.
+    Nothing(String),
+    /// A new revision, unless something in the plan stands in the way.
+    Revision(Box<Plan>),
+}
+
+/// Runs the steps up to the plan.
+///
+/// # Errors
+/// Those of the pass.
+pub(crate) async fn propose(
+    steps: &Steps<'_>,
+    default_account: Option<&AccountRef>,
+    progress: &mut Progress,
+) -> Result<Outcome, StepError> {
+    let account = validate::acceptable(steps.extension, default_account)
+        .map_err(|errors| StepError::Validation { errors, terminal: true })?;
+    let revisions = steps.revisions().await.map_err(StepError::Revisions)?;
+    progress.notes.extend(annotations::in_force(steps.extension));
+    Ok(match steps.propose(&account, &revisions, progress).await? {
+        Proposal::Revision { planned, .. } => Outcome::Revision(Box::new(planned.plan)),
+        Proposal::Nothing => {
+            Outcome::Nothing("the installed bundle stays, it cannot be fetched any more".to_owned())
+        }
+        Proposal::Refresh { .. } => Outcome::Nothing(match revisions.latest_active() {
+            Some(latest) if revisions.installed() == Some(latest) => {
+                format!("{} is installed as revision {}", latest.bundle.name, latest.name)
+            }
+            Some(latest) => format!("{} is rolling out as revision {}", latest.bundle.name, latest.name),
+            None => "nothing is wanted".to_owned(),
+        }),
+    })
+}

@@ -1,0 +1,273 @@
+//! The plan of a new revision: printed by `olm diff`, made and carried out by the controller.
+
+mod bundle;
+mod webhook;
+
+use std::{path::PathBuf, process::Command};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, ResourceQuota},
+    events::v1::Event,
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
+};
+use kube::{
+    Api,
+    api::{ListParams, PostParams},
+};
+use olm_api::{ConditionType::Progressing, names::PLAN_DIGEST_ANNOTATION, v1::ClusterObjectSet};
+use olm_test::{process::cargo_program, rights::create_account, wait};
+use serde_json::{Value, json};
+
+use self::{
+    bundle::{PACKAGE, PASSWORDS, Version, write},
+    webhook::NoDryRuns,
+};
+use crate::world::{ACCOUNT, DEADLINE, Scenario, World};
+
+/// What `olm` answered.
+struct Answer {
+    code: Option<i32>,
+    text: String,
+    errors: String,
+}
+
+impl Answer {
+    fn json(&self) -> Result<Value> {
+        serde_json::from_str(&self.text).with_context(|| format!("{}\n{}", self.text, self.errors))
+    }
+
+    fn ensure(&self, code: i32, contains: &[&str]) -> Result<()> {
+        let Self { text, errors, .. } = self;
+        ensure!(self.code == Some(code), "exit code {:?}, not {code}\n{text}\n{errors}", self.code);
+        for wanted in contains {
+            ensure!(text.contains(wanted), "{wanted:?} is not in\n{text}");
+        }
+        Ok(())
+    }
+}
+
+/// Runs `olm` on the scenario's cluster, as the administrator.
+async fn olm(scenario: &Scenario<'_>, args: &[&str]) -> Result<Answer> {
+    olm_as(scenario, scenario.world.cluster.kubeconfig_admin(), args).await
+}
+
+async fn olm_as(scenario: &Scenario<'_>, kubeconfig: PathBuf, args: &[&str]) -> Result<Answer> {
+    let mut command = Command::new(cargo_program("olm-cli", "olm")?);
+    command.args(args).arg("--kubeconfig").arg(kubeconfig);
+    if args.first() == Some(&"diff") {
+        command.arg("--registries-conf").arg(scenario.world.images.registries_conf());
+    }
+    let output = tokio::task::spawn_blocking(move || command.output()).await?.context("running olm")?;
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("olm writes UTF-8");
+    Ok(Answer { code: output.status.code(), text: text(output.stdout)?, errors: text(output.stderr)? })
+}
+
+async fn diff(scenario: &Scenario<'_>) -> Result<Answer> {
+    let answer = olm(scenario, &["diff", &scenario.name]).await?;
+    for password in PASSWORDS {
+        let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, password);
+        let all = format!("{}{}", answer.text, answer.errors);
+        ensure!(!all.contains(password) && !all.contains(&encoded), "data of a Secret in\n{all}");
+    }
+    Ok(answer)
+}
+
+async fn diff_as_json(scenario: &Scenario<'_>) -> Result<Value> {
+    olm(scenario, &["diff", &scenario.name, "-o", "json"]).await?.json()
+}
+
+/// A serving catalog with both versions; the account may install the first.
+async fn prepared(base: &str, versions: &[Version]) -> Result<(Scenario<'static>, tempfile::TempDir)> {
+    let scenario = Scenario::new(World::shared().await?, base).await?;
+    let folder = tempfile::tempdir()?;
+    for version in versions {
+        write(folder.path(), version, &scenario.group())?;
+    }
+    let bundles: Vec<_> = versions.iter().map(|v| (v.number, folder.path().join(v.number))).collect();
+    let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
+    scenario.create_catalog(&reference, None).await?;
+    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    scenario.grant(&bundles[..1]).await?;
+    scenario.catalog_serves().await?;
+    Ok((scenario, folder))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_is_shown_before_it_is_made_and_made_as_it_was_shown() -> Result<()> {
+    let (scenario, folder) = prepared("plan", &[Version::FIRST, Version::SECOND]).await?;
+    let name = scenario.name.clone();
+    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    let nothing = diff(&scenario).await?;
+    nothing.ensure(
+        0,
+        &[&format!("{name}: no difference: {PACKAGE}.v1.0.0 is installed as revision {name}-1\n")],
+    )?;
+    ensure!(nothing.text.lines().count() == 1, "{}", nothing.text);
+    ensure!(diff_as_json(&scenario).await?["difference"] == false);
+
+    // The account may not install the second version yet, so there is time to look at its plan.
+    scenario.set_version("1.1.0").await?;
+    scenario.shows(Progressing, "True/Retrying/error for resolved bundle \"plans.v1.1.0\"").await?;
+    let shown = diff(&scenario).await?;
+    let group = scenario.group();
+    shown.ensure(
+        2,
+        &[
+            &format!("{name} would become revision {name}-2\n"),
+            "  plans.v1.1.0  version 1.1.0 of package plans\n",
+            &format!("  catalog    {name}\n"),
+            &format!("  installed  plans.v1.0.0  version 1.0.0, revision {name}-1\n"),
+            &format!("  ~ CustomResourceDefinition.apiextensions.k8s.io/v1 widgets.{group}\n"),
+            "spec.versions[v1].schema.openAPIV3Schema.properties.spec.properties.colour: + {\"type\":\"string\"}\n",
+            &format!("  ~ Deployment.apps/v1 {name}/plans\n"),
+            "      spec.template.spec.containers[c].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
+            &format!("  ~ Secret.v1 {name}/plans-login\n      data.password: \"sha256:"),
+            &format!("  - ConfigMap.v1 {name}/plans-old\n"),
+            &format!("  + ConfigMap.v1 {name}/plans-new\n"),
+            &format!("  Deployment {name}/plans [c]: example.com/c:v1 -> example.com/c:v2\n"),
+            "Rights that the account lacks\n",
+            "  secrets: get,list in the whole cluster\n",
+            &format!("Rights of the operator that are new\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
+            "    ! may read Secrets of every namespace\n",
+            "Dry-run: not known: ",
+            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" lacks rights"),
+        ],
+    )?;
+    println!("{}", shown.text);
+    let plan = diff_as_json(&scenario).await?;
+    let again = diff_as_json(&scenario).await?;
+    ensure!(plan == again, "the same plan made twice differs:\n{plan}\n{again}");
+    let digest = plan["digest"].as_str().context("a digest")?;
+    ensure!(shown.text.contains(&format!("  plan       {digest}\n")));
+    a_reader_is_told_what_is_not_known(&scenario, digest).await?;
+    let status = olm(&scenario, &["status", &name]).await?;
+    status.ensure(
+        0,
+        &[&format!("installed  plans.v1.0.0  version 1.0.0, revision {name}-1"), "pre-authorization failed"],
+    )?;
+    println!("{}", status.text);
+
+    scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
+    scenario.installed("1.1.0").await?;
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    let made = sets.get(&format!("{name}-2")).await?;
+    let recorded = made.metadata.annotations.unwrap_or_default().remove(PLAN_DIGEST_ANNOTATION);
+    ensure!(recorded.as_deref() == Some(digest), "recorded is {recorded:?}, shown was {digest}");
+    rights_increase_is_told(&scenario).await?;
+    let nothing = diff(&scenario).await?;
+    nothing
+        .ensure(0, &[&format!("{name}: no difference: plans.v1.1.0 is installed as revision {name}-2\n")])?;
+    ensure!(nothing.text.lines().count() == 1, "{}", nothing.text);
+    let status = olm(&scenario, &["status"]).await?;
+    status.ensure(0, &["EXTENSION", &name, "plans.v1.1.0"])?;
+    scenario.delete_extension().await
+}
+
+/// Somebody who may read everything and make no tokens: the same plan, with sections that say what is not known.
+async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &str) -> Result<()> {
+    let name = &scenario.name;
+    let role: ClusterRole = serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}],
+    }))?;
+    Api::all(scenario.client.clone()).create(&PostParams::default(), &role).await?;
+    let binding: ClusterRoleBinding = serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
+    }))?;
+    Api::all(scenario.client.clone()).create(&PostParams::default(), &binding).await?;
+    let reader = scenario.world.cluster.kubeconfig_for(name, &[])?;
+    let unknown = "not known: it takes a token of service account \"installer\"";
+    wait::until("the reader to be known as one", DEADLINE, async || {
+        let answer = olm_as(scenario, reader.clone(), &["diff", name]).await?;
+        answer.ensure(
+            2,
+            &[
+                &format!("Rights that the account lacks: {unknown}"),
+                &format!("Dry-run: {unknown}"),
+                "spec.template.spec.containers[c].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
+                &format!("  plan       {digest}\n"),
+            ],
+        )
+    })
+    .await
+}
+
+async fn rights_increase_is_told(scenario: &Scenario<'_>) -> Result<()> {
+    let events: Api<Event> = Api::all(scenario.client.clone());
+    wait::until("the increase of rights to be an Event", DEADLINE, async || {
+        let of_extension = events.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
+            let about = event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref());
+            about == Some(&scenario.name) && event.reason.as_deref() == Some("RightsIncreased")
+        });
+        let notes: Vec<String> = of_extension.filter_map(|event| event.note).collect();
+        let wanted = format!(
+            "Bundle plans.v1.1.0 gives service account {}/plans more rights than plans.v1.0.0 did (1 more); it may read Secrets of every namespace",
+            scenario.name
+        );
+        ensure!(notes == [wanted.clone()], "{notes:?} is not {wanted:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
+    let broken = Version { budget: Some(json!({"minAvailable": 1, "maxUnavailable": 1})), ..Version::FIRST };
+    let (scenario, _folder) = prepared("planrefused", &[broken]).await?;
+    let name = scenario.name.clone();
+    let quotas: Api<ResourceQuota> = Api::namespaced(scenario.client.clone(), &name);
+    let quota = serde_json::from_value(json!({
+        "metadata": {"name": "no-secrets"}, "spec": {"hard": {"count/secrets": "0"}},
+    }))?;
+    quotas.create(&PostParams::default(), &quota).await?;
+    scenario.create_extension(PACKAGE, json!({})).await?;
+    let refused = "True/Retrying/error for resolved bundle \"plans.v1.0.0\" with version \"1.0.0\": creating new Revision: \
+                   the API server refuses objects of the bundle:\n";
+    scenario.shows(Progressing, refused).await?;
+    let shown = diff(&scenario).await?;
+    shown.ensure(
+        2,
+        &[
+            &format!("  refused: PodDisruptionBudget.policy/v1 {name}/plans: "),
+            &format!("  refused: Secret.v1 {name}/plans-login: "),
+            "Blocked\n  the API server refuses PodDisruptionBudget.policy/v1 ",
+            "  installed  nothing\n",
+            "Rights that the account lacks: none\n",
+        ],
+    )?;
+    let plan = diff_as_json(&scenario).await?;
+    ensure!(plan["dryRun"]["filled"]["refused"].as_array().is_some_and(|all| all.len() == 2), "{plan:#}");
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    ensure!(sets.get_opt(&format!("{name}-1")).await?.is_none(), "a refused plan was carried out");
+    scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_whose_webhook_refuses_dry_runs_is_checked_when_its_turn_comes() -> Result<()> {
+    // The first version is refused for another reason, so there is time to look at its plan.
+    let broken = Version { budget: Some(json!({"minAvailable": 1, "maxUnavailable": 1})), ..Version::FIRST };
+    let (scenario, folder) = prepared("planwebhook", &[broken, Version::SECOND]).await?;
+    let name = scenario.name.clone();
+    let webhook = NoDryRuns::start(&scenario).await?;
+    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    scenario.shows(Progressing, "True/Retrying/error for resolved bundle \"plans.v1.0.0\"").await?;
+    let shown = diff(&scenario).await?;
+    let deferred = format!(
+        "  checked when its turn comes: ConfigMap.v1 {name}/plans-old: admission webhook \"maps.example.com\" denied the request: maps.example.com does not support dry run (400)\n"
+    );
+    shown.ensure(2, &[&deferred, &format!("  + ConfigMap.v1 {name}/plans-old\n")])?;
+
+    let before = webhook.refused();
+    scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    ensure!(webhook.refused() > before, "the second version was not asked about");
+    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &name);
+    ensure!(maps.get_opt("plans-new").await?.is_some());
+    scenario.delete_extension().await?;
+    webhook.remove(&scenario).await
+}
