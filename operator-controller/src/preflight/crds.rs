@@ -157,8 +157,8 @@ async fn removed(
     for crd in listed.items.iter().filter(|crd| is_removed(crd)) {
         let name = crd.name_any();
         if asked.kept {
-            sentences
-                .push(format!("CRD {name:?} is no longer part of the bundle: the deletion policy keeps it."));
+            let kept = format!("CRD {name:?} is no longer part of the bundle: the deletion policy keeps it.");
+            sentences.insert(name, kept);
             continue;
         }
         let objects = match bounded(api.get_opt(&name)).await {

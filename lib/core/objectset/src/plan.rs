@@ -204,6 +204,46 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_is_handed_over_without_a_moment_in_which_it_is_nobodys() {
+        let of = |uid: &str, revision: i64, policy: DeletionPolicy| Owner { policy, ..owner(uid, revision) };
+        let siblings = [Sibling { uid: "one".into(), revision: 1 }];
+        let paths_for = |live: &Value, owner: &Owner| {
+            let desired = for_revision(&stored(1), owner, Some("ext"));
+            let context = Context { owner, siblings: &siblings, present: None };
+            match action(context, CollisionProtection::Prevent, &desired, Some(live), None) {
+                Action::Apply { metadata_patch } => {
+                    metadata_patch.iter().map(|op| op["path"].as_str().unwrap().to_owned()).collect()
+                }
+                other => vec![format!("{other:?}")],
+            }
+        };
+        let (delete, orphan) = (DeletionPolicy::Delete, DeletionPolicy::Orphan);
+        let live = |uid: &str, revision: i64, policy| {
+            for_revision(&stored(1), &of(uid, revision, policy), Some("ext"))
+        };
+        let version = "/metadata/resourceVersion";
+        let uid = "/metadata/annotations/olm.operatorframework.io~1owner-uid";
+        let revision = "/metadata/annotations/olm.operatorframework.io~1revision";
+        let owners = "/metadata/ownerReferences";
+        let rows: [(&str, Value, DeletionPolicy, Vec<&str>); 6] = [
+            ("kept, as it should be", live("two", 2, orphan), orphan, vec!["Nothing"]),
+            ("kept, from the older one by apply alone", live("one", 1, orphan), orphan, vec![]),
+            ("to be kept", live("two", 2, delete), orphan, vec![version, uid, revision, owners]),
+            (
+                "to be kept, from the older",
+                live("one", 1, delete),
+                orphan,
+                vec![version, uid, revision, owners],
+            ),
+            ("no longer kept", live("two", 2, orphan), delete, vec![version, owners, uid]),
+            ("no longer kept, from the older", live("one", 1, orphan), delete, vec![version, owners, uid]),
+        ];
+        for (name, live, policy, paths) in rows {
+            assert_eq!(paths_for(&live, &of("two", 2, policy)), paths, "{name}");
+        }
+    }
+
+    #[test]
     fn an_object_on_its_way_out_is_waited_for() {
         let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
         let mut live = desired.clone();

@@ -1,25 +1,22 @@
 //! A deletion waits for its policy, and what is kept is nobody else's.
 
 use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::{Api, ResourceExt, api::DeleteParams};
+use kube::ResourceExt;
 use olm_api::ConditionType::{DeletionPolicy, Progressing, Ready};
 use olm_test::{rights::create_account, wait};
 use serde_json::json;
 
-use super::{PACKAGE, crd, gone, in_force, in_use, objection, still_readable};
+use super::{PACKAGE, crd, gone, in_force, in_use, objection, remove_rights, still_readable};
 use crate::{
     small::{annotate, another, remove},
-    world::{ACCOUNT, DEADLINE, World},
+    world::{ACCOUNT, DEADLINE, World, sample_bundle},
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_is_refused_until_its_policy_is_in_force() -> Result<()> {
     let scenario = in_use(World::shared().await?, "heldback").await?;
-    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
-    scenario.shows(Progressing, "True/Retrying/operation cannot proceed").await?;
-
+    let definition = format!("beacons.{}", scenario.group());
+    remove_rights(&scenario, &definition).await?;
     annotate(&scenario, "deletion-policy", "Orphan".into()).await?;
     let told = objection(&scenario).await?;
     let wanted = "the deletion policy \"Orphan\" is not in force yet";
@@ -29,19 +26,18 @@ async fn a_deletion_is_refused_until_its_policy_is_in_force() -> Result<()> {
         let shown = scenario.shown().await?.condition(Ready);
         let says = shown
             .contains("The deletion policy Orphan is not in force yet, so the extension cannot be deleted");
-        wait::check(says && shown.contains("not found"), || shown)
+        wait::check(says && shown.contains("forbidden"), || shown)
     })
     .await?;
     let told = objection(&scenario).await?;
     ensure!(told.is_some_and(|text| text.contains("to delete everything, remove the annotation")));
 
-    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    scenario.grant(&[("1.0.0", sample_bundle("1.0.0"))]).await?;
     scenario.shows(DeletionPolicy, "True/Orphan/").await?;
     ensure!(crd(&scenario).await?.owner_references().is_empty(), "the CRD has an owner");
 
-    // Without the account the references cannot be given back: it is said, and the deletion passes.
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
-    scenario.shows(Progressing, "True/Retrying/operation cannot proceed").await?;
+    // Without rights the references cannot be given back: it is said, and the deletion passes.
+    remove_rights(&scenario, &definition).await?;
     annotate(&scenario, "deletion-policy", json!(null)).await?;
     let told = objection(&scenario).await?;
     ensure!(told.is_some_and(|text| text.contains("the deletion policy \"Delete\" is not in force yet")));
