@@ -13,6 +13,9 @@ use super::policies::{Policy, metadata_map};
 /// Name of the policy, which is also that of its binding.
 pub(crate) const DELETION_POLICY: &str = "clusterextension-deletion-policy.olm.operatorframework.io";
 
+/// Most characters of the condition's message that the answer to a deletion repeats.
+const WHY_MAX: usize = 1000;
+
 pub(super) fn policy_in_force() -> Policy {
     let annotations = metadata_map("oldObject", "annotations");
     let default = DeletionPolicy::Delete.as_str();
@@ -34,7 +37,15 @@ pub(super) fn policy_in_force() -> Policy {
             ("has-a-deletion-policy", format!("{policy} != '{default}' || {is_told}")),
             ("was-looked-at", format!("size({conditions}) > 0")),
         ],
-        variables: vec![("policy", policy), ("told", format!("{conditions}.filter(c, c.type == '{type_}')"))],
+        variables: vec![
+            ("policy", policy),
+            ("told", format!("{conditions}.filter(c, c.type == '{type_}')")),
+            // The answer may have no line breaks.
+            (
+                "why",
+                "size(variables.told) > 0 ? variables.told[0].message.replace('\\n', '; ') : ''".to_owned(),
+            ),
+        ],
         validations: vec![(
             format!(
                 "variables.told.exists(c, c.reason == variables.policy && (c.status == '{holds}' || \
@@ -44,7 +55,8 @@ pub(super) fn policy_in_force() -> Policy {
                 "'metadata.annotations[{DELETION_POLICY_ANNOTATION}]: the deletion policy \"' + variables.policy + \
                  '\" is not in force yet, and what it is to keep would be lost, or what it is to delete left behind. \
                  Wait until condition {type_} is {holds} or gone, or do what it says' + \
-                 (size(variables.told) > 0 ? ' (' + variables.told[0].message + ')' : '') + \
+                 ' (' + (size(variables.why) > {WHY_MAX} ? variables.why.substring(0, {WHY_MAX}) + '...' : \
+                 variables.why) + ')' + \
                  (variables.policy == '{default}' ? '' : '; to delete everything, remove the annotation')"
             ),
         )],

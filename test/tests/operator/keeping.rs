@@ -3,7 +3,7 @@
 mod converting;
 mod guarding;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::{
@@ -25,6 +25,7 @@ use olm_api::{
 };
 use olm_test::wait;
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::{
     small::{annotate, small},
@@ -56,10 +57,28 @@ async fn sets(scenario: &Scenario<'_>) -> Result<Vec<ClusterObjectSet>> {
     Ok(api.list(&ListParams::default().labels(&label)).await?.items)
 }
 
+/// The sample bundle with names of its own throughout, cluster roles included, which are named by their rules: what
+/// one test keeps must not stand in another's way.
+fn own_bundle(scenario: &Scenario<'_>) -> Result<TempDir> {
+    let (sample, own) = (sample_bundle("1.0.0"), tempfile::tempdir()?);
+    for part in ["manifests", "metadata"] {
+        fs::create_dir_all(own.path().join(part))?;
+        for entry in fs::read_dir(sample.join(part))? {
+            let entry = entry?;
+            let text = fs::read_to_string(entry.path())?;
+            let text = text.replace("lighthouse.example.com", &scenario.group());
+            let text = text.replace("[leases]", &format!("[leases, leases/{}]", scenario.name));
+            fs::write(own.path().join(part).join(entry.file_name()), text)?;
+        }
+    }
+    Ok(own)
+}
+
 /// Installed, with an object of a user.
 async fn in_use(world: &'static World, base: &str) -> Result<Scenario<'static>> {
     let scenario = Scenario::new(world, base).await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    let bundle = own_bundle(&scenario)?;
+    scenario.prepare(PACKAGE, &[("1.0.0", bundle.path().to_owned())]).await?;
     scenario.create_extension(PACKAGE, json!({})).await?;
     scenario.installed("1.0.0").await?;
     let beacon: DynamicObject = serde_json::from_value(json!({

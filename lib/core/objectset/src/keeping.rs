@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(DeletionPolicy::asked(Some("orphan")), None);
     }
 
-    fn live(metadata: Value) -> Value {
+    fn live(metadata: &Value) -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     }
 
@@ -290,7 +290,7 @@ mod tests {
     fn a_reference_becomes_an_annotation_and_back_in_one_patch() {
         let reference = owner(DeletionPolicy::Delete).reference();
         let stranger = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"});
-        let referenced = live(json!({
+        let referenced = live(&json!({
             "resourceVersion": "7", "annotations": {REVISION_ANNOTATION: "2"},
             "ownerReferences": [stranger, reference],
         }));
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(form_patch(&referenced, &owner(DeletionPolicy::Delete)), Vec::<Value>::new());
         assert_eq!(form_patch(&referenced, &owner(DeletionPolicy::RetainCrds)), Vec::<Value>::new());
 
-        let kept = live(json!({
+        let kept = live(&json!({
             "annotations": {REVISION_ANNOTATION: "2", OWNER_UID_ANNOTATION: "two"},
             "ownerReferences": [stranger],
         }));
@@ -329,14 +329,14 @@ mod tests {
             json!({}),
         ] {
             for policy in DeletionPolicy::ALL {
-                assert_eq!(form_patch(&live(metadata.clone()), &owner(policy)), Vec::<Value>::new());
+                assert_eq!(form_patch(&live(&metadata), &owner(policy)), Vec::<Value>::new());
             }
         }
     }
 
     #[test]
     fn a_controller_reference_counts_before_the_annotation() {
-        let both = live(json!({
+        let both = live(&json!({
             "annotations": {REVISION_ANNOTATION: "2", OWNER_UID_ANNOTATION: "two"},
             "ownerReferences": [{"uid": "alien", "controller": true}],
         }));

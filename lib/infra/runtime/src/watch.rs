@@ -264,7 +264,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_names_its_owner_by_annotation() {
-        let mut object = Metadata::default();
+        let mut object: Metadata =
+            serde_json::from_value(serde_json::json!({"metadata": {"name": "o"}})).unwrap();
         object.metadata.annotations = Some([(OWNER_UID_ANNOTATION.to_owned(), "u".to_owned())].into());
         assert_eq!(record(&object).1.owner, Some(OwnerChanged::Kept { uid: "u".into() }));
         let reference = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {

@@ -6,10 +6,10 @@ use olm_api::ConditionType::{DeletionPolicy, Progressing, Ready};
 use olm_test::{rights::create_account, wait};
 use serde_json::json;
 
-use super::{PACKAGE, crd, gone, in_force, in_use, objection, remove_rights, still_readable};
+use super::{PACKAGE, crd, gone, in_force, in_use, objection, own_bundle, remove_rights, still_readable};
 use crate::{
     small::{annotate, another, remove},
-    world::{ACCOUNT, DEADLINE, World, sample_bundle},
+    world::{ACCOUNT, DEADLINE, World},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,7 +32,8 @@ async fn a_deletion_is_refused_until_its_policy_is_in_force() -> Result<()> {
     let told = objection(&scenario).await?;
     ensure!(told.is_some_and(|text| text.contains("to delete everything, remove the annotation")));
 
-    scenario.grant(&[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    let bundle = own_bundle(&scenario)?;
+    scenario.grant(&[("1.0.0", bundle.path().to_owned())]).await?;
     scenario.shows(DeletionPolicy, "True/Orphan/").await?;
     ensure!(crd(&scenario).await?.owner_references().is_empty(), "the CRD has an owner");
 
