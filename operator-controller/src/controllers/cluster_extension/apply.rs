@@ -214,6 +214,12 @@ impl RevisionWriter<'_> {
         }
     }
 
+    /// What the extension asks of its revisions.
+    fn policies(&self) -> impl Iterator<Item = (String, String)> {
+        let unknown_kinds = self.unknown_kinds().map(|v| (UNKNOWN_KINDS_ANNOTATION.to_owned(), v.clone()));
+        unknown_kinds.into_iter().chain(keeping::of_revision(self.extension))
+    }
+
     fn object_set(&self, name: &str, new: &NewRevision<'_>, packed: &Packed) -> Result<Value, String> {
         let extension = self.extension;
         let mut annotations = new.bundle.annotations();
@@ -227,7 +233,6 @@ impl RevisionWriter<'_> {
             ]
             .map(|(key, value)| (key.to_owned(), value.to_owned())),
         );
-        annotations.extend(keeping::of_revision(extension));
         if let Some(provider) = new.certificate_provider {
             annotations
                 .insert(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION.to_owned(), provider.as_str().to_owned());
@@ -240,7 +245,7 @@ impl RevisionWriter<'_> {
             let properties = properties_text(new.catalog_properties)?;
             annotations.insert(CATALOG_PROPERTIES_ANNOTATION.to_owned(), properties);
         }
-        annotations.extend(self.unknown_kinds().map(|v| (UNKNOWN_KINDS_ANNOTATION.to_owned(), v.clone())));
+        annotations.extend(self.policies());
         if let Some(changes) = &new.crd_changes {
             annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
         }

@@ -79,10 +79,11 @@ pub(crate) fn set_condition(
     let policy = policy(set);
     let (in_force, text) = match (result, outcome) {
         (Some(Ok(())), _) => (true, "All objects of the revision have the form that the policy asks for."),
-        (Some(Err(text)), _) => (false, text.as_str()),
         // It could not be looked at: what was true stays true.
         (None, _) if is_settled(set) => return,
-        (None, Outcome::Blocked(text) | Outcome::Retrying(text)) => (false, text.as_str()),
+        (Some(Err(text)), _) | (None, Outcome::Blocked(text) | Outcome::Retrying(text)) => {
+            (false, text.as_str())
+        }
         (None, _) => (false, PENDING),
     };
     if in_force && policy == DeletionPolicy::Delete {
@@ -197,9 +198,9 @@ mod tests {
         set
     }
 
-    fn after(set: &ClusterObjectSet, result: Option<Result<(), String>>, outcome: &Outcome) -> String {
+    fn after(set: &ClusterObjectSet, result: Option<&Result<(), String>>, outcome: &Outcome) -> String {
         let mut conditions = set.status.clone().unwrap().conditions;
-        set_condition(&mut conditions, set, result.as_ref(), outcome, Timestamp::UNIX_EPOCH);
+        set_condition(&mut conditions, set, result, outcome, Timestamp::UNIX_EPOCH);
         let condition = conditions.find(ConditionType::DeletionPolicy);
         condition.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default()
     }
@@ -217,8 +218,8 @@ mod tests {
         let asked = set(Some("Orphan"), None);
         assert!(!is_settled(&asked) && !contradicts(&asked));
         let all = "True/Orphan/All objects of the revision have the form that the policy asks for.";
-        assert_eq!(after(&asked, Some(Ok(())), &Outcome::Retrying("r".into())), all);
-        assert_eq!(after(&asked, Some(Err("p".into())), &Outcome::Complete), "False/Orphan/p");
+        assert_eq!(after(&asked, Some(&Ok(())), &Outcome::Retrying("r".into())), all);
+        assert_eq!(after(&asked, Some(&Err("p".into())), &Outcome::Complete), "False/Orphan/p");
         assert_eq!(after(&asked, None, &Outcome::Blocked("no account".into())), "False/Orphan/no account");
     }
 
@@ -229,7 +230,7 @@ mod tests {
         assert!(is_settled(&same) && !contradicts(&same));
         assert_eq!(after(&same, None, &Outcome::Blocked("b".into())), "True/RetainCRDs/told");
         // A version that was stored meanwhile takes it back.
-        assert_eq!(after(&same, Some(Err("v1".into())), &Outcome::Complete), "False/RetainCRDs/v1");
+        assert_eq!(after(&same, Some(&Err("v1".into())), &Outcome::Complete), "False/RetainCRDs/v1");
         for other in [set(None, claimed), set(Some("Orphan"), claimed), set(Some("Delete"), claimed)] {
             assert!(contradicts(&other) && !is_settled(&other));
         }
@@ -239,8 +240,8 @@ mod tests {
     fn back_to_delete_is_over_when_the_references_are_back() {
         let back = set(None, Some((ConditionStatus::False, Reason::Delete)));
         assert!(!is_settled(&back) && !contradicts(&back));
-        assert_eq!(after(&back, Some(Ok(())), &Outcome::Complete), "");
-        assert_eq!(after(&back, Some(Err("p".into())), &Outcome::Complete), "Unknown/Delete/p");
+        assert_eq!(after(&back, Some(&Ok(())), &Outcome::Complete), "");
+        assert_eq!(after(&back, Some(&Err("p".into())), &Outcome::Complete), "Unknown/Delete/p");
         assert_eq!(after(&back, None, &Outcome::Retrying("r".into())), "Unknown/Delete/r");
     }
 
