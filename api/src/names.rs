@@ -70,6 +70,12 @@ pub const WEBHOOK_CERTIFICATES_FIELD_MANAGER: &str = "olm.operatorframework.io/w
 /// Field manager of object sets and their Secrets.
 pub const EXTENSION_FIELD_MANAGER: &str = "olm.operatorframework.io/clusterextension-controller";
 
+/// Field manager of statuses and finalizers of extensions and object sets; upstream's, so that what it wrote is
+/// ours.
+pub const PROGRAM_FIELD_MANAGER: &str = "operator-controller";
+/// Field manager of catalogs, upstream's too.
+pub const CATALOGD_FIELD_MANAGER: &str = "catalogd";
+
 /// The prefix of the annotations that ask for what goes beyond upstream's API. Unknown names under it are
 /// refused at admission.
 pub const EXTENSIONS_PREFIX: &str = "extensions.olm.operatorframework.io/";
@@ -90,6 +96,12 @@ pub const LEFT_OUT_ANNOTATION: &str = "extensions.olm.operatorframework.io/left-
 pub const ALLOW_CRD_CHANGES_ANNOTATION: &str = "extensions.olm.operatorframework.io/allow-crd-changes";
 /// Asks for a new revision although name, version and release of the bundle stayed the same.
 pub const REINSTALL_ANNOTATION: &str = "extensions.olm.operatorframework.io/reinstall";
+/// The number of a revision of the extension, whose objects are to come back as a new revision.
+pub const ROLLBACK_TO_ANNOTATION: &str = "extensions.olm.operatorframework.io/rollback-to";
+/// `true`, or the time (RFC 3339) until which no new revision is made.
+pub const PAUSED_ANNOTATION: &str = "extensions.olm.operatorframework.io/paused";
+/// Annotation of a ClusterObjectSet: the revision whose objects came back with it, when the extension asked so.
+pub const ROLLED_BACK_TO_ANNOTATION: &str = "extensions.olm.operatorframework.io/rolled-back-to";
 /// Annotation of a ClusterObjectSet: the CRD changes that were accepted for it and the CRDs it no longer has, as
 /// JSON.
 pub const CRD_CHANGES_ANNOTATION: &str = "olm.operatorframework.io/crd-changes";

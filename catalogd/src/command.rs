@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use olm_image::Puller;
 use olm_runtime::{
-    CertWatcher, Certificate, ClientError, DEFAULT_TERMS, Elector, HttpError, Metrics, ServerLimits,
-    ServingSecret, TlsError, cluster_config, connect, health_router, listen, on_signal, serve, server_config,
+    CertWatcher, Certificate, ClientError, DEFAULT_TERMS, Elector, Fence, HttpError, Metrics, ServerLimits,
+    ServingSecret, TlsError, cluster_config, connect_counted, health_router, listen, metrics_router,
+    on_signal, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -18,22 +19,26 @@ use crate::{
     SystemClock,
 };
 
+/// Where catalog content is served without the flag.
+const CATALOGS_ADDRESS: &str = ":8443";
+/// Where metrics are served without the flag.
+const METRICS_ADDRESS: &str = ":7443";
+
 /// Serves the content of ClusterCatalogs.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "catalogd", version)]
+#[command(name = "catalogd", version, disable_version_flag = true)]
 pub struct Command {
+    #[command(subcommand)]
+    command: Option<SubCommand>,
     /// What both programs are told.
     #[command(flatten)]
     pub shared: SharedFlags,
-    /// Address of the metrics; not served by this program, so only empty or 0 is accepted.
-    #[arg(long, default_value = "")]
-    metrics_bind_address: String,
-    /// Address of profiles; not served by this program, so only 0 is accepted.
-    #[arg(long, default_value = "0")]
-    pprof_bind_address: String,
-    /// Accepted and without effect: there is no webhook.
-    #[arg(long, default_value_t = 9443)]
-    webhook_server_port: u16,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum SubCommand {
+    /// Prints the version.
+    Version,
 }
 
 /// Why the program ended.
@@ -42,12 +47,6 @@ pub enum CommandError {
     /// A flag that both programs have.
     #[error(transparent)]
     Flag(#[from] FlagError),
-    /// Metrics without a certificate, as upstream.
-    #[error("metrics-bind-address requires tls-cert and tls-key flags")]
-    MetricsTls,
-    /// A listener that this program does not have.
-    #[error("{0}: not supported by catalogd on its own, leave the flag out")]
-    Unsupported(&'static str),
     /// A feature gate.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -77,11 +76,22 @@ impl Command {
     /// # Errors
     /// The flags contradict each other, something at the start fails, or the lease is lost.
     pub async fn run(self) -> Result<(), CommandError> {
+        if matches!(self.command, Some(SubCommand::Version)) {
+            tell_version();
+            return Ok(());
+        }
         let config = self.config()?;
+        for told in self.shared.without_effect() {
+            tracing::warn!("{told}");
+        }
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
         let profile = self.shared.tls_profile()?;
         let secret = self.shared.pull_secret()?;
         let shutdown = on_signal()?;
-        let client = connect(cluster_config(self.shared.kubeconfig.as_deref()).await?)?;
+        let cluster = cluster_config(self.shared.kubeconfig.as_deref()).await?;
+        let client = connect_counted(cluster, metrics.requests())?;
+        let fence = Fence::default();
         let puller = Puller::new(self.shared.puller(config.cache_dir.join("spool"))?);
         let account = self.shared.account();
         // Without Secrets to look at, the credentials stay those of the configuration.
@@ -92,12 +102,16 @@ impl Command {
         {
             tracing::warn!(%error, "starting without credentials for registries");
         }
-        let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
         let clock = Arc::new(SystemClock);
         let names = config.serving_names();
-        let catalogd =
-            Catalogd::new(config, client.clone(), Arc::new(puller), clock, &metrics, &mut registry)?;
+        let catalogd = Catalogd::new(
+            config,
+            fence.around(client.clone()),
+            Arc::new(puller),
+            clock,
+            &metrics,
+            &mut registry,
+        )?;
         let certificate = match self.shared.certificate_files()? {
             Some((cert, key)) => Certificate::Files(CertWatcher::new(&cert, &key)?),
             None => Certificate::Kept(Box::new(
@@ -106,12 +120,14 @@ impl Command {
         };
         let tls = server_config(certificate.serving(), &profile)?;
         let content = serve(
-            listen(&self.shared.catalogs_server_addr)?,
+            listen(&self.shared.catalogs_address(CATALOGS_ADDRESS))?,
             catalogd.router(),
-            Some(tls),
+            Some(tls.clone()),
             ServerLimits::default(),
             shutdown.clone(),
         );
+        let metrics_page =
+            self.metrics(metrics_router(Arc::new(registry), client.clone()), tls, shutdown.clone());
         let health = self.health(catalogd.clone(), shutdown.clone());
         let watching = async {
             certificate.run(shutdown.clone()).await;
@@ -124,30 +140,30 @@ impl Command {
             }
             Ok(())
         };
-        let leading = self.lead(catalogd, client, &metrics, shutdown.clone());
-        let ended = tokio::try_join!(content_result(content), health, watching, secrets, leading);
+        let leading = self.lead(catalogd, (client, &fence), &metrics, shutdown.clone());
+        let ended =
+            tokio::try_join!(content_result(content), metrics_page, health, watching, secrets, leading);
         shutdown.cancel();
         ended.map(|_| ())
     }
 
     /// The settings of catalogd itself.
     fn config(&self) -> Result<Config, CommandError> {
-        let has_certificate = self.shared.certificate_files()?.is_some();
-        if !matches!(self.metrics_bind_address.as_str(), "" | "0") {
-            return Err(if has_certificate {
-                CommandError::Unsupported("metrics-bind-address")
-            } else {
-                CommandError::MetricsTls
-            });
-        }
-        if self.pprof_bind_address != "0" {
-            return Err(CommandError::Unsupported("pprof-bind-address"));
-        }
         let mut config = self.shared.config()?;
         for gates in &self.shared.feature_gates {
             config.apply_feature_gates(gates)?;
         }
         Ok(config)
+    }
+
+    async fn metrics(
+        &self,
+        router: axum::Router,
+        tls: Arc<rustls::ServerConfig>,
+        shutdown: CancellationToken,
+    ) -> Result<(), CommandError> {
+        let Some(address) = self.shared.metrics_address(METRICS_ADDRESS) else { return Ok(()) };
+        Ok(serve(listen(&address)?, router, Some(tls), ServerLimits::default(), shutdown).await?)
     }
 
     async fn health(&self, catalogd: Catalogd, shutdown: CancellationToken) -> Result<(), CommandError> {
@@ -161,7 +177,7 @@ impl Command {
     async fn lead(
         &self,
         catalogd: Catalogd,
-        client: kube::Client,
+        (client, fence): (kube::Client, &Fence),
         metrics: &Metrics,
         shutdown: CancellationToken,
     ) -> Result<(), CommandError> {
@@ -172,7 +188,7 @@ impl Command {
             return Ok(());
         }
         let (namespace, identity) = (self.shared.namespace(), self.shared.identity("catalogd"));
-        let elector = Elector::new(client, &namespace, LEASE, &identity, DEFAULT_TERMS);
+        let elector = Elector::new(client, &namespace, LEASE, &identity, DEFAULT_TERMS).fenced(fence);
         let election = async {
             let lost = elector.lead(shutdown.clone(), |stop| async {
                 metrics.leading(true);
@@ -191,6 +207,12 @@ impl Command {
         };
         tokio::try_join!(election, running).map(|_| ())
     }
+}
+
+/// Prints the version, quoted as the original does.
+#[expect(clippy::print_stdout, reason = "the sub-command's output")]
+fn tell_version() {
+    println!("{:?}", format!("catalogd version {}", env!("CARGO_PKG_VERSION")));
 }
 
 async fn content_result(serving: impl Future<Output = Result<(), HttpError>>) -> Result<(), CommandError> {

@@ -3,6 +3,8 @@
 //!
 //! A program flattens [`SharedFlags`] into its own flags and asks it for plain configuration once, at its start.
 
+mod klog;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -33,9 +35,9 @@ pub struct SharedFlags {
     /// Folder for catalog content.
     #[arg(long, default_value = "/var/cache/catalogd")]
     cache_dir: PathBuf,
-    /// Address on which catalog content is served.
-    #[arg(long, default_value = ":8443")]
-    pub catalogs_server_addr: String,
+    /// Address on which catalog content is served [default: :8443 for catalogd, :8444 for operator-controller].
+    #[arg(long, default_value = "", hide_default_value = true)]
+    catalogs_server_addr: String,
     /// host[:port] under which clients reach the catalog server; goes into status.urls.
     #[arg(long, default_value = "catalogd-service.olmv1-system.svc")]
     external_address: String,
@@ -60,6 +62,16 @@ pub struct SharedFlags {
     /// Address of /healthz and /readyz; 0 turns them off.
     #[arg(long, default_value = ":8081")]
     health_probe_bind_address: String,
+    /// Address of /metrics, over HTTPS, for tokens whose user may get that path; 0 turns it off [default: :8443 for
+    /// operator-controller, :7443 for catalogd].
+    #[arg(long, default_value = "", hide_default_value = true)]
+    metrics_bind_address: String,
+    /// Accepted for manifests of the original; there are no profiles to serve.
+    #[arg(long, default_value = "0", hide = true)]
+    pprof_bind_address: String,
+    /// Accepted for manifests of the original; there is no webhook.
+    #[arg(long, default_value_t = 9443, hide = true)]
+    webhook_server_port: u16,
     /// Campaign for leadership, for several replicas.
     #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set)]
     pub leader_elect: bool,
@@ -84,6 +96,9 @@ pub struct SharedFlags {
     /// Verbosity of the log: 0 for outcomes, 4 for progress, 8 for everything.
     #[arg(short = 'v', long = "v", default_value_t = 0, action = clap::ArgAction::Set)]
     pub verbosity: u8,
+    /// Other flags of the original's log.
+    #[command(flatten)]
+    klog: klog::KlogFlags,
 }
 
 /// Why the shared flags cannot be followed.
@@ -208,9 +223,36 @@ impl SharedFlags {
         pull_secret_name(&self.global_pull_secret).map(Some).ok_or(FlagError::PullSecretFormat)
     }
 
+    /// Where catalog content is served; the program's own `default` without the flag.
+    pub fn catalogs_address(&self, default: &str) -> String {
+        if self.catalogs_server_addr.is_empty() {
+            default.to_owned()
+        } else {
+            self.catalogs_server_addr.clone()
+        }
+    }
+
+    /// Where metrics are served, if anywhere; the program's own `default` without the flag.
+    pub fn metrics_address(&self, default: &str) -> Option<String> {
+        match self.metrics_bind_address.as_str() {
+            "0" => None,
+            "" => Some(default.to_owned()),
+            address => Some(address.to_owned()),
+        }
+    }
+
     /// Where health is told, if anywhere.
     pub fn health_address(&self) -> Option<String> {
         Some(self.health_probe_bind_address.clone()).filter(|address| !matches!(address.as_str(), "0" | ""))
+    }
+
+    /// Sentences about flags that are accepted and do nothing, for the log.
+    pub fn without_effect(&self) -> Vec<String> {
+        let mut told = self.klog.without_effect();
+        if !matches!(self.pprof_bind_address.as_str(), "0" | "") {
+            told.push("--pprof-bind-address has no effect: there are no profiles to serve".to_owned());
+        }
+        told
     }
 
     /// The namespace given, else the pod's, else the default one.

@@ -33,7 +33,7 @@ use kube::{Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::CatalogReader;
 use olm_runtime::{
-    BackoffLimits, ControllerMetrics, ControllerSettings, Metrics, Source, Wake, run_controller,
+    BackoffLimits, Chance, ControllerMetrics, ControllerSettings, Metrics, Source, Wake, run_controller,
 };
 use prometheus_client::registry::Registry;
 use tokio::sync::{broadcast, watch};
@@ -48,7 +48,7 @@ pub use http::{ContentServer, is_catalog_name};
 pub use ingest::IngestError;
 pub use olm_fbc::CatalogFiles;
 pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};
-pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog};
+pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog, Trust, TrustError};
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
 
@@ -141,7 +141,8 @@ impl Catalogd {
     /// Runs the controller, the garbage collection and the compression of what is served until `shutdown`. While
     /// `leader` is false this replica follows: it serves what the statuses say and writes nothing.
     pub async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
-        let source = Source::<ClusterCatalog>::all(self.client.clone());
+        let chance = Chance::default();
+        let source = Source::<ClusterCatalog>::all(self.client.clone(), &chance);
         let catalogs = source.store.clone();
         let reconciler = Arc::new(Reconciler::new(
             self.client,
@@ -155,6 +156,7 @@ impl Catalogd {
             name: CONTROLLER,
             concurrency: limits::CONCURRENT_RECONCILES,
             backoff: BackoffLimits::default(),
+            chance,
         };
         let wakes =
             vec![on_change(leader, catalogs.clone()), on_change(self.woken.subscribe(), catalogs.clone())];
@@ -186,8 +188,9 @@ fn on_change<T: Send + Sync + 'static>(
     stream::unfold(value, changed)
         .chain(stream::pending())
         .flat_map(move |()| {
-            let wakes: Vec<_> =
+            let mut wakes: Vec<_> =
                 catalogs.state().iter().map(|catalog| ObjectRef::from_obj(&**catalog)).collect();
+            wakes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
             stream::iter(wakes)
         })
         .boxed()

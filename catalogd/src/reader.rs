@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageContent, PackageSnapshot};
 
-pub use remote::{CatalogDirectory, HttpReader, RemoteCatalog};
+pub use remote::{CatalogDirectory, HttpReader, RemoteCatalog, Trust, TrustError};
 
 use crate::CatalogStore;
 

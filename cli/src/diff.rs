@@ -76,7 +76,9 @@ impl Diff {
         match Box::pin(planner.next(&self.extension)).await? {
             Next::Nothing { why, notes } => {
                 if self.output == Format::Text {
-                    notes.iter().for_each(|note| output::warning(note));
+                    for note in &notes {
+                        output::warning(note);
+                    }
                 }
                 let answer =
                     json!({"extension": self.extension, "difference": false, "why": why, "notes": notes});

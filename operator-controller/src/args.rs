@@ -3,11 +3,17 @@
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use anyhow::Context;
-use catalogd::SharedFlags;
+use catalogd::{SharedFlags, Trust};
 use clap::{Parser, Subcommand, ValueEnum};
-use olm_runtime::{DEFAULT_TERMS, cluster_config};
-use operator_controller::{Config, Gates, ProviderSetting, WebhookCertificates, account};
+use olm_runtime::{Terms, cluster_config};
+use operator_controller::{
+    Config, Gates, MAX_CONCURRENT_RECONCILES, ProviderSetting, RemoteCatalogd, WebhookCertificates, account,
+};
 
+/// Where catalog content is served without the flag; `:8443` has the metrics, as in the original.
+const CATALOGS_ADDRESS: &str = ":8444";
+/// Where metrics are served without the flag.
+const METRICS_ADDRESS: &str = ":8443";
 /// What --webhook-certificate-lifetime may be: a rotation needs seconds, X.509 ends with the year 9999.
 const LIFETIME: RangeInclusive<Duration> = Duration::from_secs(30)..=Duration::from_hours(876_000);
 
@@ -22,6 +28,13 @@ pub(crate) struct Args {
     /// Folder for pulled bundles.
     #[arg(long, default_value = "/var/cache/operator-controller")]
     cache_path: PathBuf,
+    /// host[:port] of a catalogd on its own; without it catalogd runs in this process.
+    #[arg(long)]
+    catalogd_address: Option<String>,
+    /// Folder with the certificates that the catalogd of --catalogd-address is trusted by [default: the authority
+    /// it publishes in the ConfigMap catalogd-serving-cert].
+    #[arg(long, default_value = "", hide_default_value = true)]
+    catalogd_cas_dir: String,
     /// Account of extensions that name none: [<namespace>/]<name>. Overrides the ConfigMap olmv1-settings, for a
     /// process whose cluster has no admission policies.
     #[arg(long)]
@@ -36,6 +49,18 @@ pub(crate) struct Args {
     /// Life of certificates of the built-in provider, renewed when a third is left. Shorter ones are for tests.
     #[arg(long, default_value = "17520h", value_parser = lifetime)]
     webhook_certificate_lifetime: Duration,
+    /// Extensions that are worked on at the same time, and revisions likewise.
+    #[arg(long, default_value_t = MAX_CONCURRENT_RECONCILES, value_parser = clap::value_parser!(u16).range(1..=512))]
+    max_concurrent_reconciles: u16,
+    /// How long others honour the lease of a leader that no longer renews it.
+    #[arg(long, default_value = "137s", value_parser = duration)]
+    leader_elect_lease_duration: Duration,
+    /// How long the leader tries to renew its lease before it gives up; shorter than the lease's duration.
+    #[arg(long, default_value = "107s", value_parser = duration)]
+    leader_elect_renew_deadline: Duration,
+    /// Time between two attempts to take or renew the lease; shorter than the deadline.
+    #[arg(long, default_value = "26s", value_parser = duration)]
+    leader_elect_retry_period: Duration,
 }
 
 #[derive(Debug, Subcommand)]
@@ -82,8 +107,28 @@ impl Args {
         matches!(self.command, Some(Command::Version))
     }
 
+    /// Sentences for the log about flags that do nothing.
+    pub(crate) fn without_effect(&self) -> Vec<String> {
+        self.shared.without_effect()
+    }
+
     pub(crate) fn verbosity(&self) -> u8 {
         self.shared.verbosity
+    }
+
+    /// The election's terms. The lease's record counts whole seconds.
+    fn terms(&self) -> anyhow::Result<Terms> {
+        let terms = Terms {
+            duration: self.leader_elect_lease_duration,
+            renew_deadline: self.leader_elect_renew_deadline,
+            retry: self.leader_elect_retry_period,
+        };
+        let ordered = terms.retry < terms.renew_deadline && terms.renew_deadline < terms.duration;
+        anyhow::ensure!(
+            ordered && !terms.retry.is_zero() && terms.duration.subsec_nanos() == 0,
+            "leader election: want whole seconds for the lease's duration, and retry period < renew deadline < lease duration"
+        );
+        Ok(terms)
     }
 
     /// The configuration that flags, environment and cluster add up to.
@@ -96,11 +141,20 @@ impl Args {
         let system_namespace = shared.namespace();
         let default_account =
             self.default_service_account.as_deref().map(|text| account(text, &system_namespace));
+        let remote_catalogd = self.catalogd_address.map(|address| RemoteCatalogd {
+            address,
+            trust: if self.catalogd_cas_dir.is_empty() {
+                Trust::Published(system_namespace.clone())
+            } else {
+                Trust::Folder(self.catalogd_cas_dir.into())
+            },
+        });
         let mut catalogd = shared.config()?;
         let mut gates = Gates::default();
         for text in &shared.feature_gates {
             gates.apply(text, &mut catalogd)?;
         }
+        let terms = self.terms()?;
         let provider = self.webhook_certificate_provider.into();
         gates.check_provider(provider)?;
         Ok(Config {
@@ -109,11 +163,14 @@ impl Args {
             puller: shared.puller(self.cache_path.join("spool"))?,
             cache_path: self.cache_path,
             catalogd,
-            catalogs_address: shared.catalogs_server_addr.clone(),
+            catalogs_address: shared.catalogs_address(CATALOGS_ADDRESS),
+            metrics_address: shared.metrics_address(METRICS_ADDRESS),
+            remote_catalogd,
             tls,
             tls_profile: shared.tls_profile()?,
             health_address: shared.health_address(),
-            leader_election: shared.leader_elect.then_some(DEFAULT_TERMS),
+            leader_election: shared.leader_elect.then_some(terms),
+            max_concurrent_reconciles: self.max_concurrent_reconciles,
             identity: shared.identity("operator-controller"),
             default_account: default_account.transpose().map_err(anyhow::Error::msg)?,
             global_pull_secret: shared.pull_secret()?,
@@ -157,6 +214,7 @@ mod tests {
         .unwrap();
         assert!(args.shared.leader_elect);
         assert_eq!(args.verbosity(), 4);
+        assert_eq!(args.shared.catalogs_address(CATALOGS_ADDRESS), ":8444");
         assert_eq!(args.shared.config().unwrap().gc_interval, std::time::Duration::from_hours(1));
         let off = Args::try_parse_from(["operator-controller", "--leader-elect=false"]).unwrap();
         assert!(!off.shared.leader_elect);
@@ -164,6 +222,11 @@ mod tests {
         let wrong = Args::try_parse_from(["operator-controller", "--gc-interval=soon"]).unwrap();
         assert!(wrong.shared.config().is_err());
         assert_eq!(args.webhook_certificate_provider, Provider::Auto);
+        let terms = args.terms().unwrap();
+        assert_eq!(format!("{terms:?}"), format!("{:?}", olm_runtime::DEFAULT_TERMS));
+        let late = ["operator-controller", "--leader-elect-renew-deadline=3m"];
+        assert!(Args::try_parse_from(late).unwrap().terms().is_err(), "it would lead longer than it may");
+        assert!(Args::try_parse_from(["operator-controller", "--max-concurrent-reconciles=0"]).is_err());
         for wrong in ["--webhook-certificate-provider=me", "--webhook-certificate-lifetime=1s"] {
             assert!(Args::try_parse_from(["operator-controller", wrong]).is_err(), "{wrong}");
         }

@@ -7,7 +7,13 @@ use olm_runtime::{AccountRef, Terms, TlsProfile};
 use olm_semver::ReleaseSupport;
 use thiserror::Error;
 
-use crate::webhook_certificates::{Candidates, ProviderSetting, Settings};
+use crate::{
+    content::RemoteCatalogd,
+    webhook_certificates::{Candidates, ProviderSetting, Settings},
+};
+
+/// Extensions, and revisions, that are worked on at the same time unless a flag says otherwise.
+pub const MAX_CONCURRENT_RECONCILES: u16 = 8;
 
 /// Settings of an [`crate::Operator`].
 #[derive(Clone)]
@@ -22,6 +28,10 @@ pub struct Config {
     pub puller: PullerConfig,
     /// The catalogs' part; its cache lies in a folder of its own.
     pub catalogd: catalogd::Config,
+    /// A catalogd on its own, whose content is used instead of that of the one in this process.
+    pub remote_catalogd: Option<RemoteCatalogd>,
+    /// Where `/metrics` is served over HTTPS.
+    pub metrics_address: Option<String>,
     /// Where catalog content is served: `host:port`, or `:port` for all interfaces.
     pub catalogs_address: String,
     /// Certificate and key for serving catalogs; when absent they are made and kept in a Secret.
@@ -47,6 +57,8 @@ pub struct Config {
     pub gates: Gates,
     /// Certificates of webhooks.
     pub webhook_certificates: Settings,
+    /// Extensions worked on at the same time, and revisions likewise.
+    pub max_concurrent_reconciles: u16,
 }
 
 /// Feature gates. The alpha ones of the original are on here.

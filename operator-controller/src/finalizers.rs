@@ -6,30 +6,39 @@ use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams},
 };
+use olm_api::names::PROGRAM_FIELD_MANAGER;
 use olm_runtime::bounded;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::controllers::api_text;
 
-/// Makes `finalizers` present (`wanted`) or absent on `object`; does nothing when they already are.
+/// Makes `finalizers` present (`wanted`) or absent on `object`; does nothing when they already are. Returns the
+/// object as it is afterwards, when it was written.
 ///
 /// # Errors
 /// The API server's answer. A conflict is no error: the other writer's event brings a new pass.
-pub(crate) async fn set<K>(api: &Api<K>, object: &K, finalizers: &[&str], wanted: bool) -> Result<(), String>
+pub(crate) async fn set<K>(
+    api: &Api<K>,
+    object: &K,
+    finalizers: &[&str],
+    wanted: bool,
+) -> Result<Option<K>, String>
 where
     K: ResourceExt + Clone + Debug + DeserializeOwned,
 {
     let version = object.resource_version();
     let Some(patch) = patch(object.finalizers(), version.as_deref(), finalizers, wanted) else {
-        return Ok(());
+        return Ok(None);
     };
     let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
-    match bounded(api.patch(&object.name_any(), &PatchParams::default(), &Patch::Json::<()>(patch))).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+    let params =
+        PatchParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    match bounded(api.patch(&object.name_any(), &params, &Patch::Json::<()>(patch))).await {
+        Ok(written) => Ok(Some(written)),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(None),
         // A `test` that does not hold is answered with 422 and no details.
-        Err(kube::Error::Api(status)) if status.code == 422 => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 422 => Ok(None),
         Err(error) => Err(format!("error updating finalizers: {}", api_text(&error))),
     }
 }

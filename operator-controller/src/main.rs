@@ -29,6 +29,9 @@ fn run(args: args::Args) -> anyhow::Result<()> {
         return Ok(());
     }
     init_logs(args.verbosity());
+    for told in args.without_effect() {
+        tracing::warn!("{told}");
+    }
     // The only failure is that a provider is installed already, which is what is wanted.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {

@@ -1,5 +1,7 @@
 //! Wires the parts together and runs them.
 
+mod wakes;
+
 use std::{
     panic::AssertUnwindSafe,
     sync::{
@@ -9,21 +11,17 @@ use std::{
 };
 
 use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
-use futures::{FutureExt, StreamExt, stream::BoxStream};
-use kube::{
-    ResourceExt,
-    core::DeserializeGuard,
-    runtime::reflector::{ObjectRef, Store},
-};
+use futures::{FutureExt, stream::BoxStream};
+use kube::ResourceExt;
 use olm_api::{
     names::{MANAGED_BY, MANAGED_BY_LABEL},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
 use olm_image::Puller;
 use olm_runtime::{
-    Accounts, BackoffLimits, CertWatcher, Certificate, ClientError, ControllerSettings, Discovery, Elector,
-    HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError, Wake,
-    WatchManager, health_router, listen, run_controller, serve, server_config,
+    Accounts, BackoffLimits, CertWatcher, Certificate, Chance, ClientError, ControllerSettings, Discovery,
+    Elector, Fence, HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError,
+    Wake, WatchManager, health_router, listen, metrics_router, run_controller, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -36,20 +34,24 @@ use crate::{
     bundles::Bundles,
     catalogs::{self, Catalogs},
     config::Config,
+    content::{Content, Remote},
     controllers::{cluster_extension, cluster_object_set},
     dependents::{self, Dependents},
     events::Events,
     kinds::{self, Awaited, Wakes},
+    leftovers,
     platform::Platform,
     settings::Settings,
 };
+pub(crate) use wakes::owners;
+use wakes::{names, revisions, wake_each};
 
 /// Lease of the extension side, the original's.
 const LEASE: &str = "9c4404e7.operatorframework.io";
-/// Extensions worked on at the same time.
-const CONCURRENT_EXTENSIONS: u16 = 8;
-/// Revisions worked on at the same time.
-const CONCURRENT_SETS: u16 = 8;
+/// Service that metrics are scraped by.
+const METRICS_SERVICE: &str = "operator-controller-service";
+/// Secret with the serving certificate, where catalogd runs on its own.
+const METRICS_SECRET: &str = "operator-controller-serving-cert";
 /// Wakes that may wait in a channel before their sender waits.
 const WAKES: usize = 1024;
 
@@ -85,12 +87,15 @@ pub enum OperatorError {
 pub struct Operator {
     config: Config,
     accounts: Accounts,
-    catalogd: Catalogd,
+    content: Content,
     credentials: Option<PullSecrets>,
     bundles: Bundles,
     metrics: Metrics,
+    registry: Arc<Registry>,
     guard: Guard,
     platform: Arc<Platform>,
+    fence: Fence,
+    chance: Chance,
 }
 
 impl Operator {
@@ -99,9 +104,10 @@ impl Operator {
     /// # Errors
     /// A cache folder or the cluster's configuration cannot be used.
     pub fn new(config: Config) -> Result<Self, OperatorError> {
-        let accounts = Accounts::new(&config.cluster)?;
+        let fence = Fence::default();
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
+        let accounts = Accounts::counted(&config.cluster, &metrics.requests(), &fence)?;
         let guard = Guard::new(&mut registry);
         let platform = Arc::new(Platform::register(&mut registry));
         let puller = Puller::new(config.puller.clone());
@@ -113,15 +119,35 @@ impl Operator {
         let bundles = Bundles::new(puller.clone(), config.cache_path.join("bundles")).map_err(|source| {
             OperatorError::Cache { path: config.cache_path.display().to_string(), source }
         })?;
-        let catalogd = Catalogd::new(
-            config.catalogd.clone(),
-            accounts.controller(),
-            Arc::new(puller),
-            Arc::new(SystemClock),
-            &metrics,
-            &mut registry,
-        )?;
-        Ok(Self { config, accounts, catalogd, credentials, bundles, metrics, guard, platform })
+        let cluster = accounts.controller();
+        let content = match &config.remote_catalogd {
+            Some(remote) => {
+                let copies = config.cache_path.join("catalogs");
+                Content::Remote(Remote::new(remote, cluster, &copies)?)
+            }
+            None => Content::Embedded(Catalogd::new(
+                config.catalogd.clone(),
+                cluster,
+                Arc::new(puller),
+                Arc::new(SystemClock),
+                &metrics,
+                &mut registry,
+            )?),
+        };
+        let (registry, chance) = (Arc::new(registry), Chance::default());
+        Ok(Self {
+            config,
+            accounts,
+            content,
+            credentials,
+            bundles,
+            metrics,
+            registry,
+            guard,
+            platform,
+            fence,
+            chance,
+        })
     }
 
     /// Runs until `shutdown`.
@@ -135,10 +161,13 @@ impl Operator {
             if let Err(error) = credentials.load().await {
                 tracing::warn!(%error, "starting without credentials for registries");
             }
-            let (catalogd, shutdown) = (self.catalogd.clone(), shutdown.clone());
-            tasks.push(tokio::spawn(async move { credentials.run(shutdown, || catalogd.wake()).await }));
+            let (content, shutdown) = (self.content.clone(), shutdown.clone());
+            tasks.push(tokio::spawn(async move { credentials.run(shutdown, || content.wake()).await }));
         }
-        tasks.push(tokio::spawn(self.catalogd.clone().run(leader, shutdown.clone())));
+        if let Content::Embedded(catalogd) = &self.content {
+            tasks.push(tokio::spawn(catalogd.clone().run(leader, shutdown.clone())));
+        }
+        tasks.push(tokio::spawn(self.leftovers(shutdown.clone())));
         let lost = match self.config.leader_election {
             None => {
                 Box::pin(self.lead(&leads, shutdown.clone())).await;
@@ -154,6 +183,18 @@ impl Operator {
         if lost { Err(OperatorError::LeadershipLost) } else { Ok(()) }
     }
 
+    /// Before leading: a leftover may be what this program waits for.
+    fn leftovers(&self, shutdown: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
+        let client = self.accounts.controller();
+        let events = Events::new(client.clone(), &self.config.identity);
+        let namespace = self.config.system_namespace.clone();
+        let embedded = matches!(self.content, Content::Embedded(_));
+        async move {
+            let told = leftovers::tell(client, &namespace, embedded, &events);
+            let _ = shutdown.run_until_cancelled(told).await;
+        }
+    }
+
     /// Leads when elected. Returns whether leadership was lost.
     ///
     /// catalogd's lease is a second one: while somebody else holds it, the original's catalogd included, the
@@ -164,11 +205,15 @@ impl Operator {
         leads: &watch::Sender<bool>,
         shutdown: &CancellationToken,
     ) -> bool {
-        let client = self.accounts.controller();
+        let client = self.accounts.elector();
         let (namespace, identity) = (&self.config.system_namespace, &self.config.identity);
-        let candidate = |lease: &str| Elector::new(client.clone(), namespace, lease, identity, terms);
+        let candidate =
+            |lease: &str| Elector::new(client.clone(), namespace, lease, identity, terms).fenced(&self.fence);
         let catalogs_lost = AtomicBool::new(false);
         let lead = |stop| Box::pin(self.lead(leads, stop));
+        if let Content::Remote(_) = self.content {
+            return candidate(LEASE).lead(shutdown.clone(), lead).await;
+        }
         let lost = candidate(LEASE)
             .lead(shutdown.clone(), |stop| async {
                 let lost = candidate(catalogd::LEASE).lead(stop, lead).await;
@@ -178,7 +223,7 @@ impl Operator {
         lost || catalogs_lost.load(Ordering::Relaxed)
     }
 
-    /// Starts the servers of catalogs and health, which run on every replica.
+    /// Starts the servers of catalogs, metrics and health, which run on every replica.
     async fn serve(
         &self,
         shutdown: &CancellationToken,
@@ -188,21 +233,44 @@ impl Operator {
             Certificate::Files(CertWatcher::new(cert, key)?)
         } else {
             let (client, namespace) = (self.accounts.controller(), &self.config.system_namespace);
-            let names = self.config.catalogd.serving_names();
-            Certificate::Kept(Box::new(
-                ServingSecret::open(client, namespace, catalogd::SERVING_SECRET, &names).await?,
-            ))
+            let (secret, names) = self.kept_certificate();
+            Certificate::Kept(Box::new(ServingSecret::open(client, namespace, secret, &names).await?))
         };
         let tls = server_config(certificate.serving(), &self.config.tls_profile)?;
         tasks.push(tokio::spawn(certificate.run(shutdown.clone())));
-        let catalogs = listen(&self.config.catalogs_address)?;
-        tasks.push(spawn_server("catalogs", catalogs, self.catalogd.router(), Some(tls), shutdown));
+        if let Some(address) = &self.config.metrics_address {
+            let router = metrics_router(self.registry.clone(), self.accounts.controller());
+            tasks.push(spawn_server("metrics", listen(address)?, router, Some(tls.clone()), shutdown));
+        }
+        if let Content::Embedded(catalogd) = &self.content {
+            let catalogs = listen(&self.config.catalogs_address)?;
+            tasks.push(spawn_server("catalogs", catalogs, catalogd.router(), Some(tls), shutdown));
+        }
         if let Some(address) = &self.config.health_address {
-            let content = self.catalogd.clone();
+            let content = self.content.clone();
             let health = health_router(move || content.ready());
             tasks.push(spawn_server("health", listen(address)?, health, None, shutdown));
         }
         Ok(tasks)
+    }
+
+    /// The Secret with the serving certificate that is made here, and the names that it is for. Beside a catalogd
+    /// on its own, that one's Secret is left to it.
+    fn kept_certificate(&self) -> (&'static str, Vec<String>) {
+        let own = format!("{METRICS_SERVICE}.{}.svc", self.config.system_namespace);
+        let own = [own.clone(), format!("{own}.cluster.local")];
+        match &self.content {
+            Content::Embedded(_) => {
+                let mut names = self.config.catalogd.serving_names();
+                names.extend(own);
+                (catalogd::SERVING_SECRET, names)
+            }
+            Content::Remote(_) => {
+                let mut names = vec!["localhost".to_owned()];
+                names.extend(own);
+                (METRICS_SECRET, names)
+            }
+        }
     }
 
     /// Runs everything that only the leader may do.
@@ -216,6 +284,7 @@ impl Operator {
 
     async fn controllers(&self, stop: CancellationToken) {
         let client = self.accounts.controller();
+        let chance = &self.chance;
         let discovery = Discovery::new(client.clone());
         let waiting = Arc::new(Waiting::default());
         let (wake_extension, woken_extensions) = mpsc::channel::<String>(WAKES);
@@ -223,9 +292,14 @@ impl Operator {
         let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
 
         let dependents = Arc::new(Dependents::new(wake_extension.clone()));
-        let sets = revisions(client.clone(), wake_extension.clone(), dependents.clone());
-        let extensions = Source::<ClusterExtension>::all(client.clone());
-        let known_catalogs = Source::<ClusterCatalog>::all(client.clone());
+        let sets = revisions(client.clone(), chance, wake_extension.clone(), dependents.clone());
+        let extensions = Source::<ClusterExtension>::all(client.clone(), chance);
+        let (catalog_changed, changed_catalogs) = mpsc::channel::<String>(WAKES);
+        let known_catalogs = Source::<ClusterCatalog>::all(client.clone(), chance).observed(move |catalog| {
+            let (changed, name) = (catalog_changed.clone(), catalog.name_any());
+            // Nobody listens where catalogd is in this process; a full channel is made up for by the next look.
+            async move { drop(changed.try_send(name)) }
+        });
         let settings = Settings::new(self.config.default_account.clone());
         let kinds = Arc::new(Awaited::default());
         let (changed_crd, changed_crds) = mpsc::channel::<String>(WAKES);
@@ -237,7 +311,7 @@ impl Operator {
             discovery: discovery.clone(),
             catalogs: Catalogs::new(
                 known_catalogs.store.clone(),
-                self.catalogd.reader(),
+                self.content.reader(),
                 self.config.catalog_deadline,
             ),
             bundles: self.bundles.clone(),
@@ -251,20 +325,23 @@ impl Operator {
             settings: settings.clone(),
             guard: self.guard.clone(),
             system_namespace: self.config.system_namespace.clone(),
+            clock: Arc::new(SystemClock),
         };
         let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
-        let watches = WatchManager::new(client.clone(), &managed, owner_changed);
+        let watches = WatchManager::new(client.clone(), &managed, owner_changed, chance.clone());
         let set_ports = self.set_ports(&ports, watches);
         let all_extensions = extensions.store.clone();
+        let catalogs = known_catalogs.store.clone();
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
         let namespace = &self.config.system_namespace;
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
         tokio::join!(
+            self.content.follow(catalogs, changed_catalogs, stop.clone()),
             catalogs::follow(
                 known_catalogs,
-                self.catalogd.changes(),
+                self.content.changes(),
                 all_extensions,
                 wake_extension.clone(),
                 stop.clone()
@@ -302,6 +379,7 @@ impl Operator {
             preflight_permissions: shared.features.preflight_permissions,
             system_namespace: shared.system_namespace.clone(),
             certificate_lifetime: self.config.webhook_certificates.lifetime,
+            clock: shared.clock.clone(),
         }
     }
 
@@ -315,8 +393,9 @@ impl Operator {
         let name = "controller-operator-cluster-extension-controller";
         let settings = ControllerSettings {
             name,
-            concurrency: CONCURRENT_EXTENSIONS,
+            concurrency: self.config.max_concurrent_reconciles,
             backoff: BackoffLimits::default(),
+            chance: self.chance.clone(),
         };
         let controller = Arc::new(cluster_extension::Extensions::new(ports));
         let reconcile = move |extension| {
@@ -334,8 +413,9 @@ impl Operator {
         stop: CancellationToken,
     ) {
         let name = "clusterobjectset";
-        let settings =
-            ControllerSettings { name, concurrency: CONCURRENT_SETS, backoff: BackoffLimits::default() };
+        let concurrency = self.config.max_concurrent_reconciles;
+        let (backoff, chance) = (BackoffLimits::default(), self.chance.clone());
+        let settings = ControllerSettings { name, concurrency, backoff, chance };
         let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
         let reconcile = move |set| {
             let controller = controller.clone();
@@ -363,83 +443,4 @@ fn spawn_server(
         }
         shutdown.cancel();
     })
-}
-
-/// Wakes every extension.
-async fn wake_each(extensions: &Store<DeserializeGuard<ClusterExtension>>, wake: &mpsc::Sender<String>) {
-    for extension in extensions.state() {
-        // A closed channel means that the process is ending.
-        let _ = wake.send(extension.name_any()).await;
-    }
-}
-
-/// The revisions. One that changes wakes its extension, and those that wait for something to be installed.
-fn revisions(
-    client: kube::Client,
-    wake: mpsc::Sender<String>,
-    dependents: Arc<Dependents>,
-) -> Source<ClusterObjectSet> {
-    Source::<ClusterObjectSet>::all(client).observed(move |set| {
-        let owner =
-            set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
-        let (wake, dependents) = (wake.clone(), dependents.clone());
-        let goes = set.metadata.deletion_timestamp.is_some();
-        async move {
-            if let Some(owner) = owner {
-                // A closed channel means that the process is ending.
-                let _ = wake.send(owner).await;
-            }
-            if goes { dependents.wake_met().await } else { dependents.wake().await }
-        }
-    })
-}
-
-/// Wakes by name.
-fn names<K>(receiver: mpsc::Receiver<String>) -> BoxStream<'static, Wake<K>>
-where
-    K: kube::Resource<DynamicType = ()> + 'static,
-{
-    futures::stream::unfold(receiver, |mut receiver| async {
-        receiver.recv().await.map(|name| (name, receiver))
-    })
-    .map(|name| ObjectRef::<DeserializeGuard<K>>::new(&name))
-    .boxed()
-}
-
-/// Wakes of the revisions whose objects changed; what belongs to an extension as a whole, such as the Secrets of
-/// its webhooks, wakes all of its revisions.
-fn owners(
-    receiver: mpsc::Receiver<OwnerChanged>,
-    sets: Store<DeserializeGuard<ClusterObjectSet>>,
-) -> BoxStream<'static, Wake<ClusterObjectSet>> {
-    let of_extension = |extension: &str, set: &ClusterObjectSet| {
-        set.owner_references().iter().any(|r| r.kind == "ClusterExtension" && r.name == extension)
-    };
-    futures::stream::unfold(receiver, |mut receiver| async {
-        receiver.recv().await.map(|owner| (owner, receiver))
-    })
-    .flat_map(move |owner| {
-        let state = sets.state();
-        let known = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
-        let woken: Vec<String> = match owner {
-            OwnerChanged::Named { kind, name } => match kind.as_str() {
-                "ClusterObjectSet" => vec![name],
-                "ClusterExtension" => {
-                    known.filter(|set| of_extension(&name, set)).map(ResourceExt::name_any).collect()
-                }
-                _ => Vec::new(),
-            },
-            // The Secrets of webhooks belong to the extension.
-            OwnerChanged::Kept { uid } => {
-                let is_owner = |set: &&ClusterObjectSet| {
-                    set.uid().as_deref() == Some(uid.as_str())
-                        || set.owner_references().iter().any(|r| r.uid == uid)
-                };
-                known.filter(is_owner).map(ResourceExt::name_any).collect()
-            }
-        };
-        futures::stream::iter(woken)
-    })
-    .map(|name| ObjectRef::new(&name))
-    .boxed()
 }

@@ -101,6 +101,20 @@ pub const PERMISSIONS: &[Permission] = &[
     ),
     row(
         Scope::Cluster,
+        "authentication.k8s.io",
+        &["tokenreviews"],
+        &["create"],
+        "find out who asks for metrics",
+    ),
+    row(
+        Scope::Cluster,
+        "authorization.k8s.io",
+        &["subjectaccessreviews"],
+        &["create"],
+        "find out whether metrics may be read",
+    ),
+    row(
+        Scope::Cluster,
         "events.k8s.io",
         &["events"],
         &["create", "patch"],

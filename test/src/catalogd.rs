@@ -52,6 +52,7 @@ impl Settings {
 pub struct Catalogd {
     process: Process,
     port: u16,
+    metrics_port: u16,
     health_port: u16,
     directory: StateDirectory,
 }
@@ -61,7 +62,7 @@ impl Catalogd {
     pub async fn start(cluster: &Cluster, settings: &Settings) -> Result<Self> {
         install(cluster)?;
         let directory = StateDirectory::new("catalogd")?;
-        let [port, health_port] = free_ports()?;
+        let [port, metrics_port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");
         std::fs::create_dir(&cache)?;
         let binary = match std::env::var_os("OLM_CATALOGD") {
@@ -74,6 +75,7 @@ impl Catalogd {
             format!("--cache-dir={}", cache.display()),
             format!("--catalogs-server-addr=127.0.0.1:{port}"),
             format!("--external-address=localhost:{port}"),
+            format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
             format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
         ];
         args.extend(settings.args.iter().cloned());
@@ -94,7 +96,7 @@ impl Catalogd {
             log: directory.path().join("catalogd.log"),
         };
         let process = Process::start("catalogd", program)?;
-        let this = Self { process, port, health_port, directory };
+        let this = Self { process, port, metrics_port, health_port, directory };
         this.ready().await?;
         Ok(this)
     }
@@ -120,6 +122,11 @@ impl Catalogd {
     /// The address under which catalogs are served.
     pub fn url(&self) -> String {
         format!("https://localhost:{}", self.port)
+    }
+
+    /// The address of its metrics.
+    pub fn metrics_url(&self) -> String {
+        format!("https://localhost:{}/metrics", self.metrics_port)
     }
 
     /// The address that tells whether it is ready.

@@ -4,6 +4,7 @@
 //! ([`unique_name`]). A [`Cluster`] belongs to no async runtime; clients do, so each test makes its own.
 
 mod audit;
+mod disturb;
 mod start;
 
 use std::path::{Path, PathBuf};
@@ -59,6 +60,7 @@ struct Own {
     tools: Tools,
     authority: Authority,
     server: String,
+    etcd: String,
     directory: StateDirectory,
 }
 
@@ -245,6 +247,8 @@ fn node(name: &str) -> serde_json::Value {
     let roles = ["worker", "master", "control-plane", "infra"];
     let mut labels = json!({
         "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name,
+        // A kubelet still sets these two as well.
+        "beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux",
     });
     for role in roles {
         labels[format!("node-role.kubernetes.io/{role}")] = json!("");

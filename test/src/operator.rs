@@ -1,6 +1,10 @@
 //! Our program, run against a cluster as an administrator would: CRDs and rights applied, then started.
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 
@@ -24,6 +28,7 @@ const READY: Duration = Duration::from_secs(30);
 pub struct Operator {
     process: Process,
     catalogs_port: u16,
+    metrics_port: u16,
     health_port: u16,
     directory: StateDirectory,
 }
@@ -31,17 +36,33 @@ pub struct Operator {
 impl Operator {
     /// Installs CRDs and rights, then starts the program with exactly these rights.
     pub async fn start(cluster: &Cluster, images: &Images, extra_args: &[&str]) -> Result<Self> {
+        Self::start_as(cluster, &kubeconfig(cluster)?, images, extra_args).await
+    }
+
+    /// The same, with a kubeconfig that leads to the cluster in some other way, through a proxy for instance.
+    pub async fn start_as(
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        images: &Images,
+        extra_args: &[&str],
+    ) -> Result<Self> {
         install(cluster)?;
+        Self::start_installed(cluster, images, extra_args).await
+    }
+
+    /// Starts the program where CRDs and rights are installed already.
+    pub async fn start_installed(cluster: &Cluster, images: &Images, extra_args: &[&str]) -> Result<Self> {
         let directory = StateDirectory::new("operator-controller")?;
-        let [catalogs_port, health_port] = free_ports()?;
+        let [catalogs_port, metrics_port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");
         let mut args = vec![
-            format!("--kubeconfig={}", kubeconfig(cluster)?.display()),
+            format!("--kubeconfig={}", kubeconfig.display()),
             format!("--system-namespace={SYSTEM_NAMESPACE}"),
             format!("--cache-path={}", cache.join("bundles").display()),
             format!("--cache-dir={}", cache.join("catalogs").display()),
             format!("--catalogs-server-addr=127.0.0.1:{catalogs_port}"),
             format!("--external-address=localhost:{catalogs_port}"),
+            format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
             format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
         ];
         args.extend(extra_args.iter().map(|a| (*a).to_owned()));
@@ -54,7 +75,7 @@ impl Operator {
             log: directory.path().join("operator-controller.log"),
         };
         let process = Process::start("operator-controller", program)?;
-        let operator = Self { process, catalogs_port, health_port, directory };
+        let operator = Self { process, catalogs_port, metrics_port, health_port, directory };
         operator.ready().await?;
         Ok(operator)
     }
@@ -78,6 +99,11 @@ impl Operator {
     /// The address under which catalogs are served.
     pub fn catalogs_url(&self) -> String {
         format!("https://localhost:{}", self.catalogs_port)
+    }
+
+    /// The address of its metrics.
+    pub fn metrics_url(&self) -> String {
+        format!("https://localhost:{}/metrics", self.metrics_port)
     }
 
     /// The address that tells whether it is ready.
@@ -106,14 +132,22 @@ pub fn kubeconfig(cluster: &Cluster) -> Result<PathBuf> {
 
 /// Applies the generated CRDs, rights and admission policies with kubectl, as an administrator does.
 pub fn install(cluster: &Cluster) -> Result<()> {
-    let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
     for part in ["crd", "rbac", "admission"] {
         kubectl(
             cluster,
-            &["apply", "--server-side", "--force-conflicts", "-f", &config.join(part).display().to_string()],
+            &["apply", "--server-side", "--force-conflicts", "-k", &config.join(part).display().to_string()],
         )?;
     }
     kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"])?;
+    Ok(())
+}
+
+/// Replaces the rights with those of an overlay of `config/overlays`.
+pub fn overlay(cluster: &Cluster, name: &str) -> Result<()> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/overlays").join(name);
+    let rights = folder.join("rights.patch.yaml");
+    kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &rights.display().to_string()])?;
     Ok(())
 }
 

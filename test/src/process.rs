@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::supervisor::{Program, State, Supervisor};
 use crate::wait::{self, Final};
@@ -30,6 +31,11 @@ impl Process {
     pub fn start(name: &str, program: Program) -> Result<Self> {
         let current = Supervisor::shared()?.spawn(program.clone())?;
         Ok(Self { name: name.to_owned(), program, current: Mutex::new(current) })
+    }
+
+    /// What failures call it.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The process ID.
@@ -73,6 +79,27 @@ impl Process {
         let started = Supervisor::shared()?.spawn(self.program.clone())?;
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = started;
         Ok(())
+    }
+
+    /// Stops it where it is, with SIGSTOP, until [`Process::resume`].
+    pub fn freeze(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        let pid = pid.with_context(|| format!("{} has no process ID", self.name))?;
+        kill_process(pid, signal).with_context(|| format!("{signal:?} for {}", self.name))
+    }
+
+    /// What failures call it.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Everything it wrote so far.

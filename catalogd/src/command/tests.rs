@@ -15,23 +15,20 @@ fn defaults_are_upstreams() {
     assert_eq!(config.gc_interval.as_secs(), 12 * 3600);
     assert_eq!(
         (
-            command.shared.catalogs_server_addr.as_str(),
+            command.shared.catalogs_address(super::CATALOGS_ADDRESS).as_str(),
+            command.shared.metrics_address(super::METRICS_ADDRESS).as_deref(),
             command.shared.health_address().as_deref(),
             command.shared.leader_elect
         ),
-        (":8443", Some(":8081"), false)
+        (":8443", Some(":7443"), Some(":8081"), false)
     );
+    assert!(command.shared.without_effect().is_empty());
 }
 
 #[test]
 fn contradictions_are_refused_in_upstreams_words() {
     for (arguments, text) in [
         (&["--tls-cert=x"][..], "tls-cert and tls-key flags must be used together"),
-        (&["--metrics-bind-address=:7443"], "metrics-bind-address requires tls-cert and tls-key flags"),
-        (
-            &["--pprof-bind-address=:6060"],
-            "pprof-bind-address: not supported by catalogd on its own, leave the flag out",
-        ),
         (&["--gc-interval=x"], "invalid value \"x\" of gc-interval, want a duration like 12h"),
         (&["--feature-gates=X=true"], "unrecognized feature gate: X"),
         (
@@ -75,4 +72,27 @@ fn gates_and_election_are_read_in_all_their_spellings() {
         assert_eq!(config.graphql, graphql, "{gates}");
     }
     assert!(!parsed(&["--leader-elect=false"]).shared.leader_elect);
+}
+
+#[test]
+fn flags_of_the_original_without_a_meaning_here_are_accepted_and_named() {
+    let flags = [
+        "--logtostderr",
+        "--skip_headers=true",
+        "--vmodule=x=4",
+        "--log_file=/x",
+        "--pprof-bind-address=:6060",
+        "--webhook-server-port=9444",
+        "--metrics-bind-address=0",
+    ];
+    let command = parsed(&flags);
+    assert_eq!(command.shared.metrics_address(super::METRICS_ADDRESS), None);
+    assert_eq!(
+        command.shared.without_effect(),
+        [
+            "--log_file has no effect: the log goes to stderr, and -v says how much",
+            "--vmodule has no effect: the log goes to stderr, and -v says how much",
+            "--pprof-bind-address has no effect: there are no profiles to serve",
+        ]
+    );
 }

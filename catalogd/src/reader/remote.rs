@@ -4,6 +4,8 @@
 //! process. A body of another digest than the status names is not taken. While a catalog cannot be fetched,
 //! the last good copy is used, across restarts too.
 
+mod trust;
+
 use std::{
     collections::BTreeMap,
     fs::File,
@@ -13,10 +15,13 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageContent, PackageSnapshot};
 use reqwest::{StatusCode, header};
 use thiserror::Error;
 use tokio::time::Instant;
+
+pub use trust::{Trust, TrustError};
 
 use super::{mentioning, read};
 use crate::{
@@ -44,7 +49,8 @@ pub trait CatalogDirectory: Send + Sync {
 
 /// The reader over another process' HTTPS server.
 pub struct HttpReader {
-    client: reqwest::Client,
+    /// What is read through, or why there is nothing to read through yet.
+    client: ArcSwap<Result<reqwest::Client, String>>,
     directory: Arc<dyn CatalogDirectory>,
     store: Arc<CatalogStore>,
     clock: Arc<dyn Clock>,
@@ -61,8 +67,10 @@ struct Failure {
 
 #[derive(Debug, Error)]
 enum FetchError {
-    #[error("{}", chain(.0))]
+    #[error("{}", told(.0))]
     Request(#[from] reqwest::Error),
+    #[error("{0}")]
+    NoClient(String),
     #[error("catalog server answered {0}")]
     Status(StatusCode),
     #[error("catalog server has other content than the catalog's status names")]
@@ -75,6 +83,15 @@ enum FetchError {
     Store(#[from] StoreError),
     #[error("internal: {0}")]
     Thread(#[from] tokio::task::JoinError),
+}
+
+/// An error with its causes; one of the proxy's is marked as Go's client does, which people look for.
+fn told(error: &reqwest::Error) -> String {
+    let text = chain(error);
+    let proxied = ["HTTPS_PROXY", "https_proxy"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
+    if proxied && error.is_connect() { format!("proxyconnect tcp: {text}") } else { text }
 }
 
 /// An error with its causes, which the library's own text leaves out.
@@ -103,7 +120,40 @@ impl HttpReader {
     ) -> Result<Self, StoreError> {
         let store = Arc::new(CatalogStore::open(cache_dir)?);
         let spool = cache_dir.to_owned();
+        let client = ArcSwap::from_pointee(Ok(client));
         Ok(Self { client, directory, store, clock, spool, attempts: std::sync::Mutex::default() })
+    }
+
+    /// As [`HttpReader::new`], without a client for now: the server's authority is to be found first.
+    ///
+    /// # Errors
+    /// The cache directory cannot be used.
+    pub fn without_client(
+        directory: Arc<dyn CatalogDirectory>,
+        clock: Arc<dyn Clock>,
+        cache_dir: &Path,
+    ) -> Result<Self, StoreError> {
+        let reader = Self::new(reqwest::Client::new(), directory, clock, cache_dir)?;
+        reader.set_client(Err("the authority of the catalog server is not known yet".to_owned()));
+        Ok(reader)
+    }
+
+    /// Reads through this client from now on, for instance one that knows another authority; or says why there is
+    /// none.
+    pub fn set_client(&self, client: Result<reqwest::Client, String>) {
+        self.client.store(Arc::new(client));
+    }
+
+    /// Fetches what the catalog's status names, if it is not here yet. Whoever waits for it hears of it by the
+    /// store's changes.
+    ///
+    /// # Errors
+    /// The text says what is in the way.
+    pub async fn refresh(&self, catalog: &str) -> Result<(), String> {
+        match self.directory.find(catalog) {
+            Some(remote) => self.update(catalog, &remote).await,
+            None => Ok(()),
+        }
     }
 
     /// The copies; its changes tell when a newer one has come.
@@ -151,7 +201,9 @@ impl HttpReader {
 
     async fn fetch(&self, catalog: &str, remote: &RemoteCatalog) -> Result<(), FetchError> {
         let url = format!("{}/api/v1/all", remote.base_url);
-        let mut response = self.client.get(url).timeout(FETCH_TIMEOUT).send().await?;
+        let client = self.client.load_full();
+        let client = client.as_ref().as_ref().map_err(|told| FetchError::NoClient(told.clone()))?;
+        let mut response = client.get(url).timeout(FETCH_TIMEOUT).send().await?;
         if response.status() != StatusCode::OK {
             return Err(FetchError::Status(response.status()));
         }

@@ -116,7 +116,7 @@ impl Status {
         }
         let mut text = columns(&rows);
         if self.extensions.is_empty() {
-            text = "there are no ClusterExtensions\n".to_owned();
+            "there are no ClusterExtensions\n".clone_into(&mut text);
         }
         for catalog in self.catalogs.iter().filter(|catalog| !catalog.serving) {
             let why = catalog.why.as_deref().unwrap_or("it has no content yet");
@@ -338,7 +338,7 @@ fn columns<const N: usize>(rows: &[[String; N]]) -> String {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}\n")).collect()
+    text.lines().flat_map(|line| ["  ", line, "\n"]).collect()
 }
 
 #[cfg(test)]

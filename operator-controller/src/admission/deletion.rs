@@ -8,7 +8,7 @@
 use olm_api::{ConditionStatus, ConditionType, names::DELETION_POLICY_ANNOTATION};
 use olm_objectset::DeletionPolicy;
 
-use super::policies::{Policy, metadata_map};
+use super::policies::{FORBIDDEN, Policy, metadata_map};
 
 /// Name of the policy, which is also that of its binding.
 pub(crate) const DELETION_POLICY: &str = "clusterextension-deletion-policy.olm.operatorframework.io";
@@ -32,6 +32,7 @@ pub(super) fn policy_in_force() -> Policy {
         resource: "clusterextensions",
         operations: &["DELETE"],
         with_settings: false,
+        reason: FORBIDDEN,
         conditions: vec![
             ("not-being-deleted", "!has(oldObject.metadata.deletionTimestamp)".to_owned()),
             ("has-a-deletion-policy", format!("{policy} != '{default}' || {is_told}")),

@@ -8,6 +8,7 @@ use olm_api::names::{
 use serde_json::{Value, json};
 
 use super::deletion::{self, DELETION_POLICY};
+use crate::controllers::cluster_extension::{KNOWN, UNKNOWN};
 
 /// ConfigMap in the system namespace with what administrator and policies have to agree about.
 pub(crate) const SETTINGS_CONFIG_MAP: &str = "olmv1-settings";
@@ -15,6 +16,9 @@ pub(crate) const SETTINGS_CONFIG_MAP: &str = "olmv1-settings";
 pub(crate) const DEFAULT_ACCOUNT_KEY: &str = "default-service-account";
 /// API group and version of policies and bindings.
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
+
+/// The reason of a refusal for want of a right.
+pub(super) const FORBIDDEN: &str = "Forbidden";
 
 /// A policy that is bound under its own name.
 pub(super) struct Policy {
@@ -25,6 +29,8 @@ pub(super) struct Policy {
     pub(super) with_settings: bool,
     pub(super) conditions: Vec<(&'static str, String)>,
     pub(super) variables: Vec<(&'static str, String)>,
+    /// Why the API server says that it refuses.
+    pub(super) reason: &'static str,
     /// Expression and, as an expression, the message.
     pub(super) validations: Vec<(String, String)>,
 }
@@ -33,9 +39,15 @@ pub(super) struct Policy {
 const WRITES: &[&str] = &["CREATE", "UPDATE"];
 
 /// Names of the policies, which are also those of their bindings.
-pub(crate) const NAMES: [&str; 4] =
-    [EXTENSION_ACCOUNT, EXTENSION_DEFAULT_ACCOUNT, OBJECT_SET_ACCOUNT, DELETION_POLICY];
+pub(crate) const NAMES: [&str; 5] = [
+    EXTENSION_ACCOUNT,
+    EXTENSION_ANNOTATIONS,
+    EXTENSION_DEFAULT_ACCOUNT,
+    OBJECT_SET_ACCOUNT,
+    DELETION_POLICY,
+];
 const EXTENSION_ACCOUNT: &str = "clusterextension-account.olm.operatorframework.io";
+pub(crate) const EXTENSION_ANNOTATIONS: &str = "clusterextension-annotations.olm.operatorframework.io";
 const EXTENSION_DEFAULT_ACCOUNT: &str = "clusterextension-default-account.olm.operatorframework.io";
 const OBJECT_SET_ACCOUNT: &str = "clusterobjectset-account.olm.operatorframework.io";
 
@@ -46,8 +58,13 @@ pub fn objects(system_namespace: &str) -> Vec<Value> {
         // Without data: what the administrator sets is not taken back when the manifests are applied again.
         "metadata": {"name": SETTINGS_CONFIG_MAP, "namespace": system_namespace},
     });
-    let policies =
-        [extension_account(), extension_default_account(), object_set_account(), deletion::policy_in_force()];
+    let policies = [
+        extension_account(),
+        extension_annotations(),
+        extension_default_account(),
+        object_set_account(),
+        deletion::policy_in_force(),
+    ];
     let mut objects = vec![settings];
     objects.extend(policies.iter().map(Policy::policy));
     objects.extend(policies.iter().map(|policy| policy.binding(system_namespace)));
@@ -61,7 +78,7 @@ impl Policy {
         let variables =
             self.variables.iter().map(|(name, expression)| json!({"name": name, "expression": expression}));
         let validations = self.validations.iter().map(|(expression, message)| {
-            json!({"expression": expression, "messageExpression": message, "reason": "Forbidden"})
+            json!({"expression": expression, "messageExpression": message, "reason": self.reason})
         });
         let mut spec = json!({
             "failurePolicy": "Fail",
@@ -158,10 +175,48 @@ fn extension_account() -> Policy {
             ("names-an-account", NAMES_ACCOUNT.to_owned()),
         ],
         variables: Vec::new(),
+        reason: FORBIDDEN,
         validations: vec![(
             may_use(namespace, name),
             may_not_use("spec.serviceAccount.name", namespace, name),
         )],
+    }
+}
+
+/// Annotations under our prefix are known and have one of their values; those that stay as they were pass.
+fn extension_annotations() -> Policy {
+    let new = metadata_map("object", "annotations");
+    let old =
+        "(oldObject != null && has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {})";
+    let is_changed = format!("k.startsWith('{EXTENSIONS_PREFIX}') && !(k in {old} && {old}[k] == {new}[k])");
+    let names: Vec<String> = KNOWN.iter().map(|(name, _)| format!("'{name}'")).collect();
+    let mut validations = vec![(
+        "size(variables.unknown) == 0".to_owned(),
+        format!("'annotation \"' + variables.unknown.join('\", \"') + '\" {UNKNOWN}'"),
+    )];
+    validations.extend(KNOWN.iter().filter_map(|(name, values)| {
+        let value = format!("object.metadata.annotations['{name}']");
+        let condition = values.condition(&value)?;
+        Some((
+            format!("!('{name}' in variables.changed) || {condition}"),
+            format!("'annotation \"{name}\" cannot be \"' + {value} + '\": {}'", values.remedy()),
+        ))
+    }));
+    Policy {
+        name: EXTENSION_ANNOTATIONS,
+        resource: "clusterextensions",
+        operations: WRITES,
+        with_settings: false,
+        conditions: vec![
+            not_being_deleted(),
+            ("annotations-changed", format!("{new}.exists(k, {is_changed})")),
+        ],
+        variables: vec![
+            ("changed", format!("{new}.filter(k, {is_changed})")),
+            ("unknown", format!("variables.changed.filter(k, !(k in [{}]))", names.join(", "))),
+        ],
+        reason: "Invalid",
+        validations,
     }
 }
 
@@ -191,6 +246,7 @@ fn extension_default_account() -> Policy {
             ),
             ("accountName", "variables.parts[size(variables.parts) - 1]".to_owned()),
         ],
+        reason: FORBIDDEN,
         validations: vec![
             (
                 format!("{name} != ''"),
@@ -271,6 +327,7 @@ fn object_set_account() -> Policy {
                 "size(variables.references) == 1 ? variables.references[0].name : variables.label".to_owned(),
             ),
         ],
+        reason: FORBIDDEN,
         validations: vec![
             (
                 format!("{name} == '' || {namespace} == '' || {}", may_use(namespace, name)),

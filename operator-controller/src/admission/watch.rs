@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     deletion::DELETION_POLICY,
-    policies::{NAMES, objects},
+    policies::{EXTENSION_ANNOTATIONS, NAMES, objects},
 };
 use crate::{controllers::api_text, events::Events};
 
@@ -65,15 +65,16 @@ impl Guard {
     /// What is wrong with the policies, in a sentence for `Ready`.
     pub(crate) fn complaint(&self) -> Option<String> {
         let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
-        let accounts = missing.iter().filter(|(name, _)| **name != DELETION_POLICY);
-        let found: Vec<&str> = accounts.map(|(_, text)| text.as_str()).collect();
-        (!found.is_empty()).then(|| {
-            format!(
-                "{}: until the manifests are applied again, whoever may write ClusterExtensions or \
-                 ClusterObjectSets can use any ServiceAccount.",
-                found.join("; ")
-            )
-        })
+        let others = || missing.iter().filter(|(name, _)| **name != DELETION_POLICY);
+        let found: Vec<&str> = others().map(|(_, text)| text.as_str()).collect();
+        let accounts_are_open = others().any(|(name, _)| *name != EXTENSION_ANNOTATIONS);
+        let harm = if accounts_are_open {
+            "whoever may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount"
+        } else {
+            "annotations of ClusterExtensions are not checked before they are stored"
+        };
+        (!found.is_empty())
+            .then(|| format!("{}: until the manifests are applied again, {harm}.", found.join("; ")))
     }
 
     /// What is wrong with the policy that holds deletions, in a sentence for `Ready` of extensions that have a

@@ -3,12 +3,14 @@
 //! It never waits for catalogs, registries or resolution: everything it needs is in the ClusterObjectSet and
 //! its Secrets.
 
-mod content;
+pub(crate) mod content;
 mod execute;
 pub(crate) mod keeping;
 mod kinds;
 mod memory;
 mod reconcile;
+#[cfg(test)]
+mod simulation;
 mod status;
 
 pub(crate) use content::{LoadedPhase, api_text, load};

@@ -19,7 +19,7 @@ use crate::wait;
 /// A port may be taken between its choice and its use.
 const ATTEMPTS: usize = 3;
 /// Generous: two cores may be building something beside.
-const API_SERVER_DEADLINE: Duration = Duration::from_secs(90);
+pub(super) const API_SERVER_DEADLINE: Duration = Duration::from_secs(90);
 const NODES_DEADLINE: Duration = Duration::from_mins(1);
 
 /// Writes are recorded, with who made them but without their content.
@@ -93,7 +93,8 @@ async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
 
     // Ended in this order: nobody shall complain about a server that is gone.
     let processes = vec![kwok, scheduler, controller_manager, api_server, etcd];
-    Ok(Own { processes, tools: tools.clone(), authority, server, directory })
+    let etcd = format!("http://127.0.0.1:{etcd_port}");
+    Ok(Own { processes, tools: tools.clone(), authority, server, etcd, directory })
 }
 
 /// Adds the logs that say why it takes so long; a program that ended has shown its own already.

@@ -3,19 +3,25 @@
 //! Tests share one cluster, registry and program; each has a catalog, a namespace and names of its own.
 
 mod admission;
+mod asked;
 mod bad_input;
 mod catalogs;
 mod crd_upgrades;
 mod depending;
+mod describe;
+mod extension_tables;
 mod keeping;
 mod kinds;
+mod kstatus;
 mod leader;
 mod modes;
 mod plan;
 mod platform;
+mod process;
 mod real_bundles;
 mod resolving;
 mod restarts;
+mod restricted_accounts;
 mod rights;
 mod sets;
 mod small;

@@ -26,6 +26,10 @@ pub(crate) struct Small {
     annotations: Value,
     dependencies: Option<String>,
     kind: Option<(String, String)>,
+    /// Fields of that kind's objects, all of them texts.
+    fields: Vec<String>,
+    /// Whether it has a Deployment, and that can run somewhere.
+    deployment: Option<bool>,
     shipped: Vec<Value>,
 }
 
@@ -40,6 +44,8 @@ pub(crate) fn small(package: &str, version: &str) -> Small {
         annotations: json!({}),
         dependencies: None,
         kind: None,
+        fields: Vec::new(),
+        deployment: None,
         shipped: Vec::new(),
     }
 }
@@ -97,6 +103,31 @@ impl Small {
         self.property("olm.gvk", json!({"group": group, "version": "v1", "kind": kind}))
     }
 
+    /// Objects of its kind have these fields beside others.
+    pub(crate) fn fields(mut self, fields: &[&str]) -> Self {
+        self.fields = fields.iter().map(|field| (*field).to_owned()).collect();
+        self
+    }
+
+    /// It has a Deployment, which becomes available or never does.
+    pub(crate) fn deployment(mut self, runs: bool) -> Self {
+        self.deployment = Some(runs);
+        self
+    }
+
+    fn deployments(&self) -> Vec<Value> {
+        let Some(runs) = self.deployment else { return Vec::new() };
+        let selector = if runs { json!({}) } else { json!({"nowhere": "true"}) };
+        let labels = json!({"app": self.package});
+        vec![json!({"name": self.package, "spec": {
+            "replicas": 1, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {
+                "serviceAccountName": self.package, "nodeSelector": selector,
+                "containers": [{"name": "c", "image": "example.com/c:v1"}],
+            }},
+        }})]
+    }
+
     /// It ships this object, for which the account `installer` gets no rights.
     pub(crate) fn ships(mut self, object: Value) -> Self {
         self.shipped.push(object);
@@ -125,13 +156,17 @@ impl Small {
             let plural = format!("{}s", kind.to_lowercase());
             let name = format!("{plural}.{group}");
             owned.push(json!({"name": name, "version": "v1", "kind": kind}));
+            let fields: serde_json::Map<String, Value> =
+                self.fields.iter().map(|field| (field.clone(), json!({"type": "string"}))).collect();
+            let schema =
+                json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}});
             let crd = json!({
                 "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                 "metadata": {"name": name},
                 "spec": {
                     "group": group, "scope": "Namespaced",
                     "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
-                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
                 },
             });
             std::fs::write(manifests.join("crd.yaml"), crd.to_string())?;
@@ -140,13 +175,19 @@ impl Small {
             .iter()
             .map(|mode| json!({"type": mode, "supported": *mode == "AllNamespaces"}))
             .collect();
+        let mut install = json!({"deployments": self.deployments()});
+        if self.deployment.is_some() {
+            // Without any rule there would be no account for the Deployment.
+            let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
+            install["clusterPermissions"] = json!([{"serviceAccountName": self.package, "rules": rules}]);
+        }
         let csv = json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {"name": self.name(), "annotations": self.annotations},
             "spec": {
                 "displayName": self.package, "version": self.version, "installModes": modes,
                 "customresourcedefinitions": {"owned": owned},
-                "install": {"strategy": "deployment", "spec": {"deployments": []}},
+                "install": {"strategy": "deployment", "spec": install},
             },
         });
         std::fs::write(manifests.join("csv.yaml"), csv.to_string())?;
@@ -289,6 +330,21 @@ pub(crate) async fn another(scenario: &Scenario<'_>, name: &str, package: &str, 
     }))?;
     scenario.extensions().create(&PostParams::default(), &extension).await?;
     Ok(())
+}
+
+/// The scenario's extension, to be created with something more.
+pub(crate) fn extension(scenario: &Scenario<'_>, package: &str) -> Result<ClusterExtension> {
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": scenario.name},
+        "spec": {
+            "namespace": scenario.name, "serviceAccount": {"name": ACCOUNT},
+            "source": {"sourceType": "Catalog", "catalog": {
+                "packageName": package,
+                "selector": {"matchLabels": {"olm.operatorframework.io/metadata.name": scenario.name}},
+            }},
+        },
+    }))?)
 }
 
 /// Removes an extension made by [`another`], and waits until it is gone.

@@ -1,5 +1,6 @@
 //! From rendered objects to what a revision stores, and from there to what is written to the cluster.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use olm_api::names::{
     BUNDLE_VERSION, MANAGED_BY, MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME,
     REVISION_ANNOTATION,
@@ -76,6 +77,7 @@ pub fn prepare(mut object: Value, origin: &Origin<'_>) -> Result<Value, ObjectEr
 pub fn for_revision(stored: &Value, owner: &Owner, extension: Option<&str>) -> Value {
     let mut object = stored.clone();
     let key = ObjectKey::of(stored);
+    encode_plain_data(&mut object);
     let mut labels = string_map(&object, "/metadata/labels");
     labels.insert(MANAGED_BY_LABEL.into(), MANAGED_BY.into());
     if let Some(extension) = extension {
@@ -89,6 +91,22 @@ pub fn for_revision(stored: &Value, owner: &Owner, extension: Option<&str>) -> V
         mark(metadata, &key, owner);
     }
     object
+}
+
+/// A Secret's `stringData` becomes part of its `data`, as the API server keeps it. Otherwise the object could not be
+/// compared with the live one, and an apply would own `stringData` where a create owned `data`.
+fn encode_plain_data(object: &mut Value) {
+    if object.get("kind") != Some(&json!("Secret")) || object.get("apiVersion") != Some(&json!("v1")) {
+        return;
+    }
+    let Some(fields) = object.as_object_mut() else { return };
+    let Some(Value::Object(plain)) = fields.remove("stringData") else { return };
+    let mut data = fields.get("data").and_then(Value::as_object).cloned().unwrap_or_default();
+    for (key, text) in plain {
+        let encoded = text.as_str().map(|text| STANDARD.encode(text).into());
+        data.insert(key, encoded.unwrap_or(text));
+    }
+    fields.insert("data".into(), Value::Object(data));
 }
 
 fn string_map(object: &Value, pointer: &str) -> Map<String, Value> {
@@ -172,5 +190,27 @@ mod tests {
             Some(&json!("u"))
         );
         assert_eq!(kept.pointer("/metadata/ownerReferences"), None);
+    }
+
+    #[test]
+    fn plain_data_of_a_secret_is_written_as_the_server_keeps_it() {
+        let owner = Owner {
+            api_version: "v1".into(),
+            kind: "ClusterObjectSet".into(),
+            name: "ext-1".into(),
+            uid: "u".into(),
+            revision: 1,
+            policy: DeletionPolicy::Delete,
+        };
+        let secret = |fields: Value| {
+            let mut stored = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
+            stored.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let written = for_revision(&stored, &owner, None);
+            (written["data"].clone(), written.get("stringData").cloned())
+        };
+        let both = json!({"data": {"a": "MQ==", "b": "Mg=="}, "stringData": {"b": "3"}});
+        assert_eq!(secret(both), (json!({"a": "MQ==", "b": "Mw=="}), None));
+        assert_eq!(secret(json!({"stringData": {"a": ""}})), (json!({"a": ""}), None));
+        assert_eq!(secret(json!({"type": "x"})), (Value::Null, None));
     }
 }

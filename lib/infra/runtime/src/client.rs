@@ -24,7 +24,7 @@ use kube::{
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::connection;
+use crate::{connection, fence::Fence, metrics::RequestCount};
 
 /// How long one request may take; watches are not bound by it.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -49,6 +49,18 @@ pub enum ClientError {
         namespace: String,
         /// Name of the ServiceAccount.
         name: String,
+    },
+    /// The controller may not act as this account.
+    #[error(
+        "the controller may not make tokens for service account {name:?} in namespace {namespace:?}: create there the Role and RoleBinding that \"olm bundle rbac --token-for\" prints for the controller's account ({message})"
+    )]
+    TokenForbidden {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+        /// The API server's answer, which names the controller's account.
+        message: String,
     },
     /// The token request failed otherwise.
     #[error("requesting a token for service account {name:?} in namespace {namespace:?}: {source}")]
@@ -84,7 +96,15 @@ pub async fn cluster_config(kubeconfig: Option<&Path>) -> Result<Config, ClientE
 /// # Errors
 /// The configuration's certificates or credentials cannot be used.
 pub fn connect(config: Config) -> Result<Client, ClientError> {
-    connection::client(config).map_err(ClientError::Build)
+    connect_counted(config, RequestCount::default())
+}
+
+/// A client for the cluster whose requests are counted.
+///
+/// # Errors
+/// The configuration's certificates or credentials cannot be used.
+pub fn connect_counted(config: Config, count: RequestCount) -> Result<Client, ClientError> {
+    connection::client(config, count).map_err(ClientError::Build)
 }
 
 /// Names a ServiceAccount.
@@ -114,6 +134,7 @@ struct Token {
 #[derive(Clone)]
 pub struct Accounts {
     controller: Client,
+    elector: Client,
     anonymous: Client,
     tokens: Arc<Mutex<BTreeMap<AccountRef, Token>>>,
 }
@@ -124,16 +145,34 @@ impl Accounts {
     /// # Errors
     /// The configuration cannot be turned into a client.
     pub fn new(config: &Config) -> Result<Self, ClientError> {
-        let controller = connect(config.clone())?;
+        Self::counted(config, &RequestCount::default(), &Fence::default())
+    }
+
+    /// As [`Accounts::new`]; the requests of all accounts are counted, and `fence` ends all writes.
+    ///
+    /// # Errors
+    /// The configuration cannot be turned into a client.
+    pub fn counted(config: &Config, count: &RequestCount, fence: &Fence) -> Result<Self, ClientError> {
+        let elector = connect_counted(config.clone(), count.clone())?;
         let mut anonymous = config.clone();
         anonymous.auth_info = AuthInfo::default();
-        let anonymous = connect(anonymous)?;
-        Ok(Self { controller, anonymous, tokens: Arc::default() })
+        let anonymous = fence.around(connect_counted(anonymous, count.clone())?);
+        Ok(Self { controller: fence.around(elector.clone()), elector, anonymous, tokens: Arc::default() })
+    }
+
+    /// Over clients that are there already: the process's own, and one without credentials.
+    pub fn of(controller: Client, anonymous: Client) -> Self {
+        Self { elector: controller.clone(), controller, anonymous, tokens: Arc::default() }
     }
 
     /// The process's own client.
     pub fn controller(&self) -> Client {
         self.controller.clone()
+    }
+
+    /// The process's own client for leases, which no fence stops.
+    pub fn elector(&self) -> Client {
+        self.elector.clone()
     }
 
     /// A client that acts as `account`. Its token is fetched now, so that a missing account shows here.
@@ -205,6 +244,10 @@ impl Accounts {
                 Ok(granted) => granted,
                 Err(kube::Error::Api(status)) if status.is_not_found() => {
                     return Err(ClientError::AccountNotFound { namespace, name });
+                }
+                Err(kube::Error::Api(status)) if status.code == 403 => {
+                    let message = status.message.clone();
+                    return Err(ClientError::TokenForbidden { namespace, name, message });
                 }
                 Err(source) => return Err(ClientError::Token { namespace, name, source }),
             };

@@ -2,24 +2,19 @@
 
 use std::{fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use futures::{FutureExt, Stream, StreamExt, stream::BoxStream};
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    core::DeserializeGuard,
-    runtime::{
-        Controller, WatchStreamExt,
-        controller::{Action, Config},
-        reflector::{ObjectRef, Store, store},
-        watcher,
-    },
-};
+use futures::{FutureExt, StreamExt, stream, stream::BoxStream};
+use k8s_openapi::ClusterResourceScope;
+use kube::{Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
+use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     backoff::{Backoff, Limits},
+    chance::Chance,
     metrics::ControllerMetrics,
+    queue::Queue,
+    source::Source,
 };
 
 /// What a reconcile wants to happen next.
@@ -44,58 +39,8 @@ pub struct Settings {
     pub concurrency: u16,
     /// Waits after failures.
     pub backoff: Limits,
-}
-
-/// A watched kind: its store and the stream that feeds it.
-pub struct Source<K: Resource<DynamicType = ()> + Clone + 'static> {
-    /// The objects as last seen.
-    pub store: Store<DeserializeGuard<K>>,
-    stream: BoxStream<'static, Result<DeserializeGuard<K>, watcher::Error>>,
-}
-
-impl<K> Source<K>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-{
-    /// Watches all objects of a kind. What no reconcile reads is not kept in memory.
-    pub fn all(client: Client) -> Self {
-        let (reader, writer) = store();
-        let stream =
-            kube::runtime::watcher(Api::<DeserializeGuard<K>>::all(client), watcher::Config::default())
-                .default_backoff()
-                .modify(|object| {
-                    object.meta_mut().managed_fields = None;
-                    object.annotations_mut().remove("kubectl.kubernetes.io/last-applied-configuration");
-                })
-                .reflect(writer)
-                .touched_objects()
-                .boxed();
-        Self { store: reader, stream }
-    }
-
-    /// Calls `observer` with every object that changes, deleted ones included, before it is reconciled.
-    #[must_use]
-    pub fn observed<F: Future<Output = ()> + Send + 'static>(
-        self,
-        observer: impl Fn(&K) -> F + Send + Sync + 'static,
-    ) -> Self {
-        let observer = Arc::new(observer);
-        let stream = self.stream.then(move |item| {
-            let observer = observer.clone();
-            async move {
-                if let Ok(DeserializeGuard(Ok(object))) = &item {
-                    observer(object).await;
-                }
-                item
-            }
-        });
-        Self { store: self.store, stream: stream.boxed() }
-    }
-
-    /// Only the names of changed objects (`None` for an interruption), for who reads the store alone.
-    pub fn into_names(self) -> BoxStream<'static, Option<String>> {
-        self.stream.map(|item| item.ok().map(|object| object.name_any())).boxed()
-    }
+    /// What jitters them.
+    pub chance: Chance,
 }
 
 /// Names an object to be reconciled although nothing happened to it.
@@ -103,7 +48,8 @@ pub type Wake<K> = ObjectRef<DeserializeGuard<K>>;
 
 /// Runs until `shutdown`; in-flight reconciles are finished first.
 ///
-/// Objects that do not parse are logged and left out; the others go on.
+/// Objects are served in the order in which they were asked for. Those that do not parse are logged and left out;
+/// the others go on.
 pub async fn run<K, R, F>(
     settings: Settings,
     source: Source<K>,
@@ -112,21 +58,67 @@ pub async fn run<K, R, F>(
     shutdown: CancellationToken,
     reconcile: R,
 ) where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static,
     R: Fn(Arc<K>) -> F + Send + Sync + 'static,
     F: Future<Output = Next> + Send + 'static,
 {
     let name = settings.name;
-    let mut controller = Controller::for_stream(source.stream, source.store)
-        .with_config(Config::default().concurrency(settings.concurrency))
-        .graceful_shutdown_on(async move { shutdown.cancelled().await });
-    for wake in wakes {
-        controller = controller.reconcile_on(wake);
-    }
+    let concurrency = usize::from(settings.concurrency.max(1));
     let backoff = Backoff::new(settings.backoff);
     let shared = Arc::new(Shared { settings, reconcile, metrics, backoff });
-    let outcomes = controller.run(one, |_, never, _| match *never {}, shared);
-    drain(name, outcomes).await;
+    let (store, mut changes) = (source.store.clone(), source.into_changes());
+    let mut wakes = stream::select_all(wakes);
+    let mut queue = Queue::default();
+    let mut running = JoinSet::new();
+    let mut listed = false;
+    loop {
+        while listed && running.len() < concurrency {
+            let Some(next) = queue.take() else { break };
+            let object = store.get(&ObjectRef::new(&next));
+            let shared = shared.clone();
+            running.spawn(async move {
+                // It may have gone between its event and its turn.
+                let wait = match object {
+                    Some(object) => one(object, shared).await,
+                    None => None,
+                };
+                (next, wait)
+            });
+        }
+        let due = queue.next_due();
+        tokio::select! {
+            // In this order, so that the same events have the same outcome.
+            biased;
+            () = shutdown.cancelled() => break,
+            Some(done) = running.join_next() => match done {
+                Ok((name, wait)) => {
+                    queue.done(&name);
+                    if let Some(wait) = wait {
+                        queue.ask_at(&name, Instant::now() + wait);
+                    }
+                }
+                // Panics are caught before.
+                Err(error) => tracing::error!(controller = name, %error, "reconcile ended"),
+            },
+            Some(change) = changes.next() => match change {
+                Ok(object) => queue.ask(&object.name_any()),
+                Err(error) => tracing::debug!(controller = name, %error, "watch interrupted"),
+            },
+            ready = store.wait_until_ready(), if !listed => listed = ready.is_ok(),
+            Some(wake) = wakes.next() => queue.ask(&wake.name),
+            () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                queue.due(Instant::now());
+            }
+            else => break,
+        }
+    }
+    while running.join_next().await.is_some() {}
 }
 
 struct Shared<R> {
@@ -136,10 +128,8 @@ struct Shared<R> {
     backoff: Backoff<String>,
 }
 
-async fn one<K, R, F>(
-    guarded: Arc<DeserializeGuard<K>>,
-    shared: Arc<Shared<R>>,
-) -> Result<Action, std::convert::Infallible>
+/// One pass; returns after which time another one is wanted.
+async fn one<K, R, F>(guarded: Arc<DeserializeGuard<K>>, shared: Arc<Shared<R>>) -> Option<Duration>
 where
     K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
     R: Fn(Arc<K>) -> F + Send + Sync + 'static,
@@ -151,7 +141,7 @@ where
         Ok(object) => Arc::new(object.clone()),
         Err(invalid) => {
             tracing::error!(controller, name, error = %invalid, "object does not parse and is left alone");
-            return Ok(Action::await_change());
+            return None;
         }
     };
     let started = Instant::now();
@@ -164,22 +154,22 @@ where
     };
     shared.metrics.reconciled(&next, started.elapsed());
     tracing::debug!(controller, name, ?next, "reconcile ending");
-    Ok(match next {
+    match next {
         Next::Await => {
             shared.backoff.succeeded(&name);
-            Action::await_change()
+            None
         }
         Next::After(wait) => {
             shared.backoff.succeeded(&name);
-            Action::requeue(wait)
+            Some(wait)
         }
         Next::Blocked(error) => {
             shared.backoff.succeeded(&name);
             tracing::warn!(controller, name, error, "blocked until something changes");
-            Action::await_change()
+            None
         }
         Next::Retry(error) => {
-            let wait = shared.backoff.failed(name.clone(), fastrand::f64());
+            let wait = shared.backoff.failed(name.clone(), shared.settings.chance.fraction());
             tracing::warn!(
                 controller,
                 name,
@@ -187,17 +177,7 @@ where
                 retry_in_seconds = wait.as_secs_f32(),
                 "reconcile failed"
             );
-            Action::requeue(wait)
-        }
-    })
-}
-
-async fn drain<T, E: std::fmt::Display>(name: &str, outcomes: impl Stream<Item = Result<T, E>>) {
-    let mut outcomes = std::pin::pin!(outcomes);
-    while let Some(outcome) = outcomes.next().await {
-        if let Err(error) = outcome {
-            // An object that went away between its event and its turn, or a watch that is set up again.
-            tracing::debug!(controller = name, %error, "event dropped");
+            Some(wait)
         }
     }
 }

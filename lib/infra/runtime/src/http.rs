@@ -5,6 +5,7 @@
 //! long, is told to come again. HTTP/1.1 only.
 
 mod limit;
+mod metrics;
 
 use std::{
     io,
@@ -27,6 +28,8 @@ use axum_server::{
 use hyper_util::rt::TokioTimer;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
+
+pub use metrics::metrics_router;
 
 /// Why nothing could be served.
 #[derive(Debug, Error)]

@@ -20,7 +20,7 @@ use kube::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::bounded;
+use crate::{chance::Chance, client::bounded, fence::Fence};
 
 /// Timing of an election.
 #[derive(Debug, Clone, Copy)]
@@ -74,13 +74,22 @@ pub struct Elector {
     name: String,
     identity: String,
     terms: Terms,
+    fence: Fence,
+    chance: Chance,
 }
 
 impl Elector {
     /// A candidate for the lease `name` in `namespace`.
     pub fn new(client: Client, namespace: &str, name: &str, identity: &str, terms: Terms) -> Self {
         let api = Api::namespaced(client, namespace);
-        Self { api, name: name.to_owned(), identity: identity.to_owned(), terms }
+        let (name, identity) = (name.to_owned(), identity.to_owned());
+        Self { api, name, identity, terms, fence: Fence::default(), chance: Chance::default() }
+    }
+
+    /// Tells a fence until when the lease counts, while it is held.
+    #[must_use]
+    pub fn fenced(self, fence: &Fence) -> Self {
+        Self { fence: fence.clone(), ..self }
     }
 
     /// Campaigns, runs `work` while leading, and gives the lease back.
@@ -118,10 +127,12 @@ impl Elector {
     /// Tries until the lease is ours. Changes of the record are watched, so that one given back is taken at once.
     async fn acquire(&self, observed: &mut Option<Observed>) {
         let record = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        let events = kube::runtime::watcher(self.api.clone(), record).default_backoff().filter(|event| {
-            // The first list only says what has just been read.
-            std::future::ready(matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))))
-        });
+        let events = kube::runtime::watcher(self.api.clone(), record)
+            .backoff(self.chance.watch_backoff())
+            .filter(|event| {
+                // The first list only says what has just been read.
+                std::future::ready(matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))))
+            });
         let mut events = std::pin::pin!(events);
         loop {
             match self.attempt(observed).await {
@@ -143,7 +154,7 @@ impl Elector {
             let duration = u64::try_from(o.spec.lease_duration_seconds?).ok()?;
             Some(Duration::from_secs(duration).saturating_sub(o.since.elapsed()) + Duration::from_millis(50))
         });
-        let jittered = self.terms.retry.mul_f64(0.9 + 0.2 * fastrand::f64());
+        let jittered = self.terms.retry.mul_f64(0.9 + 0.2 * self.chance.fraction());
         left.map_or(jittered, |left| left.min(jittered)).min(Duration::from_secs(5))
     }
 
@@ -153,7 +164,11 @@ impl Elector {
             tokio::time::sleep(self.terms.retry).await;
             match self.attempt(observed).await {
                 Ok(true) => renewed = Instant::now(),
-                Ok(false) => return,
+                Ok(false) => {
+                    // Somebody else has it.
+                    self.fence.set(&self.name, Instant::now());
+                    return;
+                }
                 Err(error) => tracing::warn!(lease = self.name, %error, "renewing the lease"),
             }
             if renewed.elapsed() + self.terms.retry > self.terms.renew_deadline {
@@ -164,6 +179,16 @@ impl Elector {
 
     /// One attempt to take or renew; `true` when the lease is ours afterwards.
     async fn attempt(&self, observed: &mut Option<Observed>) -> Result<bool, kube::Error> {
+        // Others count from when they see the new record, which is later.
+        let asked = Instant::now();
+        let ours = self.write(observed).await?;
+        if ours {
+            self.fence.set(&self.name, asked + self.terms.duration);
+        }
+        Ok(ours)
+    }
+
+    async fn write(&self, observed: &mut Option<Observed>) -> Result<bool, kube::Error> {
         let Some(lease) = bounded(self.api.get_opt(&self.name)).await? else {
             let lease = Lease {
                 metadata: ObjectMeta { name: Some(self.name.clone()), ..Default::default() },

@@ -2,13 +2,17 @@
 //! leader election, metrics and logs. Nothing here knows what is being installed.
 
 mod backoff;
+mod chance;
 mod client;
 mod connection;
 mod controller;
 mod discovery;
+mod fence;
 mod lease;
 mod memory;
 mod metrics;
+mod queue;
+mod source;
 mod telemetry;
 mod watch;
 
@@ -17,16 +21,21 @@ mod shutdown;
 mod tls;
 
 pub use backoff::{Backoff, Limits as BackoffLimits};
-pub use client::{AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect};
-pub use controller::{Next, Settings as ControllerSettings, Source, Wake, run as run_controller};
+pub use chance::{Chance, WatchBackoff};
+pub use client::{
+    AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect, connect_counted,
+};
+pub use controller::{Next, Settings as ControllerSettings, Wake, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
+pub use fence::{Fence, Lapsed};
 pub use lease::{DEFAULT_TERMS, Elector, Terms};
 pub use memory::without_huge_pages;
-pub use metrics::{ControllerMetrics, Metrics};
+pub use metrics::{ControllerMetrics, Metrics, RequestCount};
+pub use source::Source;
 pub use telemetry::init as init_logs;
 pub use watch::{OwnerChanged, Seen, WatchManager};
 
-pub use http::{HttpError, ServerLimits, health_router, listen, serve};
+pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};
 pub use shutdown::on_signal;
 pub use tls::{
     CertWatcher, Certificate, SelfSigned, ServingCert, ServingSecret, ServingSecretError, TlsError,

@@ -1,5 +1,9 @@
 //! Metrics under the names that dashboards of controller-runtime expect.
 
+mod process;
+mod requests;
+mod text;
+
 use std::time::Duration;
 
 use prometheus_client::{
@@ -8,10 +12,17 @@ use prometheus_client::{
     registry::Registry,
 };
 
+pub use requests::RequestCount;
+pub(crate) use text::{CONTENT_TYPE, text};
+
 use crate::controller::Next;
+use process::ProcessCollector;
 
 /// Buckets of reconcile times in seconds, controller-runtime's order of magnitude.
 const BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
+
+/// The values of the label `result`, controller-runtime's.
+const RESULTS: [&str; 4] = ["error", "requeue", "requeue_after", "success"];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ControllerLabel {
@@ -33,6 +44,7 @@ pub struct Metrics {
     panics: Family<ControllerLabel, Counter>,
     seconds: Family<ControllerLabel, Histogram, fn() -> Histogram>,
     leader: Gauge,
+    requests: RequestCount,
 }
 
 impl Metrics {
@@ -45,6 +57,7 @@ impl Metrics {
             panics: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             leader: Gauge::default(),
+            requests: RequestCount::default(),
         };
         // The library appends `_total` to counters itself.
         registry.register(
@@ -77,12 +90,27 @@ impl Metrics {
             "1 when this process is the leader",
             metrics.leader.clone(),
         );
+        metrics.requests.register(registry);
+        registry.register_collector(Box::new(ProcessCollector::started_now()));
         metrics
     }
 
     /// The metrics of one controller.
     pub fn controller(&self, controller: &'static str) -> ControllerMetrics {
+        // At zero from the start, as controller-runtime does: alerts on rates need a first sample.
+        for result in RESULTS {
+            self.total.get_or_create(&ResultLabels { controller, result });
+        }
+        for family in [&self.errors, &self.terminal, &self.panics] {
+            family.get_or_create(&ControllerLabel { controller });
+        }
+        self.seconds.get_or_create(&ControllerLabel { controller });
         ControllerMetrics { families: self.clone(), controller }
+    }
+
+    /// The count of requests to the API server, for the clients of the process.
+    pub fn requests(&self) -> RequestCount {
+        self.requests.clone()
     }
 
     /// Records whether this process leads.

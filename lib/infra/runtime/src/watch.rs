@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, PartialObjectMeta},
@@ -21,7 +21,7 @@ use kube::{
 use olm_api::names::OWNER_UID_ANNOTATION;
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use crate::discovery::Kind;
+use crate::{chance::Chance, discovery::Kind};
 
 /// The controller owner of an object that changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,13 +92,19 @@ pub struct WatchManager {
     client: Client,
     label_selector: String,
     changed: mpsc::Sender<OwnerChanged>,
+    chance: Chance,
     kinds: Arc<Mutex<BTreeMap<GroupVersionKind, KindWatch>>>,
 }
 
 impl WatchManager {
     /// Watches objects with the given label selector; owners of changed objects are sent to `changed`.
-    pub fn new(client: Client, label_selector: &str, changed: mpsc::Sender<OwnerChanged>) -> Self {
-        Self { client, label_selector: label_selector.to_owned(), changed, kinds: Arc::default() }
+    pub fn new(
+        client: Client,
+        label_selector: &str,
+        changed: mpsc::Sender<OwnerChanged>,
+        chance: Chance,
+    ) -> Self {
+        Self { client, label_selector: label_selector.to_owned(), changed, chance, kinds: Arc::default() }
     }
 
     /// Says that `holder` needs exactly `kinds`; watches that nobody needs any more end.
@@ -145,9 +151,10 @@ impl WatchManager {
 
     fn start(&self, resource: &ApiResource) -> KindWatch {
         let known = Arc::new(Mutex::new(Known::default()));
+        let config = watcher::Config::default().labels(&self.label_selector);
+        let events = kube::runtime::watcher(Api::all_with(self.client.clone(), resource), config);
         let task = tokio::spawn(follow(
-            Api::all_with(self.client.clone(), resource),
-            watcher::Config::default().labels(&self.label_selector),
+            events.backoff(self.chance.watch_backoff()),
             known.clone(),
             self.changed.clone(),
             resource.kind.clone(),
@@ -163,13 +170,12 @@ fn key(resource: &ApiResource) -> GroupVersionKind {
 type Metadata = PartialObjectMeta<DynamicObject>;
 
 async fn follow(
-    api: Api<Metadata>,
-    config: watcher::Config,
+    events: impl Stream<Item = watcher::Result<Event<Metadata>>>,
     known: Arc<Mutex<Known>>,
     changed: mpsc::Sender<OwnerChanged>,
     kind: String,
 ) {
-    let mut events = std::pin::pin!(kube::runtime::watcher(api, config).default_backoff());
+    let mut events = std::pin::pin!(events);
     let mut listed: HashMap<Place, Entry> = HashMap::new();
     while let Some(event) = events.next().await {
         let woken = match event {
@@ -185,14 +191,13 @@ async fn follow(
             Ok(Event::InitDone) => replace(&known, std::mem::take(&mut listed)),
             Ok(Event::Apply(object)) => {
                 let (place, entry) = record(&object);
-                let owner = entry.owner.clone();
-                known.lock().unwrap_or_else(PoisonError::into_inner).objects.insert(place, entry);
-                owner.into_iter().collect()
+                note(&known, place, Some(entry))
             }
             Ok(Event::Delete(object)) => {
                 let (place, entry) = record(&object);
-                known.lock().unwrap_or_else(PoisonError::into_inner).objects.remove(&place);
-                entry.owner.into_iter().collect()
+                let mut woken = note(&known, place, None);
+                woken.extend(entry.owner.filter(|owner| !woken.contains(owner)));
+                woken
             }
             Err(error) => {
                 tracing::debug!(kind, %error, "watch interrupted");
@@ -206,13 +211,27 @@ async fn follow(
     }
 }
 
+/// Notes an object as it is now and returns its controller owners, the one before and the one now: who loses an
+/// object to another one is to know.
+fn note(known: &Mutex<Known>, place: Place, now: Option<Entry>) -> Vec<OwnerChanged> {
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut owners: Vec<OwnerChanged> = now.iter().filter_map(|entry| entry.owner.clone()).collect();
+    let before = match now {
+        Some(entry) => known.objects.insert(place, entry),
+        None => known.objects.remove(&place),
+    };
+    let before = before.and_then(|entry| entry.owner).filter(|owner| !owners.contains(owner));
+    owners.extend(before);
+    owners
+}
+
 /// Takes a new list for the truth and returns the owners of everything that differs from the old one.
 fn replace(known: &Mutex<Known>, listed: HashMap<Place, Entry>) -> Vec<OwnerChanged> {
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
     let before = std::mem::replace(&mut known.objects, listed);
     known.synced = true;
     let appeared = known.objects.iter().filter(|(place, entry)| before.get(*place) != Some(entry));
-    let vanished = before.iter().filter(|(place, _)| !known.objects.contains_key(*place));
+    let vanished = before.iter().filter(|(place, entry)| known.objects.get(*place) != Some(entry));
     let mut owners: Vec<OwnerChanged> =
         appeared.chain(vanished).filter_map(|(_, entry)| entry.owner.clone()).collect();
     owners.sort_unstable();
@@ -246,6 +265,19 @@ mod tests {
 
     fn place(name: &str) -> Place {
         ("n".into(), name.into())
+    }
+
+    #[test]
+    fn whoever_loses_an_object_is_woken_with_the_new_owner() {
+        let known = Mutex::new(Known::default());
+        let names = |owners: Vec<OwnerChanged>| owners.into_iter().map(|o| o.name).collect::<Vec<_>>();
+        assert_eq!(names(note(&known, place("a"), Some(entry("1", "x-1")))), ["x-1"]);
+        assert_eq!(names(note(&known, place("a"), Some(entry("2", "x-1")))), ["x-1"]);
+        assert_eq!(names(note(&known, place("a"), Some(entry("3", "thief")))), ["thief", "x-1"]);
+        assert_eq!(names(note(&known, place("a"), None)), ["thief"]);
+        replace(&known, [(place("b"), entry("1", "x-1"))].into());
+        let listed = replace(&known, [(place("b"), entry("2", "thief"))].into());
+        assert_eq!(names(listed), ["thief", "x-1"]);
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! The annotations by which an extension asks for what goes beyond upstream's API: one table, one line each.
 //!
 //! A name under our prefix that is not in the table is refused, and so is a value that is not one of its own: a
-//! slip of the pen must not look like a setting.
+//! slip of the pen must not look like a setting. The admission policy on annotations is made of the same table.
 
+use jiff::Timestamp;
 use kube::ResourceExt;
 use olm_api::{
     names::{
         ALLOW_CRD_CHANGES_ANNOTATION, DELETION_POLICY_ANNOTATION, DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX,
-        MAJOR_UPDATES_ANNOTATION, REINSTALL_ANNOTATION, SAME_CATALOG_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        MAJOR_UPDATES_ANNOTATION, PAUSED_ANNOTATION, REINSTALL_ANNOTATION, ROLLBACK_TO_ANNOTATION,
+        SAME_CATALOG_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
     },
     v1::ClusterExtension,
 };
@@ -16,41 +18,113 @@ use olm_resolve::{DependencyHandling, MajorUpdates, SameCatalog};
 
 /// Which values an annotation may have.
 #[derive(Debug, Clone, Copy)]
-enum Values {
+pub(crate) enum Values {
     /// One of these.
     OneOf(&'static [&'static str]),
+    /// The number of a revision, from 1 on.
+    Revision,
+    /// `true`, or a time.
+    TrueOrTime,
     /// Text that is checked where it is used, and told there.
     Any,
 }
 
 /// The annotations that are known.
-const KNOWN: &[(&str, Values)] = &[
+pub(crate) const KNOWN: &[(&str, Values)] = &[
     (ALLOW_CRD_CHANGES_ANNOTATION, Values::Any),
     (DELETION_POLICY_ANNOTATION, Values::OneOf(&["Delete", "RetainCRDs", "Orphan"])),
     (DEPENDENCIES_ANNOTATION, Values::OneOf(&["Refuse"])),
     (MAJOR_UPDATES_ANNOTATION, Values::OneOf(&["Block"])),
+    (PAUSED_ANNOTATION, Values::TrueOrTime),
     (REINSTALL_ANNOTATION, Values::Any),
+    (ROLLBACK_TO_ANNOTATION, Values::Revision),
     (SAME_CATALOG_ANNOTATION, Values::OneOf(&["Required"])),
     (UNKNOWN_KINDS_ANNOTATION, Values::OneOf(&["Block"])),
 ];
+
+/// What follows the name of an annotation that is not in the table.
+pub(crate) const UNKNOWN: &str = "is not supported by this version: remove it";
+
+/// The longest number that is one of a revision.
+const REVISION_DIGITS_MAX: usize = 18;
+/// The form of a time, without which parts of a second it has.
+const TIME_FORM: &[u8] = b"0000-00-00T00:00:00";
+
+impl Values {
+    /// Whether `value` is one of them.
+    fn allow(self, value: &str) -> bool {
+        match self {
+            Self::OneOf(values) => values.contains(&value),
+            Self::Revision => revision(value).is_some(),
+            Self::TrueOrTime => value == "true" || time(value).is_some(),
+            Self::Any => true,
+        }
+    }
+
+    /// What to set instead of another value.
+    pub(crate) fn remedy(self) -> String {
+        let wanted = match self {
+            Self::OneOf(values) => {
+                values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(" or ")
+            }
+            Self::Revision => "the number of a revision".to_owned(),
+            Self::TrueOrTime => "\"true\" or a time such as \"2030-01-31T08:00:00Z\"".to_owned(),
+            Self::Any => "another value".to_owned(),
+        };
+        format!("set it to {wanted}, or remove it")
+    }
+
+    /// A condition in the Common Expression Language on the expression `value`; nothing where all pass. It may
+    /// pass a little more than the check here, never less.
+    pub(crate) fn condition(self, value: &str) -> Option<String> {
+        match self {
+            Self::OneOf(values) => {
+                let listed: Vec<String> = values.iter().map(|one| format!("'{one}'")).collect();
+                Some(format!("{value} in [{}]", listed.join(", ")))
+            }
+            Self::Revision => {
+                Some(format!("{value}.matches('^[1-9][0-9]{{0,{}}}$')", REVISION_DIGITS_MAX - 1))
+            }
+            Self::TrueOrTime => Some(format!(
+                "{value} == 'true' || {value}.matches('^[0-9]{{4}}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\
+                 ([.][0-9]{{1,9}})?(Z|[+-][0-2][0-9]:[0-5][0-9])$')"
+            )),
+            Self::Any => None,
+        }
+    }
+}
 
 /// What is wrong with the extension's annotations, one sentence each.
 pub(super) fn refused(extension: &ClusterExtension) -> Vec<String> {
     let asked = extension.annotations().iter().filter(|(name, _)| name.starts_with(EXTENSIONS_PREFIX));
     asked
         .filter_map(|(name, value)| match KNOWN.iter().find(|(known, _)| known == name) {
-            None => Some(format!("annotation {name:?} is not supported by this version: remove it")),
-            Some((_, Values::OneOf(values))) if !values.contains(&value.as_str()) => Some(format!(
-                "annotation {name:?} cannot be {value:?}: set it to {}, or remove it",
-                either(values)
-            )),
+            None => Some(format!("annotation {name:?} {UNKNOWN}")),
+            Some((_, values)) if !values.allow(value) => {
+                Some(format!("annotation {name:?} cannot be {value:?}: {}", values.remedy()))
+            }
             Some(_) => None,
         })
         .collect()
 }
 
-fn either(values: &[&str]) -> String {
-    values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(" or ")
+fn revision(value: &str) -> Option<i64> {
+    let is_number = value.len() <= REVISION_DIGITS_MAX
+        && !value.starts_with('0')
+        && value.bytes().all(|b| b.is_ascii_digit());
+    value.parse().ok().filter(|_| is_number)
+}
+
+/// A time as RFC 3339 has it; other forms that could be read are none.
+fn time(value: &str) -> Option<Timestamp> {
+    let bytes = value.as_bytes();
+    let is_formed = bytes.len() > TIME_FORM.len()
+        && bytes.iter().zip(TIME_FORM).all(|(found, form)| match form {
+            b'0' => found.is_ascii_digit(),
+            _ => found == form,
+        })
+        && !bytes.contains(&b'[');
+    value.parse().ok().filter(|_| is_formed)
 }
 
 fn is_set(extension: &ClusterExtension, name: &str) -> bool {
@@ -84,6 +158,27 @@ pub(super) fn unknown_kinds(extension: &ClusterExtension) -> UnknownKinds {
 /// The token of the last reinstallation that was asked for.
 pub(super) fn reinstall(extension: &ClusterExtension) -> Option<&str> {
     extension.annotations().get(REINSTALL_ANNOTATION).map(String::as_str)
+}
+
+/// The revision whose objects are to come back.
+pub(super) fn rollback_to(extension: &ClusterExtension) -> Option<i64> {
+    extension.annotations().get(ROLLBACK_TO_ANNOTATION).and_then(|value| revision(value))
+}
+
+/// How long no new revision is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pause {
+    UntilRemoved,
+    Until(Timestamp),
+}
+
+/// The pause that is in force at `now`.
+pub(super) fn pause(extension: &ClusterExtension, now: Timestamp) -> Option<Pause> {
+    let value = extension.annotations().get(PAUSED_ANNOTATION)?;
+    if value == "true" {
+        return Some(Pause::UntilRemoved);
+    }
+    time(value).filter(|end| *end > now).map(Pause::Until)
 }
 
 /// A sentence about the settings in force, when there are any.
@@ -128,6 +223,53 @@ mod tests {
                 "annotation \"extensions.olm.operatorframework.io/majorupdates\" is not supported by this version: remove it",
             ]
         );
+    }
+
+    #[test]
+    fn revisions_are_numbers_from_one_on() {
+        for good in ["1", "12", "999999999999999999"] {
+            assert!(refused(&extension(&[("rollback-to", good)])).is_empty(), "{good}");
+        }
+        for bad in ["", "0", "01", "-1", "+1", "1.0", "one", "ext-1", "1 ", "1000000000000000000"] {
+            let told = refused(&extension(&[("rollback-to", bad)]));
+            assert_eq!(told.len(), 1, "{bad:?}");
+            assert!(
+                told[0].ends_with(&format!(
+                    "cannot be {bad:?}: set it to the number of a revision, or remove it"
+                ))
+            );
+        }
+        assert_eq!(rollback_to(&extension(&[("rollback-to", "12")])), Some(12));
+        assert_eq!(rollback_to(&extension(&[])), None);
+    }
+
+    #[test]
+    fn a_pause_lasts_until_its_time() {
+        for good in ["true", "2030-01-31T08:00:00Z", "2030-01-31T08:00:00.5+02:00"] {
+            assert!(refused(&extension(&[("paused", good)])).is_empty(), "{good}");
+        }
+        for bad in [
+            "",
+            "True",
+            "yes",
+            "false",
+            "1",
+            "2030-01-31",
+            "2030-01-31 08:00:00Z",
+            "2030-01-31T08:00Z",
+            "2030-02-30T08:00:00Z",
+            "2030-01-31T08:00:00",
+            "2030-01-31T08:00:00Z[UTC]",
+            "2030-01-31T08:00:00é",
+        ] {
+            assert_eq!(refused(&extension(&[("paused", bad)])).len(), 1, "{bad:?}");
+        }
+        let end: Timestamp = "2030-01-31T08:00:00Z".parse().unwrap();
+        let paused = extension(&[("paused", "2030-01-31T10:00:00+02:00")]);
+        assert_eq!(pause(&paused, Timestamp::UNIX_EPOCH), Some(Pause::Until(end)));
+        assert_eq!(pause(&paused, end), None);
+        assert_eq!(pause(&extension(&[("paused", "true")]), end), Some(Pause::UntilRemoved));
+        assert_eq!(pause(&extension(&[]), end), None);
     }
 
     #[test]

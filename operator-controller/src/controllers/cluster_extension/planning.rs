@@ -18,7 +18,7 @@ use olm_runtime::{AccountRef, ClientError, bounded};
 use serde_json::Value;
 
 use super::{
-    apply::NewRevision,
+    apply::{Digests, NewRevision},
     crd_changes::{self, Checked},
     keeping,
     progress::{Cause, Progress},
@@ -48,6 +48,8 @@ pub(super) struct Draft {
     pub(super) properties: Option<String>,
     /// Who makes the certificates of its webhooks, if it has any.
     pub(super) certificate_provider: Option<CertificateProvider>,
+    /// The revision whose objects come back with it.
+    pub(super) rolled_back_to: Option<i64>,
 }
 
 /// A draft with its plan.
@@ -61,7 +63,7 @@ pub(crate) struct Planned {
 }
 
 /// What the active revisions consist of, the newest first.
-type Contents = Vec<(i64, Vec<LoadedPhase>)>;
+pub(super) type Contents = Vec<(i64, Vec<LoadedPhase>)>;
 
 /// The client of the account, or why there is none.
 type AccountClient = Result<Client, String>;
@@ -101,8 +103,13 @@ impl Steps<'_> {
         let provider = draft.certificate_provider;
         let missing_rights =
             self.missing_rights(&client, (&served, provider), &revision, &mut obstacle).await;
+        let lacks_rights = missing_rights.filled().is_some_and(|missing| !missing.is_empty());
+        let asker = if lacks_rights { Err(LACKS_RIGHTS.to_owned()) } else { client.clone() };
+        // Who only plans may lack the account's token; the controller may read little by itself.
+        let controller = self.accounts.controller();
+        let reader = if self.only_plans { &controller } else { &reviewer };
         let (objects, dry_run) =
-            self.look(&client, (&draft, &served), &contents, revisions, &mut obstacle).await;
+            self.look((&asker, reader), (&draft, &served), &contents, revisions, &mut obstacle).await;
         drop(served);
         let old = contents.as_ref().map_err(Clone::clone).map(|contents| installed(contents, revisions));
         let new = || draft.phases.iter().flat_map(|phase| &phase.objects);
@@ -142,19 +149,23 @@ impl Steps<'_> {
         if let Some(cause) = obstacle {
             return Err(cause);
         }
+        let digest = plan.digest();
         let new = NewRevision {
             number,
             bundle: &draft.bundle,
-            account,
+            account: Some(account),
             phases: &draft.phases,
-            inputs_digest: &draft.inputs_digest,
-            content_digest: &draft.content_digest,
-            plan_digest: &plan.digest(),
+            made_from: Some(Digests {
+                inputs: &draft.inputs_digest,
+                content: &draft.content_digest,
+                plan: &digest,
+            }),
             properties: draft.properties.as_deref(),
             catalog: draft.catalog.as_deref(),
             catalog_properties: &draft.catalog_properties,
             certificate_provider: draft.certificate_provider,
             crd_changes,
+            rolled_back_to: draft.rolled_back_to,
         };
         self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
         progress.rights_increased = increase(&plan, revisions);
@@ -178,7 +189,11 @@ impl Steps<'_> {
     }
 
     /// What the active revisions consist of.
-    async fn contents(&self, revisions: &Revisions, account: Option<&Client>) -> Result<Contents, String> {
+    pub(super) async fn contents(
+        &self,
+        revisions: &Revisions,
+        account: Option<&Client>,
+    ) -> Result<Contents, String> {
         let controller = self.accounts.controller();
         let mut contents = Vec::new();
         for revision in revisions.active().rev() {
@@ -232,7 +247,7 @@ impl Steps<'_> {
     /// What becomes of the objects, and what the API server thinks of them.
     async fn look(
         &self,
-        client: &AccountClient,
+        (asker, reader): (&AccountClient, &Client),
         (draft, served): (&Draft, &[Phase]),
         contents: &Result<Contents, String>,
         revisions: &Revisions,
@@ -241,19 +256,11 @@ impl Steps<'_> {
         if obstacle.is_some() && !self.only_plans {
             return (Section::not_filled(OBSTACLE), Section::not_filled(OBSTACLE));
         }
-        let controller = self.accounts.controller();
-        let lacks_rights = obstacle.as_ref().map(|_| OBSTACLE.to_owned());
-        let asker = match (client, lacks_rights) {
-            (Ok(client), None) => Ok(client),
-            (_, Some(why)) => Err(why),
-            (Err(why), None) => Err(why.clone()),
-        };
         let known = contents.as_deref().unwrap_or_default();
         let rolled_out: BTreeSet<ObjectKey> = objects_of(known).map(|(_, o)| ObjectKey::of(o)).collect();
         let looked = preflight::look(&Look {
-            account: asker.as_ref().ok().copied(),
-            // Who only plans may lack the account's token, the controller lacks the right to read anything.
-            reader: if self.only_plans { &controller } else { client.as_ref().unwrap_or(&controller) },
+            account: asker.as_ref().ok(),
+            reader,
             discovery: self.discovery,
             phases: served,
             rolled_out: &rolled_out,
@@ -283,7 +290,10 @@ impl Steps<'_> {
         if let Some(text) = dry_run.refusal() {
             obstacle.get_or_insert_with(|| refused(&text));
         }
-        let dry_run = asker.map_or_else(Section::not_filled, |_| Section::Filled(dry_run));
+        let dry_run = match asker {
+            Ok(_) => Section::Filled(dry_run),
+            Err(why) => Section::not_filled(why.as_str()),
+        };
         (Section::Filled(plans), dry_run)
     }
 
@@ -310,8 +320,10 @@ impl Steps<'_> {
     }
 }
 
+/// Why nothing is asked as the account.
+const LACKS_RIGHTS: &str = "the account lacks rights, which is all that the API server would say";
 /// Why something was not looked at.
-const OBSTACLE: &str = "something else stands in the way already";
+const OBSTACLE: &str = "what stands in the way has to go first";
 
 fn refused(text: &str) -> Cause {
     Cause::transient(format!("creating new Revision: {text}"))

@@ -3,6 +3,7 @@
 
 use std::{fmt, time::Duration};
 
+use olm_api::names::PAUSED_ANNOTATION;
 use olm_resolve::DeprecationStatus;
 
 use super::revisions::{BundleRecord, Revisions};
@@ -16,6 +17,15 @@ pub(crate) enum StepError {
         /// What is wrong, one line each.
         errors: Vec<String>,
         /// Whether only an edit can heal it.
+        terminal: bool,
+    },
+    /// Nothing is installed yet, and nothing new may be begun.
+    Paused,
+    /// What the original left could not be taken over; it stays as it is.
+    Takeover {
+        /// What is wrong, with the remedy.
+        text: String,
+        /// Whether only a person can heal it.
         terminal: bool,
     },
     /// The revisions could not be read.
@@ -76,7 +86,8 @@ impl StepError {
     /// Whether trying again is of no use until something changes.
     pub(crate) fn is_terminal(&self) -> bool {
         match self {
-            Self::Validation { terminal, .. } => *terminal,
+            Self::Validation { terminal, .. } | Self::Takeover { terminal, .. } => *terminal,
+            Self::Paused => true,
             Self::Revisions(_) | Self::Resolution { .. } => false,
             Self::Bundle { cause, .. } => cause.kind != CauseKind::Transient,
         }
@@ -91,7 +102,13 @@ impl fmt::Display for StepError {
                 "operation cannot proceed due to the following validation error(s): {}",
                 errors.join("\n")
             ),
-            Self::Revisions(text) | Self::Resolution { text, .. } => f.write_str(text),
+            Self::Paused => write!(
+                f,
+                "paused by the annotation {PAUSED_ANNOTATION}: nothing is installed before the pause ends"
+            ),
+            Self::Revisions(text) | Self::Takeover { text, .. } | Self::Resolution { text, .. } => {
+                f.write_str(text)
+            }
             Self::Bundle { bundle, cause } => write!(
                 f,
                 "error for resolved bundle {:?} with version {:?}: {}",

@@ -36,6 +36,7 @@ pub(crate) async fn propose(
         Proposal::Nothing => {
             Outcome::Nothing("the installed bundle stays, it cannot be fetched any more".to_owned())
         }
+        Proposal::Keep { why } => Outcome::Nothing(why),
         Proposal::Refresh { .. } => Outcome::Nothing(match revisions.latest_active() {
             Some(latest) if revisions.installed() == Some(latest) => {
                 format!("{} is installed as revision {}", latest.bundle.name, latest.name)

@@ -1,14 +1,19 @@
 //! One pass over a ClusterExtension: observe, decide, act, report.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
+use catalogd::Clock;
 use jiff::Timestamp;
 use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
     ConditionStatus,
     ConditionType::Ready,
     ConditionUpdate, Reason,
-    names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER},
+    names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER},
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
 use olm_runtime::{Accounts, Discovery, Next, bounded};
@@ -41,6 +46,8 @@ const FINALIZERS: [&str; 2] = [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_M
 const HELD_RETRY: Duration = Duration::from_secs(10);
 /// How soon revisions that are to come to rest are looked at again, should no event come.
 const AT_REST_RETRY: Duration = Duration::from_secs(1);
+/// How soon a release that cannot be read is looked at again; nothing announces that its Secret has changed.
+const TAKEOVER_RETRY: Duration = Duration::from_mins(1);
 
 /// What the controller needs of the world.
 #[derive(Clone)]
@@ -60,16 +67,20 @@ pub(crate) struct Ports {
     pub(crate) settings: Settings,
     pub(crate) guard: Guard,
     pub(crate) system_namespace: String,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The controller of ClusterExtensions.
 pub(crate) struct Extensions {
     ports: Ports,
+    /// UIDs of extensions whose last pass went well. A process that died, or a request that failed, may have left
+    /// Secrets without an owner, which are looked for at the next pass.
+    tidy: Mutex<BTreeSet<String>>,
 }
 
 impl Extensions {
     pub(crate) fn new(ports: Ports) -> Self {
-        Self { ports }
+        Self { ports, tidy: Mutex::default() }
     }
 
     pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> Next {
@@ -79,6 +90,7 @@ impl Extensions {
             self.ports.waiting.extension(&name, false);
             self.ports.dependents.needs_nothing(&name);
             self.ports.platform.forget(&name);
+            self.tidy().remove(&extension.uid().unwrap_or_default());
             self.ports.kinds.forget(&Waiter::Extension(name));
             return self.release(&api, &extension).await;
         }
@@ -86,10 +98,10 @@ impl Extensions {
             // The update's event brings the pass.
             return finalizers::set(&api, &*extension, &FINALIZERS, true)
                 .await
-                .map_or_else(Next::Retry, |()| Next::Await);
+                .map_or_else(Next::Retry, |_| Next::Await);
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
-        let now = Timestamp::now();
+        let now = self.ports.clock.now();
         let told = self.keeping(&extension).look().await;
         let policy = told.as_ref().unwrap_or(&Told::AsBefore);
         let mut after = extension.status.clone().unwrap_or_default();
@@ -111,12 +123,20 @@ impl Extensions {
             return Next::Retry(format!("error updating status: {error}"));
         }
         match result {
-            Ok(()) => told.err().map_or(Next::Await, Next::Retry),
+            Ok(()) => match told {
+                Ok(_) => progress.look_again.map_or(Next::Await, Next::After),
+                Err(error) => Next::Retry(error),
+            },
+            Err(StepError::Takeover { text, terminal: true }) => {
+                tracing::warn!(extension = name, error = text, "not taken over");
+                Next::After(TAKEOVER_RETRY)
+            }
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
                 Next::After(progress.look_again.unwrap_or_default())
             }
+            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
         }
     }
@@ -140,14 +160,14 @@ impl Extensions {
                         message,
                         generation,
                     );
-                    after.conditions.set(update, Timestamp::now());
+                    after.conditions.set(update, self.ports.clock.now());
                     let written = self.write_status(api, extension, after, &Progress::default()).await;
                     return written.map_or_else(Next::Retry, |()| Next::After(HELD_RETRY));
                 }
             }
         }
         let removed = finalizers::set(api, extension, &FINALIZERS, false).await;
-        removed.map_or_else(Next::Retry, |()| Next::Await)
+        removed.map_or_else(Next::Retry, |_| Next::Await)
     }
 
     fn keeping<'a>(&'a self, extension: &'a ClusterExtension) -> Keeping<'a> {
@@ -163,8 +183,9 @@ impl Extensions {
         now: Timestamp,
     ) -> Result<(), StepError> {
         let ports = &self.ports;
-        let account =
-            validate::check(extension, &ports.accounts, ports.settings.default_account().as_ref()).await?;
+        let uid = extension.uid().unwrap_or_default();
+        let default = ports.settings.default_account();
+        let checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
         let steps = Steps {
             extension,
             accounts: &ports.accounts,
@@ -179,8 +200,30 @@ impl Extensions {
             system_namespace: &ports.system_namespace,
             now,
             only_plans: false,
+            is_tidy: self.tidy().contains(&uid),
         };
-        steps.run(&account, progress).await
+        let account = match checked {
+            Ok(account) => account,
+            Err(error) => {
+                // What is installed is told all the same.
+                let account = validate::account(extension, default.as_ref());
+                if let Err(error) = steps.known(account.as_ref(), progress).await {
+                    tracing::warn!(extension = extension.name_any(), %error, "revisions not known");
+                }
+                return Err(error);
+            }
+        };
+        let result = steps.run(&account, progress).await;
+        if result.is_ok() {
+            self.tidy().insert(uid);
+        } else {
+            self.tidy().remove(&uid);
+        }
+        result
+    }
+
+    fn tidy(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.tidy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn write_status(
@@ -199,7 +242,9 @@ impl Extensions {
         }
         let mut updated = extension.clone();
         updated.status = Some(after.clone());
-        match bounded(api.replace_status(&extension.name_any(), &PostParams::default(), &updated)).await {
+        let params =
+            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match bounded(api.replace_status(&extension.name_any(), &params, &updated)).await {
             Ok(_) => {
                 self.ports.events.extension(extension, &before, &after, progress).await;
                 Ok(())

@@ -11,7 +11,7 @@ use olm_api::{
 use olm_fbc::Property;
 use olm_image::PullError;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
-use olm_render::{CertificateProvider, Options, Rendered, render};
+use olm_render::{BundleFiles, CertificateProvider, Options, Rendered, render};
 use olm_runtime::{AccountRef, Accounts, Discovery, bounded};
 use olm_semver::ReleaseSupport;
 use serde_json::{Value, json};
@@ -26,6 +26,7 @@ use super::{
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
+    takeover::Takeover,
 };
 use crate::{
     bundles::Bundles,
@@ -66,12 +67,16 @@ pub(crate) struct Steps<'a> {
     pub(crate) now: Timestamp,
     /// Nothing is carried out: what cannot be found out is left open in the plan instead of ending the pass.
     pub(crate) only_plans: bool,
+    /// No Secret can have been left without an owner before this pass.
+    pub(crate) is_tidy: bool,
 }
 
 /// What a pass is about to do.
 pub(crate) enum Proposal {
     /// Nothing: the installed bundle cannot be fetched any more.
     Nothing,
+    /// What is there stays, whatever else could be had; only its deadline follows the spec. Why, in a sentence.
+    Keep { why: String },
     /// The latest revision is what is wanted; its record is brought up to date.
     Refresh { chosen: Chosen, inputs: String },
     /// A new revision.
@@ -84,17 +89,36 @@ impl Steps<'_> {
         let (extension, accounts, sets) = (self.extension, self.accounts, self.sets);
         let keeping = Keeping { extension, accounts, sets, default_account: None };
         keeping.adopt(account).await.map_err(StepError::Revisions)?;
-        let revisions = self.revisions().await.map_err(StepError::Revisions)?;
-        progress.revisions = Some(revisions.clone());
+        let revisions = self.known(Some(account), progress).await?;
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
-        if !settled {
+        if !settled || !self.is_tidy {
             self.writer().tidy_secrets(&revisions).await.map_err(StepError::Revisions)?;
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.notes.extend(annotations::in_force(self.extension));
         progress.notes.extend(kinds::notes(&revisions));
         let proposal = self.propose(account, &revisions, progress).await?;
-        self.carry_out(account, proposal, &revisions, progress).await
+        let result = self.carry_out(account, proposal, &revisions, progress).await;
+        if result.is_err() {
+            // What failed is tried again before a pause ends.
+            progress.look_again = None;
+        }
+        result
+    }
+
+    /// The revisions, what the original installed included.
+    pub(crate) async fn known(
+        &self,
+        account: Option<&AccountRef>,
+        progress: &mut Progress,
+    ) -> Result<Revisions, StepError> {
+        let mut revisions = self.revisions().await.map_err(StepError::Revisions)?;
+        let takeover = Takeover { writer: self.writer(), account, now: self.now };
+        if takeover.run(&revisions).await? {
+            revisions = self.revisions().await.map_err(StepError::Revisions)?;
+        }
+        progress.revisions = Some(revisions.clone());
+        Ok(revisions)
     }
 
     /// The extension's revisions.
@@ -113,6 +137,13 @@ impl Steps<'_> {
         revisions: &Revisions,
         progress: &mut Progress,
     ) -> Result<Proposal, StepError> {
+        // Who only plans is shown what waits.
+        if self.paused(progress) && !self.only_plans {
+            return self.hold(account, revisions, progress).await;
+        }
+        if let Some(target) = annotations::rollback_to(self.extension) {
+            return self.roll_back(target, account, revisions, progress).await;
+        }
         let chosen = self.choose(revisions, progress).await?;
         let bundle = &chosen.bundle;
         let failed = |cause| StepError::Bundle { bundle: bundle.clone(), cause };
@@ -143,7 +174,7 @@ impl Steps<'_> {
         self.require(&chosen, &declared, revisions, progress).await?;
         let phases = self.phases(&rendered, bundle).map_err(failed)?;
         let content = self.content_digest(&phases);
-        if latest.is_some_and(|latest| latest.content_digest.as_deref() == Some(content.as_str())) {
+        if latest.is_some_and(|latest| self.holds(latest, &content, &phases)) {
             return Ok(Proposal::Refresh { chosen, inputs });
         }
         for lowest in lowest_kubernetes(&chosen, &rendered) {
@@ -162,6 +193,7 @@ impl Steps<'_> {
             catalog_properties: chosen.properties.clone(),
             properties: rendered.olm_properties.clone(),
             certificate_provider: rendered.certificate_provider,
+            rolled_back_to: None,
         };
         let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
         Ok(Proposal::Revision { planned: Box::new(planned), bundle: bundle.clone() })
@@ -176,6 +208,7 @@ impl Steps<'_> {
     ) -> Result<(), StepError> {
         match proposal {
             Proposal::Nothing => Ok(()),
+            Proposal::Keep { .. } => self.keep(revisions).await,
             Proposal::Refresh { chosen, inputs } => {
                 let Some(latest) = revisions.latest_active() else { return Ok(()) };
                 let refreshed = self.refresh(latest, &chosen, &inputs).await;
@@ -186,6 +219,16 @@ impl Steps<'_> {
                 written.map_err(|cause| StepError::Bundle { bundle, cause })
             }
         }
+    }
+
+    async fn keep(&self, revisions: &Revisions) -> Result<(), StepError> {
+        let Some(latest) = revisions.latest_active() else { return Ok(()) };
+        let Some(inputs) = latest.inputs_digest.as_deref() else { return Ok(()) };
+        let kept = self.writer().refresh(latest, inputs, None).await;
+        kept.map_err(|text| StepError::Bundle {
+            bundle: latest.bundle.clone(),
+            cause: Cause::transient(text),
+        })
     }
 
     async fn refresh(&self, latest: &Revision, chosen: &Chosen, inputs: &str) -> Result<(), Cause> {
@@ -208,7 +251,7 @@ impl Steps<'_> {
         };
         let options = Options {
             config: self.extension.spec.config.as_ref().and_then(|c| c.inline.clone()),
-            certificate_provider: self.certificate_provider(bundle, revisions).await?,
+            certificate_provider: self.certificate_provider(bundle, &files, revisions).await?,
             features: self.features.render,
             ..Options::new(self.extension.spec.namespace.clone())
         };
@@ -230,6 +273,7 @@ impl Steps<'_> {
     async fn certificate_provider(
         &self,
         bundle: &BundleRecord,
+        files: &BundleFiles,
         revisions: &Revisions,
     ) -> Result<CertificateProvider, Cause> {
         let same = |revision: &&Revision| {
@@ -239,7 +283,7 @@ impl Steps<'_> {
         let chosen = revisions.latest_active().filter(same).and_then(|latest| latest.certificate_provider);
         match chosen {
             Some(provider) => Ok(provider),
-            None => webhook_certificates::choose(self.features.certificates, self.discovery)
+            None => webhook_certificates::choose(self.features.certificates, files, self.discovery)
                 .await
                 .map_err(Cause::transient),
         }
@@ -255,7 +299,7 @@ impl Steps<'_> {
 
     /// Digest of everything a revision is made from. The image reference is left out: the same name, version
     /// and release under another image is not rolled out by itself.
-    fn inputs_digest(&self, account: &AccountRef, bundle: &BundleRecord) -> String {
+    pub(super) fn inputs_digest(&self, account: &AccountRef, bundle: &BundleRecord) -> String {
         let mut inputs = json!({
             "bundle": [bundle.name, bundle.package, bundle.version, bundle.release],
             "namespace": self.extension.spec.namespace,
@@ -281,6 +325,12 @@ impl Steps<'_> {
         }
     }
 
+    /// Whether the revision's objects are these and no reinstallation is asked for.
+    fn holds(&self, revision: &Revision, content: &str, phases: &[Phase]) -> bool {
+        let asked = revision.content_digest.is_none() && annotations::reinstall(self.extension).is_some();
+        !asked && revision.holds(content, phases)
+    }
+
     pub(super) fn writer(&self) -> RevisionWriter<'_> {
         RevisionWriter {
             client: self.controller(),
@@ -289,7 +339,7 @@ impl Steps<'_> {
         }
     }
 
-    fn controller(&self) -> Client {
+    pub(super) fn controller(&self) -> Client {
         self.accounts.controller()
     }
 }

@@ -116,13 +116,13 @@ mod tests {
         let mut long = extension(Some("a"));
         long.metadata.name = Some("x".repeat(64));
         long.metadata.annotations = Some(BTreeMap::from([
-            (format!("{EXTENSIONS_PREFIX}paused"), "true".to_owned()),
+            (format!("{EXTENSIONS_PREFIX}pause"), "true".to_owned()),
             ("other".into(), "x".into()),
         ]));
         let errors = unsupported(&long);
         assert_eq!(errors.len(), 2, "{errors:?}");
         assert!(errors[0].contains("64 characters"));
-        assert!(errors[1].contains("extensions.olm.operatorframework.io/paused"));
+        assert!(errors[1].contains("extensions.olm.operatorframework.io/pause\""));
         assert!(unsupported(&extension(None)).is_empty());
     }
 }

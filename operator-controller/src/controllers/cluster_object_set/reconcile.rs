@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use catalogd::Clock;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
@@ -12,12 +13,12 @@ use kube::{
 };
 use olm_api::{
     names::{
-        OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-        TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_NAME_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet, ClusterObjectSetStatus, LifecycleState, ObservedPhase},
 };
-use olm_objectset::{DeletionPolicy, ObjectKey, Owner, Sibling, invalid_selector};
+use olm_objectset::{BEFORE_REVISIONS, DeletionPolicy, ObjectKey, Owner, Sibling, invalid_selector};
 use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, WatchManager, bounded};
 use serde_json::json;
@@ -62,6 +63,7 @@ pub(crate) struct Ports {
     pub(crate) system_namespace: String,
     /// Life of the webhook certificates that are made here.
     pub(crate) certificate_lifetime: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The controller of ClusterObjectSets.
@@ -80,11 +82,13 @@ struct Report {
     certificates: Option<Timestamp>,
     /// Whether the objects have the form that the deletion policy asks for, when it was looked at.
     policy: Option<Result<(), String>>,
+    /// The revision as it is since it got its finalizer in this pass: the version that its status goes with.
+    given: Option<ClusterObjectSet>,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, observed: None, certificates: None, policy: None }
+        Self { outcome, observed: None, certificates: None, policy: None, given: None }
     }
 }
 
@@ -108,23 +112,28 @@ impl ObjectSets {
             self.memory.forget(&uid);
             self.awaits_no_kind(&set);
             self.ports.waiting.set(&set.name_any(), false);
-            return self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await);
+            return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
-        let now = Timestamp::now();
+        if is_torn_down(&set) {
+            return Next::Await;
+        }
+        let now = self.ports.clock.now();
         let deadline = deadline(&set, now);
         if keeping::contradicts(&set) {
             let mut status = set.status.clone().unwrap_or_default();
             keeping::take_back(&mut status.conditions, &set, now);
             // Its event brings the pass that acts.
-            return self.replace_status(&set, status).await.map_or_else(Next::Retry, |()| Next::Await);
+            return self.replace_status(&set, status).await.map_or_else(Next::Retry, |_| Next::Await);
         }
-        let report = self.pass(&set).await;
+        let mut report = self.pass(&set).await;
+        let set = report.given.take().map_or(set, Arc::new);
         let unsettled = report.policy.clone().and_then(Result::err);
         let waits = unsettled.is_some() || matches!(report.outcome, Outcome::Retrying(_));
         self.ports.waiting.set(&set.name_any(), waits);
-        if let Err(error) = self.write_status(&set, &report, deadline, now).await {
-            return Next::Retry(format!("error updating status: {error}"));
-        }
+        let written = match self.write_status(&set, &report, deadline, now).await {
+            Ok(written) => written,
+            Err(error) => return Next::Retry(format!("error updating status: {error}")),
+        };
         let until = |at: Timestamp| {
             Next::After(Duration::try_from(at.duration_since(now)).unwrap_or_default().max(SOONEST))
         };
@@ -135,7 +144,9 @@ impl ObjectSets {
             Outcome::Retrying(text) => Next::Retry(text),
             Outcome::Blocked(text) => Next::Blocked(text),
             Outcome::Archiving => Next::After(TEARDOWN_RETRY),
-            Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |()| Next::Await),
+            // The status' own event brings the pass that ends it.
+            Outcome::Archived if written => Next::Await,
+            Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await),
             _ if unsettled.is_some() => Next::Retry(unsettled.unwrap_or_default()),
             Outcome::Complete => report.certificates.map_or(Next::Await, until),
             Outcome::Incomplete(_) => {
@@ -183,16 +194,21 @@ impl ObjectSets {
         if set.spec.lifecycle_state == LifecycleState::Archived {
             return self.archive(set, client, phases).await.into();
         }
+        let given = match self.finalizer(set, true).await {
+            Ok(given) => given,
+            Err(error) => return Outcome::Retrying(error).into(),
+        };
+        let set = given.as_ref().unwrap_or(set);
         let kept = match self.keep_certificates(set, client.clone(), phases).await {
             Ok(kept) => kept,
             Err(error) => {
                 // The Secrets of webhooks have a form too.
                 let policy = (!keeping::is_settled(set)).then(|| Err(error.clone()));
-                return Report { policy, ..Outcome::Retrying(error).into() };
+                return Report { policy, given, ..Outcome::Retrying(error).into() };
             }
         };
         let outcome = self.activate(set, client, phases, &kept.bundles).await;
-        Report { certificates: kept.next, ..outcome.into() }
+        Report { certificates: kept.next, given, ..outcome.into() }
     }
 
     /// The step of the built-in provider, for revisions that record it.
@@ -215,7 +231,7 @@ impl ObjectSets {
             lifetime: self.ports.certificate_lifetime,
         };
         let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored).collect();
-        keeper.keep(&objects, Timestamp::now()).await
+        keeper.keep(&objects, self.ports.clock.now()).await
     }
 
     async fn activate(
@@ -225,9 +241,6 @@ impl ObjectSets {
         phases: &[LoadedPhase],
         ca_bundles: &CaBundles,
     ) -> Outcome {
-        if let Err(error) = self.finalizer(set, true).await {
-            return Outcome::Retrying(error);
-        }
         let survey = self.survey(set, phases).await;
         self.hold(set, &survey);
         if let Err(error) = self.check_arrived(set, &client, phases, &survey).await {
@@ -371,7 +384,7 @@ impl ObjectSets {
 
     /// Archives the revisions that this one supersedes.
     async fn archive_older(&self, set: &ClusterObjectSet) -> Result<(), String> {
-        let older: Vec<String> = self
+        let mut older: Vec<String> = self
             .ports
             .sets
             .state()
@@ -381,10 +394,15 @@ impl ObjectSets {
             .filter(|other| other.spec.lifecycle_state == LifecycleState::Active)
             .map(ResourceExt::name_any)
             .collect();
+        older.sort_unstable();
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         for name in older {
             let patch = json!({"spec": {"lifecycleState": "Archived"}});
-            match bounded(api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch))).await {
+            let params = PatchParams {
+                field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()),
+                ..PatchParams::default()
+            };
+            match bounded(api.patch(&name, &params, &Patch::Merge(&patch))).await {
                 Ok(_) => tracing::info!(revision = name, superseded_by = set.name_any(), "revision archived"),
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
                 Err(error) => return Err(format!("archiving revision {name:?}: {}", api_text(&error))),
@@ -393,13 +411,14 @@ impl ObjectSets {
         Ok(())
     }
 
+    /// Writes the status if it is another one. Returns whether an event is to be expected.
     async fn write_status(
         &self,
         set: &ClusterObjectSet,
         report: &Report,
         deadline: Deadline,
         now: Timestamp,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let before = set.status.clone().unwrap_or_default();
         let mut after = before.clone();
         set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
@@ -409,27 +428,33 @@ impl ObjectSets {
         {
             after.observed_phases.clone_from(observed);
         }
-        if after == before { Ok(()) } else { self.replace_status(set, after).await }
+        if after == before { Ok(false) } else { self.replace_status(set, after).await }
     }
 
     async fn replace_status(
         &self,
         set: &ClusterObjectSet,
         after: ClusterObjectSetStatus,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let mut updated = set.clone();
         updated.status = Some(after);
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        match bounded(api.replace_status(&set.name_any(), &PostParams::default(), &updated)).await {
-            Ok(_) => Ok(()),
+        let params =
+            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
+            Ok(_) => Ok(true),
             // Somebody wrote in between: its event brings a new pass.
-            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(true),
             Err(error) => Err(api_text(&error)),
         }
     }
 
     /// Adds or removes the teardown finalizer, if that is not done yet.
-    async fn finalizer(&self, set: &ClusterObjectSet, wanted: bool) -> Result<(), String> {
+    async fn finalizer(
+        &self,
+        set: &ClusterObjectSet,
+        wanted: bool,
+    ) -> Result<Option<ClusterObjectSet>, String> {
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         crate::finalizers::set(&api, set, &[TEARDOWN_FINALIZER], wanted).await
     }
@@ -439,6 +464,14 @@ impl ObjectSets {
 fn has_built_in_certificates(set: &ClusterObjectSet) -> bool {
     let provider = set.annotations().get(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION);
     provider.map(String::as_str) == Some(CertificateProvider::BuiltIn.as_str())
+}
+
+/// Whether nothing is left to do for an archived revision: its content and account may be gone by now.
+fn is_torn_down(set: &ClusterObjectSet) -> bool {
+    let told = set.status.as_ref().and_then(|s| s.conditions.find(olm_api::ConditionType::Progressing));
+    set.spec.lifecycle_state == LifecycleState::Archived
+        && told.is_some_and(|c| c.reason == olm_api::Reason::Archived.as_str())
+        && set.finalizers().iter().all(|f| f != TEARDOWN_FINALIZER)
 }
 
 /// Whether the status says that the revision has rolled out.
@@ -476,5 +509,6 @@ fn siblings<'a>(set: &ClusterObjectSet, others: impl Iterator<Item = &'a Cluster
     others
         .filter(|other| is_sibling(set, other))
         .map(|other| Sibling { uid: other.uid().unwrap_or_default(), revision: other.spec.revision })
+        .chain(extension_owner(set).map(|o| Sibling { uid: o.uid.clone(), revision: BEFORE_REVISIONS }))
         .collect()
 }

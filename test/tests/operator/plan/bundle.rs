@@ -90,7 +90,11 @@ fn csv(version: &Version, group: &str) -> Value {
             }]},
         },
     }});
-    let rules = json!([{"apiGroups": [""], "resources": version.reads, "verbs": ["get", "list"]}]);
+    // The group is the test's own, and so are the names of roles, which are made from the rules.
+    let rules = json!([
+        {"apiGroups": [""], "resources": version.reads, "verbs": ["get", "list"]},
+        {"apiGroups": [group], "resources": ["widgets"], "verbs": ["get", "list"]},
+    ]);
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "ClusterServiceVersion",

@@ -1,0 +1,54 @@
+//! The flags of klog, which every program of the original has. Logs here go to stderr, as JSON where nobody reads
+//! along; how much is told is `-v`'s matter. The others are accepted, so that manifests need no change, and said
+//! to be without effect.
+
+use clap::Args;
+
+/// Flags of klog but `-v`.
+#[derive(Debug, Clone, Args)]
+pub(super) struct KlogFlags {
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    add_dir_header: Option<bool>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    alsologtostderr: Option<bool>,
+    #[arg(long = "log_backtrace_at", alias = "log-backtrace-at", hide = true)]
+    log_backtrace_at: Option<String>,
+    #[arg(long = "log_dir", alias = "log-dir", hide = true)]
+    log_dir: Option<String>,
+    #[arg(long = "log_file", alias = "log-file", hide = true)]
+    log_file: Option<String>,
+    #[arg(long = "log_file_max_size", alias = "log-file-max-size", hide = true)]
+    log_file_max_size: Option<u64>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    logtostderr: Option<bool>,
+    #[arg(long = "one_output", alias = "one-output", hide = true, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    one_output: Option<bool>,
+    #[arg(long = "skip_headers", alias = "skip-headers", hide = true, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    skip_headers: Option<bool>,
+    #[arg(long = "skip_log_headers", alias = "skip-log-headers", hide = true, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    skip_log_headers: Option<bool>,
+    #[arg(long, hide = true)]
+    stderrthreshold: Option<String>,
+    #[arg(long, hide = true)]
+    vmodule: Option<String>,
+}
+
+impl KlogFlags {
+    /// Sentences about those that would have sent the log elsewhere or cut it.
+    pub(super) fn without_effect(&self) -> Vec<String> {
+        let given = [
+            ("log_dir", self.log_dir.is_some()),
+            ("log_file", self.log_file.is_some()),
+            ("log_file_max_size", self.log_file_max_size.is_some()),
+            ("log_backtrace_at", self.log_backtrace_at.is_some()),
+            ("logtostderr", self.logtostderr == Some(false)),
+            ("stderrthreshold", self.stderrthreshold.is_some()),
+            ("vmodule", self.vmodule.is_some()),
+        ];
+        given
+            .into_iter()
+            .filter(|(_, given)| *given)
+            .map(|(name, _)| format!("--{name} has no effect: the log goes to stderr, and -v says how much"))
+            .collect()
+    }
+}

@@ -1,0 +1,196 @@
+//! Where the content of catalogs comes from: catalogd in this process, or one that runs on its own.
+
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use catalogd::{
+    CatalogChanged, CatalogDirectory, Catalogd, HttpReader, RemoteCatalog, StoreError, SystemClock, Trust,
+};
+use kube::{
+    Client, ResourceExt,
+    core::DeserializeGuard,
+    runtime::reflector::{ObjectRef, Store},
+};
+use olm_api::v1::ClusterCatalog;
+use olm_fbc::CatalogReader;
+use tokio::{
+    sync::{broadcast, mpsc},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+/// How often what could not be fetched is tried again, and folders with authorities are looked at.
+const TICK: Duration = Duration::from_secs(5);
+/// How often the published authority is read again while all is well.
+const PUBLISHED_AGAIN: Duration = Duration::from_mins(10);
+
+type Known = Store<DeserializeGuard<ClusterCatalog>>;
+
+/// Where a catalogd on its own is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteCatalogd {
+    /// Its address, `host[:port]`.
+    pub address: String,
+    /// Whose certificates it is trusted by.
+    pub trust: Trust,
+}
+
+/// Where the content of catalogs comes from.
+#[derive(Clone)]
+pub(crate) enum Content {
+    /// catalogd in this process.
+    Embedded(Catalogd),
+    /// A catalogd on its own.
+    Remote(Remote),
+}
+
+impl Content {
+    pub(crate) fn reader(&self) -> Arc<dyn CatalogReader> {
+        match self {
+            Self::Embedded(catalogd) => catalogd.reader(),
+            Self::Remote(remote) => remote.reader.clone(),
+        }
+    }
+
+    pub(crate) fn changes(&self) -> broadcast::Receiver<CatalogChanged> {
+        match self {
+            Self::Embedded(catalogd) => catalogd.changes(),
+            Self::Remote(remote) => remote.reader.store().changes(),
+        }
+    }
+
+    /// Tries again what failed for want of credentials.
+    pub(crate) fn wake(&self) {
+        if let Self::Embedded(catalogd) = self {
+            catalogd.wake();
+        }
+    }
+
+    /// Whether this replica may be sent requests.
+    pub(crate) fn ready(&self) -> Result<(), String> {
+        match self {
+            Self::Embedded(catalogd) => catalogd.ready(),
+            Self::Remote(_) => Ok(()),
+        }
+    }
+
+    /// Keeps the copies of a separate catalogd's content current; `changed` names catalogs that changed.
+    pub(crate) async fn follow(
+        &self,
+        known: Known,
+        changed: mpsc::Receiver<String>,
+        stop: CancellationToken,
+    ) {
+        match self {
+            // It follows by itself, on every replica.
+            Self::Embedded(_) => stop.cancelled().await,
+            Self::Remote(remote) => remote.follow(known, changed, stop).await,
+        }
+    }
+}
+
+/// The content of a catalogd on its own.
+#[derive(Clone)]
+pub(crate) struct Remote {
+    trust: Trust,
+    cluster: Client,
+    directory: Arc<Directory>,
+    reader: Arc<HttpReader>,
+}
+
+impl Remote {
+    /// Keeps copies below `cache_dir`.
+    ///
+    /// # Errors
+    /// The folder cannot be used.
+    pub(crate) fn new(
+        settings: &RemoteCatalogd,
+        cluster: Client,
+        cache_dir: &Path,
+    ) -> Result<Self, StoreError> {
+        let directory = Arc::new(Directory { address: settings.address.clone(), known: OnceLock::default() });
+        let reader = HttpReader::without_client(directory.clone(), Arc::new(SystemClock), cache_dir)?;
+        Ok(Self { trust: settings.trust.clone(), cluster, directory, reader: Arc::new(reader) })
+    }
+
+    async fn follow(&self, known: Known, mut changed: mpsc::Receiver<String>, stop: CancellationToken) {
+        // Once in the life of a process: whoever loses leadership ends.
+        let _ = self.directory.known.set(known.clone());
+        tokio::select! {
+            () = stop.cancelled() => return,
+            ready = known.wait_until_ready() => if ready.is_err() { return },
+        }
+        let mut trusted = None;
+        let mut read_again = Instant::now();
+        let mut tick = tokio::time::interval(TICK);
+        loop {
+            let one = tokio::select! {
+                () = stop.cancelled() => return,
+                _ = tick.tick() => None,
+                Some(name) = changed.recv() => Some(name),
+            };
+            if matches!(self.trust, Trust::Folder(_)) || trusted.is_none() || read_again <= Instant::now() {
+                self.renew_trust(&mut trusted).await;
+                read_again = Instant::now() + PUBLISHED_AGAIN;
+            }
+            let names = match one {
+                Some(name) => vec![name],
+                None => known.state().iter().map(|catalog| catalog.name_any()).collect(),
+            };
+            for name in names {
+                if let Err(error) = self.reader.refresh(&name).await {
+                    tracing::debug!(catalog = name, error, "catalog content is not here yet");
+                    // Perhaps catalogd has another authority by now.
+                    read_again = Instant::now();
+                }
+            }
+            self.drop_copies(&known);
+        }
+    }
+
+    async fn renew_trust(&self, trusted: &mut Option<[u8; 32]>) {
+        match self.trust.load(&self.cluster).await {
+            Ok((_, digest)) if *trusted == Some(digest) => {}
+            Ok((client, digest)) => {
+                tracing::info!("authorities of catalogd read");
+                *trusted = Some(digest);
+                self.reader.set_client(Ok(client));
+            }
+            // What was trusted before goes on to be.
+            Err(error) if trusted.is_some() => tracing::warn!(%error, "keeping the authorities of catalogd"),
+            Err(error) => {
+                tracing::warn!(%error, "catalogs cannot be read yet");
+                self.reader.set_client(Err(error.to_string()));
+            }
+        }
+    }
+
+    /// Removes copies of catalogs that are gone.
+    fn drop_copies(&self, known: &Known) {
+        for catalog in self.reader.store().catalogs() {
+            if known.get(&ObjectRef::new(&catalog)).is_none()
+                && let Err(error) = self.reader.store().remove(&catalog)
+            {
+                tracing::warn!(catalog, %error, "removing the copy of a catalog that is gone");
+            }
+        }
+    }
+}
+
+/// The catalogs' statuses, read at one address.
+struct Directory {
+    address: String,
+    known: OnceLock<Known>,
+}
+
+impl CatalogDirectory for Directory {
+    fn find(&self, catalog: &str) -> Option<RemoteCatalog> {
+        let found = self.known.get()?.get(&ObjectRef::new(catalog))?;
+        let status = found.0.as_ref().ok()?.status.as_ref()?;
+        let reference = status.resolved_source.as_ref()?.image.ref_.clone();
+        Some(RemoteCatalog { base_url: format!("https://{}/catalogs/{catalog}", self.address), reference })
+    }
+}

@@ -1,0 +1,145 @@
+//! The loop of revisions in a world of its own: one thread, a clock that jumps, chance from a seed, and an API
+//! server that is a function. The same seed gives the same requests at the same times.
+
+mod api_server;
+
+use std::{sync::Arc, time::Duration};
+
+use catalogd::Clock;
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use olm_api::v1::ClusterObjectSet;
+use olm_runtime::{
+    Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, Metrics, OwnerChanged, Source,
+    WatchManager, run_controller,
+};
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{ObjectSets, Ports};
+use crate::{access::Waiting, kinds::Awaited, operator::owners};
+use api_server::ApiServer;
+
+/// Time as the runtime counts it, from the epoch on.
+struct Since(Instant);
+
+impl Clock for Since {
+    fn now(&self) -> Timestamp {
+        let passed = SignedDuration::try_from(self.0.elapsed()).unwrap_or_default();
+        Timestamp::UNIX_EPOCH + passed
+    }
+
+    fn random(&self) -> f64 {
+        0.5
+    }
+}
+
+/// A revision of the extension `ext` with two phases of ConfigMaps, each of which says the revision's number.
+fn revision(number: i64) -> Value {
+    let object = |name: String| {
+        json!({"object": {
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "n", "labels": {"olm.operatorframework.io/owner-name": "ext"}},
+            "data": {"revision": number.to_string()},
+        }})
+    };
+    let objects = |phase: &str| -> Vec<Value> { (0..4).map(|i| object(format!("{phase}-{i}"))).collect() };
+    let mut last = objects("deploy");
+    last.push(object(format!("only-{number}")));
+    json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+        "metadata": {
+            "name": format!("ext-{number}"),
+            "labels": {"olm.operatorframework.io/owner-name": "ext"},
+            "annotations": {
+                "olm.operatorframework.io/service-account-name": "installer",
+                "olm.operatorframework.io/service-account-namespace": "n",
+                "olm.operatorframework.io/bundle-version": format!("{number}.0.0"),
+            },
+            "ownerReferences": [{
+                "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": "ext",
+                "uid": "uid-of-ext", "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": {
+            "revision": number, "lifecycleState": "Active", "collisionProtection": "Prevent",
+            "phases": [{"name": "policies", "objects": objects("policies")}, {"name": "deploy", "objects": last}],
+        },
+    })
+}
+
+/// The loop with `workers`, until the returned future is told to stop.
+async fn run_loop(client: Client, seed: u64, workers: u16, stop: CancellationToken) {
+    let chance = Chance::seeded(seed);
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let source = Source::<ClusterObjectSet>::all(client.clone(), &chance);
+    let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(1024);
+    let ports = Ports {
+        accounts: Accounts::of(client.clone(), client.clone()),
+        discovery: Discovery::new(client.clone()),
+        watches: WatchManager::new(client, "", owner_changed, chance.clone()),
+        sets: source.store.clone(),
+        waiting: Arc::new(Waiting::default()),
+        kinds: Arc::new(Awaited::default()),
+        preflight_permissions: false,
+        system_namespace: "system".to_owned(),
+        certificate_lifetime: Duration::from_hours(1),
+        clock: Arc::new(Since(Instant::now())),
+    };
+    let wakes = vec![owners(changed_owners, source.store.clone())];
+    let settings =
+        ControllerSettings { name: "sets", concurrency: workers, backoff: BackoffLimits::default(), chance };
+    let controller = Arc::new(ObjectSets::new(ports));
+    let reconcile = move |set| {
+        let controller = controller.clone();
+        async move { Box::pin(controller.reconcile(set)).await }
+    };
+    run_controller(settings, source, wakes, metrics.controller("sets"), stop, reconcile).await;
+}
+
+/// Two revisions, one after the other, with an object deleted and one edited in between; one request in five fails.
+/// Returns the requests, each with its time, and the objects that are there at the end.
+fn life(seed: u64, workers: u16) -> (Vec<String>, Vec<String>) {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let server = ApiServer::new(5);
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(run_loop(server.client(), seed, workers, stop.clone()));
+        // Nothing is waited for: the clock is still until everybody waits, and jumps then.
+        let minutes = async |count| tokio::time::sleep(Duration::from_mins(count)).await;
+        server.create(revision(1));
+        minutes(20).await;
+        server.remove("configmaps", "n", "policies-2");
+        minutes(20).await;
+        server.edit("configmaps", "n", "deploy-0", &json!({"data": {"revision": "edited"}}));
+        minutes(20).await;
+        server.create(revision(2));
+        minutes(60).await;
+        stop.cancel();
+        work.await.unwrap();
+        (server.log(), server.objects())
+    })
+}
+
+#[test]
+fn one_seed_has_one_log_of_requests() {
+    for workers in [1, 3] {
+        let (log, objects) = life(7, workers);
+        let (again, objects_again) = life(7, workers);
+        let differing = log.iter().zip(&again).find(|(a, b)| a != b);
+        assert_eq!((differing, log.len()), (None, again.len()), "{workers} workers");
+        assert_eq!(objects, objects_again);
+        assert!(log.iter().any(|line| line.contains("500")), "no request failed");
+
+        let (other, objects_of_other) = life(8, workers);
+        assert_ne!(log, other, "chance decides about nothing");
+        assert_eq!(objects, objects_of_other, "chance decides about the end");
+        // Everything is the second revision's, and the first is archived without its objects.
+        assert!(objects.iter().filter(|o| o.contains("ConfigMap")).all(|o| o.contains("\"revision\":\"2\"")));
+        assert_eq!(objects.iter().filter(|o| o.contains("ConfigMap")).count(), 9, "{objects:#?}");
+    }
+}

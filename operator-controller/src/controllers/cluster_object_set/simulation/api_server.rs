@@ -1,0 +1,321 @@
+//! An API server that is a function of its requests: objects, versions, UIDs, watches with their history, patches.
+//! What it does not do: authentication, admission, validation, field managers, garbage collection.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use axum::body::{Body as Answer, Bytes};
+use futures::stream;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tokio::{sync::watch, time::Instant};
+
+/// Resource, namespace, name.
+type Key = (String, String, String);
+
+struct State {
+    version: u64,
+    objects: BTreeMap<Key, Value>,
+    /// Events by version and resource, for watches from any version on.
+    history: Vec<(u64, String, String)>,
+    log: Vec<String>,
+    rng: fastrand::Rng,
+}
+
+/// The server. Clones are the same one.
+#[derive(Clone)]
+pub(super) struct ApiServer {
+    state: Arc<Mutex<State>>,
+    changed: watch::Sender<u64>,
+    started: Instant,
+    one_in: usize,
+}
+
+/// A request, taken apart.
+struct Asked {
+    method: Method,
+    resource: String,
+    namespace: String,
+    name: String,
+    sub: String,
+    query: String,
+    kind: String,
+    body: Value,
+}
+
+impl Asked {
+    fn read(method: Method, path: &str, query: &str, headers: &HeaderMap, body: &[u8]) -> Self {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let rest = if parts.first() == Some(&"api") { parts.get(2..) } else { parts.get(3..) };
+        let (namespace, rest) = match rest.unwrap_or_default() {
+            ["namespaces", namespace, rest @ ..] => (*namespace, rest),
+            rest => ("", rest),
+        };
+        let part = |index: usize| rest.get(index).copied().unwrap_or_default().to_owned();
+        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        Self {
+            method,
+            resource: part(0),
+            namespace: namespace.to_owned(),
+            name: part(1),
+            sub: part(2),
+            query: query.to_owned(),
+            kind: kind.to_owned(),
+            body: serde_json::from_slice(body).unwrap_or_default(),
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    fn key(&self) -> Key {
+        (self.resource.clone(), self.namespace.clone(), self.name.clone())
+    }
+}
+
+impl ApiServer {
+    /// One request in `one_in` fails, the same ones in every life.
+    pub(super) fn new(one_in: usize) -> Self {
+        let state = State {
+            version: 1,
+            objects: BTreeMap::new(),
+            history: Vec::new(),
+            log: Vec::new(),
+            rng: fastrand::Rng::with_seed(1),
+        };
+        let (state, changed) = (Arc::new(Mutex::new(state)), watch::Sender::new(1));
+        Self { state, changed, started: Instant::now(), one_in }
+    }
+
+    pub(super) fn client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = body.collect_bytes().await?;
+                let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
+                let asked = Asked::read(parts.method.clone(), path, query, &parts.headers, &body);
+                Ok::<_, tower::BoxError>(server.answer(&asked, path, &body))
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    /// The requests, each with the time since the start in milliseconds, its body and the answer's status.
+    pub(super) fn log(&self) -> Vec<String> {
+        self.state().log.clone()
+    }
+
+    /// The objects, as text.
+    pub(super) fn objects(&self) -> Vec<String> {
+        let mut state = self.state();
+        for object in state.objects.values_mut() {
+            strip(object);
+        }
+        state.objects.values().map(ToString::to_string).collect()
+    }
+
+    /// What somebody else does.
+    pub(super) fn create(&self, object: Value) {
+        let text =
+            |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let plural = format!("{}s", text("/kind").to_lowercase());
+        self.put((plural, text("/metadata/namespace"), text("/metadata/name")), object);
+    }
+
+    pub(super) fn edit(&self, resource: &str, namespace: &str, name: &str, patch: &Value) {
+        let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
+        let mut object = self.state().objects.get(&key).cloned().expect("an object to edit");
+        json_patch::merge(&mut object, patch);
+        self.put(key, object);
+    }
+
+    pub(super) fn remove(&self, resource: &str, namespace: &str, name: &str) {
+        self.delete(&(resource.to_owned(), namespace.to_owned(), name.to_owned()));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, asked: &Asked, path: &str, body: &[u8]) -> Response<Answer> {
+        if asked.parameter("watch") == Some("true") {
+            return Response::new(self.watch(asked));
+        }
+        let fails = self.state().rng.usize(..self.one_in) == 0;
+        let (status, answer) = if fails { refusal(500, "chance") } else { self.decide(asked) };
+        let mut line = format!("{:>9} {} {path}", self.started.elapsed().as_millis(), asked.method);
+        let _ = write!(line, " {} -> {status}", String::from_utf8_lossy(body));
+        self.state().log.push(line);
+        let mut response = Response::new(Answer::from(answer.to_string()));
+        *response.status_mut() = StatusCode::from_u16(status).expect("a status");
+        response
+    }
+
+    fn decide(&self, asked: &Asked) -> (u16, Value) {
+        let found = self.state().objects.get(&asked.key()).cloned();
+        match (&asked.method, asked.resource.as_str(), asked.name.as_str()) {
+            (_, "", _) => (200, resources()),
+            (&Method::POST, "serviceaccounts", _) => (201, token()),
+            (&Method::GET, _, "") => (200, self.list(asked)),
+            (&Method::POST, _, _) => {
+                let mut key = asked.key();
+                key.2 = asked.body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                if self.state().objects.contains_key(&key) {
+                    return refusal(409, "AlreadyExists");
+                }
+                (201, self.put(key, asked.body.clone()))
+            }
+            (&Method::GET, ..) => found.map_or_else(|| refusal(404, "NotFound"), |object| (200, object)),
+            (&Method::DELETE, ..) => {
+                self.delete(&asked.key());
+                (200, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
+            }
+            _ => self.change(asked, found),
+        }
+    }
+
+    /// PUT of the status, and the three kinds of PATCH. Applying is merging: nobody else has fields here.
+    fn change(&self, asked: &Asked, found: Option<Value>) -> (u16, Value) {
+        let is_apply = asked.kind.starts_with("application/apply-patch");
+        let mut object = match found {
+            Some(object) => object,
+            None if is_apply => json!({}),
+            None => return refusal(404, "NotFound"),
+        };
+        if asked.method == Method::PUT {
+            let version = &asked.body["metadata"]["resourceVersion"];
+            if *version != object["metadata"]["resourceVersion"] || asked.sub != "status" {
+                return refusal(409, "Conflict");
+            }
+            object["status"] = asked.body["status"].clone();
+        } else if asked.kind == "application/json-patch+json" {
+            let patch: json_patch::Patch = serde_json::from_value(asked.body.clone()).unwrap_or_default();
+            if json_patch::patch(&mut object, &patch).is_err() {
+                return refusal(422, "Invalid");
+            }
+        } else {
+            json_patch::merge(&mut object, &asked.body);
+        }
+        (200, self.put(asked.key(), object))
+    }
+
+    fn list(&self, asked: &Asked) -> Value {
+        let state = self.state();
+        let of_kind = state.objects.iter().filter(|((resource, ..), _)| *resource == asked.resource);
+        let items: Vec<&Value> = of_kind.map(|(_, object)| object).collect();
+        json!({
+            "kind": "List", "apiVersion": "v1", "items": items,
+            "metadata": {"resourceVersion": state.version.to_string()},
+        })
+    }
+
+    /// Stores an object under a new version, unless it is as it was.
+    fn put(&self, key: Key, mut object: Value) -> Value {
+        let mut state = self.state();
+        let before = state.objects.get(&key).cloned();
+        if before.as_ref() == Some(&object) {
+            return object;
+        }
+        state.version += 1;
+        let version = state.version;
+        let spec = |of: &Value| of["spec"].clone();
+        let generation =
+            before.as_ref().map_or(0, |b| b["metadata"]["generation"].as_i64().unwrap_or_default());
+        let edited = before.as_ref().is_none_or(|before| spec(before) != spec(&object));
+        object["metadata"]["generation"] = (generation + i64::from(edited)).into();
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        if before.is_none() {
+            object["metadata"]["uid"] = format!("uid-{version}").into();
+            object["metadata"]["creationTimestamp"] = "1970-01-01T00:00:00Z".into();
+        }
+        let kind = if before.is_some() { "MODIFIED" } else { "ADDED" };
+        state.history.push((version, key.0.clone(), json!({"type": kind, "object": object}).to_string()));
+        state.objects.insert(key, object.clone());
+        drop(state);
+        self.changed.send_replace(version);
+        object
+    }
+
+    fn delete(&self, key: &Key) {
+        let mut state = self.state();
+        let Some(mut object) = state.objects.remove(key) else { return };
+        state.version += 1;
+        let version = state.version;
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        state.history.push((
+            version,
+            key.0.clone(),
+            json!({"type": "DELETED", "object": object}).to_string(),
+        ));
+        drop(state);
+        self.changed.send_replace(version);
+    }
+
+    /// The events of a resource after a version.
+    fn news(&self, resource: &str, from: u64) -> String {
+        let state = self.state();
+        let news = state.history.iter().filter(|(at, of, _)| *at > from && of == resource);
+        news.map(|(_, _, event)| format!("{event}\n")).collect()
+    }
+
+    fn watch(&self, asked: &Asked) -> Answer {
+        let from: u64 = asked.parameter("resourceVersion").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let follower = (self.clone(), asked.resource.clone(), from, self.changed.subscribe());
+        let lines = stream::unfold(follower, |(server, resource, from, mut changed)| async move {
+            loop {
+                let version = *changed.borrow_and_update();
+                let text = server.news(&resource, from);
+                if !text.is_empty() {
+                    let item = Ok::<_, std::convert::Infallible>(Bytes::from(text));
+                    return Some((item, (server, resource, version, changed)));
+                }
+                changed.changed().await.ok()?;
+            }
+        });
+        Answer::from_stream(lines)
+    }
+}
+
+/// Versions, UIDs and times depend on how often something failed.
+fn strip(value: &mut Value) {
+    const FLEETING: [&str; 4] = ["resourceVersion", "uid", "lastTransitionTime", "generation"];
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !FLEETING.contains(&name.as_str()));
+            fields.values_mut().for_each(strip);
+        }
+        Value::Array(list) => list.iter_mut().for_each(strip),
+        _ => {}
+    }
+}
+
+fn refusal(code: u16, reason: &str) -> (u16, Value) {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": reason, "reason": reason, "code": code,
+    });
+    (code, status)
+}
+
+fn resources() -> Value {
+    let maps = json!({
+        "name": "configmaps", "singularName": "configmap", "namespaced": true, "kind": "ConfigMap",
+        "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
+    });
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": [maps]})
+}
+
+fn token() -> Value {
+    json!({
+        "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
+        "spec": {"audiences": [], "expirationSeconds": 3600},
+        "status": {"token": "t", "expirationTimestamp": "1970-01-01T01:00:00Z"},
+    })
+}

@@ -1,0 +1,101 @@
+//! Who wakes whom.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, stream::BoxStream};
+use kube::{
+    ResourceExt,
+    core::DeserializeGuard,
+    runtime::reflector::{ObjectRef, Store},
+};
+use olm_api::v1::{ClusterExtension, ClusterObjectSet};
+use olm_runtime::{Chance, OwnerChanged, Source, Wake};
+use tokio::sync::mpsc;
+
+use crate::dependents::Dependents;
+
+/// Wakes every extension.
+pub(super) async fn wake_each(
+    extensions: &Store<DeserializeGuard<ClusterExtension>>,
+    wake: &mpsc::Sender<String>,
+) {
+    let mut names: Vec<String> = extensions.state().iter().map(|one| one.name_any()).collect();
+    names.sort_unstable();
+    for name in names {
+        // A closed channel means that the process is ending.
+        let _ = wake.send(name).await;
+    }
+}
+
+/// The revisions. One that changes wakes its extension, and those that wait for something to be installed.
+pub(super) fn revisions(
+    client: kube::Client,
+    chance: &Chance,
+    wake: mpsc::Sender<String>,
+    dependents: Arc<Dependents>,
+) -> Source<ClusterObjectSet> {
+    Source::<ClusterObjectSet>::all(client, chance).observed(move |set| {
+        let owner =
+            set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
+        let (wake, dependents) = (wake.clone(), dependents.clone());
+        let goes = set.metadata.deletion_timestamp.is_some();
+        async move {
+            if let Some(owner) = owner {
+                // A closed channel means that the process is ending.
+                let _ = wake.send(owner).await;
+            }
+            if goes { dependents.wake_met().await } else { dependents.wake().await }
+        }
+    })
+}
+
+/// Wakes by name.
+pub(super) fn names<K>(receiver: mpsc::Receiver<String>) -> BoxStream<'static, Wake<K>>
+where
+    K: kube::Resource<DynamicType = ()> + 'static,
+{
+    futures::stream::unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|name| (name, receiver))
+    })
+    .map(|name| ObjectRef::<DeserializeGuard<K>>::new(&name))
+    .boxed()
+}
+
+/// Wakes of the revisions whose objects changed; what belongs to an extension as a whole, such as the Secrets of
+/// its webhooks, wakes all of its revisions.
+pub(crate) fn owners(
+    receiver: mpsc::Receiver<OwnerChanged>,
+    sets: Store<DeserializeGuard<ClusterObjectSet>>,
+) -> BoxStream<'static, Wake<ClusterObjectSet>> {
+    let of_extension = |extension: &str, set: &ClusterObjectSet| {
+        set.owner_references().iter().any(|r| r.kind == "ClusterExtension" && r.name == extension)
+    };
+    futures::stream::unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|owner| (owner, receiver))
+    })
+    .flat_map(move |owner| {
+        let state = sets.state();
+        let known = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        let mut woken: Vec<String> = match owner {
+            OwnerChanged::Named { kind, name } => match kind.as_str() {
+                "ClusterObjectSet" => vec![name],
+                "ClusterExtension" => {
+                    known.filter(|set| of_extension(&name, set)).map(ResourceExt::name_any).collect()
+                }
+                _ => Vec::new(),
+            },
+            // The Secrets of webhooks belong to the extension.
+            OwnerChanged::Kept { uid } => {
+                let is_owner = |set: &&ClusterObjectSet| {
+                    set.uid().as_deref() == Some(uid.as_str())
+                        || set.owner_references().iter().any(|r| r.uid == uid)
+                };
+                known.filter(is_owner).map(ResourceExt::name_any).collect()
+            }
+        };
+        woken.sort_unstable();
+        futures::stream::iter(woken)
+    })
+    .map(|name| ObjectRef::new(&name))
+    .boxed()
+}

@@ -1,0 +1,49 @@
+//! What can happen to a control plane.
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::{Cluster, Kind, Own, start::API_SERVER_DEADLINE};
+use crate::{controlplane::Tool, wait};
+
+impl Cluster {
+    /// Kills the API server and starts it again; returns when it is ready.
+    pub async fn restart_api_server(&self) -> Result<()> {
+        let name = Tool::ApiServer.file_name();
+        let server = self.own()?.processes.iter().find(|process| process.name() == name);
+        let server = server.context("the cluster has no API server")?;
+        server.restart()?;
+        let client = self.client().await?;
+        wait::until("the API server to be ready again", API_SERVER_DEADLINE, async || {
+            server.check_running()?;
+            let request = http::Request::get("/readyz").body(Vec::new())?;
+            wait::check(client.request_text(request).await? == "ok", || "not ok".to_owned())
+        })
+        .await
+    }
+
+    /// Throws the history in etcd away, up to now.
+    pub async fn compact(&self) -> Result<()> {
+        let status = self.ask_etcd("maintenance/status", &json!({})).await?;
+        let revision = &status["header"]["revision"];
+        ensure!(revision.is_string(), "etcd told no revision: {status}");
+        self.ask_etcd("kv/compaction", &json!({"revision": revision, "physical": true})).await?;
+        Ok(())
+    }
+
+    async fn ask_etcd(&self, what: &str, question: &Value) -> Result<Value> {
+        let url = format!("{}/v3/{what}", self.own()?.etcd);
+        let client = reqwest::Client::builder().no_proxy().build()?;
+        let answer = client.post(url).body(question.to_string()).send().await?;
+        let (status, text) = (answer.status(), answer.text().await?);
+        ensure!(status.is_success(), "etcd: {status} {text}");
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    fn own(&self) -> Result<&Own> {
+        match &self.kind {
+            Kind::Own(own) => Ok(own),
+            Kind::Given { .. } => bail!("the cluster of KUBECONFIG is not to be disturbed"),
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Our program on a real control plane, with something in between that does harm.
+//!
+//! Tests share one cluster, registry, proxy and program, one test at a time: the program sees the whole cluster.
+//! `OLM_FAULTS=all` runs everything instead of a sample; `OLM_TEST_SEED` repeats the choices of an earlier run.
+
+mod chronicle;
+mod decoys;
+mod extension;
+mod injected;
+mod kills;
+mod leases;
+mod objects;
+mod perturbed;
+mod snapshot;
+mod theatre;
+mod walks;
+mod world;

@@ -1,0 +1,271 @@
+//! Where an extension lives through install, upgrade, rollback and delete, with or without harm done to it.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use kube::{Client, api::DeleteParams};
+use olm_api::names::ROLLBACK_TO_ANNOTATION;
+use olm_test::{
+    proxy::{Blow, Weather, WriteName},
+    wait,
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    chronicle::Chronicle,
+    decoys,
+    extension::Extension,
+    snapshot::{Id, Snapshot, difference},
+    world::{DEADLINE, Sample, World},
+};
+
+/// Without a request for so long the program is done.
+pub(crate) const STILL: Duration = Duration::from_millis(300);
+/// A program that sees nothing any more does all it can within this time.
+const BLIND: Duration = Duration::from_millis(400);
+/// Most writes of a stage for each object that is there at its end or was at its beginning. An undisturbed
+/// install takes about two.
+const WRITES_PER_OBJECT: usize = 6;
+
+/// What is asked for in a life, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    Install,
+    Upgrade,
+    /// Back to the first revision, by annotation.
+    Rollback,
+    Delete,
+}
+
+const STAGES: [Stage; 4] = [Stage::Install, Stage::Upgrade, Stage::Rollback, Stage::Delete];
+
+/// What is done to a life.
+#[derive(Clone, Debug)]
+pub(crate) enum Harm {
+    None,
+    /// A blow at a write.
+    Strike(WriteName, Blow),
+    /// Requests that fail.
+    Weather(Weather),
+    /// The program is killed so long after the beginning of each stage.
+    Kills(BTreeMap<Stage, Duration>),
+    /// The API server is killed and started again so long after the beginning of each stage; before that, etcd's
+    /// history is thrown away if `compact`.
+    ApiServer {
+        after: Duration,
+        compact: bool,
+    },
+}
+
+/// What a life was like.
+pub(crate) struct Life {
+    pub(crate) writes: Vec<WriteName>,
+    /// Writes by stage.
+    pub(crate) counts: BTreeMap<Stage, usize>,
+    pub(crate) struck: bool,
+    pub(crate) kept_back: u64,
+    /// States of extensions and revisions that were looked at.
+    pub(crate) states: usize,
+    pub(crate) damage: Vec<String>,
+}
+
+/// Where lives take place: a cluster with decoys, and the states in which the undisturbed life ended its stages.
+pub(crate) struct Theatre<'a> {
+    world: &'a World,
+    client: Client,
+    extension: Extension,
+    before: Snapshot,
+    ends: RefCell<BTreeMap<Stage, BTreeMap<Id, Value>>>,
+    _sample: Sample,
+}
+
+impl<'a> Theatre<'a> {
+    /// With decoys, a catalog, and one undisturbed life to learn from.
+    pub(crate) async fn build(world: &'a World, name: &str) -> Result<Self> {
+        let client = world.cluster.client().await?;
+        let sample = Sample::new(world, name, &["1.0.0", "1.1.0"]).await?;
+        decoys::create(&client, name).await?;
+        let extension = Extension::new(&client, name);
+        let before = settled(&client).await?;
+        let ends = RefCell::new(BTreeMap::from([(Stage::Delete, BTreeMap::new())]));
+        let theatre = Self { world, client, extension, before, ends, _sample: sample };
+        theatre.live(Harm::None).await.context("undisturbed")?;
+        Ok(theatre)
+    }
+
+    /// One life, from a fresh start of the program to an empty cluster.
+    pub(crate) async fn live(&self, harm: Harm) -> Result<Life> {
+        let proxy = &self.world.proxy;
+        proxy.reset();
+        self.world.restart().await?;
+        proxy.quiet(STILL, DEADLINE).await.context("after the start")?;
+        let idle: Vec<_> = proxy.writes().iter().map(|write| write.name.to_string()).collect();
+        ensure!(idle.is_empty(), "a start with nothing to do wrote {idle:?}");
+        proxy.reset();
+        let chronicle = Chronicle::start(&self.client);
+        match &harm {
+            Harm::Strike(name, blow) => proxy.strike(name.clone(), *blow),
+            Harm::Weather(weather) => proxy.weather(Some(weather.clone())),
+            Harm::None | Harm::Kills(_) | Harm::ApiServer { .. } => {}
+        }
+        let counts = self.stages(&harm).await.with_context(|| self.world.operator.process().log_tail())?;
+        self.world.operator.process().check_running()?;
+        // Without the API server nobody could take notes.
+        let states = if matches!(harm, Harm::ApiServer { .. }) { 0 } else { chronicle.check()? };
+        Ok(Life {
+            writes: proxy.writes().into_iter().map(|write| write.name).collect(),
+            counts,
+            struck: proxy.was_struck(),
+            kept_back: proxy.kept_back(),
+            states,
+            damage: proxy.damage(),
+        })
+    }
+
+    async fn stages(&self, harm: &Harm) -> Result<BTreeMap<Stage, usize>> {
+        let proxy = &self.world.proxy;
+        let over = CancellationToken::new();
+        let acted = AtomicBool::new(false);
+        let act = async {
+            let Harm::Strike(_, blow) = harm else { return Ok(()) };
+            tokio::select! {
+                () = over.cancelled() => return Ok(()),
+                () = proxy.struck() => {}
+            }
+            self.follow_up(*blow).await.inspect(|()| acted.store(true, Ordering::Release))
+        };
+        let stages = async {
+            let mut counts = BTreeMap::new();
+            for stage in STAGES {
+                let from = proxy.writes().len();
+                let result = self.stage(stage, harm, from, &acted).await;
+                if result.is_err() {
+                    over.cancel();
+                }
+                result.with_context(|| format!("{stage:?}"))?;
+                counts.insert(stage, proxy.writes().len() - from);
+            }
+            over.cancel();
+            Ok(counts)
+        };
+        let (acted, counts) = tokio::join!(act, stages);
+        acted.context("while striking")?;
+        counts
+    }
+
+    /// What follows a blow.
+    async fn follow_up(&self, blow: Blow) -> Result<()> {
+        let proxy = &self.world.proxy;
+        match blow {
+            Blow::Before | Blow::After => self.world.restart().await?,
+            Blow::Stale => {
+                proxy.quiet(BLIND, DEADLINE).await?;
+                proxy.release();
+            }
+            Blow::Unobserved => {
+                proxy.quiet(BLIND, DEADLINE).await?;
+                proxy.expire();
+            }
+        }
+        Ok(())
+    }
+
+    async fn stage(&self, stage: Stage, harm: &Harm, from: usize, acted: &AtomicBool) -> Result<()> {
+        let (extension, proxy) = (&self.extension, &self.world.proxy);
+        match stage {
+            Stage::Install => extension.create(&extension.spec(&json!({"version": "1.0.0"}))).await?,
+            Stage::Upgrade => extension.set_version("1.1.0").await?,
+            Stage::Rollback => {
+                extension.patch(&json!({"metadata": {"annotations": {ROLLBACK_TO_ANNOTATION: "1"}}})).await?;
+            }
+            Stage::Delete => extension.delete().await?,
+        }
+        match harm {
+            Harm::Kills(moments) => {
+                if let Some(moment) = moments.get(&stage) {
+                    // Chosen at random: what is going on then is what is tested.
+                    tokio::time::sleep(*moment).await;
+                    self.world.restart().await?;
+                }
+            }
+            Harm::ApiServer { after, compact } => {
+                tokio::time::sleep(*after).await;
+                if *compact {
+                    self.world.cluster.compact().await?;
+                }
+                self.world.cluster.restart_api_server().await?;
+            }
+            Harm::None | Harm::Strike(..) | Harm::Weather(_) => {}
+        }
+        wait::until("the stage's end", DEADLINE, async || {
+            ensure!(!proxy.was_struck() || acted.load(Ordering::Acquire), "the blow is not over");
+            match stage {
+                Stage::Install | Stage::Rollback => extension.is_installed("1.0.0").await,
+                Stage::Upgrade => extension.is_installed("1.1.0").await,
+                Stage::Delete => extension.is_gone().await,
+            }
+        })
+        .await?;
+        let found = self.rest(stage).await?;
+        proxy.quiet(STILL, DEADLINE).await?;
+        found.check_owners()?;
+        let count = proxy.writes().len() - from;
+        let objects =
+            self.ends.borrow().values().map(BTreeMap::len).max().unwrap_or_default().max(found.len());
+        ensure!(count <= WRITES_PER_OBJECT * objects, "{count} writes for {objects} objects");
+        self.ends.borrow_mut().entry(stage).or_insert_with(|| found.normal());
+        Ok(())
+    }
+
+    /// The state in which nothing happens any more: that in which the undisturbed life ended the stage.
+    async fn rest(&self, stage: Stage) -> Result<Snapshot> {
+        let wanted = self.ends.borrow().get(&stage).cloned();
+        let Some(wanted) = wanted else {
+            self.world.proxy.quiet(STILL, DEADLINE).await?;
+            return settled(&self.client).await?.since(&self.before);
+        };
+        wait::until("the undisturbed state", DEADLINE, async || {
+            let found = Snapshot::take(&self.client).await?.since(&self.before)?;
+            let lines = difference(&wanted, &found.normal());
+            ensure!(lines.is_empty(), "{}", lines.join("\n"));
+            Ok(found)
+        })
+        .await
+    }
+
+    /// Removes what a failed life left, as an administrator would.
+    pub(crate) async fn clear(&self) -> Result<()> {
+        self.world.proxy.reset();
+        self.world.restart().await?;
+        // It may be gone already.
+        let _ = self.extension.api.delete(&self.extension.name, &DeleteParams::default()).await;
+        wait::until("an empty cluster", DEADLINE, async || {
+            let left = Snapshot::take(&self.client).await?.since(&self.before)?;
+            ensure!(left.len() == 0, "left: {:?}", left.objects().map(|(id, _)| id).collect::<Vec<_>>());
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// The state that does not change for a while.
+pub(crate) async fn settled(client: &Client) -> Result<Snapshot> {
+    let mut last = Snapshot::take(client).await?;
+    let mut since = Instant::now();
+    wait::until("a cluster in which nothing happens", DEADLINE, async || {
+        let now = Snapshot::take(client).await?;
+        let lines = difference(&last.normal(), &now.normal());
+        if !lines.is_empty() {
+            (last, since) = (now, Instant::now());
+        }
+        ensure!(lines.is_empty() && since.elapsed() >= STILL, "{}", lines.join("\n"));
+        Ok(last.clone())
+    })
+    .await
+}

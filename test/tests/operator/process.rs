@@ -1,0 +1,129 @@
+//! The process: who may read its metrics, and catalogs that a catalogd on its own serves.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::{
+    authentication::v1::TokenRequest,
+    core::v1::ConfigMap,
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
+};
+use kube::{Api, Client, ResourceExt, api::PostParams};
+use olm_api::ConditionType;
+use olm_test::{
+    catalogd::{Catalogd, Settings},
+    cluster::{Cluster, Options},
+    images::Images,
+    operator::{Operator, SYSTEM_NAMESPACE},
+    registry::Registry,
+    rights::create_account,
+};
+use reqwest::{Certificate, StatusCode};
+use serde_json::json;
+
+use super::world::{Scenario, World, sample_bundle};
+
+const LIGHTHOUSE: &str = "lighthouse-operator";
+
+/// A client that trusts what the program publishes.
+async fn trusting(client: &Client) -> Result<reqwest::Client> {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), SYSTEM_NAMESPACE);
+    let map = maps.get("catalogd-serving-cert").await?;
+    let pem = map.data.and_then(|data| data.get("ca.crt").cloned()).context("no authority")?;
+    let mut builder = reqwest::Client::builder().no_proxy();
+    for certificate in Certificate::from_pem_bundle(pem.as_bytes())? {
+        builder = builder.add_root_certificate(certificate);
+    }
+    Ok(builder.build()?)
+}
+
+async fn token(client: &Client, namespace: &str, account: &str) -> Result<String> {
+    create_account(client, namespace, account).await?;
+    let api: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let granted = api.create_token_request(account, &PostParams::default(), &TokenRequest::default()).await?;
+    granted.status.and_then(|status| status.token).context("no token")
+}
+
+/// Lets an account read metrics, as an administrator does for a scraper.
+async fn let_read(client: &Client, namespace: &str, account: &str) -> Result<()> {
+    let name = format!("{namespace}-metrics-reader");
+    let role: ClusterRole = serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+    }))?;
+    let binding: ClusterRoleBinding = serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
+    }))?;
+    Api::all(client.clone()).create(&PostParams::default(), &role).await?;
+    Api::all(client.clone()).create(&PostParams::default(), &binding).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_for_those_who_may_read_them() -> Result<()> {
+    let world = World::shared().await?;
+    let scenario = Scenario::new(world, "metrics").await?;
+    let (client, url) = (scenario.client.clone(), world.operator.metrics_url());
+    let https = trusting(&client).await?;
+    let scraper = token(&client, &scenario.name, "scraper").await?;
+    let stranger = token(&client, &scenario.name, "stranger").await?;
+    let_read(&client, &scenario.name, "scraper").await?;
+    ensure!(https.get(&url).send().await?.status() == StatusCode::UNAUTHORIZED);
+    ensure!(https.get(&url).bearer_auth("nonsense").send().await?.status() == StatusCode::UNAUTHORIZED);
+    ensure!(https.get(&url).bearer_auth(&stranger).send().await?.status() == StatusCode::FORBIDDEN);
+    let answer = https.get(&url).bearer_auth(&scraper).send().await?;
+    ensure!(answer.status() == StatusCode::OK, "{}", answer.status());
+    let text = answer.text().await?;
+    for wanted in [
+        "# TYPE controller_runtime_reconcile_total counter\n",
+        "\nleader_election_master_status 1\n",
+        "\nprocess_resident_memory_bytes ",
+        "rest_client_requests_total{code=\"200\",host=\"",
+        "olm_admission_policy_in_force",
+    ] {
+        ensure!(text.contains(wanted), "{wanted:?} is missing in\n{text}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catalogd_on_its_own_serves_what_is_installed() -> Result<()> {
+    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let images = Images::new(&registry)?;
+    let conf = images.registries_conf().display().to_string();
+    let catalogd =
+        Catalogd::start(&cluster, &Settings::default().env("CONTAINERS_REGISTRIES_CONF", conf)).await?;
+    let address = format!("--catalogd-address={}", catalogd.url().trim_start_matches("https://"));
+    let operator = Operator::start(&cluster, &images, &[&address]).await?;
+    let world = World { operator, images, cluster, registry };
+    let scenario = Scenario::new(&world, "split").await?;
+    let (first, second) = (
+        [("1.0.0", sample_bundle("1.0.0"))],
+        [("1.0.0", sample_bundle("1.0.0")), ("1.1.0", sample_bundle("1.1.0"))],
+    );
+    let reference = scenario.push(LIGHTHOUSE, &first, "latest").await?;
+    scenario.create_catalog(&scenario.catalog_image("latest"), Some(1)).await?;
+    ensure!(!reference.is_empty());
+    create_account(&scenario.client, &scenario.name, super::world::ACCOUNT).await?;
+    scenario.grant(&second).await?;
+    scenario.catalog_serves().await?;
+    scenario.create_extension(LIGHTHOUSE, json!({})).await?;
+    scenario.installed("1.0.0").await?;
+
+    // What catalogd serves next is fetched and used without anything else happening.
+    scenario.push(LIGHTHOUSE, &second, "latest").await?;
+    let catalogs: Api<olm_api::v1::ClusterCatalog> = Api::all(scenario.client.clone());
+    let patch = json!({"spec": {"source": {"image": {"ref": scenario.push(LIGHTHOUSE, &second, "next").await?, "pollIntervalMinutes": null}}}});
+    catalogs
+        .patch(&scenario.name, &kube::api::PatchParams::default(), &kube::api::Patch::Merge(&patch))
+        .await?;
+    scenario.installed("1.1.0").await?;
+
+    // Away, it hurts nobody who needs nothing new.
+    drop(catalogd);
+    scenario.patch_extension(json!({"metadata": {"labels": {"touched": "yes"}}})).await?;
+    scenario.shows(ConditionType::Progressing, "True/Succeeded/").await?;
+    ensure!(scenario.extensions().get(&scenario.name).await?.labels().contains_key("touched"));
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await
+}
