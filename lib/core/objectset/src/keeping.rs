@@ -97,6 +97,11 @@ pub fn form_patch(live: &Value, owner: &Owner) -> Vec<Value> {
     with_version(live, form_operations(live, owner))
 }
 
+/// The same for an object that the revision may take, whoever has it now.
+pub fn taking_form_patch(live: &Value, owner: &Owner) -> Vec<Value> {
+    with_version(live, form_operations(live, owner))
+}
+
 /// Whether the object belongs to the ClusterObjectSet of this UID, by reference or by annotation.
 pub(crate) fn is_controlled_by(live: &Value, uid: &str) -> bool {
     match controller_of(live) {

@@ -23,7 +23,7 @@ pub use digest::{phase_digest, sha256};
 pub use drift::has_created_fields;
 pub use keeping::{
     DeletionPolicy, converts_by_webhook, form_patch, is_crd, kept_for, readable_without_webhook,
-    without_webhook, written_for,
+    taking_form_patch, without_webhook, written_for,
 };
 pub use lacking::{Lack, UnknownKinds, defined_kinds, is_optional, lack, lack_text};
 pub use object::ObjectKey;

@@ -273,6 +273,9 @@ impl Executor<'_> {
         self.memory.forget_object(&self.owner.uid, &key);
         let fate = match teardown(&live, &self.owner) {
             // No later revision wanted what Helm had made.
+            Teardown::Leave if self.is_of_helm(&live) && self.owner.policy.keeps_when_dropped(&key) => {
+                Teardown::Keep
+            }
             Teardown::Leave if self.is_of_helm(&live) => Teardown::Delete,
             fate => fate,
         };
@@ -303,7 +306,7 @@ impl Executor<'_> {
     }
 
     /// Whether the extension itself controls an object, as the original's Helm runtime had it.
-    fn is_of_helm(&self, live: &Value) -> bool {
+    pub(super) fn is_of_helm(&self, live: &Value) -> bool {
         let controller = controller_of(live).and_then(|reference| reference.get("uid")?.as_str());
         self.siblings.iter().any(|s| s.revision == BEFORE_REVISIONS && Some(s.uid.as_str()) == controller)
     }

@@ -16,7 +16,7 @@ use olm_api::{
 };
 use olm_objectset::{
     DeletionPolicy, ObjectKey, controller_of, converts_by_webhook, form_patch, is_crd,
-    readable_without_webhook,
+    readable_without_webhook, taking_form_patch,
 };
 use olm_runtime::{DiscoveryError, bounded};
 use serde_json::Value;
@@ -169,7 +169,8 @@ impl Executor<'_> {
         key: &ObjectKey,
         live: &Value,
     ) -> Result<(), kube::Error> {
-        let patch = form_patch(live, &self.owner);
+        let of_helm = self.is_of_helm(live);
+        let patch = if of_helm { taking_form_patch } else { form_patch }(live, &self.owner);
         if patch.is_empty() || live.pointer("/metadata/deletionTimestamp").is_some() {
             return Ok(());
         }
