@@ -15,8 +15,8 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_objectset::{
-    DeletionPolicy, ObjectKey, controller_of, converts_by_webhook, form_patch, is_crd,
-    readable_without_webhook, taking_form_patch,
+    DeletionPolicy, ObjectKey, converts_by_webhook, form_patch, is_crd, readable_without_webhook,
+    taking_form_patch,
 };
 use olm_runtime::{DiscoveryError, bounded};
 use serde_json::Value;
@@ -149,12 +149,12 @@ async fn settle_one(executor: &Executor<'_>, item: &Item, retains: bool) -> Resu
     };
     let api = executor.api(&kind, &key);
     let Some(live) = get(&api, &key.name).await.map_err(|e| told(&e))? else { return Ok(()) };
-    executor.form(&api, &key, &live).await.map_err(|e| told(&e))?;
-    let of_extension =
-        controller_of(&live).is_some_and(|r| r.get("kind") == Some(&"ClusterExtension".into()));
-    if of_extension && executor.owner.policy.keeps(&key) {
-        return Err(format!("Object {key}: it is not taken over from the extension yet"));
+    if executor.is_of_helm(&live) {
+        // Who takes it over moves the ownership of its fields as well.
+        let kept = executor.owner.policy.keeps(&key);
+        return if kept { Err(format!("Object {key}: it is not taken over yet")) } else { Ok(()) };
     }
+    executor.form(&api, &key, &live).await.map_err(|e| told(&e))?;
     if retains && is_crd(&key) {
         readable_without_webhook(&live)?;
     }

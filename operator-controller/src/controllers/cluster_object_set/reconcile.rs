@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ApiResource, ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, PostParams},
     core::DeserializeGuard,
     runtime::reflector::Store,
 };
@@ -18,14 +18,14 @@ use olm_api::{
     },
     v1::{ClusterExtension, ClusterObjectSet, ClusterObjectSetStatus, LifecycleState, ObservedPhase},
 };
-use olm_objectset::{BEFORE_REVISIONS, DeletionPolicy, ObjectKey, Owner, Sibling, invalid_selector};
+use olm_objectset::{DeletionPolicy, ObjectKey, Owner, invalid_selector};
 use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, WatchManager, bounded};
-use serde_json::json;
 
 use super::{
     content::{self, LoadedPhase, api_text},
     execute::{Executor, Pass},
+    family::Family,
     keeping,
     kinds::without,
     memory::Memory,
@@ -90,14 +90,6 @@ impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
         Self { outcome, observed: None, certificates: None, policy: None, given: None }
     }
-}
-
-/// The other revisions that carry the extension's name.
-#[derive(Default)]
-struct Family {
-    siblings: Vec<Sibling>,
-    /// UIDs of all of them, siblings or not, when the API server was asked.
-    present: Option<BTreeSet<String>>,
 }
 
 impl ObjectSets {
@@ -184,7 +176,7 @@ impl ObjectSets {
             return Outcome::Blocked(error.to_string()).into();
         }
         let none = CaBundles::default();
-        let executor = self.executor(set, client.clone(), Family::default(), &none);
+        let executor = self.executor(set, client.clone(), self.known_family(set), &none);
         let settled = keeping::settle(set, &executor, &phases).await;
         let report = self.carry_out(set, client, &phases).await;
         Report { observed: Some(observed), policy: report.policy.clone().or(settled), ..report }
@@ -361,56 +353,6 @@ impl ObjectSets {
         self.ports.watches.hold(&set.uid().unwrap_or_default(), &kinds);
     }
 
-    fn known_family(&self, set: &ClusterObjectSet) -> Family {
-        let state = self.ports.sets.state();
-        let siblings = siblings(set, state.iter().filter_map(|guarded| guarded.0.as_ref().ok()));
-        Family { siblings, present: None }
-    }
-
-    async fn listed_family(&self, set: &ClusterObjectSet) -> Result<Family, String> {
-        let listed = self.list(set).await?;
-        let present = listed.iter().filter_map(ResourceExt::uid).collect();
-        Ok(Family { siblings: siblings(set, listed.iter()), present: Some(present) })
-    }
-
-    async fn list(&self, set: &ClusterObjectSet) -> Result<Vec<ClusterObjectSet>, String> {
-        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        let params = match set.labels().get(OWNER_NAME_LABEL) {
-            Some(owner) => ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={owner}")),
-            None => ListParams::default(),
-        };
-        Ok(bounded(api.list(&params)).await.map_err(|e| api_text(&e))?.items)
-    }
-
-    /// Archives the revisions that this one supersedes.
-    async fn archive_older(&self, set: &ClusterObjectSet) -> Result<(), String> {
-        let mut older: Vec<String> = self
-            .ports
-            .sets
-            .state()
-            .iter()
-            .filter_map(|guarded| guarded.0.as_ref().ok())
-            .filter(|other| is_sibling(set, other) && other.spec.revision < set.spec.revision)
-            .filter(|other| other.spec.lifecycle_state == LifecycleState::Active)
-            .map(ResourceExt::name_any)
-            .collect();
-        older.sort_unstable();
-        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        for name in older {
-            let patch = json!({"spec": {"lifecycleState": "Archived"}});
-            let params = PatchParams {
-                field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()),
-                ..PatchParams::default()
-            };
-            match bounded(api.patch(&name, &params, &Patch::Merge(&patch))).await {
-                Ok(_) => tracing::info!(revision = name, superseded_by = set.name_any(), "revision archived"),
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => return Err(format!("archiving revision {name:?}: {}", api_text(&error))),
-            }
-        }
-        Ok(())
-    }
-
     /// Writes the status if it is another one. Returns whether an event is to be expected.
     async fn write_status(
         &self,
@@ -497,18 +439,4 @@ fn owner(set: &ClusterObjectSet) -> Owner {
         revision: set.spec.revision,
         policy: keeping::policy(set),
     }
-}
-
-/// Two revisions are siblings when the same ClusterExtension (by UID) controls both; labels prove nothing.
-fn is_sibling(set: &ClusterObjectSet, other: &ClusterObjectSet) -> bool {
-    let owner = extension_owner(set).map(|o| &o.uid);
-    owner.is_some() && owner == extension_owner(other).map(|o| &o.uid) && set.uid() != other.uid()
-}
-
-fn siblings<'a>(set: &ClusterObjectSet, others: impl Iterator<Item = &'a ClusterObjectSet>) -> Vec<Sibling> {
-    others
-        .filter(|other| is_sibling(set, other))
-        .map(|other| Sibling { uid: other.uid().unwrap_or_default(), revision: other.spec.revision })
-        .chain(extension_owner(set).map(|o| Sibling { uid: o.uid.clone(), revision: BEFORE_REVISIONS }))
-        .collect()
 }
