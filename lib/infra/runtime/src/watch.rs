@@ -270,7 +270,11 @@ mod tests {
     #[test]
     fn whoever_loses_an_object_is_woken_with_the_new_owner() {
         let known = Mutex::new(Known::default());
-        let names = |owners: Vec<OwnerChanged>| owners.into_iter().map(|o| o.name).collect::<Vec<_>>();
+        let name = |owner: OwnerChanged| match owner {
+            OwnerChanged::Named { name, .. } => name,
+            OwnerChanged::Kept { uid } => panic!("kept for {uid}"),
+        };
+        let names = |owners: Vec<OwnerChanged>| owners.into_iter().map(name).collect::<Vec<_>>();
         assert_eq!(names(note(&known, place("a"), Some(entry("1", "x-1")))), ["x-1"]);
         assert_eq!(names(note(&known, place("a"), Some(entry("2", "x-1")))), ["x-1"]);
         assert_eq!(names(note(&known, place("a"), Some(entry("3", "thief")))), ["thief", "x-1"]);
