@@ -64,6 +64,10 @@ names! {
         /// ClusterExtension, on platforms with a ClusterVersion: whether the platform may be updated to its
         /// next minor version with what is installed. Present only where the bundle says something about it.
         Upgradeable,
+        /// ClusterObjectSet and ClusterExtension: what the reason names is in force, so that a deletion keeps what it
+        /// is to keep. Present only where something else than deleting everything was asked for, or still has
+        /// to be taken back.
+        DeletionPolicy,
         /// All kinds, for GitOps tools: the object is as its spec says.
         Ready,
         /// All kinds, for GitOps tools: work goes on. Present only while it does.
@@ -120,6 +124,12 @@ names! {
         Unavailable,
         /// The catalog's content is not served because its spec says so.
         UserSpecifiedUnavailable,
+        /// Deletion policy: everything is deleted.
+        Delete,
+        /// Deletion policy: CustomResourceDefinitions stay.
+        RetainCRDs,
+        /// Deletion policy: everything stays.
+        Orphan,
     }
 }
 

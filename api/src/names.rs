@@ -33,6 +33,9 @@ pub const BUNDLE_RELEASE: &str = "olm.operatorframework.io/bundle-release";
 pub const BUNDLE_REFERENCE: &str = "olm.operatorframework.io/bundle-reference";
 /// Annotation on applied objects: the number of the revision that applied them.
 pub const REVISION_ANNOTATION: &str = "olm.operatorframework.io/revision";
+/// Annotation on applied objects that a deletion policy keeps, which have no owner reference: the UID of the object
+/// set that controls them.
+pub const OWNER_UID_ANNOTATION: &str = "olm.operatorframework.io/owner-uid";
 /// Annotation on object sets: the name of the account the objects are written with.
 pub const SERVICE_ACCOUNT_NAME_ANNOTATION: &str = "olm.operatorframework.io/service-account-name";
 /// Annotation on object sets: the namespace of the account the objects are written with.
@@ -82,7 +85,7 @@ pub const MAJOR_UPDATES_ANNOTATION: &str = "extensions.olm.operatorframework.io/
 pub const DEPENDENCIES_ANNOTATION: &str = "extensions.olm.operatorframework.io/dependencies";
 /// `Required`: an update never crosses from one catalog to another.
 pub const SAME_CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/same-catalog";
-/// `RetainCRDs` or `Orphan`: what is kept when the extension is deleted.
+/// `RetainCRDs` or `Orphan`: what is kept when the extension is deleted; written on to its object sets.
 pub const DELETION_POLICY_ANNOTATION: &str = "extensions.olm.operatorframework.io/deletion-policy";
 /// `Block`: objects of kinds the cluster does not serve stop the installation instead of being left out.
 pub const UNKNOWN_KINDS_ANNOTATION: &str = "extensions.olm.operatorframework.io/unknown-kinds";

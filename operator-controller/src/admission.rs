@@ -7,6 +7,7 @@
 //! Objects that are being deleted pass, and so do changes that leave the guarded part as it was: patches of
 //! finalizers, labels and status never meet a policy.
 
+mod deletion;
 mod policies;
 mod watch;
 

@@ -2,11 +2,12 @@
 //! can be compared with what the API server returns.
 
 use olm_api::names::{
-    EXTENSIONS_PREFIX, GROUP, OWNER_KIND_LABEL, OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
-    SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    DELETION_POLICY_ANNOTATION, EXTENSIONS_PREFIX, GROUP, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
+    SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
 };
 use serde_json::{Value, json};
 
+use super::deletion::{self, DELETION_POLICY};
 use crate::controllers::cluster_extension::{KNOWN, UNKNOWN};
 
 /// ConfigMap in the system namespace with what administrator and policies have to agree about.
@@ -17,25 +18,34 @@ pub(crate) const DEFAULT_ACCOUNT_KEY: &str = "default-service-account";
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
 
 /// The reason of a refusal for want of a right.
-const FORBIDDEN: &str = "Forbidden";
+pub(super) const FORBIDDEN: &str = "Forbidden";
 
 /// A policy that is bound under its own name.
-struct Policy {
-    name: &'static str,
-    resource: &'static str,
+pub(super) struct Policy {
+    pub(super) name: &'static str,
+    pub(super) resource: &'static str,
+    pub(super) operations: &'static [&'static str],
     /// Whether it reads the settings.
-    with_settings: bool,
-    conditions: Vec<(&'static str, String)>,
-    variables: Vec<(&'static str, String)>,
+    pub(super) with_settings: bool,
+    pub(super) conditions: Vec<(&'static str, String)>,
+    pub(super) variables: Vec<(&'static str, String)>,
     /// Why the API server says that it refuses.
-    reason: &'static str,
+    pub(super) reason: &'static str,
     /// Expression and, as an expression, the message.
-    validations: Vec<(String, String)>,
+    pub(super) validations: Vec<(String, String)>,
 }
 
+/// The operations by which an object comes to say what it says.
+const WRITES: &[&str] = &["CREATE", "UPDATE"];
+
 /// Names of the policies, which are also those of their bindings.
-pub(crate) const NAMES: [&str; 4] =
-    [EXTENSION_ACCOUNT, EXTENSION_ANNOTATIONS, EXTENSION_DEFAULT_ACCOUNT, OBJECT_SET_ACCOUNT];
+pub(crate) const NAMES: [&str; 5] = [
+    EXTENSION_ACCOUNT,
+    EXTENSION_ANNOTATIONS,
+    EXTENSION_DEFAULT_ACCOUNT,
+    OBJECT_SET_ACCOUNT,
+    DELETION_POLICY,
+];
 const EXTENSION_ACCOUNT: &str = "clusterextension-account.olm.operatorframework.io";
 pub(crate) const EXTENSION_ANNOTATIONS: &str = "clusterextension-annotations.olm.operatorframework.io";
 const EXTENSION_DEFAULT_ACCOUNT: &str = "clusterextension-default-account.olm.operatorframework.io";
@@ -48,8 +58,13 @@ pub fn objects(system_namespace: &str) -> Vec<Value> {
         // Without data: what the administrator sets is not taken back when the manifests are applied again.
         "metadata": {"name": SETTINGS_CONFIG_MAP, "namespace": system_namespace},
     });
-    let policies =
-        [extension_account(), extension_annotations(), extension_default_account(), object_set_account()];
+    let policies = [
+        extension_account(),
+        extension_annotations(),
+        extension_default_account(),
+        object_set_account(),
+        deletion::policy_in_force(),
+    ];
     let mut objects = vec![settings];
     objects.extend(policies.iter().map(Policy::policy));
     objects.extend(policies.iter().map(|policy| policy.binding(system_namespace)));
@@ -72,7 +87,7 @@ impl Policy {
                 "namespaceSelector": {},
                 "objectSelector": {},
                 "resourceRules": [{
-                    "apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
+                    "apiGroups": [GROUP], "apiVersions": ["*"], "operations": self.operations,
                     "resources": [self.resource], "scope": "*",
                 }],
             },
@@ -112,7 +127,7 @@ fn not_being_deleted() -> (&'static str, String) {
 }
 
 /// The map of annotations or labels of an object, empty when there is none.
-fn metadata_map(object: &str, field: &str) -> String {
+pub(super) fn metadata_map(object: &str, field: &str) -> String {
     format!("(has({object}.metadata.{field}) ? {object}.metadata.{field} : {{}})")
 }
 
@@ -152,6 +167,7 @@ fn extension_account() -> Policy {
     Policy {
         name: EXTENSION_ACCOUNT,
         resource: "clusterextensions",
+        operations: WRITES,
         with_settings: false,
         conditions: vec![
             not_being_deleted(),
@@ -189,6 +205,7 @@ fn extension_annotations() -> Policy {
     Policy {
         name: EXTENSION_ANNOTATIONS,
         resource: "clusterextensions",
+        operations: WRITES,
         with_settings: false,
         conditions: vec![
             not_being_deleted(),
@@ -209,6 +226,7 @@ fn extension_default_account() -> Policy {
     Policy {
         name: EXTENSION_DEFAULT_ACCOUNT,
         resource: "clusterextensions",
+        operations: WRITES,
         with_settings: true,
         conditions: vec![
             not_being_deleted(),
@@ -266,12 +284,13 @@ fn extension_references(object: &str) -> String {
     )
 }
 
-/// The spec, the account, and the claim to belong to an extension. Taking a reference away passes: the garbage
+/// The spec, the account, the claim to belong to an extension, and what stays when it goes. Taking a reference away passes: the garbage
 /// collector does so when owners are deleted without their dependents.
 fn object_set_guarded() -> (&'static str, String) {
     let changed = [
         ("annotations", SERVICE_ACCOUNT_NAME_ANNOTATION),
         ("annotations", SERVICE_ACCOUNT_NAMESPACE_ANNOTATION),
+        ("annotations", DELETION_POLICY_ANNOTATION),
         ("labels", OWNER_KIND_LABEL),
         ("labels", OWNER_NAME_LABEL),
     ]
@@ -295,6 +314,7 @@ fn object_set_account() -> Policy {
     Policy {
         name: OBJECT_SET_ACCOUNT,
         resource: "clusterobjectsets",
+        operations: WRITES,
         with_settings: false,
         conditions: vec![not_being_deleted(), object_set_guarded()],
         variables: vec![

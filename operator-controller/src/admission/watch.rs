@@ -28,7 +28,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::policies::{EXTENSION_ANNOTATIONS, NAMES, objects};
+use super::{
+    deletion::DELETION_POLICY,
+    policies::{EXTENSION_ANNOTATIONS, NAMES, objects},
+};
 use crate::{controllers::api_text, events::Events};
 
 /// Between two comparisons when nothing happens.
@@ -62,8 +65,9 @@ impl Guard {
     /// What is wrong with the policies, in a sentence for `Ready`.
     pub(crate) fn complaint(&self) -> Option<String> {
         let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
-        let found: Vec<&str> = missing.values().map(String::as_str).collect();
-        let accounts_are_open = missing.keys().any(|name| *name != EXTENSION_ANNOTATIONS);
+        let others = || missing.iter().filter(|(name, _)| **name != DELETION_POLICY);
+        let found: Vec<&str> = others().map(|(_, text)| text.as_str()).collect();
+        let accounts_are_open = others().any(|(name, _)| *name != EXTENSION_ANNOTATIONS);
         let harm = if accounts_are_open {
             "whoever may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount"
         } else {
@@ -71,6 +75,18 @@ impl Guard {
         };
         (!found.is_empty())
             .then(|| format!("{}: until the manifests are applied again, {harm}.", found.join("; ")))
+    }
+
+    /// What is wrong with the policy that holds deletions, in a sentence for `Ready` of extensions that have a
+    /// deletion policy.
+    pub(crate) fn complaint_about_deletion(&self) -> Option<String> {
+        let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
+        missing.get(DELETION_POLICY).map(|found| {
+            format!(
+                "{found}: until the manifests are applied again, an extension can be deleted before its deletion \
+                 policy is in force."
+            )
+        })
     }
 
     /// Takes over what was found; returns what is newly missing, and whether anything changed.

@@ -3,6 +3,7 @@
 mod annotations;
 mod apply;
 mod crd_changes;
+mod keeping;
 mod kinds;
 mod pause;
 mod planning;

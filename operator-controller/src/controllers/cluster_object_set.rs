@@ -5,6 +5,8 @@
 
 pub(crate) mod content;
 mod execute;
+mod family;
+pub(crate) mod keeping;
 mod kinds;
 mod memory;
 mod reconcile;

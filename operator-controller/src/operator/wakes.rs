@@ -74,14 +74,24 @@ pub(crate) fn owners(
         receiver.recv().await.map(|owner| (owner, receiver))
     })
     .flat_map(move |owner| {
-        let mut woken: Vec<String> = match owner.kind.as_str() {
-            "ClusterObjectSet" => vec![owner.name],
-            "ClusterExtension" => {
-                let state = sets.state();
-                let known = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
-                known.filter(|set| of_extension(&owner.name, set)).map(ResourceExt::name_any).collect()
+        let state = sets.state();
+        let known = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        let mut woken: Vec<String> = match owner {
+            OwnerChanged::Named { kind, name } => match kind.as_str() {
+                "ClusterObjectSet" => vec![name],
+                "ClusterExtension" => {
+                    known.filter(|set| of_extension(&name, set)).map(ResourceExt::name_any).collect()
+                }
+                _ => Vec::new(),
+            },
+            // The Secrets of webhooks belong to the extension.
+            OwnerChanged::Kept { uid } => {
+                let is_owner = |set: &&ClusterObjectSet| {
+                    set.uid().as_deref() == Some(uid.as_str())
+                        || set.owner_references().iter().any(|r| r.uid == uid)
+                };
+                known.filter(is_owner).map(ResourceExt::name_any).collect()
             }
-            _ => Vec::new(),
         };
         woken.sort_unstable();
         futures::stream::iter(woken)

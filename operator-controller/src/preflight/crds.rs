@@ -31,6 +31,8 @@ pub(crate) struct CrdPreflight<'a> {
     /// The extension's name.
     pub(crate) extension: &'a str,
     pub(crate) phases: &'a [Phase],
+    /// Whether the deletion policy keeps CRDs that a revision no longer has.
+    pub(crate) kept: bool,
     /// Whether unsafe changes are looked for at all.
     pub(crate) enforced: bool,
     /// Changes that are accepted.
@@ -154,6 +156,11 @@ async fn removed(
     let mut sentences = BTreeMap::new();
     for crd in listed.items.iter().filter(|crd| is_removed(crd)) {
         let name = crd.name_any();
+        if asked.kept {
+            let kept = format!("CRD {name:?} is no longer part of the bundle: the deletion policy keeps it.");
+            sentences.insert(name, kept);
+            continue;
+        }
         let objects = match bounded(api.get_opt(&name)).await {
             Ok(Some(crd)) => stored_objects::count(asked.account, &crd).await,
             _ => None,

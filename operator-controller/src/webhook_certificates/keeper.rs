@@ -19,7 +19,8 @@ use kube::{
 };
 use olm_api::{
     names::{
-        MANAGED_BY, MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, WEBHOOK_CERTIFICATES_FIELD_MANAGER,
+        MANAGED_BY, MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, OWNER_UID_ANNOTATION,
+        WEBHOOK_CERTIFICATES_FIELD_MANAGER,
     },
     v1::ClusterExtension,
 };
@@ -57,6 +58,8 @@ pub(crate) struct Keeper<'a> {
     pub(crate) memory: &'a Memory,
     /// The extension: name and UID.
     pub(crate) extension: (&'a str, &'a str),
+    /// Whether the Secrets stay when the extension is deleted.
+    pub(crate) kept: bool,
     pub(crate) lifetime: Duration,
 }
 
@@ -153,12 +156,24 @@ impl Keeper<'_> {
                 "it is controlled by {} {:?}: remove the Secret or its owner reference, so that the certificate can be kept there",
                 owner.kind, owner.name
             )),
+            None if self.is_kept_for_another(secret) => Err(format!(
+                "a deletion policy keeps it for another extension: remove the Secret or its annotation {OWNER_UID_ANNOTATION}, so that the certificate can be kept there",
+            )),
             _ => Ok(()),
         }
     }
 
+    fn is_kept_for_another(&self, secret: &Secret) -> bool {
+        secret.annotations().get(OWNER_UID_ANNOTATION).is_some_and(|uid| uid != self.extension.1)
+            && secret.labels().get(OWNER_NAME_LABEL).map(String::as_str) != Some(self.extension.0)
+    }
+
+    /// Whether the Secret is the extension's, in the form that the deletion policy asks for.
     fn is_ours(&self, secret: &Secret) -> bool {
-        secret.owner_references().iter().any(|owner| owner.uid == self.extension.1)
+        let uid = self.extension.1;
+        let referenced = secret.owner_references().iter().any(|owner| owner.uid == uid);
+        let annotated = secret.annotations().get(OWNER_UID_ANNOTATION).map(String::as_str) == Some(uid);
+        (referenced, annotated) == (!self.kept, self.kept)
             && secret.labels().get(MANAGED_BY_LABEL).map(String::as_str) == Some(MANAGED_BY)
     }
 
@@ -205,6 +220,13 @@ impl Keeper<'_> {
             labels.insert(key.to_owned(), value.to_owned());
         }
         let owners = metadata.owner_references.get_or_insert_default();
+        let annotations = metadata.annotations.get_or_insert_default();
+        if self.kept {
+            owners.retain(|owner| owner.uid != uid);
+            annotations.insert(OWNER_UID_ANNOTATION.to_owned(), uid.to_owned());
+            return;
+        }
+        annotations.remove(OWNER_UID_ANNOTATION);
         if !owners.iter().any(|owner| owner.uid == uid) {
             owners.push(OwnerReference {
                 api_version: ClusterExtension::api_version(&()).into_owned(),

@@ -1,6 +1,6 @@
 //! Webhooks: the certificates that each provider makes, and the built-in ones in use through a rotation.
 
-mod bundle;
+pub(crate) mod bundle;
 mod server;
 
 use std::time::Duration;

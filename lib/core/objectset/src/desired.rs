@@ -5,10 +5,10 @@ use olm_api::names::{
     BUNDLE_VERSION, MANAGED_BY, MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME,
     REVISION_ANNOTATION,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::{object::ObjectKey, ownership::Owner};
+use crate::{keeping::mark, object::ObjectKey, ownership::Owner};
 
 const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -72,9 +72,11 @@ pub fn prepare(mut object: Value, origin: &Origin<'_>) -> Result<Value, ObjectEr
     Ok(object)
 }
 
-/// The object as a revision writes it: the stored content plus what marks it as the revision's.
+/// The object as a revision writes it: the stored content plus what marks it as the revision's, which is an owner
+/// reference, or an annotation where the deletion policy keeps the object.
 pub fn for_revision(stored: &Value, owner: &Owner, extension: Option<&str>) -> Value {
     let mut object = stored.clone();
+    let key = ObjectKey::of(stored);
     encode_plain_data(&mut object);
     let mut labels = string_map(&object, "/metadata/labels");
     labels.insert(MANAGED_BY_LABEL.into(), MANAGED_BY.into());
@@ -86,7 +88,7 @@ pub fn for_revision(stored: &Value, owner: &Owner, extension: Option<&str>) -> V
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("labels".into(), Value::Object(labels));
         metadata.insert("annotations".into(), Value::Object(annotations));
-        metadata.insert("ownerReferences".into(), json!([owner.reference()]));
+        mark(metadata, &key, owner);
     }
     object
 }
@@ -113,7 +115,10 @@ fn string_map(object: &Value, pointer: &str) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::keeping::DeletionPolicy;
 
     const ORIGIN: Origin<'_> = Origin { extension: "ext", package: "pkg", version: "1.0.0" };
 
@@ -167,6 +172,7 @@ mod tests {
             name: "ext-3".into(),
             uid: "u".into(),
             revision: 3,
+            policy: DeletionPolicy::Delete,
         };
         let object = for_revision(&stored, &owner, Some("ext"));
         assert_eq!(
@@ -178,6 +184,12 @@ mod tests {
             object.pointer("/metadata/labels/app.kubernetes.io~1managed-by"),
             Some(&json!(MANAGED_BY))
         );
+        let kept = for_revision(&stored, &Owner { policy: DeletionPolicy::Orphan, ..owner }, Some("ext"));
+        assert_eq!(
+            kept.pointer("/metadata/annotations/olm.operatorframework.io~1owner-uid"),
+            Some(&json!("u"))
+        );
+        assert_eq!(kept.pointer("/metadata/ownerReferences"), None);
     }
 
     #[test]
@@ -188,6 +200,7 @@ mod tests {
             name: "ext-1".into(),
             uid: "u".into(),
             revision: 1,
+            policy: DeletionPolicy::Delete,
         };
         let secret = |fields: Value| {
             let mut stored = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});

@@ -8,6 +8,7 @@ mod classic;
 mod desired;
 mod digest;
 mod drift;
+mod keeping;
 mod lacking;
 pub mod limits;
 mod object;
@@ -22,6 +23,10 @@ pub use classic::classic_manager;
 pub use desired::{ObjectError, Origin, for_revision, prepare};
 pub use digest::{phase_digest, sha256};
 pub use drift::has_created_fields;
+pub use keeping::{
+    DeletionPolicy, converts_by_webhook, form_patch, is_crd, kept_for, readable_without_webhook,
+    taking_form_patch, without_webhook, written_for,
+};
 pub use lacking::{Lack, UnknownKinds, defined_kinds, is_optional, lack, lack_text};
 pub use object::ObjectKey;
 pub use ownership::{BEFORE_REVISIONS, Owner, Sibling, Teardown, controller_of, owner_references, teardown};

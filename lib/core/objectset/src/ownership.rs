@@ -1,10 +1,13 @@
 //! Whose object is it, and may this revision write it? The collision table.
 
+use std::collections::BTreeSet;
+
 use olm_api::{names::REVISION_ANNOTATION, v1::CollisionProtection};
 use serde_json::{Value, json};
 
 use crate::{
     classic::classic_manager,
+    keeping::{DeletionPolicy, is_controlled_by, kept_for, kept_report, written_for},
     object::{ObjectKey, text},
 };
 
@@ -21,6 +24,8 @@ pub struct Owner {
     pub uid: String,
     /// Revision number.
     pub revision: i64,
+    /// What of its objects stays when the extension is deleted.
+    pub policy: DeletionPolicy,
 }
 
 impl Owner {
@@ -67,6 +72,10 @@ pub(crate) enum Ownership {
     Orphaned,
     /// Somebody else; the owner reference.
     Foreign(Value),
+    /// A deletion policy kept it for an extension of the same name and package, whose revision is gone.
+    Inherited,
+    /// A deletion policy keeps it for a revision that is none of ours; the report.
+    Kept(String),
 }
 
 /// What to do with an object that exists.
@@ -86,26 +95,48 @@ pub(crate) enum Verdict {
         /// The controller of the object.
         conflicting_owner: Option<Value>,
     },
+    /// It may not be touched because it is kept for somebody else; the report.
+    Kept(String),
 }
 
-/// Determines who controls `live`.
-pub(crate) fn ownership(live: &Value, owner: &Owner, siblings: &[Sibling]) -> Ownership {
-    let Some(controller) = controller_of(live) else {
+/// Who is who among revisions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Revisions<'a> {
+    pub(crate) owner: &'a Owner,
+    pub(crate) siblings: &'a [Sibling],
+    /// UIDs of all ClusterObjectSets with the extension's name, when they were asked for.
+    pub(crate) present: Option<&'a BTreeSet<String>>,
+}
+
+/// Determines who controls `live`, which is to become `desired`.
+pub(crate) fn ownership(live: &Value, desired: &Value, revisions: Revisions<'_>) -> Ownership {
+    let Revisions { owner, siblings, present } = revisions;
+    let controller = controller_of(live);
+    let Some(uid) = controller.map(|reference| text(reference, "/uid")).or_else(|| kept_for(live)) else {
         let touched = live
             .pointer("/metadata/annotations")
             .and_then(Value::as_object)
             .is_some_and(|annotations| annotations.contains_key(REVISION_ANNOTATION));
         return if touched { Ownership::Orphaned } else { Ownership::Unowned };
     };
-    let uid = text(controller, "/uid");
     if uid == owner.uid {
         return Ownership::Ours;
     }
-    match siblings.iter().find(|s| s.uid == uid) {
-        Some(s) if s.revision < owner.revision => Ownership::OlderSibling(s.clone()),
-        Some(s) if s.revision > owner.revision => Ownership::NewerSibling(s.clone()),
-        Some(_) => Ownership::EqualSibling(controller.clone()),
-        None => Ownership::Foreign(controller.clone()),
+    match (siblings.iter().find(|s| s.uid == uid), controller) {
+        (Some(s), _) if s.revision < owner.revision => Ownership::OlderSibling(s.clone()),
+        (Some(s), _) if s.revision > owner.revision => Ownership::NewerSibling(s.clone()),
+        (Some(_), controller) => {
+            Ownership::EqualSibling(controller.cloned().unwrap_or_else(|| json!({"uid": uid})))
+        }
+        (None, Some(controller)) => Ownership::Foreign(controller.clone()),
+        (None, None) => {
+            let gone = present.is_some_and(|present| !present.contains(uid));
+            if gone && written_for(desired).is_some() && written_for(desired) == written_for(live) {
+                Ownership::Inherited
+            } else {
+                Ownership::Kept(kept_report(live, uid))
+            }
+        }
     }
 }
 
@@ -115,9 +146,11 @@ pub(crate) fn verdict(ownership: &Ownership, protection: CollisionProtection) ->
         (Ownership::Ours, _) => Verdict::Update,
         (Ownership::OlderSibling(sibling), _) => Verdict::TakeOver { from_uid: Some(sibling.uid.clone()) },
         (Ownership::NewerSibling(_), _) => Verdict::Leave,
-        (Ownership::Unowned, CollisionProtection::IfNoController | CollisionProtection::None) => {
+        (Ownership::Inherited, _)
+        | (Ownership::Unowned, CollisionProtection::IfNoController | CollisionProtection::None) => {
             Verdict::TakeOver { from_uid: None }
         }
+        (Ownership::Kept(report), _) => Verdict::Kept(report.clone()),
         (Ownership::Foreign(reference), CollisionProtection::None) => {
             Verdict::TakeOver { from_uid: Some(text(reference, "/uid").to_owned()) }
         }
@@ -149,6 +182,8 @@ pub enum Teardown {
     Delete,
     /// Only drop this revision's owner reference.
     Release,
+    /// The deletion policy keeps it: only give it the form of what is kept.
+    Keep,
     /// It has nothing to do with this revision.
     Leave,
 }
@@ -157,8 +192,9 @@ pub enum Teardown {
 ///
 /// Ownership (UID) decides, never the revision number: two extensions may carry equal numbers.
 pub fn teardown(live: &Value, owner: &Owner) -> Teardown {
-    if controller_of(live).is_some_and(|reference| text(reference, "/uid") == owner.uid) {
-        return Teardown::Delete;
+    if is_controlled_by(live, &owner.uid) {
+        let kept = owner.policy.keeps_when_dropped(&ObjectKey::of(live));
+        return if kept { Teardown::Keep } else { Teardown::Delete };
     }
     let referenced = owner_references(live).any(|reference| text(reference, "/uid") == owner.uid);
     if referenced { Teardown::Release } else { Teardown::Leave }
@@ -176,6 +212,8 @@ pub fn controller_of(live: &Value) -> Option<&Value> {
 
 #[cfg(test)]
 mod tests {
+    use olm_api::names::{OWNER_NAME_LABEL, OWNER_UID_ANNOTATION, PACKAGE_NAME};
+
     use super::*;
 
     fn owner() -> Owner {
@@ -185,6 +223,7 @@ mod tests {
             name: "ext-2".into(),
             uid: "two".into(),
             revision: 2,
+            policy: DeletionPolicy::Delete,
         }
     }
 
@@ -201,6 +240,15 @@ mod tests {
         ]}})
     }
 
+    /// Annotated as kept for this UID, of this extension and package.
+    fn kept(uid: &str, extension: &str, package: &str) -> Value {
+        json!({"metadata": {
+            "labels": {OWNER_NAME_LABEL: extension},
+            "annotations": {REVISION_ANNOTATION: "1", OWNER_UID_ANNOTATION: uid, PACKAGE_NAME: package},
+            "ownerReferences": [{"uid": "bystander", "controller": false}],
+        }})
+    }
+
     #[test]
     fn the_collision_table() {
         use CollisionProtection::{IfNoController, None as NoProtection, Prevent};
@@ -210,7 +258,8 @@ mod tests {
         let leave = |v: &Verdict| matches!(v, Verdict::Leave);
         let collide = |v: &Verdict| matches!(v, Verdict::Collision { .. });
         let orphan = json!({"metadata": {"annotations": {REVISION_ANNOTATION: "1"}}});
-        let rows: [(&str, Value, [Check; 3]); 7] = [
+        let stays = |v: &Verdict| matches!(v, Verdict::Kept(_));
+        let rows: [(&str, Value, [Check; 3]); 14] = [
             ("ours", controlled_by("two"), [update, update, update]),
             ("older sibling", controlled_by("one"), [take, take, take]),
             ("newer sibling", controlled_by("three"), [leave, leave, leave]),
@@ -218,12 +267,69 @@ mod tests {
             ("orphaned before", orphan, [collide, collide, collide]),
             ("same number", controlled_by("twin"), [collide, collide, collide]),
             ("foreign", controlled_by("alien"), [collide, collide, take]),
+            ("kept, ours", kept("two", "ext", "pkg"), [update, update, update]),
+            ("kept, older sibling", kept("one", "ext", "pkg"), [take, take, take]),
+            ("kept, newer sibling", kept("three", "ext", "pkg"), [leave, leave, leave]),
+            ("kept, same number", kept("twin", "ext", "pkg"), [collide, collide, collide]),
+            ("kept, its revision is gone", kept("gone", "ext", "pkg"), [take, take, take]),
+            ("kept, its revision stands", kept("standing", "ext", "pkg"), [stays, stays, stays]),
+            ("kept for another package", kept("gone", "ext", "other"), [stays, stays, stays]),
         ];
+        let (owner, siblings, present) = (owner(), siblings(), BTreeSet::from(["standing".to_owned()]));
+        let revisions = Revisions { owner: &owner, siblings: &siblings, present: Some(&present) };
+        let desired = kept("two", "ext", "pkg");
         for (name, live, checks) in rows {
-            let found = ownership(&live, &owner(), &siblings());
+            let found = ownership(&live, &desired, revisions);
             for (protection, check) in [Prevent, IfNoController, NoProtection].into_iter().zip(checks) {
                 assert!(check(&verdict(&found, protection)), "{name} under {protection:?}: {found:?}");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_goes_to_nobody_else_and_to_nobody_unasked() {
+        let (owner, siblings, present) = (owner(), siblings(), BTreeSet::new());
+        let asked = Revisions { owner: &owner, siblings: &siblings, present: Some(&present) };
+        let unasked = Revisions { present: None, ..asked };
+        let ours = kept("two", "ext", "pkg");
+        let live = kept("gone", "ext", "pkg");
+        assert_eq!(ownership(&live, &ours, asked), Ownership::Inherited);
+        for (live, desired, revisions) in [
+            (&live, &ours, unasked),
+            (&live, &kept("two", "another", "pkg"), asked),
+            (&live, &kept("two", "ext", "another"), asked),
+            // A revision made by hand writes for no extension: the empty names of both are not equal.
+            (&kept("gone", "", ""), &kept("two", "", ""), asked),
+        ] {
+            let found = ownership(live, desired, revisions);
+            let Verdict::Kept(report) = verdict(&found, CollisionProtection::None) else {
+                panic!("{found:?}")
+            };
+            assert!(report.starts_with("Kept by the deletion policy of "), "{report}");
+        }
+        let Ownership::Kept(report) = ownership(&live, &kept("x", "another", "pkg"), asked) else {
+            panic!("not kept")
+        };
+        assert!(report.contains("ClusterExtension \"ext\" (package \"pkg\")"), "{report}");
+    }
+
+    #[test]
+    fn teardown_keeps_crds_only_and_only_under_a_policy_that_does() {
+        let object = |api_version: &str, kind: &str, mut live: Value| {
+            live["apiVersion"] = api_version.into();
+            live["kind"] = kind.into();
+            live
+        };
+        for policy in DeletionPolicy::ALL {
+            let owner = Owner { policy, ..owner() };
+            let keeps = policy != DeletionPolicy::Delete;
+            for live in [controlled_by("two"), kept("two", "ext", "pkg")] {
+                let crd = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", live.clone());
+                let wanted = if keeps { Teardown::Keep } else { Teardown::Delete };
+                assert_eq!(teardown(&crd, &owner), wanted, "{policy:?}");
+                assert_eq!(teardown(&object("v1", "ConfigMap", live), &owner), Teardown::Delete);
+            }
+            assert_eq!(teardown(&kept("three", "ext", "pkg"), &owner), Teardown::Leave);
         }
     }
 

@@ -1,13 +1,19 @@
 //! What to do about one object of a revision, given what is there.
 
+use std::collections::BTreeSet;
+
 use olm_api::{names::OBJECT_FIELD_MANAGER, v1::CollisionProtection};
 use serde_json::{Value, json};
 
 use crate::{
     digest::sha256,
     drift::{adopt_fields, projection, satisfied},
+    keeping::{form_operations, with_version},
     object::{ObjectKey, text},
-    ownership::{BEFORE_REVISIONS, Owner, Sibling, Verdict, collision_report, ownership, verdict},
+    ownership::{
+        BEFORE_REVISIONS, Owner, Revisions, Sibling, Verdict, collision_report, owner_references, ownership,
+        verdict,
+    },
 };
 
 /// Names under which the original's Helm runtime updates objects; the second is a client's that gives no name.
@@ -43,6 +49,9 @@ pub struct Context<'a> {
     pub owner: &'a Owner,
     /// The other revisions of the extension.
     pub siblings: &'a [Sibling],
+    /// UIDs of all ClusterObjectSets that carry the extension's name, read from the API server. Without them
+    /// nothing is inherited from a revision that is gone.
+    pub present: Option<&'a BTreeSet<String>>,
 }
 
 /// Plans the action for one object.
@@ -59,9 +68,14 @@ pub fn action(
     let Some(live) = live else {
         return Action::Create;
     };
-    let owned = ownership(live, context.owner, context.siblings);
+    let Context { owner, siblings, present } = context;
+    let owned = ownership(live, desired, Revisions { owner, siblings, present });
     let taken_from = match verdict(&owned, protection) {
         Verdict::Leave => return Action::Leave,
+        Verdict::Kept(report) => {
+            let collision = collision_report(&ObjectKey::of(desired), None);
+            return Action::Collision { report: format!("{collision}\n{report}") };
+        }
         Verdict::Collision { conflicting_owner } => {
             return Action::Collision {
                 report: collision_report(&ObjectKey::of(desired), conflicting_owner.as_ref(), live),
@@ -73,7 +87,9 @@ pub fn action(
     if live.pointer("/metadata/deletionTimestamp").is_some() {
         return Action::AwaitDeletion;
     }
+    let form = form_operations(live, owner);
     if taken_from.is_none()
+        && form.is_empty()
         && (satisfied(live, desired) || last_applied == Some(observation_digest(live, desired).as_str()))
     {
         return Action::Nothing;
@@ -82,7 +98,7 @@ pub fn action(
     let is_extension = |s: &&Sibling| s.revision == BEFORE_REVISIONS && Some(&s.uid) == taken_from.as_ref();
     let was_helms = context.siblings.iter().any(|s| is_extension(&s));
     let managers = if was_helms { &MANAGERS_OF_HELM[..] } else { &[] };
-    Action::Apply { metadata_patch: metadata_patch(live, taken_from.as_deref(), managers) }
+    Action::Apply { metadata_patch: metadata_patch(live, taken_from.as_deref(), form, managers) }
 }
 
 /// Digest of what `live` says about the fields of `desired`.
@@ -90,34 +106,27 @@ pub fn observation_digest(live: &Value, desired: &Value) -> String {
     sha256(&projection(live, desired))
 }
 
-/// The changes of metadata that server-side apply cannot make by itself.
+/// The changes of metadata that server-side apply cannot make by itself: `form` says how the object is marked.
 ///
 /// Fields that `managers` own by update become fields we have applied, so that those we no longer want go.
-fn metadata_patch(live: &Value, taken_from: Option<&str>, managers: &[&str]) -> Vec<Value> {
+fn metadata_patch(live: &Value, taken_from: Option<&str>, form: Vec<Value>, managers: &[&str]) -> Vec<Value> {
     let mut patch = Vec::new();
     if let Some(entries) = adopt_fields(live, managers) {
         patch.push(json!({"op": "replace", "path": "/metadata/managedFields", "value": entries}));
     }
-    if let Some(uid) = taken_from {
-        let references: Vec<Value> = live
-            .pointer("/metadata/ownerReferences")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter(|reference| text(reference, "/uid") != uid)
-            .cloned()
-            .collect();
+    let is_of = |uid: &str| owner_references(live).any(|reference| text(reference, "/uid") == uid);
+    if !form.is_empty() {
+        patch.extend(form);
+    } else if let Some(uid) = taken_from.filter(|uid| is_of(uid)) {
+        let references: Vec<Value> =
+            owner_references(live).filter(|reference| text(reference, "/uid") != uid).cloned().collect();
         // Apply itself drops the reference if this field manager set it; this is for all other cases,
         // since two controllers on one object are refused.
         if !patch.is_empty() || !manages_owner(live, uid) {
             patch.push(json!({"op": "replace", "path": "/metadata/ownerReferences", "value": references}));
         }
     }
-    if !patch.is_empty() {
-        let version = live.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
-        patch.insert(0, json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
-    }
-    patch
+    with_version(live, patch)
 }
 
 /// Whether our field manager, by apply, owns the owner reference with this UID.
@@ -135,7 +144,7 @@ fn manages_owner(live: &Value, uid: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desired::for_revision;
+    use crate::{DeletionPolicy, desired::for_revision};
 
     fn owner(uid: &str, revision: i64) -> Owner {
         Owner {
@@ -144,6 +153,7 @@ mod tests {
             name: format!("ext-{revision}"),
             uid: uid.into(),
             revision,
+            policy: DeletionPolicy::Delete,
         }
     }
 
@@ -155,7 +165,7 @@ mod tests {
         let owner = owner("two", 2);
         let siblings = [Sibling { uid: "one".into(), revision: 1 }];
         action(
-            Context { owner: &owner, siblings: &siblings },
+            Context { owner: &owner, siblings: &siblings, present: None },
             CollisionProtection::Prevent,
             desired,
             live,
@@ -206,6 +216,46 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_is_handed_over_without_a_moment_in_which_it_is_nobodys() {
+        let of = |uid: &str, revision: i64, policy: DeletionPolicy| Owner { policy, ..owner(uid, revision) };
+        let siblings = [Sibling { uid: "one".into(), revision: 1 }];
+        let paths_for = |live: &Value, owner: &Owner| {
+            let desired = for_revision(&stored(1), owner, Some("ext"));
+            let context = Context { owner, siblings: &siblings, present: None };
+            match action(context, CollisionProtection::Prevent, &desired, Some(live), None) {
+                Action::Apply { metadata_patch } => {
+                    metadata_patch.iter().map(|op| op["path"].as_str().unwrap().to_owned()).collect()
+                }
+                other => vec![format!("{other:?}")],
+            }
+        };
+        let (delete, orphan) = (DeletionPolicy::Delete, DeletionPolicy::Orphan);
+        let live = |uid: &str, revision: i64, policy| {
+            for_revision(&stored(1), &of(uid, revision, policy), Some("ext"))
+        };
+        let version = "/metadata/resourceVersion";
+        let uid = "/metadata/annotations/olm.operatorframework.io~1owner-uid";
+        let revision = "/metadata/annotations/olm.operatorframework.io~1revision";
+        let owners = "/metadata/ownerReferences";
+        let rows: [(&str, Value, DeletionPolicy, Vec<&str>); 6] = [
+            ("kept, as it should be", live("two", 2, orphan), orphan, vec!["Nothing"]),
+            ("kept, from the older one by apply alone", live("one", 1, orphan), orphan, vec![]),
+            ("to be kept", live("two", 2, delete), orphan, vec![version, uid, revision, owners]),
+            (
+                "to be kept, from the older",
+                live("one", 1, delete),
+                orphan,
+                vec![version, uid, revision, owners],
+            ),
+            ("no longer kept", live("two", 2, orphan), delete, vec![version, owners, uid]),
+            ("no longer kept, from the older", live("one", 1, orphan), delete, vec![version, owners, uid]),
+        ];
+        for (name, live, policy, paths) in rows {
+            assert_eq!(paths_for(&live, &of("two", 2, policy)), paths, "{name}");
+        }
+    }
+
+    #[test]
     fn what_helm_wrote_for_the_extension_is_taken_over_with_its_fields() {
         let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
         let mut live = stored(1);
@@ -220,7 +270,7 @@ mod tests {
         let owner = owner("two", 2);
         let planned = |revision: i64| {
             let siblings = [Sibling { uid: "extension".into(), revision }];
-            let context = Context { owner: &owner, siblings: &siblings };
+            let context = Context { owner: &owner, siblings: &siblings, present: None };
             action(context, CollisionProtection::Prevent, &desired, Some(&live), None)
         };
         let Action::Apply { metadata_patch } = planned(BEFORE_REVISIONS) else { panic!("no apply") };

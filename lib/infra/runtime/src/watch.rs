@@ -2,7 +2,7 @@
 //!
 //! Revisions say which kinds they need; a kind is watched while somebody needs it. Of each object only UID and
 //! resource version are kept: enough to know that it has not changed since it was last looked at. A change
-//! wakes the object's controller owner.
+//! wakes the object's controller owner, which an annotation names where a deletion policy keeps the object.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -18,17 +18,26 @@ use kube::{
         watcher::{self, Event},
     },
 };
+use olm_api::names::OWNER_UID_ANNOTATION;
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use crate::{chance::Chance, discovery::Kind};
 
 /// The controller owner of an object that changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnerChanged {
-    /// Kind of the owner.
-    pub kind: String,
-    /// Name of the owner.
-    pub name: String,
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OwnerChanged {
+    /// The object has a controller reference.
+    Named {
+        /// Kind of the owner.
+        kind: String,
+        /// Name of the owner.
+        name: String,
+    },
+    /// The object is kept without a reference: the UID in its annotation.
+    Kept {
+        /// UID of the owner.
+        uid: String,
+    },
 }
 
 /// What the watch of a kind knows of an object.
@@ -225,18 +234,18 @@ fn replace(known: &Mutex<Known>, listed: HashMap<Place, Entry>) -> Vec<OwnerChan
     let vanished = before.iter().filter(|(place, entry)| known.objects.get(*place) != Some(entry));
     let mut owners: Vec<OwnerChanged> =
         appeared.chain(vanished).filter_map(|(_, entry)| entry.owner.clone()).collect();
-    owners.sort_unstable_by(|a, b| (&a.kind, &a.name).cmp(&(&b.kind, &b.name)));
+    owners.sort_unstable();
     owners.dedup();
     owners
 }
 
 fn record(object: &Metadata) -> (Place, Entry) {
     let place = (object.namespace().unwrap_or_default(), object.name_any());
-    let owner = object
-        .owner_references()
-        .iter()
-        .find(|r| r.controller == Some(true))
-        .map(|r| OwnerChanged { kind: r.kind.clone(), name: r.name.clone() });
+    let controller = object.owner_references().iter().find(|r| r.controller == Some(true));
+    let kept =
+        || object.annotations().get(OWNER_UID_ANNOTATION).map(|uid| OwnerChanged::Kept { uid: uid.clone() });
+    let owner =
+        controller.map(|r| OwnerChanged::Named { kind: r.kind.clone(), name: r.name.clone() }).or_else(kept);
     let entry = Entry {
         uid: object.uid().unwrap_or_default(),
         resource_version: object.resource_version().unwrap_or_default(),
@@ -250,7 +259,7 @@ mod tests {
     use super::*;
 
     fn entry(version: &str, owner: &str) -> Entry {
-        let owner = OwnerChanged { kind: "ClusterObjectSet".into(), name: owner.into() };
+        let owner = OwnerChanged::Named { kind: "ClusterObjectSet".into(), name: owner.into() };
         Entry { uid: "u".into(), resource_version: version.into(), owner: Some(owner) }
     }
 
@@ -261,7 +270,11 @@ mod tests {
     #[test]
     fn whoever_loses_an_object_is_woken_with_the_new_owner() {
         let known = Mutex::new(Known::default());
-        let names = |owners: Vec<OwnerChanged>| owners.into_iter().map(|o| o.name).collect::<Vec<_>>();
+        let name = |owner: OwnerChanged| match owner {
+            OwnerChanged::Named { name, .. } => name,
+            OwnerChanged::Kept { uid } => panic!("kept for {uid}"),
+        };
+        let names = |owners: Vec<OwnerChanged>| owners.into_iter().map(name).collect::<Vec<_>>();
         assert_eq!(names(note(&known, place("a"), Some(entry("1", "x-1")))), ["x-1"]);
         assert_eq!(names(note(&known, place("a"), Some(entry("2", "x-1")))), ["x-1"]);
         assert_eq!(names(note(&known, place("a"), Some(entry("3", "thief")))), ["thief", "x-1"]);
@@ -277,8 +290,29 @@ mod tests {
         let first = [(place("a"), entry("1", "x-1")), (place("b"), entry("1", "y-1"))];
         assert_eq!(replace(&known, first.into()).len(), 2);
         let second = [(place("a"), entry("1", "x-1"))];
-        let names: Vec<_> = replace(&known, second.into()).into_iter().map(|o| o.name).collect();
-        assert_eq!(names, ["y-1"], "the object of y-1 vanished while the watch was away");
+        let gone = OwnerChanged::Named { kind: "ClusterObjectSet".into(), name: "y-1".into() };
+        assert_eq!(
+            replace(&known, second.into()),
+            [gone],
+            "the object of y-1 vanished while the watch was away"
+        );
+    }
+
+    #[test]
+    fn what_is_kept_names_its_owner_by_annotation() {
+        let mut object: Metadata =
+            serde_json::from_value(serde_json::json!({"metadata": {"name": "o"}})).unwrap();
+        object.metadata.annotations = Some([(OWNER_UID_ANNOTATION.to_owned(), "u".to_owned())].into());
+        assert_eq!(record(&object).1.owner, Some(OwnerChanged::Kept { uid: "u".into() }));
+        let reference = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
+            kind: "ReplicaSet".into(),
+            name: "r".into(),
+            controller: Some(true),
+            ..Default::default()
+        };
+        object.metadata.owner_references = Some(vec![reference]);
+        let named = OwnerChanged::Named { kind: "ReplicaSet".into(), name: "r".into() };
+        assert_eq!(record(&object).1.owner, Some(named), "a controller reference counts first");
     }
 
     /// An API server without objects that counts how often each kind is listed.

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use olm_api::{
     names::{
-        ALLOW_CRD_CHANGES_ANNOTATION, DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX, MAJOR_UPDATES_ANNOTATION,
-        PAUSED_ANNOTATION, REINSTALL_ANNOTATION, ROLLBACK_TO_ANNOTATION, SAME_CATALOG_ANNOTATION,
-        UNKNOWN_KINDS_ANNOTATION,
+        ALLOW_CRD_CHANGES_ANNOTATION, DELETION_POLICY_ANNOTATION, DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX,
+        MAJOR_UPDATES_ANNOTATION, PAUSED_ANNOTATION, REINSTALL_ANNOTATION, ROLLBACK_TO_ANNOTATION,
+        SAME_CATALOG_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
     },
     v1::ClusterExtension,
 };
@@ -32,6 +32,7 @@ pub(crate) enum Values {
 /// The annotations that are known.
 pub(crate) const KNOWN: &[(&str, Values)] = &[
     (ALLOW_CRD_CHANGES_ANNOTATION, Values::Any),
+    (DELETION_POLICY_ANNOTATION, Values::OneOf(&["Delete", "RetainCRDs", "Orphan"])),
     (DEPENDENCIES_ANNOTATION, Values::OneOf(&["Refuse"])),
     (MAJOR_UPDATES_ANNOTATION, Values::OneOf(&["Block"])),
     (PAUSED_ANNOTATION, Values::TrueOrTime),
@@ -185,6 +186,8 @@ pub(super) fn in_force(extension: &ClusterExtension) -> Option<String> {
     let all: Vec<String> = extension
         .annotations()
         .iter()
+        // The deletion policy is told once the revisions have it in force.
+        .filter(|(name, _)| name.as_str() != DELETION_POLICY_ANNOTATION)
         .filter(|(name, _)| KNOWN.iter().any(|(known, v)| known == name && matches!(v, Values::OneOf(_))))
         .map(|(name, value)| format!("{}: {value}", name.trim_start_matches(EXTENSIONS_PREFIX)))
         .collect();

@@ -27,7 +27,10 @@ use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, bounded};
 use serde_json::{Value, json};
 
-use super::revisions::{BundleRecord, Revision, Revisions};
+use super::{
+    keeping,
+    revisions::{BundleRecord, Revision, Revisions},
+};
 use crate::controllers::api_text;
 
 /// Archived revisions that are kept for people to look at.
@@ -230,6 +233,12 @@ impl RevisionWriter<'_> {
         }
     }
 
+    /// What the extension asks of its revisions.
+    fn policies(&self) -> impl Iterator<Item = (String, String)> {
+        let unknown_kinds = self.unknown_kinds().map(|v| (UNKNOWN_KINDS_ANNOTATION.to_owned(), v.clone()));
+        unknown_kinds.into_iter().chain(keeping::of_revision(self.extension))
+    }
+
     /// What the revision records beside its content.
     fn annotations(&self, new: &NewRevision<'_>) -> Result<BTreeMap<String, String>, String> {
         let mut annotations = new.bundle.annotations();
@@ -259,7 +268,7 @@ impl RevisionWriter<'_> {
             let properties = properties_text(new.catalog_properties)?;
             annotations.insert(CATALOG_PROPERTIES_ANNOTATION.to_owned(), properties);
         }
-        annotations.extend(self.unknown_kinds().map(|v| (UNKNOWN_KINDS_ANNOTATION.to_owned(), v.clone())));
+        annotations.extend(self.policies());
         if let Some(changes) = &new.crd_changes {
             annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
         }

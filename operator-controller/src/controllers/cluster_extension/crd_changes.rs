@@ -8,12 +8,13 @@ use olm_api::{
     v1::{ClusterExtension, CrdUpgradeSafetyEnforcement},
 };
 use olm_crd_diff::Allowances;
-use olm_objectset::Phase;
+use olm_objectset::{DeletionPolicy, Phase};
 use olm_plan::CrdFinding;
 use olm_runtime::AccountRef;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    keeping,
     progress::{Cause, Progress},
     revisions::{Revision, Revisions},
 };
@@ -96,6 +97,7 @@ pub(crate) async fn check(
         who: format!("service account {:?} in namespace {:?}", account.name, account.namespace),
         extension: &extension.name_any(),
         phases,
+        kept: keeping::asked(extension) != Some(DeletionPolicy::Delete),
         enforced: enforcement != Some(CrdUpgradeSafetyEnforcement::None),
         allowances: &allowances,
     })

@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use kube::{Api, Client, ResourceExt};
 use olm_api::v1::{ClusterObjectSet, CollisionProtection};
 use olm_fbc::Property;
-use olm_objectset::{Action, Context, ObjectKey, Owner, Phase, Sibling, action};
+use olm_objectset::{Action, Context, DeletionPolicy, ObjectKey, Owner, Phase, Sibling, action};
 use olm_plan::{
     DryRun, Found, Inputs, InstalledBundle, ObjectFacts, ObjectPlan, Plan, Resolution, Section,
     image_changes, object_plan, operator_rights,
@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::{
     apply::{Digests, NewRevision},
     crd_changes::{self, Checked},
+    keeping,
     progress::{Cause, Progress},
     revisions::{BundleRecord, Revision, Revisions},
     steps::Steps,
@@ -284,7 +285,8 @@ impl Steps<'_> {
             }));
         }
         plans.extend(left_out(draft, served));
-        plans.extend(gone(known, draft));
+        let policy = keeping::asked(self.extension).unwrap_or_default();
+        plans.extend(gone(known, draft, policy));
         if let Some(text) = dry_run.refusal() {
             obstacle.get_or_insert_with(|| refused(&text));
         }
@@ -304,10 +306,14 @@ impl Steps<'_> {
             name: self.extension.name_any(),
             uid: String::new(),
             revision: revisions.last_number() + 1,
+            policy: DeletionPolicy::Delete,
         };
         let siblings: Vec<Sibling> =
             revisions.all().iter().map(|r| Sibling { uid: r.uid.clone(), revision: r.number }).collect();
-        let context = Context { owner: &owner, siblings: &siblings };
+        let state = self.sets.state();
+        let known = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        let present: BTreeSet<String> = known.filter_map(ResourceExt::uid).collect();
+        let context = Context { owner: &owner, siblings: &siblings, present: Some(&present) };
         let planned = action(context, CollisionProtection::Prevent, desired, Some(live), None);
         matches!(planned, Action::Collision { .. })
             .then(|| "it is there already and is not the extension's: the roll-out stops at it".to_owned())
@@ -363,7 +369,7 @@ fn installed<'c>(contents: &'c Contents, revisions: &Revisions) -> Vec<&'c Value
 }
 
 /// The objects that go: those of active revisions that the new one does not have.
-fn gone(contents: &[(i64, Vec<LoadedPhase>)], draft: &Draft) -> Vec<ObjectPlan> {
+fn gone(contents: &[(i64, Vec<LoadedPhase>)], draft: &Draft, policy: DeletionPolicy) -> Vec<ObjectPlan> {
     let mut told: Vec<ObjectKey> =
         draft.phases.iter().flat_map(|phase| &phase.objects).map(ObjectKey::of).collect();
     let mut plans = Vec::new();
@@ -372,9 +378,11 @@ fn gone(contents: &[(i64, Vec<LoadedPhase>)], draft: &Draft) -> Vec<ObjectPlan> 
         if told.iter().any(|other| other.same_object(&key)) {
             continue;
         }
+        let kept = policy.keeps_when_dropped(&key);
         told.push(key);
         let found = Found::Absent;
-        let facts = ObjectFacts { phase, desired: None, old: Some(old), found, would_be: None, note: None };
+        let note = kept.then(|| "the deletion policy keeps it".to_owned());
+        let facts = ObjectFacts { phase, desired: None, old: Some(old), found, would_be: None, note };
         plans.push(object_plan(&facts));
     }
     plans

@@ -10,12 +10,16 @@ use catalogd::Clock;
 use jiff::Timestamp;
 use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
+    ConditionStatus,
+    ConditionType::Ready,
+    ConditionUpdate, Reason,
     names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER},
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
 use olm_runtime::{Accounts, Discovery, Next, bounded};
 
 use super::{
+    keeping::{self, Keeping, Told},
     progress::{Progress, StepError},
     status::status,
     steps::{Features, Steps},
@@ -38,6 +42,10 @@ use crate::{
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
 const FINALIZERS: [&str; 2] = [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER];
 
+/// How soon a deletion that is held is looked at again; nothing tells of every remedy.
+const HELD_RETRY: Duration = Duration::from_secs(10);
+/// How soon revisions that are to come to rest are looked at again, should no event come.
+const AT_REST_RETRY: Duration = Duration::from_secs(1);
 /// How soon a release that cannot be read is looked at again; nothing announces that its Secret has changed.
 const TAKEOVER_RETRY: Duration = Duration::from_mins(1);
 
@@ -84,10 +92,7 @@ impl Extensions {
             self.ports.platform.forget(&name);
             self.tidy().remove(&extension.uid().unwrap_or_default());
             self.ports.kinds.forget(&Waiter::Extension(name));
-            // Objects go by garbage collection, through the revisions' owner references.
-            return finalizers::set(&api, &*extension, &FINALIZERS, false)
-                .await
-                .map_or_else(Next::Retry, |_| Next::Await);
+            return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
             // The update's event brings the pass.
@@ -97,18 +102,36 @@ impl Extensions {
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
         let now = self.ports.clock.now();
+        let told = self.keeping(&extension).look().await;
+        let policy = told.as_ref().unwrap_or(&Told::AsBefore);
+        let mut after = extension.status.clone().unwrap_or_default();
+        if let Told::TakenBack(_) = policy {
+            policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
+            // Its event brings the pass that acts.
+            let written = self.write_status(&api, &extension, after, &progress).await;
+            return written.map_or_else(Next::Retry, |()| Next::Await);
+        }
+        progress.notes.extend(policy.note(&extension));
+        if keeping::of_revision(&extension).is_some() && progress.unguarded.is_none() {
+            progress.unguarded = self.ports.guard.complaint_about_deletion();
+        }
         let result = self.pass(&extension, &mut progress, now).await;
         self.ports.waiting.extension(&name, result.is_err());
-        let after = status(&extension, &progress, result.as_ref().copied(), now);
+        after = status(&extension, &progress, result.as_ref().copied(), now);
+        policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
         if let Err(error) = self.write_status(&api, &extension, after, &progress).await {
             return Next::Retry(format!("error updating status: {error}"));
         }
         match result {
-            Ok(()) => progress.look_again.map_or(Next::Await, Next::After),
+            Ok(()) => match told {
+                Ok(_) => progress.look_again.map_or(Next::Await, Next::After),
+                Err(error) => Next::Retry(error),
+            },
             Err(StepError::Takeover { text, terminal: true }) => {
                 tracing::warn!(extension = name, error = text, "not taken over");
                 Next::After(TAKEOVER_RETRY)
             }
+            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
                 Next::After(progress.look_again.unwrap_or_default())
@@ -116,6 +139,41 @@ impl Extensions {
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
         }
+    }
+
+    /// Lets the extension go. Objects go by garbage collection, through the revisions' owner references; what a
+    /// deletion policy keeps has none.
+    async fn release(&self, api: &Api<ClusterExtension>, extension: &ClusterExtension) -> Next {
+        if extension.finalizers().iter().any(|f| FINALIZERS.contains(&f.as_str())) {
+            match self.keeping(extension).release().await {
+                Ok(true) => {}
+                Ok(false) => return Next::After(AT_REST_RETRY),
+                Err(text) => {
+                    self.ports.waiting.extension(&extension.name_any(), true);
+                    let mut after = extension.status.clone().unwrap_or_default();
+                    let message = format!("The deletion is held: {text}");
+                    let generation = extension.metadata.generation;
+                    let update = ConditionUpdate::new(
+                        Ready,
+                        ConditionStatus::False,
+                        Reason::Blocked,
+                        message,
+                        generation,
+                    );
+                    after.conditions.set(update, self.ports.clock.now());
+                    let written = self.write_status(api, extension, after, &Progress::default()).await;
+                    return written.map_or_else(Next::Retry, |()| Next::After(HELD_RETRY));
+                }
+            }
+        }
+        let removed = finalizers::set(api, extension, &FINALIZERS, false).await;
+        removed.map_or_else(Next::Retry, |_| Next::Await)
+    }
+
+    fn keeping<'a>(&'a self, extension: &'a ClusterExtension) -> Keeping<'a> {
+        let ports = &self.ports;
+        let default_account = ports.settings.default_account();
+        Keeping { extension, accounts: &ports.accounts, sets: &ports.sets, default_account }
     }
 
     async fn pass(

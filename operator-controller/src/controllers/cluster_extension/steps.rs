@@ -19,7 +19,9 @@ use serde_json::{Value, json};
 use super::{
     annotations,
     apply::RevisionWriter,
-    crd_changes, kinds,
+    crd_changes,
+    keeping::Keeping,
+    kinds,
     planning::{Draft, Planned},
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
@@ -84,6 +86,9 @@ pub(crate) enum Proposal {
 impl Steps<'_> {
     /// Runs the steps; facts go to `progress` as they are found.
     pub(crate) async fn run(&self, account: &AccountRef, progress: &mut Progress) -> Result<(), StepError> {
+        let (extension, accounts, sets) = (self.extension, self.accounts, self.sets);
+        let keeping = Keeping { extension, accounts, sets, default_account: None };
+        keeping.adopt(account).await.map_err(StepError::Revisions)?;
         let revisions = self.known(Some(account), progress).await?;
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
         if !settled || !self.is_tidy {

@@ -39,6 +39,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) owner: Owner,
     pub(crate) extension: Option<String>,
     pub(crate) siblings: Vec<Sibling>,
+    /// UIDs of all ClusterObjectSets with the extension's name, when they were asked for.
+    pub(crate) present: Option<BTreeSet<String>>,
     pub(crate) probes: &'a [ProgressionProbe],
     /// Objects whose kind a CustomResourceDefinition of the revision brings, and the cluster does not serve yet.
     pub(crate) awaited: &'a BTreeSet<ObjectKey>,
@@ -119,7 +121,8 @@ impl Executor<'_> {
             Ok(live) => live,
             Err(error) => return failed(key, &error),
         };
-        let context = Context { owner: &self.owner, siblings: &self.siblings };
+        let (owner, siblings) = (&self.owner, self.siblings.as_slice());
+        let context = Context { owner, siblings, present: self.present.as_ref() };
         let applied = look.as_ref().and_then(|look| look.applied.as_deref());
         let planned = action(context, item.protection, &desired, live.as_ref(), applied);
         let written = matches!(planned, Action::Create | Action::Apply { .. });
@@ -278,11 +281,18 @@ impl Executor<'_> {
         self.memory.forget_object(&self.owner.uid, &key);
         let fate = match teardown(&live, &self.owner) {
             // No later revision wanted what Helm had made.
+            Teardown::Leave if self.is_of_helm(&live) && self.owner.policy.keeps_when_dropped(&key) => {
+                Teardown::Keep
+            }
             Teardown::Leave if self.is_of_helm(&live) => Teardown::Delete,
             fate => fate,
         };
         match fate {
             Teardown::Leave => Ok(true),
+            Teardown::Keep => {
+                self.form(&api, &key, &live).await.map_err(|e| told(&e))?;
+                Ok(true)
+            }
             Teardown::Release => {
                 self.release(&api, &key, &live).await.map_err(|e| told(&e))?;
                 Ok(true)
@@ -304,7 +314,7 @@ impl Executor<'_> {
     }
 
     /// Whether the extension itself controls an object, as the original's Helm runtime had it.
-    fn is_of_helm(&self, live: &Value) -> bool {
+    pub(super) fn is_of_helm(&self, live: &Value) -> bool {
         let controller = controller_of(live).and_then(|reference| reference.get("uid")?.as_str());
         self.siblings.iter().any(|s| s.revision == BEFORE_REVISIONS && Some(s.uid.as_str()) == controller)
     }
@@ -326,11 +336,11 @@ impl Executor<'_> {
         bounded(api.patch(&key.name, &PatchParams::default(), &Patch::Json::<()>(patch))).await.map(drop)
     }
 
-    async fn kind(&self, key: &ObjectKey) -> Result<Kind, DiscoveryError> {
+    pub(super) async fn kind(&self, key: &ObjectKey) -> Result<Kind, DiscoveryError> {
         self.discovery.kind(&key.api_version(), &key.kind).await
     }
 
-    fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
+    pub(super) fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
         if kind.namespaced && !key.namespace.is_empty() {
             Api::namespaced_with(self.client.clone(), &key.namespace, &kind.resource)
         } else {
@@ -339,7 +349,7 @@ impl Executor<'_> {
     }
 }
 
-async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<Value>, kube::Error> {
+pub(super) async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<Value>, kube::Error> {
     bounded(api.get_opt(name)).await?.map(|object| value(&object)).transpose()
 }
 

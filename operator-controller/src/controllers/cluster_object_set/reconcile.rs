@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ApiResource, ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, PostParams},
     core::DeserializeGuard,
     runtime::reflector::Store,
 };
@@ -20,16 +20,17 @@ use olm_api::{
         OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_NAME_ANNOTATION,
         SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
-    v1::{ClusterExtension, ClusterObjectSet, LifecycleState, ObservedPhase},
+    v1::{ClusterExtension, ClusterObjectSet, ClusterObjectSetStatus, LifecycleState, ObservedPhase},
 };
-use olm_objectset::{BEFORE_REVISIONS, ObjectKey, Owner, Sibling, invalid_selector};
+use olm_objectset::{DeletionPolicy, ObjectKey, Owner, invalid_selector};
 use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, ObjectMetrics, WatchManager, bounded};
-use serde_json::json;
 
 use super::{
     content::{self, ContentError, LoadedPhase, api_text},
     execute::{Executor, Pass},
+    family::Family,
+    keeping,
     kinds::without,
     memory::Memory,
     status::{Deadline, Outcome, deadline, set_conditions},
@@ -89,6 +90,8 @@ struct Report {
     observed: Option<Vec<ObservedPhase>>,
     /// When a webhook certificate is to be looked at again.
     certificates: Option<Timestamp>,
+    /// Whether the objects have the form that the deletion policy asks for, when it was looked at.
+    policy: Option<Result<(), String>>,
     /// The revision as it is since it got its finalizer in this pass: the version that its status goes with.
     given: Option<ClusterObjectSet>,
     /// The content is at fault, and nothing would tell that it was put right.
@@ -97,7 +100,7 @@ struct Report {
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, observed: None, certificates: None, given: None, look_again: false }
+        Self { outcome, observed: None, certificates: None, policy: None, given: None, look_again: false }
     }
 }
 
@@ -126,10 +129,18 @@ impl ObjectSets {
         }
         let now = self.ports.clock.now();
         let deadline = deadline(&set, now);
+        if keeping::contradicts(&set) {
+            let mut status = set.status.clone().unwrap_or_default();
+            keeping::take_back(&mut status.conditions, &set, now);
+            // Its event brings the pass that acts.
+            return self.replace_status(&set, status).await.map_or_else(Next::Retry, |_| Next::Await);
+        }
         let mut report = self.pass(&set).await;
         let set = report.given.take().map_or(set, Arc::new);
+        let unsettled = report.policy.clone().and_then(Result::err);
         // What may not be read is Blocked, and heals with the rights.
-        let waits = matches!(report.outcome, Outcome::Retrying(_) | Outcome::Blocked(_));
+        let waits =
+            unsettled.is_some() || matches!(report.outcome, Outcome::Retrying(_) | Outcome::Blocked(_));
         self.ports.waiting.set(&set.name_any(), waits);
         let written = match self.write_status(&set, &report, deadline, now).await {
             Ok(written) => written,
@@ -149,6 +160,7 @@ impl ObjectSets {
             // The status' own event brings the pass that ends it.
             Outcome::Archived if written => Next::Await,
             Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await),
+            _ if unsettled.is_some() => Next::Retry(unsettled.unwrap_or_default()),
             Outcome::Complete => report.certificates.map_or(Next::Await, until),
             Outcome::Incomplete(_) => {
                 let deadline = match deadline {
@@ -184,22 +196,32 @@ impl ObjectSets {
         if let Err(error) = content::check_unchanged(recorded, &observed) {
             return Report::content(&error);
         }
-        let observed = Some(observed);
+        let none = CaBundles::default();
+        let executor = self.executor(set, client.clone(), self.known_family(set), &none);
+        let settled = keeping::settle(set, &executor, &phases).await;
+        let report = self.carry_out(set, client, &phases).await;
+        Report { observed: Some(observed), policy: report.policy.clone().or(settled), ..report }
+    }
+
+    async fn carry_out(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Report {
         if set.spec.lifecycle_state == LifecycleState::Archived {
-            let outcome = self.archive(set, client, &phases).await;
-            return Report { observed, ..outcome.into() };
+            return self.archive(set, client, phases).await.into();
         }
         let given = match self.finalizer(set, true).await {
             Ok(given) => given,
-            Err(error) => return Report { observed, ..Outcome::Retrying(error).into() },
+            Err(error) => return Outcome::Retrying(error).into(),
         };
         let set = given.as_ref().unwrap_or(set);
-        let kept = match self.keep_certificates(set, client.clone(), &phases).await {
+        let kept = match self.keep_certificates(set, client.clone(), phases).await {
             Ok(kept) => kept,
-            Err(error) => return Report { observed, given, ..Outcome::Retrying(error).into() },
+            Err(error) => {
+                // The Secrets of webhooks have a form too.
+                let policy = (!keeping::is_settled(set)).then(|| Err(error.clone()));
+                return Report { policy, given, ..Outcome::Retrying(error).into() };
+            }
         };
-        let outcome = self.activate(set, client, &phases, &kept.bundles).await;
-        Report { observed, certificates: kept.next, given, ..outcome.into() }
+        let outcome = self.activate(set, client, phases, &kept.bundles).await;
+        Report { certificates: kept.next, given, ..outcome.into() }
     }
 
     /// The step of the built-in provider, for revisions that record it.
@@ -218,6 +240,7 @@ impl ObjectSets {
             watches: &self.ports.watches,
             memory: &self.certificates,
             extension: (&extension.name, &extension.uid),
+            kept: keeping::policy(set) == DeletionPolicy::Orphan,
             lifetime: self.ports.certificate_lifetime,
         };
         let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored).collect();
@@ -241,20 +264,19 @@ impl ObjectSets {
         }
         let phases = &*without(phases, &survey.left_out);
         let rewritten = Mutex::default();
-        let executor = |siblings| Executor {
+        let executor = |family| Executor {
             awaited: &survey.awaited,
             rewritten: has_succeeded(set).then_some(&rewritten),
-            ..self.executor(set, client.clone(), siblings, ca_bundles)
+            ..self.executor(set, client.clone(), family, ca_bundles)
         };
-        let mut siblings = self.known_siblings(set);
-        let mut pass = executor(siblings).roll_out(phases).await;
+        let mut pass = executor(self.known_family(set)).roll_out(phases).await;
         if matches!(&pass, Pass::Collisions(text) if text.contains("ClusterObjectSet")) {
-            // The other owner may be a sibling that this process has not heard of yet.
-            siblings = match self.listed_siblings(set).await {
-                Ok(siblings) => siblings,
+            // The other owner may be a sibling that this process has not heard of yet, or gone for good.
+            let family = match self.listed_family(set).await {
+                Ok(family) => family,
                 Err(error) => return Outcome::Retrying(error),
             };
-            pass = executor(siblings).roll_out(phases).await;
+            pass = executor(family).roll_out(phases).await;
         }
         self.tell_rewritten(set, rewritten.into_inner().unwrap_or_else(PoisonError::into_inner)).await;
         match pass {
@@ -285,7 +307,7 @@ impl ObjectSets {
         }
         self.awaits_no_kind(set);
         let ca_bundles = CaBundles::default();
-        match self.executor(set, client, self.known_siblings(set), &ca_bundles).tear_down(phases).await {
+        match self.executor(set, client, self.known_family(set), &ca_bundles).tear_down(phases).await {
             Ok(true) => {
                 let uid = set.uid().unwrap_or_default();
                 self.ports.watches.release(&uid);
@@ -301,7 +323,7 @@ impl ObjectSets {
         &'a self,
         set: &'a ClusterObjectSet,
         client: Client,
-        siblings: Vec<Sibling>,
+        family: Family,
         ca_bundles: &'a CaBundles,
     ) -> Executor<'a> {
         Executor {
@@ -311,7 +333,8 @@ impl ObjectSets {
             memory: &self.memory,
             owner: owner(set),
             extension: set.labels().get(OWNER_NAME_LABEL).cloned(),
-            siblings,
+            siblings: family.siblings,
+            present: family.present,
             probes: &set.spec.progression_probes,
             awaited: &NONE_AWAITED,
             rewritten: None,
@@ -355,54 +378,6 @@ impl ObjectSets {
         self.ports.watches.hold(&set.uid().unwrap_or_default(), &kinds);
     }
 
-    fn known_siblings(&self, set: &ClusterObjectSet) -> Vec<Sibling> {
-        let state = self.ports.sets.state();
-        siblings(set, state.iter().filter_map(|guarded| guarded.0.as_ref().ok()))
-    }
-
-    async fn listed_siblings(&self, set: &ClusterObjectSet) -> Result<Vec<Sibling>, String> {
-        let listed = self.list(set).await?;
-        Ok(siblings(set, listed.iter()))
-    }
-
-    async fn list(&self, set: &ClusterObjectSet) -> Result<Vec<ClusterObjectSet>, String> {
-        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        let params = match set.labels().get(OWNER_NAME_LABEL) {
-            Some(owner) => ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={owner}")),
-            None => ListParams::default(),
-        };
-        Ok(bounded(api.list(&params)).await.map_err(|e| api_text(&e))?.items)
-    }
-
-    /// Archives the revisions that this one supersedes.
-    async fn archive_older(&self, set: &ClusterObjectSet) -> Result<(), String> {
-        let mut older: Vec<String> = self
-            .ports
-            .sets
-            .state()
-            .iter()
-            .filter_map(|guarded| guarded.0.as_ref().ok())
-            .filter(|other| is_sibling(set, other) && other.spec.revision < set.spec.revision)
-            .filter(|other| other.spec.lifecycle_state == LifecycleState::Active)
-            .map(ResourceExt::name_any)
-            .collect();
-        older.sort_unstable();
-        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        for name in older {
-            let patch = json!({"spec": {"lifecycleState": "Archived"}});
-            let params = PatchParams {
-                field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()),
-                ..PatchParams::default()
-            };
-            match bounded(api.patch(&name, &params, &Patch::Merge(&patch))).await {
-                Ok(_) => tracing::info!(revision = name, superseded_by = set.name_any(), "revision archived"),
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => return Err(format!("archiving revision {name:?}: {}", api_text(&error))),
-            }
-        }
-        Ok(())
-    }
-
     /// Writes the status if it is another one. Returns whether an event is to be expected.
     async fn write_status(
         &self,
@@ -414,14 +389,20 @@ impl ObjectSets {
         let before = set.status.clone().unwrap_or_default();
         let mut after = before.clone();
         set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
+        keeping::set_condition(&mut after.conditions, set, report.policy.as_ref(), &report.outcome, now);
         if let Some(observed) = &report.observed
             && after.observed_phases.is_empty()
         {
             after.observed_phases.clone_from(observed);
         }
-        if after == before {
-            return Ok(false);
-        }
+        if after == before { Ok(false) } else { self.replace_status(set, after).await }
+    }
+
+    async fn replace_status(
+        &self,
+        set: &ClusterObjectSet,
+        after: ClusterObjectSetStatus,
+    ) -> Result<bool, String> {
         let mut updated = set.clone();
         updated.status = Some(after.clone());
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
@@ -484,19 +465,6 @@ fn owner(set: &ClusterObjectSet) -> Owner {
         name: set.name_any(),
         uid: set.uid().unwrap_or_default(),
         revision: set.spec.revision,
+        policy: keeping::policy(set),
     }
-}
-
-/// Two revisions are siblings when the same ClusterExtension (by UID) controls both; labels prove nothing.
-fn is_sibling(set: &ClusterObjectSet, other: &ClusterObjectSet) -> bool {
-    let owner = extension_owner(set).map(|o| &o.uid);
-    owner.is_some() && owner == extension_owner(other).map(|o| &o.uid) && set.uid() != other.uid()
-}
-
-fn siblings<'a>(set: &ClusterObjectSet, others: impl Iterator<Item = &'a ClusterObjectSet>) -> Vec<Sibling> {
-    others
-        .filter(|other| is_sibling(set, other))
-        .map(|other| Sibling { uid: other.uid().unwrap_or_default(), revision: other.spec.revision })
-        .chain(extension_owner(set).map(|o| Sibling { uid: o.uid.clone(), revision: BEFORE_REVISIONS }))
-        .collect()
 }

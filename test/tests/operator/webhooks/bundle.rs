@@ -120,6 +120,11 @@ pub(crate) async fn create_as_v1(scenario: &Scenario<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The same as it is stored.
+pub(crate) async fn read_as_v1(scenario: &Scenario<'_>) -> Result<Value> {
+    Ok(serde_json::to_value(widgets(scenario, "v1").get("w").await?)?)
+}
+
 /// The same in the other version, which the webhook has to make.
 pub(crate) async fn read_as_v2(scenario: &Scenario<'_>) -> Result<Value> {
     Ok(serde_json::to_value(widgets(scenario, "v2").get("w").await?)?)
