@@ -45,7 +45,7 @@ pub(crate) struct Place {
     folder: PathBuf,
     names: BTreeMap<(String, String), String>,
     olm: PathBuf,
-    _images: Images,
+    images: Images,
     _registry: Registry,
 }
 
@@ -84,7 +84,7 @@ impl Place {
             operator: program,
             cluster,
             folder,
-            _images: images,
+            images,
             _registry: registry,
         };
         let packages: Vec<(String, BTreeMap<(String, String), String>)> = stream::iter(operators)
@@ -116,7 +116,7 @@ impl Place {
         for version in [operator.first.0, operator.newest.0] {
             let folder = self.bundle(package, version);
             let name = name_in(&folder)?;
-            let image = self._images.push_bundle(&folder, &format!("{package}:v{version}")).await?;
+            let image = self.images.push_bundle(&folder, &format!("{package}:v{version}")).await?;
             let mut entry = json!({"name": name});
             if let Some(before) = before.replace(name.clone()) {
                 entry["replaces"] = before.into();
@@ -136,7 +136,7 @@ impl Place {
     }
 
     async fn serve(&self, content: &str) -> Result<()> {
-        let image = self._images.push_catalog(content, &format!("{CATALOG}:latest")).await?;
+        let image = self.images.push_catalog(content, &format!("{CATALOG}:latest")).await?;
         let catalog: ClusterCatalog = serde_json::from_value(json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
             "metadata": {"name": CATALOG},
