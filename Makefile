@@ -1,7 +1,7 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
 
-.PHONY: demo test test-faults bench fuzz lint manifests requirements check-tools
+.PHONY: demo test test-faults bench fuzz lint manifests install-manifest image requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
@@ -31,6 +31,26 @@ lint: ## format, clippy, generated files
 
 manifests: ## writes the generated part of config/
 	$(CARGO) run --quiet --locked -p olm-config-gen
+
+# Where the images are pushed to; kubelets find them under this name.
+IMAGE_PREFIX ?= localhost/olmv1
+PROGRAMS ?= operator-controller catalogd olm
+IMAGE_TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
+IMAGE_BINARIES = $${CARGO_TARGET_DIR:-target}/$(IMAGE_TARGET)/release
+IMAGES ?= target/images
+
+# Static programs with glibc, and no folder of this machine in them. Their target is named, so that nothing of this
+# concerns build scripts and macros.
+image: check-tools ## one OCI archive for each program, for ctr, podman, kind and docker
+	@export RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=/src --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" \
+		CFLAGS="-ffile-prefix-map=$(CURDIR)=/src -ffile-prefix-map=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" SOURCE_DATE_EPOCH=0; \
+	$(CARGO) build --quiet --locked --release --target $(IMAGE_TARGET) \
+		-p operator-controller -p catalogd -p olm-cli $(PROGRAMS:%=--bin %)
+	@$(CARGO) run --quiet --locked -p olm-image-build -- --binaries $(IMAGE_BINARIES) --out $(IMAGES) \
+		--prefix $(IMAGE_PREFIX) $(PROGRAMS)
+
+install-manifest: ## install.yaml with images of IMAGE_PREFIX, to standard output
+	@sed 's#localhost/olmv1/#$(IMAGE_PREFIX)/#' config/install.yaml
 
 requirements: ## the requirements that no test shows yet
 	@$(CARGO) run --quiet --locked -p olm-test --bin olm-requirements

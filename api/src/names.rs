@@ -67,6 +67,12 @@ pub const WEBHOOK_CERTIFICATES_FIELD_MANAGER: &str = "olm.operatorframework.io/w
 /// Field manager of object sets and their Secrets.
 pub const EXTENSION_FIELD_MANAGER: &str = "olm.operatorframework.io/clusterextension-controller";
 
+/// Field manager of statuses and finalizers of extensions and object sets; upstream's, so that what it wrote is
+/// ours.
+pub const PROGRAM_FIELD_MANAGER: &str = "operator-controller";
+/// Field manager of catalogs, upstream's too.
+pub const CATALOGD_FIELD_MANAGER: &str = "catalogd";
+
 /// The prefix of the annotations that ask for what goes beyond upstream's API. Unknown names under it are
 /// refused at admission.
 pub const EXTENSIONS_PREFIX: &str = "extensions.olm.operatorframework.io/";

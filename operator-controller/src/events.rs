@@ -49,6 +49,12 @@ impl Events {
         self.publish(told, &reference).await;
     }
 
+    /// Tells that an object of an earlier installation is still in effect.
+    pub(crate) async fn leftover(&self, about: &ObjectReference, text: &str) {
+        let told = Told { reason: "LeftBehind", warning: true, note: text.to_owned() };
+        self.publish(told, about).await;
+    }
+
     /// Tells what changed from `before` to `after`. Failing to tell is no failure of the pass.
     pub(crate) async fn extension(
         &self,

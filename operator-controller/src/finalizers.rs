@@ -6,6 +6,7 @@ use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams},
 };
+use olm_api::names::PROGRAM_FIELD_MANAGER;
 use olm_runtime::bounded;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -31,7 +32,9 @@ where
         return Ok(None);
     };
     let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
-    match bounded(api.patch(&object.name_any(), &PatchParams::default(), &Patch::Json::<()>(patch))).await {
+    let params =
+        PatchParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    match bounded(api.patch(&object.name_any(), &params, &Patch::Json::<()>(patch))).await {
         Ok(written) => Ok(Some(written)),
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(None),
         // A `test` that does not hold is answered with 422 and no details.

@@ -16,6 +16,7 @@ mod dependents;
 mod events;
 mod finalizers;
 mod kinds;
+mod leftovers;
 mod operator;
 mod permissions;
 pub mod plan;

@@ -39,6 +39,7 @@ use crate::{
     dependents::{self, Dependents},
     events::Events,
     kinds::{self, Awaited, Wakes},
+    leftovers,
     platform::Platform,
     settings::Settings,
 };
@@ -166,6 +167,7 @@ impl Operator {
         if let Content::Embedded(catalogd) = &self.content {
             tasks.push(tokio::spawn(catalogd.clone().run(leader, shutdown.clone())));
         }
+        tasks.push(tokio::spawn(self.leftovers(shutdown.clone())));
         let lost = match self.config.leader_election {
             None => {
                 Box::pin(self.lead(&leads, shutdown.clone())).await;
@@ -179,6 +181,18 @@ impl Operator {
             let _ = task.await;
         }
         if lost { Err(OperatorError::LeadershipLost) } else { Ok(()) }
+    }
+
+    /// Before leading: a leftover may be what this program waits for.
+    fn leftovers(&self, shutdown: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
+        let client = self.accounts.controller();
+        let events = Events::new(client.clone(), &self.config.identity);
+        let namespace = self.config.system_namespace.clone();
+        let embedded = matches!(self.content, Content::Embedded(_));
+        async move {
+            let told = leftovers::tell(client, &namespace, embedded, &events);
+            let _ = shutdown.run_until_cancelled(told).await;
+        }
     }
 
     /// Leads when elected. Returns whether leadership was lost.

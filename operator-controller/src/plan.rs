@@ -154,6 +154,7 @@ impl Planner {
             system_namespace: &self.surroundings.system_namespace,
             now: Timestamp::now(),
             only_plans: true,
+            is_tidy: true,
         };
         let mut progress = Progress::default();
         let outcome =
@@ -182,7 +183,10 @@ fn stopped(error: &StepError) -> PlanError {
     let explanation = match error {
         StepError::Resolution { explanation, .. } => explanation.as_deref(),
         StepError::Bundle { cause, .. } => cause.explanation.as_deref(),
-        StepError::Validation { .. } | StepError::Paused | StepError::Revisions(_) => None,
+        StepError::Validation { .. }
+        | StepError::Paused
+        | StepError::Takeover { .. }
+        | StepError::Revisions(_) => None,
     };
     PlanError::Stopped(match explanation {
         Some(more) => format!("{error}\n{more}"),

@@ -4,6 +4,7 @@
 mod crds;
 mod dry_run;
 mod kube_version;
+mod second_opinion;
 mod stored_objects;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,6 +11,7 @@ mod in_process;
 mod large_catalog;
 mod sample;
 mod usage;
+mod volume;
 mod watching;
 
 use std::path::{Path, PathBuf};
@@ -118,6 +119,8 @@ pub enum Part {
     Catalogd,
     /// Extensions, drift, idleness.
     Extensions,
+    /// Very many extensions at once, then idle. Few of them, unless `BENCH_FULL=1`.
+    Volume,
 }
 
 /// What serves catalogs, and where its catalogs come from.
@@ -151,6 +154,9 @@ pub async fn run(parts: &[Part]) -> Result<()> {
     };
     if let (Some(large), Some(folder)) = (&large, data.as_deref().filter(|_| wanted(Part::Catalogd))) {
         standalone(large, folder).await?;
+    }
+    if wanted(Part::Volume) {
+        volume::measure().await?;
     }
     if !wanted(Part::Catalogs) && !wanted(Part::Extensions) {
         return Ok(());

@@ -247,6 +247,8 @@ fn node(name: &str) -> serde_json::Value {
     let roles = ["worker", "master", "control-plane", "infra"];
     let mut labels = json!({
         "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name,
+        // A kubelet still sets these two as well.
+        "beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux",
     });
     for role in roles {
         labels[format!("node-role.kubernetes.io/{role}")] = json!("");

@@ -35,11 +35,12 @@ pub struct Target {
 }
 
 /// Every reader under test.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     Target { name: "yaml", run: targets::yaml, words: targets::YAML_WORDS },
     Target { name: "fbc", run: targets::fbc, words: targets::FBC_WORDS },
     Target { name: "layer", run: targets::layer, words: targets::LAYER_WORDS },
     Target { name: "registries-conf", run: targets::registries_conf, words: targets::CONF_WORDS },
+    Target { name: "release", run: targets::release, words: targets::RELEASE_WORDS },
     Target { name: "reference", run: targets::reference, words: targets::REFERENCE_WORDS },
 ];
 

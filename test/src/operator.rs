@@ -47,6 +47,11 @@ impl Operator {
         extra_args: &[&str],
     ) -> Result<Self> {
         install(cluster)?;
+        Self::start_installed(cluster, images, extra_args).await
+    }
+
+    /// Starts the program where CRDs and rights are installed already.
+    pub async fn start_installed(cluster: &Cluster, images: &Images, extra_args: &[&str]) -> Result<Self> {
         let directory = StateDirectory::new("operator-controller")?;
         let [catalogs_port, metrics_port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");
@@ -131,10 +136,18 @@ pub fn install(cluster: &Cluster) -> Result<()> {
     for part in ["crd", "rbac", "admission"] {
         kubectl(
             cluster,
-            &["apply", "--server-side", "--force-conflicts", "-f", &config.join(part).display().to_string()],
+            &["apply", "--server-side", "--force-conflicts", "-k", &config.join(part).display().to_string()],
         )?;
     }
     kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"])?;
+    Ok(())
+}
+
+/// Replaces the rights with those of an overlay of `config/overlays`.
+pub fn overlay(cluster: &Cluster, name: &str) -> Result<()> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/overlays").join(name);
+    let rights = folder.join("rights.patch.yaml");
+    kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &rights.display().to_string()])?;
     Ok(())
 }
 

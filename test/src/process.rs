@@ -33,6 +33,11 @@ impl Process {
         Ok(Self { name: name.to_owned(), program, current: Mutex::new(current) })
     }
 
+    /// What failures call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The process ID.
     pub fn pid(&self) -> u32 {
         self.current().1

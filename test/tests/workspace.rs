@@ -81,6 +81,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
         ],
     ),
     ("olm-config-gen", &["olm-api", "olm-yaml", "catalogd", "operator-controller"]),
+    ("olm-image-build", &["olm-image"]),
     (
         "olm-test",
         &[

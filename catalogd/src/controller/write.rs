@@ -5,7 +5,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use olm_api::{
-    names::{CATALOG_NAME_LABEL, DELETE_SERVER_CACHE_FINALIZER},
+    names::{CATALOG_NAME_LABEL, CATALOGD_FIELD_MANAGER, DELETE_SERVER_CACHE_FINALIZER},
     v1::{ClusterCatalog, ClusterCatalogStatus},
 };
 use olm_runtime::bounded;
@@ -49,7 +49,7 @@ impl Reconciler {
         ];
         let name = catalog.name_any();
         let removal = Patch::Json::<()>(operations_of(operations)?);
-        match bounded(self.api.patch(&name, &PatchParams::default(), &removal)).await {
+        match bounded(self.api.patch(&name, &patch_params(), &removal)).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(source) => Err(CatalogdError::Api { action: "removing finalizer", source }),
             Ok(_) => Ok(()),
@@ -68,7 +68,7 @@ impl Reconciler {
             json!({ "op": "test", "path": "/metadata/resourceVersion", "value": catalog.resource_version() }),
         );
         let patch = Patch::Json::<()>(operations_of(operations)?);
-        bounded(self.api.patch(&catalog.name_any(), &PatchParams::default(), &patch))
+        bounded(self.api.patch(&catalog.name_any(), &patch_params(), &patch))
             .await
             .map_err(|source| CatalogdError::Api { action, source })
     }
@@ -82,10 +82,18 @@ impl Reconciler {
         let mut object = catalog.clone();
         object.status = Some(status);
         object.metadata.managed_fields = None;
-        bounded(self.api.replace_status(&catalog.name_any(), &PostParams::default(), &object))
+        bounded(self.api.replace_status(&catalog.name_any(), &post_params(), &object))
             .await
             .map_err(|source| CatalogdError::Api { action: "writing status", source })
     }
+}
+
+fn patch_params() -> PatchParams {
+    PatchParams { field_manager: Some(CATALOGD_FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+fn post_params() -> PostParams {
+    PostParams { field_manager: Some(CATALOGD_FIELD_MANAGER.to_owned()), ..PostParams::default() }
 }
 
 /// Longest value of a label.

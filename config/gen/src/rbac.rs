@@ -5,37 +5,66 @@ use serde_json::{Value, json};
 
 /// The namespace of the system.
 pub(crate) const NAMESPACE: &str = "olmv1-system";
-const ACCOUNT: &str = "operator-controller-controller-manager";
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
+/// The account of operator-controller, with or without catalogd inside.
+pub(crate) const ACCOUNT: &str = "operator-controller-controller-manager";
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const CLUSTER_ROLE: &str = "operator-controller-manager-role";
 const ROLE: &str = "operator-controller-manager-role";
+
+/// The right to act as any account of the cluster.
+const TOKENS: &[&str] = &["serviceaccounts/token"];
+
+/// For which accounts the controller may make tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accounts {
+    /// For all, which is near to cluster-admin.
+    All,
+    /// For those whose owners grant it, each with a Role in the account's namespace.
+    Granted,
+}
 
 /// Namespace, account, roles and bindings, in the order they can be applied.
 pub(crate) fn objects() -> Vec<Value> {
     vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+        namespace(),
         json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
             "metadata": {"name": ACCOUNT, "namespace": NAMESPACE},
         }),
-        json!({
-            "apiVersion": RBAC, "kind": "ClusterRole",
-            "metadata": {"name": CLUSTER_ROLE},
-            "rules": rules(Scope::Cluster),
-        }),
+        cluster_role(Accounts::All),
         binding("ClusterRoleBinding", "ClusterRole", CLUSTER_ROLE, None),
         json!({
             "apiVersion": RBAC, "kind": "Role",
             "metadata": {"name": ROLE, "namespace": NAMESPACE},
-            "rules": rules(Scope::SystemNamespace),
+            "rules": rules(Scope::SystemNamespace, Accounts::All),
         }),
         binding("RoleBinding", "Role", ROLE, Some(NAMESPACE)),
     ]
 }
 
-fn rules(scope: Scope) -> Vec<Value> {
+/// The rights in the whole cluster.
+pub(crate) fn cluster_role(accounts: Accounts) -> Value {
+    json!({
+        "apiVersion": RBAC, "kind": "ClusterRole",
+        "metadata": {"name": CLUSTER_ROLE},
+        "rules": rules(Scope::Cluster, accounts),
+    })
+}
+
+/// Only pods that the strictest of the Pod Security Standards admits.
+fn namespace() -> Value {
+    let mut labels = json!({"app.kubernetes.io/name": "olmv1"});
+    for mode in ["audit", "enforce", "warn"] {
+        labels[format!("pod-security.kubernetes.io/{mode}")] = json!("restricted");
+        labels[format!("pod-security.kubernetes.io/{mode}-version")] = json!("latest");
+    }
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
+}
+
+fn rules(scope: Scope, accounts: Accounts) -> Vec<Value> {
     let rule = |p: &Permission| json!({"apiGroups": [p.group], "resources": p.resources, "verbs": p.verbs});
-    PERMISSIONS.iter().filter(|p| p.scope == scope).map(rule).collect()
+    let held = |p: &&Permission| p.scope == scope && (accounts == Accounts::All || p.resources != TOKENS);
+    PERMISSIONS.iter().filter(held).map(rule).collect()
 }
 
 fn binding(kind: &str, role_kind: &str, role: &str, namespace: Option<&str>) -> Value {
@@ -49,4 +78,19 @@ fn binding(kind: &str, role_kind: &str, role: &str, namespace: Option<&str>) -> 
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role_kind, "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restricted_is_all_but_the_right_to_act_as_any_account() {
+        let rules_of = |accounts| cluster_role(accounts)["rules"].as_array().cloned().unwrap();
+        let (all, restricted) = (rules_of(Accounts::All), rules_of(Accounts::Granted));
+        let gone: Vec<&Value> = all.iter().filter(|rule| !restricted.contains(rule)).collect();
+        let token = json!({"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"]});
+        assert_eq!(gone, [&token]);
+        assert_eq!(all.len(), restricted.len() + 1);
+    }
 }

@@ -15,6 +15,7 @@ mod revisions;
 mod rollback;
 mod status;
 mod steps;
+mod takeover;
 mod validate;
 
 pub(crate) use annotations::{KNOWN, UNKNOWN};

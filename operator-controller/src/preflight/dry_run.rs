@@ -15,7 +15,7 @@ use olm_plan::{Found, Said};
 use olm_runtime::{Discovery, DiscoveryError, Kind, bounded};
 use serde_json::Value;
 
-use super::brought_kinds;
+use super::{brought_kinds, second_opinion::takes_instead};
 use crate::{
     concurrently::{REQUESTS, concurrently},
     controllers::api_text,
@@ -106,9 +106,13 @@ async fn one(look: &Look<'_>, object: &Value, brought: &Brought) -> Looked {
         return Looked::unasked(get(look.reader, &kind, &key).await);
     };
     let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
-    let answer = bounded(api(account, &kind, &key).patch(&key.name, &params, &Patch::Apply(object))).await;
+    let api = api(account, &kind, &key);
+    let answer = bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await;
     let (said, would_be) = match answer {
         Ok(answer) => (Said::Accepted, serde_json::to_value(answer).ok()),
+        Err(kube::Error::Api(status)) if status.code == 422 && takes_instead(&api, &key, object).await => {
+            (Said::Accepted, None)
+        }
         Err(kube::Error::Api(status)) => (Said::of_refusal(status.code, &status.message), None),
         Err(error) => (Said::Deferred(api_text(&error)), None),
     };

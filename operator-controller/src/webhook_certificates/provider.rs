@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use olm_render::CertificateProvider;
+use olm_render::{BundleFiles, CertificateProvider};
 use olm_runtime::{Discovery, DiscoveryError};
 
 /// Life of a built-in certificate, the one that cert-manager's rendering asks for: two years.
@@ -45,12 +45,17 @@ pub(crate) struct Candidates {
     pub(crate) service_ca: bool,
 }
 
-/// The provider for a new revision.
+/// The CRD that cert-manager brings.
+const CERTIFICATES: &str = "certificates.cert-manager.io";
+
+/// The provider for a new revision of the bundle in `files`. cert-manager itself does not wait for what only it can
+/// make: an upgrade whose webhook does not answer would never heal.
 ///
 /// # Errors
 /// The API server could not be asked what it serves.
 pub(crate) async fn choose(
     candidates: Candidates,
+    files: &BundleFiles,
     discovery: &Discovery,
 ) -> Result<CertificateProvider, DiscoveryError> {
     match candidates.setting {
@@ -61,7 +66,12 @@ pub(crate) async fn choose(
     }
     // The kinds that say a provider is there; cert-manager goes first, as upstream has it.
     for (on, api_version, kind, provider) in [
-        (candidates.cert_manager, "cert-manager.io/v1", "Certificate", CertificateProvider::CertManager),
+        (
+            candidates.cert_manager && !brings(files, CERTIFICATES),
+            "cert-manager.io/v1",
+            "Certificate",
+            CertificateProvider::CertManager,
+        ),
         (
             candidates.service_ca,
             "operator.openshift.io/v1",
@@ -79,4 +89,34 @@ pub(crate) async fn choose(
         }
     }
     Ok(CertificateProvider::BuiltIn)
+}
+
+/// Whether a bundle brings the CRD of this name.
+fn brings(files: &BundleFiles, crd: &str) -> bool {
+    let manifests = files.iter().filter(|(path, _)| path.starts_with("manifests/"));
+    let texts =
+        manifests.filter_map(|(_, bytes)| std::str::from_utf8(bytes).ok()).filter(|text| text.contains(crd));
+    texts
+        .flat_map(olm_yaml::documents)
+        .filter_map(Result::ok)
+        .any(|object| object["kind"] == "CustomResourceDefinition" && object["metadata"]["name"] == crd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_brings_the_kind_is_the_provider() {
+        let mut files = BundleFiles::new();
+        let csv = format!("kind: ClusterServiceVersion\nspec: {{required: [{{name: {CERTIFICATES}}}]}}\n");
+        files.insert("manifests/csv.yaml", csv);
+        files.insert("manifests/broken.yaml", format!("{{{CERTIFICATES}"));
+        assert!(!brings(&files, CERTIFICATES));
+        let crd = format!(
+            "kind: ConfigMap\n---\nkind: CustomResourceDefinition\nmetadata: {{name: {CERTIFICATES}}}\n"
+        );
+        files.insert("manifests/crd.yaml", crd);
+        assert!(brings(&files, CERTIFICATES));
+    }
 }

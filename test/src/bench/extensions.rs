@@ -16,7 +16,7 @@ use olm_api::names::OWNER_NAME_LABEL;
 use olm_api::v1::{ClusterExtension, ClusterObjectSet};
 use serde::de::DeserializeOwned;
 
-use super::sample::Sample;
+use super::sample::{Content, Sample};
 use super::watching::{Watch, appears_and};
 use super::{DEADLINE, World, catalogs, figure, milliseconds, percentile, usage};
 use crate::{operator, wait};
@@ -119,7 +119,7 @@ async fn install(world: &World, client: &Client, sample: &Sample, costs: &mut Co
     Ok(())
 }
 
-fn is_installed(extension: &ClusterExtension) -> bool {
+pub(super) fn is_installed(extension: &ClusterExtension) -> bool {
     extension.status.as_ref().is_some_and(|status| status.conditions.is_true(ConditionType::Installed))
 }
 
@@ -186,7 +186,7 @@ pub(super) async fn many_at_once(world: &World) -> Result<()> {
     let mut samples = Vec::new();
     let mut catalog = String::new();
     for number in 0..MANY {
-        let sample = Sample::generated(world, &format!("bench-many-{number}")).await?;
+        let sample = Sample::generated(world, &format!("bench-many-{number}"), Content::Deployment).await?;
         sample.prepare(world, &client).await?;
         catalog.push_str(&sample.catalog);
         samples.push(sample);

@@ -20,6 +20,17 @@ const VERSION: &str = "1.0.0";
 /// ConfigMaps in a generated package.
 const CONFIG_MAPS: usize = 3;
 
+/// What a generated package brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// ConfigMaps only.
+    ConfigMaps,
+    /// ConfigMaps and a Deployment.
+    Deployment,
+    /// ConfigMaps, a CRD of its own group and a Deployment.
+    Operator,
+}
+
 /// A package with one bundle, pushed, and the extension that installs it.
 pub(super) struct Sample {
     /// Name of the extension and of its namespace.
@@ -41,10 +52,10 @@ impl Sample {
         Self::push(world, name, "lighthouse-operator", "lighthouse-operator", &folder).await
     }
 
-    /// A package of ConfigMaps and a Deployment.
-    pub(super) async fn generated(world: &World, name: &str) -> Result<Self> {
+    /// A package of its own.
+    pub(super) async fn generated(world: &World, name: &str, content: Content) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        write_bundle(folder.path(), name)?;
+        write_bundle(folder.path(), name, content)?;
         Self::push(world, name, name, name, folder.path()).await
     }
 
@@ -90,7 +101,7 @@ impl Sample {
 }
 
 /// Writes a bundle; JSON is YAML.
-fn write_bundle(folder: &Path, name: &str) -> Result<()> {
+fn write_bundle(folder: &Path, name: &str, content: Content) -> Result<()> {
     let (manifests, metadata) = (folder.join("manifests"), folder.join("metadata"));
     std::fs::create_dir_all(&manifests)?;
     std::fs::create_dir_all(&metadata)?;
@@ -102,7 +113,10 @@ fn write_bundle(folder: &Path, name: &str) -> Result<()> {
         "operators.operatorframework.io.bundle.channels.v1": "stable",
     }});
     std::fs::write(metadata.join("annotations.yaml"), annotations.to_string())?;
-    std::fs::write(manifests.join("csv.yaml"), service_version(name).to_string())?;
+    std::fs::write(manifests.join("csv.yaml"), service_version(name, content).to_string())?;
+    if content == Content::Operator {
+        std::fs::write(manifests.join("crd.yaml"), definition(name).to_string())?;
+    }
     for number in 0..CONFIG_MAPS {
         let config_map = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -113,25 +127,46 @@ fn write_bundle(folder: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn service_version(name: &str) -> Value {
+/// A CRD of a group of its own, `widgets.<name>.example.com`.
+fn definition(name: &str) -> Value {
+    let group = format!("{name}.example.com");
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+                }}},
+            }],
+        },
+    })
+}
+
+fn service_version(name: &str, content: Content) -> Value {
     let labels = json!({"app": name});
     let modes: Vec<Value> = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
         .iter()
         .map(|mode| json!({"type": mode, "supported": *mode == "AllNamespaces"}))
         .collect();
+    let deployment = json!({"name": name, "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": labels},
+        "template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "manager", "image": "registry.k8s.io/pause:3.10"}]},
+        },
+    }});
+    let deployments = if content == Content::ConfigMaps { vec![] } else { vec![deployment] };
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": format!("{name}.v{VERSION}")},
         "spec": {
             "displayName": name, "version": VERSION, "installModes": modes,
-            "install": {"strategy": "deployment", "spec": {"deployments": [{"name": name, "spec": {
-                "replicas": 1,
-                "selector": {"matchLabels": labels},
-                "template": {
-                    "metadata": {"labels": labels},
-                    "spec": {"containers": [{"name": "manager", "image": "registry.k8s.io/pause:3.10"}]},
-                },
-            }}]}},
+            "install": {"strategy": "deployment", "spec": {"deployments": deployments}},
         },
     })
 }

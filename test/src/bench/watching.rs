@@ -1,7 +1,7 @@
 //! Moments, stamped by watches of our own: polling would be slower than what is measured.
 
 use std::fmt::Debug;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use futures::{Stream, StreamExt};
@@ -10,6 +10,9 @@ use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 
 use super::DEADLINE;
+
+/// Life of a watch.
+const WATCH_SECONDS: u32 = 290;
 
 /// A watch that has begun: everything that happens from now on is seen.
 pub(super) struct Watch<K> {
@@ -22,14 +25,20 @@ impl<K: Clone + DeserializeOwned + Debug + Send + 'static> Watch<K> {
     pub(super) async fn begin(api: &Api<K>, what: &'static str) -> Result<Self> {
         let now = api.list_metadata(&ListParams::default().limit(1)).await?;
         let version = now.metadata.resource_version.context("a list without resource version")?;
-        let events = api.watch(&WatchParams::default().timeout(290), &version).await?;
+        let events = api.watch(&WatchParams::default().timeout(WATCH_SECONDS), &version).await?;
         Ok(Self { events: Box::pin(events), what })
     }
 
     /// The first moment at which `seen` answers, with the answer. `seen` is given the object and whether it
     /// was deleted.
-    pub(super) async fn first<T>(
+    pub(super) async fn first<T>(&mut self, seen: impl FnMut(&K, bool) -> Option<T>) -> Result<(Instant, T)> {
+        self.first_within(DEADLINE, seen).await
+    }
+
+    /// As [`Watch::first`], with a deadline of its own, which must be shorter than the watch itself.
+    pub(super) async fn first_within<T>(
         &mut self,
+        deadline: Duration,
         mut seen: impl FnMut(&K, bool) -> Option<T>,
     ) -> Result<(Instant, T)> {
         let look = async {
@@ -47,9 +56,9 @@ impl<K: Clone + DeserializeOwned + Debug + Send + 'static> Watch<K> {
             }
             bail!("the watch of {} ended", self.what)
         };
-        tokio::time::timeout(DEADLINE, look)
+        tokio::time::timeout(deadline, look)
             .await
-            .with_context(|| format!("waited {} s for {}", DEADLINE.as_secs(), self.what))?
+            .with_context(|| format!("waited {} s for {}", deadline.as_secs(), self.what))?
     }
 }
 

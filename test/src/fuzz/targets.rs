@@ -1,12 +1,18 @@
 //! The readers, each with what must hold of its answers.
 
-use std::{cell::RefCell, io::Read, path::Path, sync::Arc};
+use std::{
+    cell::RefCell,
+    io::{Read, Write as _},
+    path::Path,
+    sync::Arc,
+};
 
 use olm_fbc::{MetaReader, WindowReader};
 use olm_image::{
     Compression, Config, ImageBuilder, Limits as ImageLimits, MemoryRegistry, PackedLayer, Puller,
     PullerConfig, Reference, Select, candidates,
 };
+use olm_objectset::Release;
 use olm_yaml::Limits;
 
 use super::kind;
@@ -142,6 +148,27 @@ pub(super) const CONF_WORDS: &[&str] = &[
     "*",
     ":5000",
     "\\u0041",
+];
+pub(super) const RELEASE_WORDS: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    "\"name\":\"a\"",
+    "\"namespace\":\"a\"",
+    "\"info\":{\"status\":\"deployed\"}",
+    "\"status\":\"superseded\"",
+    "\"manifest\":\"{}\"",
+    "{\\\"kind\\\":\\\"A\\\"}\\n",
+    "\\n",
+    "\"labels\":{\"a\":\"b\"}",
+    "\"labels\":null",
+    "\"chart\":{}",
+    "null",
+    "1e999",
+    "\\ud800",
 ];
 pub(super) const REFERENCE_WORDS: &[&str] = &[
     "quay.io",
@@ -334,6 +361,22 @@ pub(super) fn reference(input: &[u8]) -> String {
             assert_eq!(Reference::parse(&written).map(|again| again.to_string()), Ok(written));
             assert!(!reference.repository().path().contains(".."), "{text:?}");
             format!("tag {} digest {}", reference.tag().is_some(), reference.digest().is_some())
+        }
+        Err(error) => kind(&error),
+    }
+}
+
+/// The JSON of a Helm release: packed here, because mutation would only break the packing.
+pub(super) fn release(input: &[u8]) -> String {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let written = packed.write_all(input).and_then(|()| packed.finish());
+    // What is not packed must be refused as well.
+    assert!(input.starts_with(&[0x1f, 0x8b]) || Release::decode(input).is_err());
+    match Release::decode(&written.unwrap_or_default()) {
+        Ok(release) => {
+            assert!(!release.objects.is_empty());
+            assert!(release.objects.iter().all(serde_json::Value::is_object));
+            format!("{} objects", release.objects.len().min(5))
         }
         Err(error) => kind(&error),
     }

@@ -92,7 +92,14 @@ where
 }
 
 async fn objection_to_patch(client: &Client, name: &str, patch: &Value) -> Result<Option<String>> {
-    let api: Api<ClusterExtension> = Api::all(client.clone());
+    objection_to_change::<ClusterExtension>(client, name, patch).await
+}
+
+async fn objection_to_change<K>(client: &Client, name: &str, patch: &Value) -> Result<Option<String>>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+{
+    let api: Api<K> = Api::all(client.clone());
     match api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) => Ok(Some(status.message)),
@@ -134,13 +141,15 @@ fn wants(objection: Option<&str>, wanted: &str) -> Result<()> {
 async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     let world = World::start().await?;
     let scenario = Scenario::new(&world, "guard").await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
-    scenario.create_extension(PACKAGE, json!({})).await?;
+    let bundles = ["1.0.0", "1.1.0"].map(|version| (version, sample_bundle(version)));
+    scenario.prepare(PACKAGE, &bundles).await?;
+    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
     scenario.installed("1.0.0").await?;
     let tenant = tenant(&scenario).await?;
 
     refused_by_spec_and_annotation(&scenario, &tenant).await?;
     refused_by_revision(&scenario, &tenant).await?;
+    refused_by_changing_a_revision(&scenario, &tenant).await?;
     the_default_account_is_guarded_too(&scenario, &tenant).await?;
 
     allow(&scenario, "serviceaccounts", "impersonate").await?;
@@ -156,9 +165,62 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     let set = object_set(&scenario, &annotations, &json!({}));
     ensure!(objection::<ClusterObjectSet>(&tenant, &set).await?.is_none(), "and so for revisions");
 
+    // The controller's own writes pass: a new revision, the older one archived, finalizers.
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    olm_test::wait::until("the older revision to be archived", crate::world::DEADLINE, async || {
+        let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+        let state = sets.get(&format!("{}-1", scenario.name)).await?.spec.lifecycle_state;
+        ensure!(state == olm_api::v1::LifecycleState::Archived, "{state:?}");
+        Ok(())
+    })
+    .await?;
     // The tenant may delete, and the controller's finalizers go although nobody asks for rights.
     Api::<ClusterExtension>::all(tenant).delete(&scenario.name, &DeleteParams::default()).await?;
-    scenario.nothing_left().await
+    scenario.nothing_left().await?;
+    let events = world.cluster.audit_events()?;
+    let refused: Vec<_> = events
+        .iter()
+        .filter(|e| e.code == 403 || e.code == 422)
+        .filter(|e| e.user == olm_test::operator::USER || e.user.contains("garbage-collector"))
+        .filter(|e| e.group == "olm.operatorframework.io")
+        .collect();
+    ensure!(refused.is_empty(), "a policy was in the way: {refused:?}");
+    Ok(())
+}
+
+/// What is there already may not be turned to another account, owner or content.
+async fn refused_by_changing_a_revision(scenario: &Scenario<'_>, tenant: &Client) -> Result<()> {
+    let revision = format!("{}-1", scenario.name);
+    let owner = |name: &str, uid: &str| {
+        json!({"metadata": {"ownerReferences": [{"apiVersion": "olm.operatorframework.io/v1", "name": name,
+               "kind": "ClusterExtension", "uid": uid, "controller": true}]}})
+    };
+    let other = format!("{}-other", scenario.name);
+    for (patch, wanted) in [
+        (json!({"spec": {"lifecycleState": "Archived"}}), "may not act as the service account \"installer\""),
+        (
+            json!({"metadata": {"annotations": {SERVICE_ACCOUNT_NAME_ANNOTATION: "default",
+                                                SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: "kube-system"}}}),
+            "may not act as the service account \"default\" in namespace \"kube-system\"",
+        ),
+        (
+            json!({"metadata": {"annotations": {SERVICE_ACCOUNT_NAME_ANNOTATION: null}}}),
+            "name the service account of this ClusterObjectSet",
+        ),
+        (json!({"metadata": {"labels": {OWNER_NAME_LABEL: other}}}), "may not act as the service account"),
+        (owner(&other, "u"), "may not act as the service account"),
+    ] {
+        let told = objection_to_change::<ClusterObjectSet>(tenant, &revision, &patch).await?;
+        wants(told.as_deref(), wanted).with_context(|| patch.to_string())?;
+    }
+    let harmless = json!({"metadata": {"labels": {"team": "a"}}});
+    let told = objection_to_change::<ClusterObjectSet>(tenant, &revision, &harmless).await?;
+    ensure!(told.is_none(), "other labels are not guarded: {told:?}");
+    // An extension is not turned to the default account either.
+    let cleared = json!({"spec": {"serviceAccount": null}});
+    let told = objection_to_patch(tenant, &scenario.name, &cleared).await?;
+    wants(told.as_deref(), "not set, and the cluster has no default account")
 }
 
 async fn refused_by_spec_and_annotation(scenario: &Scenario<'_>, tenant: &Client) -> Result<()> {
@@ -168,7 +230,7 @@ async fn refused_by_spec_and_annotation(scenario: &Scenario<'_>, tenant: &Client
         told.as_deref(),
         "spec.serviceAccount.name: tenant may not act as the service account \"installer\"",
     )?;
-    let spec = json!({"spec": {"source": {"catalog": {"version": "1.0.0"}}}});
+    let spec = json!({"spec": {"source": {"catalog": {"version": "1.1.0"}}}});
     wants(objection_to_patch(tenant, &scenario.name, &spec).await?.as_deref(), "may not act as")?;
     let annotation = json!({"metadata": {"annotations": {format!("{EXTENSIONS_PREFIX}paused"): "true"}}});
     wants(objection_to_patch(tenant, &scenario.name, &annotation).await?.as_deref(), "may not act as")?;
@@ -203,6 +265,11 @@ async fn refused_by_revision(scenario: &Scenario<'_>, tenant: &Client) -> Result
     });
     create::<ClusterRoleBinding>(&scenario.client, None, &binding).await?;
     let told = objection::<ClusterObjectSet>(&stranger, &object_set(scenario, &account, &claim)).await?;
+    wants(told.as_deref(), "stranger may not update ClusterExtension")?;
+    let mut owned = object_set(scenario, &account, &json!({}));
+    owned["metadata"]["ownerReferences"] = json!([{"apiVersion": "olm.operatorframework.io/v1",
+        "kind": "ClusterExtension", "name": scenario.name, "uid": "u", "controller": true}]);
+    let told = objection::<ClusterObjectSet>(&stranger, &owned).await?;
     wants(told.as_deref(), "stranger may not update ClusterExtension")?;
     let mut two = object_set(scenario, &account, &claim);
     two["metadata"]["ownerReferences"] = json!([{"apiVersion": "olm.operatorframework.io/v1",
@@ -259,6 +326,17 @@ async fn a_policy_that_is_gone_or_changed_is_told_until_it_is_back() -> Result<(
     policies.delete(EXTENSION_POLICY, &DeleteParams::default()).await?;
     let told = format!("False/Unguarded/ValidatingAdmissionPolicy {EXTENSION_POLICY:?} is absent");
     scenario.shows(Ready, &told).await?;
+    let events: Api<k8s_openapi::api::events::v1::Event> = Api::all(scenario.client.clone());
+    olm_test::wait::until("an Event about the policy", crate::world::DEADLINE, async || {
+        let all = events.list(&kube::api::ListParams::default()).await?.items;
+        let about = |event: &k8s_openapi::api::events::v1::Event| {
+            event.regarding.as_ref().is_some_and(|r| r.name.as_deref() == Some(EXTENSION_POLICY))
+                && event.note.as_deref().is_some_and(|note| note.contains("is absent"))
+        };
+        ensure!(all.iter().any(about), "none among {}", all.len());
+        Ok(())
+    })
+    .await?;
     let back = ValidatingAdmissionPolicy {
         metadata: kube::core::ObjectMeta { name: kept.metadata.name, ..Default::default() },
         spec: kept.spec,

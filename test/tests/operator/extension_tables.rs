@@ -493,6 +493,7 @@ async fn what_the_controller_may_not_do_is_told_with_the_step() -> Result<()> {
         })
         .await?;
     }
+    secrets_without_an_owner(&scenario).await?;
     an_account_that_cannot_be_asked_for(&scenario).await?;
     revisions_that_cannot_be_read(&scenario).await?;
     let wanted = rows([
@@ -531,6 +532,29 @@ async fn create_late(scenario: &Scenario<'_>, package: &str) -> Result<()> {
         created.map(drop).map_err(Into::into)
     })
     .await
+}
+
+/// Secrets that got no owner get it later, although their revision has rolled out meanwhile.
+async fn secrets_without_an_owner(scenario: &Scenario<'_>) -> Result<()> {
+    let right = ("", "secrets", "patch");
+    let number = revisions(scenario).await?.remove(0).spec.revision + 1;
+    let taken = take(scenario, right).await?;
+    annotate(scenario, "reinstall", json!("without an owner")).await?;
+    scenario.shows(Progressing, "True/Retrying/ensuring ownerReferences on ref Secrets: ").await?;
+    let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
+    let mine = ListParams::default().labels(&format!("{REVISION_NAME_LABEL}={}-{number}", scenario.name));
+    let owned = async || -> Result<Vec<bool>> {
+        let found = secrets.list(&mine).await?;
+        Ok(found.iter().map(|secret| !secret.owner_references().is_empty()).collect())
+    };
+    ensure!(owned().await? == [false]);
+    give_back(scenario, taken, right).await?;
+    wait::until("the Secret to have an owner", DEADLINE, || async {
+        let found = owned().await?;
+        wait::check(found == [true], || format!("{found:?}"))
+    })
+    .await?;
+    scenario.installed("1.0.0").await
 }
 
 async fn an_account_that_cannot_be_asked_for(scenario: &Scenario<'_>) -> Result<()> {

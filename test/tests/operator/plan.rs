@@ -3,7 +3,7 @@
 mod bundle;
 mod webhook;
 
-use std::{path::PathBuf, process::Command};
+use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{
@@ -13,10 +13,10 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api,
-    api::{ListParams, PostParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams},
 };
 use olm_api::{ConditionType::Progressing, names::PLAN_DIGEST_ANNOTATION, v1::ClusterObjectSet};
-use olm_test::{process::cargo_program, rights::create_account, wait};
+use olm_test::{cluster::Options, process::cargo_program, rights::create_account, wait};
 use serde_json::{Value, json};
 
 use self::{
@@ -24,6 +24,9 @@ use self::{
     webhook::NoDryRuns,
 };
 use crate::world::{ACCOUNT, DEADLINE, Scenario, World};
+
+/// Objects of a version: account, Secret, ConfigMap, CRD, role, binding, Deployment.
+const OBJECTS: usize = 7;
 
 /// What `olm` answered.
 struct Answer {
@@ -79,7 +82,15 @@ async fn diff_as_json(scenario: &Scenario<'_>) -> Result<Value> {
 
 /// A serving catalog with both versions; the account may install the first.
 async fn prepared(base: &str, versions: &[Version]) -> Result<(Scenario<'static>, tempfile::TempDir)> {
-    let scenario = Scenario::new(World::shared().await?, base).await?;
+    prepared_in(World::shared().await?, base, versions).await
+}
+
+async fn prepared_in<'w>(
+    world: &'w World,
+    base: &str,
+    versions: &[Version],
+) -> Result<(Scenario<'w>, tempfile::TempDir)> {
+    let scenario = Scenario::new(world, base).await?;
     let folder = tempfile::tempdir()?;
     for version in versions {
         write(folder.path(), version, &scenario.group())?;
@@ -110,31 +121,7 @@ async fn an_upgrade_is_shown_before_it_is_made_and_made_as_it_was_shown() -> Res
     // The account may not install the second version yet, so there is time to look at its plan.
     scenario.set_version("1.1.0").await?;
     scenario.shows(Progressing, "True/Retrying/error for resolved bundle \"plans.v1.1.0\"").await?;
-    let shown = diff(&scenario).await?;
-    let group = scenario.group();
-    shown.ensure(
-        2,
-        &[
-            &format!("{name} would become revision {name}-2\n"),
-            "  plans.v1.1.0  version 1.1.0 of package plans\n",
-            &format!("  catalog    {name}\n"),
-            &format!("  installed  plans.v1.0.0  version 1.0.0, revision {name}-1\n"),
-            &format!("  ~ CustomResourceDefinition.apiextensions.k8s.io/v1 widgets.{group}\n"),
-            "spec.versions[v1].schema.openAPIV3Schema.properties.spec.properties.colour: + {\"type\":\"string\"}\n",
-            &format!("  ~ Deployment.apps/v1 {name}/plans\n"),
-            "      spec.template.spec.containers[c].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
-            &format!("  ~ Secret.v1 {name}/plans-login\n      data.password: \"sha256:"),
-            &format!("  - ConfigMap.v1 {name}/plans-old\n"),
-            &format!("  + ConfigMap.v1 {name}/plans-new\n"),
-            &format!("  Deployment {name}/plans [c]: example.com/c:v1 -> example.com/c:v2\n"),
-            "Rights that the account lacks\n",
-            "  secrets: get,list in the whole cluster\n",
-            &format!("Rights of the operator that are new\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
-            "    ! may read Secrets of every namespace\n",
-            "Dry-run: not known: ",
-            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" lacks rights"),
-        ],
-    )?;
+    let shown = upgrade_is_shown(&scenario).await?;
     println!("{}", shown.text);
     let plan = diff_as_json(&scenario).await?;
     let again = diff_as_json(&scenario).await?;
@@ -162,7 +149,50 @@ async fn an_upgrade_is_shown_before_it_is_made_and_made_as_it_was_shown() -> Res
     ensure!(nothing.text.lines().count() == 1, "{}", nothing.text);
     let status = olm(&scenario, &["status"]).await?;
     status.ensure(0, &["EXTENSION", &name, "plans.v1.1.0"])?;
+    let status = olm(&scenario, &["status", &name, "-o", "json"]).await?.json()?;
+    let shown = &status["extensions"][0];
+    ensure!(
+        shown["installed"]["revision"] == format!("{name}-2") && shown["pending"].is_null(),
+        "{status:#}"
+    );
+    ensure!(
+        shown["revisions"][0]["state"] == "archived" && shown["revisions"][1]["rolledOut"] == true,
+        "{status:#}"
+    );
+    let status = olm(&scenario, &["status", &name, "-o", "yaml"]).await?;
+    status.ensure(0, &["extensions:\n", &format!("name: {name}\n")])?;
     scenario.delete_extension().await
+}
+
+/// Every section of the plan of the second version, which the account may not install yet.
+async fn upgrade_is_shown(scenario: &Scenario<'_>) -> Result<Answer> {
+    let name = &scenario.name;
+    let shown = diff(scenario).await?;
+    let group = scenario.group();
+    shown.ensure(
+        2,
+        &[
+            &format!("{name} would become revision {name}-2\n"),
+            "  plans.v1.1.0  version 1.1.0 of package plans\n",
+            &format!("  catalog    {name}\n"),
+            &format!("  installed  plans.v1.0.0  version 1.0.0, revision {name}-1\n"),
+            &format!("  ~ CustomResourceDefinition.apiextensions.k8s.io/v1 widgets.{group}\n"),
+            "spec.versions[v1].schema.openAPIV3Schema.properties.spec.properties.colour: + {\"type\":\"string\"}\n",
+            &format!("  ~ Deployment.apps/v1 {name}/plans\n"),
+            "      spec.template.spec.containers[c].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
+            &format!("  ~ Secret.v1 {name}/plans-login\n      data.password: \"sha256:"),
+            &format!("  - ConfigMap.v1 {name}/plans-old\n"),
+            &format!("  + ConfigMap.v1 {name}/plans-new\n"),
+            &format!("  Deployment {name}/plans [c]: example.com/c:v1 -> example.com/c:v2\n"),
+            "Rights that the account lacks\n",
+            "  secrets: get,list in the whole cluster\n",
+            &format!("Rights of the operator that are new\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
+            "    ! may read Secrets of every namespace\n",
+            "Dry-run: not known: the account lacks rights",
+            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" lacks rights"),
+        ],
+    )?;
+    Ok(shown)
 }
 
 /// Somebody who may read everything and make no tokens: the same plan, with sections that say what is not known.
@@ -246,6 +276,111 @@ async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
     let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     ensure!(sets.get_opt(&format!("{name}-1")).await?.is_none(), "a refused plan was carried out");
     scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_crd_change_names_the_objects_it_would_hurt() -> Result<()> {
+    let narrower = Version { number: "1.1.0", properties: &[], ..Version::FIRST };
+    let (scenario, folder) = prepared("plancrd", &[Version::FIRST, narrower]).await?;
+    let (name, group) = (scenario.name.clone(), scenario.group());
+    scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
+    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    let kind = GroupVersionKind::gvk(&group, "v1", "Widget");
+    let widgets: Api<DynamicObject> =
+        Api::namespaced_with(scenario.client.clone(), &name, &ApiResource::from_gvk(&kind));
+    let widget = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "one"}, "spec": {"size": "hidden-value"},
+    });
+    widgets.create(&PostParams::default(), &serde_json::from_value(widget)?).await?;
+    scenario.set_version("1.1.0").await?;
+    scenario.shows(Progressing, "True/Retrying/error for resolved bundle \"plans.v1.1.0\"").await?;
+    let shown = diff(&scenario).await?;
+    shown.ensure(
+        2,
+        &[
+            &format!("CRDs\n  widgets.{group}\n    refused: "),
+            &format!("      {name}/one: would lose fields\n"),
+            "Dry-run\n  7 objects accepted\n",
+            &format!("Blocked\n  CRD \"widgets.{group}\" cannot be replaced without harm"),
+        ],
+    )?;
+    ensure!(!shown.text.contains("hidden-value"), "a custom resource is quoted in\n{}", shown.text);
+    scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_installation_stays_within_its_requests() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let policy = directory.path().join("audit-policy.json");
+    let all = json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "None", "verbs": ["watch"]},
+            {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+            {"level": "None"},
+        ],
+    });
+    fs::write(&policy, all.to_string())?;
+    let api_server_args = vec![format!("--audit-policy-file={}", policy.display())];
+    let world = World::start_on(Options { api_server_args, ..Options::default() }).await?;
+    let (scenario, folder) = prepared_in(&world, "planrequests", &[Version::FIRST, Version::SECOND]).await?;
+    scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
+
+    let mark = world.cluster.audit_mark()?;
+    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    let (first, asked) = requests(&scenario, mark)?;
+    let mark = world.cluster.audit_mark()?;
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    let (second, asked_again) = requests(&scenario, mark)?;
+    println!("{OBJECTS} objects: {first} requests to install, {second} to upgrade");
+    ensure!((asked, asked_again) == (OBJECTS, OBJECTS), "dry-runs: {asked}, then {asked_again}");
+    // Beside the budget: discovery of seven API groups, which later extensions do not pay.
+    ensure!(first <= OBJECTS * 3 + 10 + 7, "{first} requests");
+    // Of an upgrade every object that is there is read once more, and may need its metadata patched.
+    ensure!(second <= OBJECTS * 5 + 20, "{second} requests");
+    scenario.delete_extension().await
+}
+
+/// Requests of the program and of the scenario's account, leases left out; and dry-runs among them.
+fn requests(scenario: &Scenario<'_>, mark: u64) -> Result<(usize, usize)> {
+    let account = format!("system:serviceaccount:{}:{ACCOUNT}", scenario.name);
+    let events = scenario.world.cluster.audit_events_since(mark)?;
+    let ours: Vec<_> = events
+        .iter()
+        .filter(|event| event.user == account || event.user == olm_test::operator::USER)
+        .filter(|event| event.resource != "leases")
+        .collect();
+    let mut counted: BTreeMap<String, usize> = BTreeMap::new();
+    for event in &ours {
+        *counted
+            .entry(format!(
+                "{} {} {}",
+                event.verb,
+                event.resource,
+                event.uri.split('?').next().unwrap_or_default()
+            ))
+            .or_default() += 1;
+    }
+    println!("{counted:#?}");
+    Ok((ours.len(), ours.iter().filter(|event| event.is_dry_run()).count()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_that_cannot_be_answered_are_errors() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "planerrors").await?;
+    for (args, wanted) in [
+        (&["diff", "no-such-extension"][..], "reading ClusterExtension \"no-such-extension\": "),
+        (&["status", "no-such-extension"], "there is no ClusterExtension \"no-such-extension\""),
+        (&["status", "--context", "nowhere"], "--context nowhere: "),
+    ] {
+        let answer = olm(&scenario, args).await?;
+        ensure!(answer.code == Some(1), "{args:?}: exit code {:?}\n{}", answer.code, answer.text);
+        ensure!(answer.errors.contains(wanted), "{args:?}: {}", answer.errors);
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

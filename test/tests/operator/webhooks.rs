@@ -209,6 +209,7 @@ async fn the_provider_is_chosen_by_the_cluster_and_kept_for_a_version() -> Resul
     let bare = scenario(&world, "bare").await?;
     bare.installed("1.0.0").await?;
     assert_eq!(provider(&bare).await?, ["built-in"]);
+    a_secret_of_somebody_else_is_not_used(&world).await?;
 
     bundle::serve_kinds(&world.cluster, "operator.openshift.io", &[("ServiceCA", "servicecas")]).await?;
     let service_ca = scenario(&world, "svcca").await?;
@@ -238,6 +239,29 @@ async fn the_provider_is_chosen_by_the_cluster_and_kept_for_a_version() -> Resul
     bare.installed("1.0.0").await?;
     assert_eq!(provider(&bare).await?, ["built-in", "built-in"]);
     injected(&bare).await.map(drop)
+}
+
+async fn a_secret_of_somebody_else_is_not_used(world: &World) -> Result<()> {
+    let scenario = Scenario::new(world, "foreigncert").await?;
+    let folder = tempfile::tempdir()?;
+    bundle::write(folder.path(), &scenario.name)?;
+    scenario.prepare(&scenario.name, &[("1.0.0", folder.path().to_owned())]).await?;
+    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    let map = serde_json::from_value(json!({"metadata": {"name": "mine"}}))?;
+    let owner = maps.create(&PostParams::default(), &map).await?;
+    let name = bundle::secret_name(&scenario.name);
+    let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    let secret = serde_json::from_value(json!({"metadata": {"name": name, "ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": owner.uid(), "controller": true}]}}))?;
+    secrets.create(&PostParams::default(), &secret).await?;
+    scenario.create_extension(&scenario.name, json!({})).await?;
+    let text = format!(
+        "True/Retrying/webhook certificate in Secret {}/{name}: it is controlled by ConfigMap \"mine\": remove the Secret or its owner reference, so that the certificate can be kept there",
+        scenario.name
+    );
+    scenario.shows(olm_api::ConditionType::Progressing, &text).await?;
+    secrets.delete(&name, &kube::api::DeleteParams::default()).await?;
+    scenario.installed("1.0.0").await
 }
 
 /// The Certificate, once it is there; its own controller is not at hand.

@@ -56,7 +56,16 @@ impl World {
 
     /// With further flags of the program.
     pub(crate) async fn start_with(flags: &[&str]) -> Result<Self> {
-        let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+        Self::start_as(Options::default(), flags).await
+    }
+
+    /// On a cluster of its own kind.
+    pub(crate) async fn start_on(options: Options) -> Result<Self> {
+        Self::start_as(options, &[]).await
+    }
+
+    async fn start_as(options: Options, flags: &[&str]) -> Result<Self> {
+        let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
         let images = Images::new(&registry)?;
         let operator = Operator::start(&cluster, &images, flags).await?;
         Ok(Self { operator, images, cluster, registry })
@@ -126,7 +135,7 @@ impl<'a> Scenario<'a> {
     }
 
     /// The sample bundle in `folder` with the test's own CRD; other bundles as they are.
-    fn own(&self, folder: &Path) -> Result<PathBuf> {
+    pub(crate) fn own(&self, folder: &Path) -> Result<PathBuf> {
         let Some(version) = folder.file_name().filter(|_| folder.starts_with(samples())) else {
             return Ok(folder.to_owned());
         };

@@ -71,32 +71,48 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The object's `managedFields` with what our field manager wrote by `create` counted as applied.
+/// The object's `managedFields` with what our field manager wrote by `create`, and what `others` wrote, counted
+/// as applied by us.
 ///
 /// `create` records the manager's fields under the operation `Update`; a later server-side apply under the
 /// same name would be a second manager, and fields that a new version drops would stay behind for ever.
 /// `None` when there is nothing to move.
-pub(crate) fn adopt_created_fields(live: &Value) -> Option<Vec<Value>> {
+pub(crate) fn adopt_fields(live: &Value, others: &[&str]) -> Option<Vec<Value>> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
-    let is_ours = |entry: &Value, operation: &str| {
-        entry.get("manager").and_then(Value::as_str) == Some(OBJECT_FIELD_MANAGER)
+    let names = |entry: &Value, operation: &str, manager: &str| {
+        entry.get("manager").and_then(Value::as_str) == Some(manager)
             && entry.get("operation").and_then(Value::as_str) == Some(operation)
             && entry.get("subresource").and_then(Value::as_str).unwrap_or_default().is_empty()
     };
-    let created = entries.iter().find(|entry| is_ours(entry, "Update"))?;
-    let mut kept: Vec<Value> = entries.iter().filter(|entry| !is_ours(entry, "Update")).cloned().collect();
-    let fields = created.get("fieldsV1").cloned().unwrap_or_else(|| Value::Object(Map::new()));
-    if let Some(applied) = kept.iter_mut().find(|entry| is_ours(entry, "Apply")) {
+    let is_adopted = |entry: &Value| {
+        names(entry, "Update", OBJECT_FIELD_MANAGER) || others.iter().any(|m| names(entry, "Update", m))
+    };
+    let (adopted, mut kept): (Vec<Value>, Vec<Value>) = entries.iter().cloned().partition(is_adopted);
+    let mut adopted = adopted.into_iter();
+    let mut first = adopted.next()?;
+    let empty = || Value::Object(Map::new());
+    let mut fields = first.get("fieldsV1").cloned().unwrap_or_else(empty);
+    for other in adopted {
+        union(&mut fields, other.get("fieldsV1").cloned().unwrap_or_else(empty));
+    }
+    if let Some(applied) = kept.iter_mut().find(|entry| names(entry, "Apply", OBJECT_FIELD_MANAGER)) {
         match applied.get_mut("fieldsV1") {
             Some(existing) => union(existing, fields),
             None => applied["fieldsV1"] = fields,
         }
     } else {
-        let mut entry = created.clone();
-        entry["operation"] = "Apply".into();
-        kept.push(entry);
+        first["manager"] = OBJECT_FIELD_MANAGER.into();
+        first["operation"] = "Apply".into();
+        first["fieldsV1"] = fields;
+        kept.push(first);
     }
     Some(kept)
+}
+
+/// Whether our field manager's fields were created and not applied since: the next apply moves them first, so that
+/// what a new version drops goes away.
+pub fn has_created_fields(live: &Value) -> bool {
+    adopt_created_fields(live).is_some()
 }
 
 /// Joins two sets of fields in their `fieldsV1` form, which is a tree of keys.
@@ -177,7 +193,7 @@ mod tests {
 
         let only_created = live(json!([other, entry("Update", json!({"f:a": {}}))]));
         assert_eq!(
-            adopt_created_fields(&only_created).unwrap(),
+            adopt_fields(&only_created, &[]).unwrap(),
             [other.clone(), entry("Apply", json!({"f:a": {}}))]
         );
 
@@ -186,10 +202,10 @@ mod tests {
             entry("Update", json!({"f:a": {"f:c": {}}}))
         ]));
         assert_eq!(
-            adopt_created_fields(&both).unwrap(),
+            adopt_fields(&both, &[]).unwrap(),
             [entry("Apply", json!({"f:a": {"f:b": {}, "f:c": {}}}))]
         );
 
-        assert_eq!(adopt_created_fields(&live(json!([other]))), None);
+        assert_eq!(adopt_fields(&live(json!([other])), &[]), None);
     }
 }

@@ -15,15 +15,18 @@ mod pack;
 mod phase;
 mod plan;
 mod probe;
+mod release;
 
 pub use desired::{ObjectError, Origin, for_revision, prepare};
 pub use digest::{phase_digest, sha256};
+pub use drift::has_created_fields;
 pub use lacking::{Lack, UnknownKinds, defined_kinds, is_optional, lack, lack_text};
 pub use object::ObjectKey;
-pub use ownership::{Owner, Sibling, Teardown, controller_of, owner_references, teardown};
+pub use ownership::{BEFORE_REVISIONS, Owner, Sibling, Teardown, controller_of, owner_references, teardown};
 pub use pack::{PackError, Packed, PackedReference, PackedSecret, pack, unpack};
 pub use phase::{Phase, assign, phase_of};
 pub use plan::{Action, Context, action, observation_digest};
 pub use probe::{
     defaults as default_probes, evaluate, failure as probe_failure, invalid_selector, label_selector_matches,
 };
+pub use release::{Release, ReleaseError};

@@ -34,10 +34,14 @@ impl Owner {
     }
 }
 
+/// The number under which the extension itself counts as a sibling: the original's Helm runtime made it the
+/// controller of the objects, before there were revisions.
+pub const BEFORE_REVISIONS: i64 = 0;
+
 /// Another revision of the same extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sibling {
-    /// UID of its ClusterObjectSet.
+    /// UID of its ClusterObjectSet; of the extension itself for [`BEFORE_REVISIONS`].
     pub uid: String,
     /// Its revision number.
     pub revision: i64,

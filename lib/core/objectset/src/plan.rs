@@ -5,10 +5,13 @@ use serde_json::{Value, json};
 
 use crate::{
     digest::sha256,
-    drift::{adopt_created_fields, projection, satisfied},
+    drift::{adopt_fields, projection, satisfied},
     object::{ObjectKey, text},
-    ownership::{Owner, Sibling, Verdict, collision_report, ownership, verdict},
+    ownership::{BEFORE_REVISIONS, Owner, Sibling, Verdict, collision_report, ownership, verdict},
 };
+
+/// Names under which the original's Helm runtime updates objects; the second is a client's that gives no name.
+const MANAGERS_OF_HELM: [&str; 2] = ["operator-controller", "Go-http-client"];
 
 /// The next step for one object.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +78,11 @@ pub fn action(
     {
         return Action::Nothing;
     }
-    Action::Apply { metadata_patch: metadata_patch(live, taken_from.flatten().as_deref()) }
+    let taken_from = taken_from.flatten();
+    let is_extension = |s: &&Sibling| s.revision == BEFORE_REVISIONS && Some(&s.uid) == taken_from.as_ref();
+    let was_helms = context.siblings.iter().any(|s| is_extension(&s));
+    let managers = if was_helms { &MANAGERS_OF_HELM[..] } else { &[] };
+    Action::Apply { metadata_patch: metadata_patch(live, taken_from.as_deref(), managers) }
 }
 
 /// Digest of what `live` says about the fields of `desired`.
@@ -84,9 +91,11 @@ pub fn observation_digest(live: &Value, desired: &Value) -> String {
 }
 
 /// The changes of metadata that server-side apply cannot make by itself.
-fn metadata_patch(live: &Value, taken_from: Option<&str>) -> Vec<Value> {
+///
+/// Fields that `managers` own by update become fields we have applied, so that those we no longer want go.
+fn metadata_patch(live: &Value, taken_from: Option<&str>, managers: &[&str]) -> Vec<Value> {
     let mut patch = Vec::new();
-    if let Some(entries) = adopt_created_fields(live) {
+    if let Some(entries) = adopt_fields(live, managers) {
         patch.push(json!({"op": "replace", "path": "/metadata/managedFields", "value": entries}));
     }
     if let Some(uid) = taken_from {
@@ -194,6 +203,37 @@ mod tests {
             ["/metadata/resourceVersion", "/metadata/managedFields", "/metadata/ownerReferences"]
         );
         assert_eq!(metadata_patch[2]["value"], json!([]));
+    }
+
+    #[test]
+    fn what_helm_wrote_for_the_extension_is_taken_over_with_its_fields() {
+        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        let mut live = stored(1);
+        live["metadata"]["resourceVersion"] = json!("7");
+        live["metadata"]["ownerReferences"] = json!([{"uid": "extension", "controller": true}]);
+        let entry = |manager: &str, fields: Value| json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "fieldsV1": fields});
+        live["metadata"]["managedFields"] = json!([
+            entry("operator-controller", json!({"f:data": {"f:v": {}}})),
+            entry("somebody", json!({"f:data": {"f:x": {}}})),
+            entry("Go-http-client", json!({"f:metadata": {"f:labels": {}}})),
+        ]);
+        let owner = owner("two", 2);
+        let planned = |revision: i64| {
+            let siblings = [Sibling { uid: "extension".into(), revision }];
+            let context = Context { owner: &owner, siblings: &siblings };
+            action(context, CollisionProtection::Prevent, &desired, Some(&live), None)
+        };
+        let Action::Apply { metadata_patch } = planned(BEFORE_REVISIONS) else { panic!("no apply") };
+        let entries = metadata_patch[1]["value"].as_array().unwrap();
+        assert_eq!(entries.len(), 2, "{entries:?}");
+        assert_eq!(entries[0]["manager"], "somebody");
+        assert_eq!(entries[1]["manager"], OBJECT_FIELD_MANAGER);
+        assert_eq!(entries[1]["operation"], "Apply");
+        assert_eq!(entries[1]["fieldsV1"], json!({"f:data": {"f:v": {}}, "f:metadata": {"f:labels": {}}}));
+        assert_eq!(metadata_patch[2]["value"], json!([]));
+        // An earlier revision's objects were never Helm's.
+        let Action::Apply { metadata_patch } = planned(1) else { panic!("no apply") };
+        assert_eq!(metadata_patch.len(), 2, "{metadata_patch:?}");
     }
 
     #[test]

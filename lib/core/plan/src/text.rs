@@ -119,10 +119,11 @@ fn objects(text: &mut String, all: &[ObjectPlan]) {
             line(text, &format!("      {note}"));
         }
         if sign == '~' {
-            for field in object.fields.iter().take(FIELDS_SHOWN_MAX) {
+            let fields: Vec<_> = object.fields.iter().filter(|field| field.path != VERSION_FIELD).collect();
+            for field in fields.iter().take(FIELDS_SHOWN_MAX) {
                 line(text, &format!("      {}", change(field)));
             }
-            let more = object.fields.len().saturating_sub(FIELDS_SHOWN_MAX);
+            let more = fields.len().saturating_sub(FIELDS_SHOWN_MAX);
             if more > 0 {
                 line(text, &format!("      and {more} more fields"));
             }
@@ -224,7 +225,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plan::tests::{object, plan};
+    use crate::plan::{
+        NamedObject,
+        tests::{object, plan},
+    };
 
     #[test]
     fn a_person_reads_what_happens_and_what_is_not_known() {
@@ -261,6 +265,27 @@ mod tests {
         ] {
             assert!(text.contains(wanted), "{wanted:?} in\n{text}");
         }
+    }
+
+    #[test]
+    fn what_becomes_of_crds_is_told_one_by_one() {
+        let finding = CrdFinding {
+            name: "a.b".into(),
+            refused: vec!["v1: ^.spec.size: maximum: lower".into()],
+            accepted: vec!["a.b:^.spec.x:type".into()],
+            stored_objects: Some("1 of 9 objects would become invalid".into()),
+            objects: (0..25)
+                .map(|n| NamedObject { object: format!("n/{n:02}"), fate: "would become invalid".into() })
+                .collect(),
+            ..CrdFinding::default()
+        };
+        let mut text = String::new();
+        crd(&mut text, &finding);
+        assert!(text.starts_with(
+            "  a.b\n    refused: v1: ^.spec.size: maximum: lower\n    accepted: a.b:^.spec.x:type\n    \
+             stored objects: 1 of 9 objects would become invalid\n      n/00: would become invalid\n"
+        ));
+        assert!(text.ends_with("      n/19: would become invalid\n      and 5 more\n"), "{text}");
     }
 
     #[test]

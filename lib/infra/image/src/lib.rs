@@ -37,8 +37,8 @@ pub use layers::{BlobStream, LayerError};
 pub use limits::{Limits, Timeouts};
 pub use manifest::ManifestError;
 pub use pack::{
-    Compression, ImageBuilder, LayerBuilder, PackError, PackedImage, PackedLayer, folder_files, folder_layer,
-    folders_layer,
+    Compression, ImageBuilder, ImageProcess, LayerBuilder, PackError, PackedImage, PackedLayer, folder_files,
+    folder_layer, folders_layer,
 };
 pub use policy::{Policy, PolicyError};
 pub use puller::{OnProgress, Progress, PulledImage, Puller, PullerConfig, SharedKeyring};

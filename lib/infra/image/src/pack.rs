@@ -22,8 +22,14 @@ use crate::{
 };
 
 mod layer;
+mod single_file;
 
 pub use layer::{Compression, LayerBuilder, PackedLayer};
+
+/// What says that a folder is an image layout.
+const LAYOUT_FILE: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
+/// The annotation by which an image is found in a layout.
+const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 /// Why an image could not be packed or stored.
 #[derive(Debug, Error)]
@@ -66,6 +72,18 @@ pub struct ImageBuilder {
     labels: BTreeMap<String, String>,
     layers: Vec<PackedLayer>,
     platform: Option<(String, String)>,
+    process: Option<ImageProcess>,
+}
+
+/// What runs when the image is run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImageProcess {
+    /// The program's path in the image, and arguments that come before all others.
+    pub entrypoint: Vec<String>,
+    /// User and group, as `<uid>:<gid>`: names would have to be looked up before the user is known not to be root.
+    pub user: String,
+    /// Environment, as `NAME=value`.
+    pub environment: Vec<String>,
 }
 
 impl ImageBuilder {
@@ -96,16 +114,29 @@ impl ImageBuilder {
         self
     }
 
+    /// Says what runs.
+    #[must_use]
+    pub fn process(mut self, process: ImageProcess) -> Self {
+        self.process = Some(process);
+        self
+    }
+
     /// The image: config and manifest around the layers.
     pub fn build(self) -> PackedImage {
         let (os, architecture) = self.platform.unwrap_or_else(|| ("linux".to_owned(), "amd64".to_owned()));
         let diff_ids: Vec<String> = self.layers.iter().map(|layer| layer.diff_id.to_string()).collect();
-        let config = serde_json::json!({
+        let mut config = serde_json::json!({
             "architecture": architecture,
             "os": os,
             "config": { "Labels": self.labels },
             "rootfs": { "type": "layers", "diff_ids": diff_ids },
         });
+        if let Some(process) = self.process {
+            config["config"]["Entrypoint"] = process.entrypoint.into();
+            config["config"]["User"] = process.user.into();
+            config["config"]["Env"] = process.environment.into();
+            config["config"]["WorkingDir"] = "/".into();
+        }
         let config = Bytes::from(config.to_string());
         let layers: Vec<Descriptor> = self
             .layers
@@ -120,9 +151,16 @@ impl ImageBuilder {
             "layers": layers,
         });
         let manifest = Bytes::from(manifest.to_string());
-        let mut blobs: BTreeMap<Digest, Bytes> = BTreeMap::from([(config_digest, config)]);
+        let in_order = self.layers.iter().map(|layer| layer.digest.clone()).collect();
+        let mut blobs: BTreeMap<Digest, Bytes> = BTreeMap::from([(config_digest.clone(), config)]);
         blobs.extend(self.layers.into_iter().map(|layer| (layer.digest, layer.bytes)));
-        PackedImage { digest: Digest::of(&manifest), manifest, blobs }
+        PackedImage {
+            digest: Digest::of(&manifest),
+            manifest,
+            config: config_digest,
+            layers: in_order,
+            blobs,
+        }
     }
 }
 
@@ -141,6 +179,9 @@ fn descriptor(media_type: &str, digest: &Digest, bytes: &Bytes) -> Descriptor {
 pub struct PackedImage {
     digest: Digest,
     manifest: Bytes,
+    config: Digest,
+    /// From the lowest to the uppermost.
+    layers: Vec<Digest>,
     blobs: BTreeMap<Digest, Bytes>,
 }
 
@@ -183,21 +224,25 @@ impl PackedImage {
     /// Writes an OCI image layout into `folder`, which is made when absent. The image is named `name` in its
     /// index, which replaces an earlier one.
     pub fn write_layout(&self, folder: &Path, name: Option<&str>) -> Result<(), PackError> {
-        let mut manifest = descriptor(OCI_MANIFEST, &self.digest, &self.manifest);
-        if let Some(name) = name {
-            manifest.annotations.insert("org.opencontainers.image.ref.name".to_owned(), name.to_owned());
-        }
-        let index = serde_json::json!({
-            "schemaVersion": 2,
-            "mediaType": crate::manifest::OCI_INDEX,
-            "manifests": [manifest],
-        });
+        let annotation = |name: &str| (REF_NAME.to_owned(), name.to_owned());
+        let index = self.index(name.map(annotation).into_iter().collect());
         let blobs = self.blobs.iter().chain([(&self.digest, &self.manifest)]);
         for (digest, bytes) in blobs {
             write(&folder.join("blobs").join(digest.algorithm().as_str()), digest.hex(), bytes)?;
         }
-        write(folder, "oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+        write(folder, "oci-layout", LAYOUT_FILE)?;
         write(folder, "index.json", index.to_string().as_bytes())
+    }
+
+    /// The index of a layout with this image, described with these annotations.
+    fn index(&self, annotations: BTreeMap<String, String>) -> serde_json::Value {
+        let mut manifest = descriptor(OCI_MANIFEST, &self.digest, &self.manifest);
+        manifest.annotations = annotations;
+        serde_json::json!({
+            "schemaVersion": 2,
+            "mediaType": crate::manifest::OCI_INDEX,
+            "manifests": [manifest],
+        })
     }
 }
 

@@ -50,6 +50,18 @@ pub enum ClientError {
         /// Name of the ServiceAccount.
         name: String,
     },
+    /// The controller may not act as this account.
+    #[error(
+        "the controller may not make tokens for service account {name:?} in namespace {namespace:?}: create there the Role and RoleBinding that \"olm bundle rbac --token-for\" prints for the controller's account ({message})"
+    )]
+    TokenForbidden {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+        /// The API server's answer, which names the controller's account.
+        message: String,
+    },
     /// The token request failed otherwise.
     #[error("requesting a token for service account {name:?} in namespace {namespace:?}: {source}")]
     Token {
@@ -232,6 +244,10 @@ impl Accounts {
                 Ok(granted) => granted,
                 Err(kube::Error::Api(status)) if status.is_not_found() => {
                     return Err(ClientError::AccountNotFound { namespace, name });
+                }
+                Err(kube::Error::Api(status)) if status.code == 403 => {
+                    let message = status.message.clone();
+                    return Err(ClientError::TokenForbidden { namespace, name, message });
                 }
                 Err(source) => return Err(ClientError::Token { namespace, name, source }),
             };

@@ -13,7 +13,7 @@ use kube::{
 use olm_api::{
     names::{
         CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
-        EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL,
+        EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL,
         OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL,
         ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
         UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
@@ -52,16 +52,27 @@ fn properties_text(properties: &[Property]) -> Result<String, String> {
     if text.len() <= CATALOG_PROPERTIES_BYTES_MAX { Ok(text) } else { Ok("[]".to_owned()) }
 }
 
+/// Digests by which a revision is known again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Digests<'a> {
+    /// Of everything it is made from.
+    pub(crate) inputs: &'a str,
+    /// Of its objects.
+    pub(crate) content: &'a str,
+    /// Of the plan it was made by.
+    pub(crate) plan: &'a str,
+}
+
 /// A revision to be written.
 #[derive(Debug, Clone)]
 pub(crate) struct NewRevision<'a> {
     pub(crate) number: i64,
     pub(crate) bundle: &'a BundleRecord,
-    pub(crate) account: &'a AccountRef,
+    /// Whom it acts as; `None` only for what is taken over, which then waits for an account.
+    pub(crate) account: Option<&'a AccountRef>,
     pub(crate) phases: &'a [Phase],
-    pub(crate) inputs_digest: &'a str,
-    pub(crate) content_digest: &'a str,
-    pub(crate) plan_digest: &'a str,
+    /// What it was made from; `None` when a Helm release was.
+    pub(crate) made_from: Option<Digests<'a>>,
     /// Who makes the certificates of its webhooks, if it has any.
     pub(crate) certificate_provider: Option<CertificateProvider>,
     /// The CSV's `olm.properties`, carried over unchanged.
@@ -84,11 +95,15 @@ pub(crate) struct RevisionWriter<'a> {
 }
 
 impl RevisionWriter<'_> {
-    /// Writes a new revision.
+    /// Writes a new revision; its name.
     ///
     /// # Errors
     /// The text says at which step, in the original's words.
-    pub(crate) async fn create(&self, new: &NewRevision<'_>, revisions: &Revisions) -> Result<(), String> {
+    pub(crate) async fn create(
+        &self,
+        new: &NewRevision<'_>,
+        revisions: &Revisions,
+    ) -> Result<String, String> {
         self.remove_old(revisions).await.map_err(|e| format!("garbage collecting old revisions: {e}"))?;
         let name = self.revision_name(new.number);
         let packed = pack(&name, new.phases).map_err(|e| format!("packing objects into Secrets: {e}"))?;
@@ -100,7 +115,8 @@ impl RevisionWriter<'_> {
         let created = self.apply_set(&name, &set).await.map_err(|e| format!("creating new Revision: {e}"))?;
         self.adopt(&created, packed.secrets.iter().map(|s| s.name.as_str()))
             .await
-            .map_err(|e| format!("patching ownerReferences on ref Secrets: {e}"))
+            .map_err(|e| format!("patching ownerReferences on ref Secrets: {e}"))?;
+        Ok(name)
     }
 
     /// Brings the mutable part of the latest revision up to date: its deadline, the record of its inputs, and
@@ -213,19 +229,23 @@ impl RevisionWriter<'_> {
         }
     }
 
-    fn object_set(&self, name: &str, new: &NewRevision<'_>, packed: &Packed) -> Result<Value, String> {
-        let extension = self.extension;
+    /// What the revision records beside its content.
+    fn annotations(&self, new: &NewRevision<'_>) -> Result<BTreeMap<String, String>, String> {
         let mut annotations = new.bundle.annotations();
-        annotations.extend(
+        let account = new.account.into_iter().flat_map(|account| {
             [
-                (SERVICE_ACCOUNT_NAME_ANNOTATION, new.account.name.as_str()),
-                (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, new.account.namespace.as_str()),
-                (INPUTS_DIGEST_ANNOTATION, new.inputs_digest),
-                (CONTENT_DIGEST_ANNOTATION, new.content_digest),
-                (PLAN_DIGEST_ANNOTATION, new.plan_digest),
+                (SERVICE_ACCOUNT_NAME_ANNOTATION, account.name.as_str()),
+                (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, account.namespace.as_str()),
             ]
-            .map(|(key, value)| (key.to_owned(), value.to_owned())),
-        );
+        });
+        let digests = new.made_from.into_iter().flat_map(|digests| {
+            [
+                (INPUTS_DIGEST_ANNOTATION, digests.inputs),
+                (CONTENT_DIGEST_ANNOTATION, digests.content),
+                (PLAN_DIGEST_ANNOTATION, digests.plan),
+            ]
+        });
+        annotations.extend(account.chain(digests).map(|(key, value)| (key.to_owned(), value.to_owned())));
         if let Some(provider) = new.certificate_provider {
             annotations
                 .insert(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION.to_owned(), provider.as_str().to_owned());
@@ -245,6 +265,12 @@ impl RevisionWriter<'_> {
         if let Some(target) = new.rolled_back_to {
             annotations.insert(ROLLED_BACK_TO_ANNOTATION.to_owned(), target.to_string());
         }
+        Ok(annotations)
+    }
+
+    fn object_set(&self, name: &str, new: &NewRevision<'_>, packed: &Packed) -> Result<Value, String> {
+        let extension = self.extension;
+        let annotations = self.annotations(new)?;
         let phases: Vec<Value> = packed
             .phases
             .iter()
@@ -283,6 +309,11 @@ impl RevisionWriter<'_> {
                 "progressionProbes": default_probes(),
             },
         });
+        if new.made_from.is_none() {
+            set["metadata"]["labels"][MIGRATED_FROM_HELM_LABEL] = "true".into();
+            // Objects that Helm made and somebody took out of its hands are the revision's as well.
+            set["spec"]["collisionProtection"] = "IfNoController".into();
+        }
         if let Some(minutes) = extension.spec.progress_deadline_minutes {
             set["spec"]["progressDeadlineMinutes"] = minutes.into();
         }

@@ -18,7 +18,7 @@ use olm_runtime::{AccountRef, ClientError, bounded};
 use serde_json::Value;
 
 use super::{
-    apply::NewRevision,
+    apply::{Digests, NewRevision},
     crd_changes::{self, Checked},
     progress::{Cause, Progress},
     revisions::{BundleRecord, Revision, Revisions},
@@ -102,8 +102,13 @@ impl Steps<'_> {
         let provider = draft.certificate_provider;
         let missing_rights =
             self.missing_rights(&client, (&served, provider), &revision, &mut obstacle).await;
+        let lacks_rights = missing_rights.filled().is_some_and(|missing| !missing.is_empty());
+        let asker = if lacks_rights { Err(LACKS_RIGHTS.to_owned()) } else { client.clone() };
+        // Who only plans may lack the account's token; the controller may read little by itself.
+        let controller = self.accounts.controller();
+        let reader = if self.only_plans { &controller } else { &reviewer };
         let (objects, dry_run) =
-            self.look(&client, (&draft, &served), &contents, revisions, &mut obstacle).await;
+            self.look((&asker, reader), (&draft, &served), &contents, revisions, &mut obstacle).await;
         drop(served);
         let old = contents.as_ref().map_err(Clone::clone).map(|contents| installed(contents, revisions));
         let new = || draft.phases.iter().flat_map(|phase| &phase.objects);
@@ -143,14 +148,17 @@ impl Steps<'_> {
         if let Some(cause) = obstacle {
             return Err(cause);
         }
+        let digest = plan.digest();
         let new = NewRevision {
             number,
             bundle: &draft.bundle,
-            account,
+            account: Some(account),
             phases: &draft.phases,
-            inputs_digest: &draft.inputs_digest,
-            content_digest: &draft.content_digest,
-            plan_digest: &plan.digest(),
+            made_from: Some(Digests {
+                inputs: &draft.inputs_digest,
+                content: &draft.content_digest,
+                plan: &digest,
+            }),
             properties: draft.properties.as_deref(),
             catalog: draft.catalog.as_deref(),
             catalog_properties: &draft.catalog_properties,
@@ -238,7 +246,7 @@ impl Steps<'_> {
     /// What becomes of the objects, and what the API server thinks of them.
     async fn look(
         &self,
-        client: &AccountClient,
+        (asker, reader): (&AccountClient, &Client),
         (draft, served): (&Draft, &[Phase]),
         contents: &Result<Contents, String>,
         revisions: &Revisions,
@@ -247,19 +255,11 @@ impl Steps<'_> {
         if obstacle.is_some() && !self.only_plans {
             return (Section::not_filled(OBSTACLE), Section::not_filled(OBSTACLE));
         }
-        let controller = self.accounts.controller();
-        let lacks_rights = obstacle.as_ref().map(|_| OBSTACLE.to_owned());
-        let asker = match (client, lacks_rights) {
-            (Ok(client), None) => Ok(client),
-            (_, Some(why)) => Err(why),
-            (Err(why), None) => Err(why.clone()),
-        };
         let known = contents.as_deref().unwrap_or_default();
         let rolled_out: BTreeSet<ObjectKey> = objects_of(known).map(|(_, o)| ObjectKey::of(o)).collect();
         let looked = preflight::look(&Look {
-            account: asker.as_ref().ok().copied(),
-            // Who only plans may lack the account's token, the controller lacks the right to read anything.
-            reader: if self.only_plans { &controller } else { client.as_ref().unwrap_or(&controller) },
+            account: asker.as_ref().ok(),
+            reader,
             discovery: self.discovery,
             phases: served,
             rolled_out: &rolled_out,
@@ -288,7 +288,10 @@ impl Steps<'_> {
         if let Some(text) = dry_run.refusal() {
             obstacle.get_or_insert_with(|| refused(&text));
         }
-        let dry_run = asker.map_or_else(Section::not_filled, |_| Section::Filled(dry_run));
+        let dry_run = match asker {
+            Ok(_) => Section::Filled(dry_run),
+            Err(why) => Section::not_filled(why.as_str()),
+        };
         (Section::Filled(plans), dry_run)
     }
 
@@ -311,6 +314,8 @@ impl Steps<'_> {
     }
 }
 
+/// Why nothing is asked as the account.
+const LACKS_RIGHTS: &str = "the account lacks rights, which is all that the API server would say";
 /// Why something was not looked at.
 const OBSTACLE: &str = "what stands in the way has to go first";
 

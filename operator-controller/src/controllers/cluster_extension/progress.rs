@@ -21,6 +21,13 @@ pub(crate) enum StepError {
     },
     /// Nothing is installed yet, and nothing new may be begun.
     Paused,
+    /// What the original left could not be taken over; it stays as it is.
+    Takeover {
+        /// What is wrong, with the remedy.
+        text: String,
+        /// Whether only a person can heal it.
+        terminal: bool,
+    },
     /// The revisions could not be read.
     Revisions(String),
     /// No bundle could be chosen.
@@ -79,7 +86,7 @@ impl StepError {
     /// Whether trying again is of no use until something changes.
     pub(crate) fn is_terminal(&self) -> bool {
         match self {
-            Self::Validation { terminal, .. } => *terminal,
+            Self::Validation { terminal, .. } | Self::Takeover { terminal, .. } => *terminal,
             Self::Paused => true,
             Self::Revisions(_) | Self::Resolution { .. } => false,
             Self::Bundle { cause, .. } => cause.kind != CauseKind::Transient,
@@ -99,7 +106,9 @@ impl fmt::Display for StepError {
                 f,
                 "paused by the annotation {PAUSED_ANNOTATION}: nothing is installed before the pause ends"
             ),
-            Self::Revisions(text) | Self::Resolution { text, .. } => f.write_str(text),
+            Self::Revisions(text) | Self::Takeover { text, .. } | Self::Resolution { text, .. } => {
+                f.write_str(text)
+            }
             Self::Bundle { bundle, cause } => write!(
                 f,
                 "error for resolved bundle {:?} with version {:?}: {}",

@@ -1,12 +1,16 @@
 //! One pass over a ClusterExtension: observe, decide, act, report.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use catalogd::Clock;
 use jiff::Timestamp;
 use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
-    names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER},
+    names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER},
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
 use olm_runtime::{Accounts, Discovery, Next, bounded};
@@ -34,6 +38,9 @@ use crate::{
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
 const FINALIZERS: [&str; 2] = [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER];
 
+/// How soon a release that cannot be read is looked at again; nothing announces that its Secret has changed.
+const TAKEOVER_RETRY: Duration = Duration::from_mins(1);
+
 /// What the controller needs of the world.
 #[derive(Clone)]
 pub(crate) struct Ports {
@@ -58,11 +65,14 @@ pub(crate) struct Ports {
 /// The controller of ClusterExtensions.
 pub(crate) struct Extensions {
     ports: Ports,
+    /// UIDs of extensions whose last pass went well. A process that died, or a request that failed, may have left
+    /// Secrets without an owner, which are looked for at the next pass.
+    tidy: Mutex<BTreeSet<String>>,
 }
 
 impl Extensions {
     pub(crate) fn new(ports: Ports) -> Self {
-        Self { ports }
+        Self { ports, tidy: Mutex::default() }
     }
 
     pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> Next {
@@ -72,6 +82,7 @@ impl Extensions {
             self.ports.waiting.extension(&name, false);
             self.ports.dependents.needs_nothing(&name);
             self.ports.platform.forget(&name);
+            self.tidy().remove(&extension.uid().unwrap_or_default());
             self.ports.kinds.forget(&Waiter::Extension(name));
             // Objects go by garbage collection, through the revisions' owner references.
             return finalizers::set(&api, &*extension, &FINALIZERS, false)
@@ -94,6 +105,10 @@ impl Extensions {
         }
         match result {
             Ok(()) => progress.look_again.map_or(Next::Await, Next::After),
+            Err(StepError::Takeover { text, terminal: true }) => {
+                tracing::warn!(extension = name, error = text, "not taken over");
+                Next::After(TAKEOVER_RETRY)
+            }
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
                 Next::After(progress.look_again.unwrap_or_default())
@@ -110,8 +125,9 @@ impl Extensions {
         now: Timestamp,
     ) -> Result<(), StepError> {
         let ports = &self.ports;
-        let account =
-            validate::check(extension, &ports.accounts, ports.settings.default_account().as_ref()).await?;
+        let uid = extension.uid().unwrap_or_default();
+        let default = ports.settings.default_account();
+        let checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
         let steps = Steps {
             extension,
             accounts: &ports.accounts,
@@ -126,8 +142,30 @@ impl Extensions {
             system_namespace: &ports.system_namespace,
             now,
             only_plans: false,
+            is_tidy: self.tidy().contains(&uid),
         };
-        steps.run(&account, progress).await
+        let account = match checked {
+            Ok(account) => account,
+            Err(error) => {
+                // What is installed is told all the same.
+                let account = validate::account(extension, default.as_ref());
+                if let Err(error) = steps.known(account.as_ref(), progress).await {
+                    tracing::warn!(extension = extension.name_any(), %error, "revisions not known");
+                }
+                return Err(error);
+            }
+        };
+        let result = steps.run(&account, progress).await;
+        if result.is_ok() {
+            self.tidy().insert(uid);
+        } else {
+            self.tidy().remove(&uid);
+        }
+        result
+    }
+
+    fn tidy(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.tidy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn write_status(
@@ -146,7 +184,9 @@ impl Extensions {
         }
         let mut updated = extension.clone();
         updated.status = Some(after.clone());
-        match bounded(api.replace_status(&extension.name_any(), &PostParams::default(), &updated)).await {
+        let params =
+            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match bounded(api.replace_status(&extension.name_any(), &params, &updated)).await {
             Ok(_) => {
                 self.ports.events.extension(extension, &before, &after, progress).await;
                 Ok(())

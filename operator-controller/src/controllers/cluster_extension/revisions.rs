@@ -8,11 +8,12 @@ use olm_api::{
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
         CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, LEFT_OUT_ANNOTATION,
-        PACKAGE_NAME, PROPERTIES_ANNOTATION, ROLLED_BACK_TO_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
-        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
+        SERVICE_ACCOUNT_NAME_ANNOTATION, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
-    v1::{ClusterObjectSet, LifecycleState},
+    v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
+use olm_objectset::{Phase, phase_digest};
 use olm_render::CertificateProvider;
 
 /// A bundle as a revision records it.
@@ -50,6 +51,12 @@ pub(crate) struct Revision {
     pub(crate) crd_changes: Option<String>,
     /// The revision whose objects came back with it, if it was made for that.
     pub(crate) rolled_back_to: Option<i64>,
+    /// Whether it records whom it acts as; the original's do not.
+    pub(crate) has_account: bool,
+    /// Whether it was made of a Helm release.
+    pub(crate) migrated: bool,
+    /// Digests of its phases, once it was carried out.
+    pub(crate) observed_phases: Vec<ObservedPhase>,
     /// Objects that are left out of it until the cluster serves their kinds, as recorded.
     pub(crate) left_out: Option<String>,
     /// What it does about kinds that the cluster does not serve, where that was asked for.
@@ -57,8 +64,27 @@ pub(crate) struct Revision {
 }
 
 impl Revision {
-    fn succeeded(&self) -> bool {
+    pub(crate) fn succeeded(&self) -> bool {
         self.conditions.is_true(ConditionType::Succeeded)
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        !self.archived && !self.deleting
+    }
+
+    /// Whether its objects are `phases`: by the digest we recorded, or by those the original recorded.
+    pub(crate) fn holds(&self, content_digest: &str, phases: &[Phase]) -> bool {
+        match &self.content_digest {
+            Some(recorded) => recorded == content_digest,
+            None => {
+                self.observed_phases.len() == phases.len()
+                    && self
+                        .observed_phases
+                        .iter()
+                        .zip(phases)
+                        .all(|(seen, phase)| seen.name == phase.name && seen.digest == phase_digest(phase))
+            }
+        }
     }
 }
 
@@ -145,6 +171,9 @@ fn read(set: &ClusterObjectSet) -> Revision {
             .and_then(|name| CertificateProvider::named(&name)),
         crd_changes: annotation(CRD_CHANGES_ANNOTATION),
         rolled_back_to: annotation(ROLLED_BACK_TO_ANNOTATION).and_then(|number| number.parse().ok()),
+        has_account: annotation(SERVICE_ACCOUNT_NAME_ANNOTATION).is_some(),
+        migrated: set.labels().get(MIGRATED_FROM_HELM_LABEL).is_some_and(|value| value == "true"),
+        observed_phases: set.status.as_ref().map(|s| s.observed_phases.clone()).unwrap_or_default(),
         left_out: annotation(LEFT_OUT_ANNOTATION),
         unknown_kinds: annotation(UNKNOWN_KINDS_ANNOTATION),
     }
@@ -229,5 +258,26 @@ mod tests {
         let sets: Vec<_> = (1..=8).map(|n| set(n, LifecycleState::Archived, true)).collect();
         let names: Vec<_> = Revisions::of("ext", &sets).superfluous(5).iter().map(|r| r.number).collect();
         assert_eq!(names, [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_revision_of_the_original_is_known_by_the_digests_it_observed() {
+        let phase = |text: &str| Phase {
+            name: "deploy".into(),
+            objects: vec![serde_json::json!({"kind": "A", "spec": text})],
+        };
+        let mut set = set(1, LifecycleState::Active, true);
+        let observed = vec![ObservedPhase { name: "deploy".into(), digest: phase_digest(&phase("<a>")) }];
+        set.status.as_mut().unwrap().observed_phases = observed;
+        let holds = |set: &ClusterObjectSet, phases: &[Phase]| {
+            Revisions::of("ext", std::slice::from_ref(set)).all()[0].holds("sha256:ours", phases)
+        };
+        assert!(holds(&set, &[phase("<a>")]));
+        assert!(!holds(&set, &[phase("b")]));
+        assert!(!holds(&set, &[]));
+        // A digest of ours counts alone.
+        let annotations = [(CONTENT_DIGEST_ANNOTATION.to_owned(), "sha256:ours".to_owned())];
+        set.metadata.annotations = Some(annotations.into());
+        assert!(holds(&set, &[phase("b")]));
     }
 }

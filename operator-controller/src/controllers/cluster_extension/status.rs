@@ -34,11 +34,16 @@ pub(crate) fn status(
     let mut status = extension.status.clone().unwrap_or_default();
     let mut writer =
         Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
-    match (&progress.revisions, result) {
-        (None, Err(error @ StepError::Validation { .. })) => {
+    let known = progress.revisions.as_ref();
+    match (known, result) {
+        // What is installed stays installed, whoever may work on it.
+        (revisions, Err(error @ StepError::Validation { .. }))
+            if revisions.is_none_or(|r| r.installed().is_none()) =>
+        {
             writer.put(Installed, Unknown, Reason::Failed, &error.to_string());
             writer.failure(error);
         }
+        (None, Err(error @ StepError::Takeover { .. })) => writer.failure(error),
         (None, Err(error)) => {
             writer.put(Installed, Unknown, Reason::Failed, &error.to_string());
             writer.put(Progressing, True, Reason::Retrying, "retrying to get installed bundle");

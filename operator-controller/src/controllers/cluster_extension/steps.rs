@@ -11,7 +11,7 @@ use olm_api::{
 use olm_fbc::Property;
 use olm_image::PullError;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
-use olm_render::{CertificateProvider, Options, Rendered, render};
+use olm_render::{BundleFiles, CertificateProvider, Options, Rendered, render};
 use olm_runtime::{AccountRef, Accounts, Discovery, bounded};
 use olm_semver::ReleaseSupport;
 use serde_json::{Value, json};
@@ -24,6 +24,7 @@ use super::{
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
+    takeover::Takeover,
 };
 use crate::{
     bundles::Bundles,
@@ -64,6 +65,8 @@ pub(crate) struct Steps<'a> {
     pub(crate) now: Timestamp,
     /// Nothing is carried out: what cannot be found out is left open in the plan instead of ending the pass.
     pub(crate) only_plans: bool,
+    /// No Secret can have been left without an owner before this pass.
+    pub(crate) is_tidy: bool,
 }
 
 /// What a pass is about to do.
@@ -81,10 +84,9 @@ pub(crate) enum Proposal {
 impl Steps<'_> {
     /// Runs the steps; facts go to `progress` as they are found.
     pub(crate) async fn run(&self, account: &AccountRef, progress: &mut Progress) -> Result<(), StepError> {
-        let revisions = self.revisions().await.map_err(StepError::Revisions)?;
-        progress.revisions = Some(revisions.clone());
+        let revisions = self.known(Some(account), progress).await?;
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
-        if !settled {
+        if !settled || !self.is_tidy {
             self.writer().tidy_secrets(&revisions).await.map_err(StepError::Revisions)?;
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
@@ -97,6 +99,21 @@ impl Steps<'_> {
             progress.look_again = None;
         }
         result
+    }
+
+    /// The revisions, what the original installed included.
+    pub(crate) async fn known(
+        &self,
+        account: Option<&AccountRef>,
+        progress: &mut Progress,
+    ) -> Result<Revisions, StepError> {
+        let mut revisions = self.revisions().await.map_err(StepError::Revisions)?;
+        let takeover = Takeover { writer: self.writer(), account, now: self.now };
+        if takeover.run(&revisions).await? {
+            revisions = self.revisions().await.map_err(StepError::Revisions)?;
+        }
+        progress.revisions = Some(revisions.clone());
+        Ok(revisions)
     }
 
     /// The extension's revisions.
@@ -152,7 +169,7 @@ impl Steps<'_> {
         self.require(&chosen, &declared, revisions, progress).await?;
         let phases = self.phases(&rendered, bundle).map_err(failed)?;
         let content = self.content_digest(&phases);
-        if latest.is_some_and(|latest| latest.content_digest.as_deref() == Some(content.as_str())) {
+        if latest.is_some_and(|latest| self.holds(latest, &content, &phases)) {
             return Ok(Proposal::Refresh { chosen, inputs });
         }
         for lowest in lowest_kubernetes(&chosen, &rendered) {
@@ -229,7 +246,7 @@ impl Steps<'_> {
         };
         let options = Options {
             config: self.extension.spec.config.as_ref().and_then(|c| c.inline.clone()),
-            certificate_provider: self.certificate_provider(bundle, revisions).await?,
+            certificate_provider: self.certificate_provider(bundle, &files, revisions).await?,
             features: self.features.render,
             ..Options::new(self.extension.spec.namespace.clone())
         };
@@ -251,6 +268,7 @@ impl Steps<'_> {
     async fn certificate_provider(
         &self,
         bundle: &BundleRecord,
+        files: &BundleFiles,
         revisions: &Revisions,
     ) -> Result<CertificateProvider, Cause> {
         let same = |revision: &&Revision| {
@@ -260,7 +278,7 @@ impl Steps<'_> {
         let chosen = revisions.latest_active().filter(same).and_then(|latest| latest.certificate_provider);
         match chosen {
             Some(provider) => Ok(provider),
-            None => webhook_certificates::choose(self.features.certificates, self.discovery)
+            None => webhook_certificates::choose(self.features.certificates, files, self.discovery)
                 .await
                 .map_err(Cause::transient),
         }
@@ -300,6 +318,12 @@ impl Steps<'_> {
             Some(token) => sha256(&json!([objects, token])),
             None => objects,
         }
+    }
+
+    /// Whether the revision's objects are these and no reinstallation is asked for.
+    fn holds(&self, revision: &Revision, content: &str, phases: &[Phase]) -> bool {
+        let asked = revision.content_digest.is_none() && annotations::reinstall(self.extension).is_some();
+        !asked && revision.holds(content, phases)
     }
 
     pub(super) fn writer(&self) -> RevisionWriter<'_> {

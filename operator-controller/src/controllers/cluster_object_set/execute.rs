@@ -11,8 +11,8 @@ use olm_api::{
     v1::ProgressionProbe,
 };
 use olm_objectset::{
-    Action, Context, ObjectKey, Owner, Sibling, Teardown, action, evaluate, for_revision, lack_text,
-    observation_digest, owner_references, probe_failure, sha256, teardown,
+    Action, BEFORE_REVISIONS, Context, ObjectKey, Owner, Sibling, Teardown, action, controller_of, evaluate,
+    for_revision, lack_text, observation_digest, owner_references, probe_failure, sha256, teardown,
 };
 use olm_runtime::{Discovery, DiscoveryError, Kind, Seen, WatchManager, bounded};
 use serde_json::{Value, json};
@@ -268,7 +268,12 @@ impl Executor<'_> {
         let api = self.api(&kind, &key);
         let Some(live) = get(&api, &key.name).await.map_err(|e| told(&e))? else { return Ok(true) };
         self.memory.forget_object(&self.owner.uid, &key);
-        match teardown(&live, &self.owner) {
+        let fate = match teardown(&live, &self.owner) {
+            // No later revision wanted what Helm had made.
+            Teardown::Leave if self.is_of_helm(&live) => Teardown::Delete,
+            fate => fate,
+        };
+        match fate {
             Teardown::Leave => Ok(true),
             Teardown::Release => {
                 self.release(&api, &key, &live).await.map_err(|e| told(&e))?;
@@ -288,6 +293,12 @@ impl Executor<'_> {
                 }
             }
         }
+    }
+
+    /// Whether the extension itself controls an object, as the original's Helm runtime had it.
+    fn is_of_helm(&self, live: &Value) -> bool {
+        let controller = controller_of(live).and_then(|reference| reference.get("uid")?.as_str());
+        self.siblings.iter().any(|s| s.revision == BEFORE_REVISIONS && Some(s.uid.as_str()) == controller)
     }
 
     /// Drops this revision's owner reference; somebody else is the controller.

@@ -13,12 +13,12 @@ use kube::{
 };
 use olm_api::{
     names::{
-        OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-        TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_NAME_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState, ObservedPhase},
 };
-use olm_objectset::{ObjectKey, Owner, Sibling, invalid_selector};
+use olm_objectset::{BEFORE_REVISIONS, ObjectKey, Owner, Sibling, invalid_selector};
 use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, WatchManager, bounded};
 use serde_json::json;
@@ -102,6 +102,9 @@ impl ObjectSets {
             self.awaits_no_kind(&set);
             self.ports.waiting.set(&set.name_any(), false);
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
+        }
+        if is_torn_down(&set) {
+            return Next::Await;
         }
         let now = self.ports.clock.now();
         let deadline = deadline(&set, now);
@@ -362,7 +365,11 @@ impl ObjectSets {
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         for name in older {
             let patch = json!({"spec": {"lifecycleState": "Archived"}});
-            match bounded(api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch))).await {
+            let params = PatchParams {
+                field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()),
+                ..PatchParams::default()
+            };
+            match bounded(api.patch(&name, &params, &Patch::Merge(&patch))).await {
                 Ok(_) => tracing::info!(revision = name, superseded_by = set.name_any(), "revision archived"),
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
                 Err(error) => return Err(format!("archiving revision {name:?}: {}", api_text(&error))),
@@ -393,7 +400,9 @@ impl ObjectSets {
         let mut updated = set.clone();
         updated.status = Some(after);
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        match bounded(api.replace_status(&set.name_any(), &PostParams::default(), &updated)).await {
+        let params =
+            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
             Ok(_) => Ok(true),
             // Somebody wrote in between: its event brings a new pass.
             Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(true),
@@ -416,6 +425,14 @@ impl ObjectSets {
 fn has_built_in_certificates(set: &ClusterObjectSet) -> bool {
     let provider = set.annotations().get(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION);
     provider.map(String::as_str) == Some(CertificateProvider::BuiltIn.as_str())
+}
+
+/// Whether nothing is left to do for an archived revision: its content and account may be gone by now.
+fn is_torn_down(set: &ClusterObjectSet) -> bool {
+    let told = set.status.as_ref().and_then(|s| s.conditions.find(olm_api::ConditionType::Progressing));
+    set.spec.lifecycle_state == LifecycleState::Archived
+        && told.is_some_and(|c| c.reason == olm_api::Reason::Archived.as_str())
+        && set.finalizers().iter().all(|f| f != TEARDOWN_FINALIZER)
 }
 
 /// Whether the status says that the revision has rolled out.
@@ -452,5 +469,6 @@ fn siblings<'a>(set: &ClusterObjectSet, others: impl Iterator<Item = &'a Cluster
     others
         .filter(|other| is_sibling(set, other))
         .map(|other| Sibling { uid: other.uid().unwrap_or_default(), revision: other.spec.revision })
+        .chain(extension_owner(set).map(|o| Sibling { uid: o.uid.clone(), revision: BEFORE_REVISIONS }))
         .collect()
 }

@@ -93,7 +93,7 @@ fn csv(version: &Version, group: &str) -> Value {
     // The group is the test's own, and so are the names of roles, which are made from the rules.
     let rules = json!([
         {"apiGroups": [""], "resources": version.reads, "verbs": ["get", "list"]},
-        {"apiGroups": [group], "resources": ["widgets"], "verbs": ["get"]},
+        {"apiGroups": [group], "resources": ["widgets"], "verbs": ["get", "list"]},
     ]);
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1",

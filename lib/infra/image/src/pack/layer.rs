@@ -87,7 +87,10 @@ impl Write for Sink {
     }
 }
 
-/// Makes a layer. Times and owners are zero, modes 0644 and 0755.
+const FILE_MODE: u32 = 0o644;
+const FOLDER_MODE: u32 = 0o755;
+
+/// Makes a layer. Times and owners are zero, modes 0644 and 0755 unless something else is asked for.
 pub struct LayerBuilder {
     compression: Compression,
     /// The first error of starting the encoder, given out at [`LayerBuilder::build`].
@@ -110,7 +113,13 @@ impl LayerBuilder {
 
     /// A directory.
     pub fn directory(self, path: &str) -> io::Result<Self> {
-        self.entry(EntryType::Directory, &format!("{}/", path.trim_end_matches('/')), None, 0, io::empty())
+        self.directory_with_mode(path, FOLDER_MODE)
+    }
+
+    /// A directory with these permissions, for instance 0o1777 for one that all may write to.
+    pub fn directory_with_mode(self, path: &str, mode: u32) -> io::Result<Self> {
+        let path = format!("{}/", path.trim_end_matches('/'));
+        self.entry(EntryType::Directory, &path, mode, None, 0, io::empty())
     }
 
     /// A file.
@@ -121,17 +130,23 @@ impl LayerBuilder {
 
     /// A file of `length` bytes, read from `content`, which must have that many.
     pub fn stream(self, path: &str, length: u64, content: impl Read) -> io::Result<Self> {
-        self.entry(EntryType::Regular, path, None, length, content)
+        self.entry(EntryType::Regular, path, FILE_MODE, None, length, content)
+    }
+
+    /// A file that can be run.
+    pub fn program(self, path: &str, content: impl AsRef<[u8]>) -> io::Result<Self> {
+        let content = content.as_ref();
+        self.entry(EntryType::Regular, path, FOLDER_MODE, None, content.len() as u64, content)
     }
 
     /// A symbolic link.
     pub fn symlink(self, path: &str, target: &str) -> io::Result<Self> {
-        self.entry(EntryType::Symlink, path, Some(target), 0, io::empty())
+        self.entry(EntryType::Symlink, path, FILE_MODE, Some(target), 0, io::empty())
     }
 
     /// A hard link.
     pub fn hard_link(self, path: &str, target: &str) -> io::Result<Self> {
-        self.entry(EntryType::Link, path, Some(target), 0, io::empty())
+        self.entry(EntryType::Link, path, FILE_MODE, Some(target), 0, io::empty())
     }
 
     /// A whiteout: hides `path` of lower layers.
@@ -160,6 +175,7 @@ impl LayerBuilder {
         mut self,
         kind: EntryType,
         path: &str,
+        mode: u32,
         link: Option<&str>,
         length: u64,
         content: impl Read,
@@ -172,7 +188,7 @@ impl LayerBuilder {
         let mut header = Header::new_ustar();
         header.set_entry_type(kind);
         header.set_size(length);
-        header.set_mode(if kind == EntryType::Directory { 0o755 } else { 0o644 });
+        header.set_mode(mode);
         header.set_uid(0);
         header.set_gid(0);
         header.set_mtime(0);

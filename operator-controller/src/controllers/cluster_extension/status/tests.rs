@@ -256,3 +256,30 @@ fn ports_of_broken_connections_are_left_out() {
         assert_eq!(without_connections(text), wanted);
     }
 }
+
+#[test]
+fn an_extension_that_may_not_be_worked_on_still_says_what_is_installed() {
+    let error = StepError::Validation { errors: vec!["no account".into()], terminal: true };
+    let status =
+        status(&extension(), &progress(&[rolled_out(1, "1.0.0")]), Err(&error), Timestamp::UNIX_EPOCH);
+    assert!(shown(&status, Installed).unwrap().starts_with("True/Succeeded/"));
+    assert!(shown(&status, Progressing).unwrap().starts_with("False/Blocked/operation cannot proceed"));
+    assert_eq!(status.install.unwrap().bundle.version, "1.0.0");
+    // Nothing is installed: it is as if nothing were known.
+    let status = super::status(&extension(), &progress(&[]), Err(&error), Timestamp::UNIX_EPOCH);
+    assert!(shown(&status, Installed).unwrap().starts_with("Unknown/Failed/"));
+}
+
+#[test]
+fn what_cannot_be_taken_over_leaves_what_the_original_said() {
+    let mut before = extension();
+    let installed = progress(&[rolled_out(1, "1.0.0")]);
+    before.status = Some(status(&before, &installed, Ok(()), Timestamp::UNIX_EPOCH));
+    for (terminal, told) in [(true, "False/Blocked/cut off"), (false, "True/Retrying/cut off")] {
+        let error = StepError::Takeover { text: "cut off".into(), terminal };
+        let after = status(&before, &Progress::default(), Err(&error), Timestamp::UNIX_EPOCH);
+        assert!(shown(&after, Installed).unwrap().starts_with("True/Succeeded/"));
+        assert_eq!(shown(&after, Progressing).unwrap(), told);
+        assert_eq!(after.install, before.status.as_ref().unwrap().install);
+    }
+}

@@ -1,0 +1,98 @@
+//! catalogd on its own: account, rights, Deployment and what stands around it.
+//!
+//! Its rights are the rows of operator-controller's table that are about catalogs.
+
+use operator_controller::{PERMISSIONS, Scope};
+use serde_json::{Value, json};
+
+use crate::{
+    network,
+    pods::CATALOGD,
+    rbac::{NAMESPACE, RBAC},
+};
+
+/// What catalogd does, in resources.
+const CLUSTER: [&str; 6] = [
+    "clustercatalogs",
+    "clustercatalogs/status",
+    "clustercatalogs/finalizers",
+    "events",
+    "tokenreviews",
+    "subjectaccessreviews",
+];
+const SYSTEM_NAMESPACE: [&str; 4] = ["secrets", "configmaps", "serviceaccounts", "leases"];
+const ROLE: &str = "catalogd-manager-role";
+const BINDING: &str = "catalogd-manager-rolebinding";
+
+/// Replicas where it runs on its own.
+const REPLICAS: u32 = 2;
+
+/// Everything, in the order it can be applied.
+pub(crate) fn objects() -> Vec<Value> {
+    let mut objects = rights();
+    objects.extend(network::catalogd_objects());
+    objects.push(CATALOGD.deployment(REPLICAS));
+    objects
+}
+
+fn rights() -> Vec<Value> {
+    let account = CATALOGD.deployment;
+    let subject = json!([{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}]);
+    let reference = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": ROLE});
+    let metadata = |name: &str| json!({"name": name, "labels": {"app.kubernetes.io/name": CATALOGD.name}});
+    let namespaced = |name: &str| {
+        let mut metadata = metadata(name);
+        metadata["namespace"] = NAMESPACE.into();
+        metadata
+    };
+    vec![
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": namespaced(account)}),
+        json!({
+            "apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata(ROLE),
+            "rules": rules(Scope::Cluster, &CLUSTER),
+        }),
+        json!({
+            "apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": metadata(BINDING),
+            "roleRef": reference("ClusterRole"), "subjects": subject,
+        }),
+        json!({
+            "apiVersion": RBAC, "kind": "Role", "metadata": namespaced(ROLE),
+            "rules": rules(Scope::SystemNamespace, &SYSTEM_NAMESPACE),
+        }),
+        json!({
+            "apiVersion": RBAC, "kind": "RoleBinding", "metadata": namespaced(BINDING),
+            "roleRef": reference("Role"), "subjects": subject,
+        }),
+    ]
+}
+
+fn rules(scope: Scope, wanted: &[&str]) -> Vec<Value> {
+    let rows = PERMISSIONS.iter().filter(|row| row.scope == scope);
+    rows.filter_map(|row| {
+        let resources: Vec<&str> =
+            row.resources.iter().copied().filter(|resource| wanted.contains(resource)).collect();
+        (!resources.is_empty())
+            .then(|| json!({"apiGroups": [row.group], "resources": resources, "verbs": row.verbs}))
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn catalogd_gets_nothing_that_is_about_extensions_or_accounts() {
+        let rules = rules(Scope::Cluster, &CLUSTER);
+        let resources: Vec<&str> = rules
+            .iter()
+            .flat_map(|rule| rule["resources"].as_array().unwrap())
+            .map(|resource| resource.as_str().unwrap())
+            .collect();
+        assert!(resources.contains(&"clustercatalogs/status"), "{resources:?}");
+        let about_others = |resource: &&&str| {
+            ["clusterextensions", "clusterobjectsets", "serviceaccounts/token", "*"].contains(*resource)
+        };
+        assert_eq!(resources.iter().find(about_others), None);
+    }
+}

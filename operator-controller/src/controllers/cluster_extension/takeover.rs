@@ -1,0 +1,264 @@
+//! Goes on with what the original installed before this program came.
+//!
+//! Revisions of its newer runtime are revisions like ours, but for the account they act as. What its Helm
+//! runtime deployed becomes revision 1, which counts as installed from its first moment. Releases are only
+//! read; they are owned by the extension and go with it.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams, PostParams},
+    core::PartialObjectMeta,
+};
+use olm_api::{
+    ConditionStatus, ConditionType, ConditionUpdate, Reason,
+    names::{
+        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, EXTENSION_FIELD_MANAGER, PACKAGE_NAME,
+        PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    },
+    v1::{ClusterObjectSet, ObservedPhase},
+};
+use olm_objectset::{Origin, Phase, Release, assign, limits::RELEASE_CHUNKS_MAX, phase_digest, prepare};
+use olm_runtime::{AccountRef, bounded};
+use serde_json::json;
+
+use super::{
+    apply::{NewRevision, RevisionWriter},
+    progress::StepError,
+    revisions::{BundleRecord, Revisions},
+};
+use crate::controllers::api_text;
+
+/// Type of the Secret that a release begins in.
+const INDEX_TYPE: &str = "operatorframework.io/index.v1";
+/// Type of the Secrets that it goes on in.
+const CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
+/// Its status while it is what runs; there are also earlier, failed and unfinished ones.
+const DEPLOYED: &str = "deployed";
+/// Attempts at a status that somebody else writes too.
+const STATUS_ATTEMPTS: usize = 5;
+
+/// The step of one pass that looks for what the original left.
+pub(crate) struct Takeover<'a> {
+    pub(crate) writer: RevisionWriter<'a>,
+    /// Whom the revisions shall act as, if that is known.
+    pub(crate) account: Option<&'a AccountRef>,
+    pub(crate) now: Timestamp,
+}
+
+/// A release and the Secret it was found in.
+struct Found {
+    secret: String,
+    release: Release,
+}
+
+impl Takeover<'_> {
+    /// Takes over what there is; `true` when something was written, so that `revisions` are to be read anew.
+    ///
+    /// # Errors
+    /// A release cannot be used, or a request failed. Nothing that is installed was touched.
+    pub(crate) async fn run(&self, revisions: &Revisions) -> Result<bool, StepError> {
+        if revisions.all().is_empty() {
+            let Some(found) = self.newest_release().await? else { return Ok(false) };
+            self.migrate(found).await?;
+            return Ok(true);
+        }
+        let mut written = false;
+        for revision in revisions.all().iter().filter(|r| r.is_active()) {
+            if revision.number == 1 && revision.migrated && !revision.succeeded() {
+                // A crash came between its creation and this.
+                self.succeed(&revision.name, &[]).await?;
+                written = true;
+            }
+            if let Some(account) = self.account.filter(|_| !revision.has_account) {
+                self.give_account(&revision.name, account).await?;
+                written = true;
+            }
+        }
+        Ok(written)
+    }
+
+    /// Makes revision 1 of a release.
+    async fn migrate(&self, found: Found) -> Result<(), StepError> {
+        let Found { secret, release } = found;
+        let refused = |what: &str| self.refused(&secret, what);
+        let extension = self.writer.extension;
+        if release.name != extension.name_any() || release.namespace != extension.spec.namespace {
+            return Err(refused("it is the release of another extension"));
+        }
+        let label = |key: &str| release.labels.get(key).filter(|value| !value.is_empty()).cloned();
+        let needed = |key: &str| label(key).ok_or_else(|| refused(&format!("it has no label {key}")));
+        let bundle = BundleRecord {
+            name: needed(BUNDLE_NAME)?,
+            package: needed(PACKAGE_NAME)?,
+            version: needed(BUNDLE_VERSION)?,
+            release: release.labels.get(BUNDLE_RELEASE).cloned(),
+            reference: label(BUNDLE_REFERENCE).unwrap_or_default(),
+        };
+        let phases = phases(&release.name, &bundle, release.objects).map_err(|e| refused(&e))?;
+        let new = NewRevision {
+            number: 1,
+            bundle: &bundle,
+            account: self.account,
+            phases: &phases,
+            made_from: None,
+            properties: None,
+            catalog: None,
+            catalog_properties: &[],
+            certificate_provider: None,
+            crd_changes: None,
+        };
+        let name = self.writer.create(&new, &Revisions::default()).await.map_err(transient)?;
+        tracing::info!(extension = extension.name_any(), secret, revision = name, "Helm release taken over");
+        let observed: Vec<ObservedPhase> = phases
+            .iter()
+            .map(|phase| ObservedPhase { name: phase.name.clone(), digest: phase_digest(phase) })
+            .collect();
+        self.succeed(&name, &observed).await
+    }
+
+    /// Lets a revision count as installed.
+    async fn succeed(&self, name: &str, observed: &[ObservedPhase]) -> Result<(), StepError> {
+        let sets: Api<ClusterObjectSet> = Api::all(self.writer.client.clone());
+        let params =
+            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let mut attempt = 1;
+        loop {
+            let mut set = bounded(sets.get(name)).await.map_err(|e| transient(api_text(&e)))?;
+            let mut status = set.status.take().unwrap_or_default();
+            if status.conditions.is_true(ConditionType::Succeeded) {
+                return Ok(());
+            }
+            let update = ConditionUpdate::new(
+                ConditionType::Succeeded,
+                ConditionStatus::True,
+                Reason::Succeeded,
+                "Revision succeeded rolling out.",
+                set.metadata.generation,
+            );
+            status.conditions.set(update, self.now);
+            if status.observed_phases.is_empty() {
+                status.observed_phases = observed.to_vec();
+            }
+            set.status = Some(status);
+            match bounded(sets.replace_status(name, &params, &set)).await {
+                Ok(_) => return Ok(()),
+                // The revision's own controller writes as well.
+                Err(kube::Error::Api(status)) if status.is_conflict() && attempt < STATUS_ATTEMPTS => {
+                    attempt += 1;
+                }
+                Err(error) => return Err(transient(api_text(&error))),
+            }
+        }
+    }
+
+    /// Records whom a revision acts as; the original's act as the program.
+    async fn give_account(&self, name: &str, account: &AccountRef) -> Result<(), StepError> {
+        let sets: Api<ClusterObjectSet> = Api::all(self.writer.client.clone());
+        let patch = json!({"metadata": {"annotations": {
+            SERVICE_ACCOUNT_NAME_ANNOTATION: account.name,
+            SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: account.namespace,
+        }}});
+        let params =
+            PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        bounded(sets.patch(name, &params, &Patch::Merge(&patch)))
+            .await
+            .map(drop)
+            .map_err(|e| transient(api_text(&e)))
+    }
+
+    /// The newest release of the extension that is deployed.
+    async fn newest_release(&self) -> Result<Option<Found>, StepError> {
+        let extension = self.writer.extension;
+        let labels = format!("name={},owner=operator-controller,type=index", extension.name_any());
+        let params = ListParams::default().labels(&labels).fields(&format!("type={INDEX_TYPE}"));
+        let listed = bounded(self.secrets().list_metadata(&params)).await;
+        let listed = listed.map_err(|e| transient(format!("listing Helm releases: {}", api_text(&e))))?;
+        let uid = extension.uid().unwrap_or_default();
+        let label = |secret: &PartialObjectMeta<Secret>, key: &str| secret.labels().get(key).cloned();
+        let newest = listed
+            .items
+            .iter()
+            .filter(|secret| is_controlled(secret.owner_references(), &uid))
+            .filter(|secret| label(secret, "status").as_deref() == Some(DEPLOYED))
+            .max_by_key(|secret| label(secret, "version").and_then(|v| v.parse::<u64>().ok()));
+        match newest {
+            None => Ok(None),
+            Some(secret) => self.read(secret.name_any()).await.map(Some),
+        }
+    }
+
+    async fn read(&self, name: String) -> Result<Found, StepError> {
+        let refused = |what: &str| self.refused(&name, what);
+        let index = self.get(&name, &name, INDEX_TYPE).await?;
+        let data = index.data.unwrap_or_default();
+        let mut bytes = data.get("chunk").ok_or_else(|| refused("it has no key \"chunk\""))?.0.clone();
+        let more: Vec<String> = match data.get("extraChunks") {
+            Some(list) => serde_json::from_slice(&list.0)
+                .map_err(|_| refused("its key \"extraChunks\" is not a list of names"))?,
+            None => Vec::new(),
+        };
+        if more.len() >= RELEASE_CHUNKS_MAX {
+            return Err(refused(&format!("it has more than {RELEASE_CHUNKS_MAX} chunks")));
+        }
+        let uid = index.metadata.uid.unwrap_or_default();
+        for chunk in more {
+            let secret = self.get(&name, &chunk, CHUNK_TYPE).await?;
+            if !is_controlled(secret.owner_references(), &uid) {
+                return Err(refused(&format!("its chunk {chunk:?} belongs to something else")));
+            }
+            let part = secret.data.unwrap_or_default().remove("chunk");
+            bytes.extend(part.ok_or_else(|| refused(&format!("its chunk {chunk:?} is empty")))?.0);
+        }
+        // Several of these at once would stand in the way of everything else.
+        let decoded = tokio::task::spawn_blocking(move || Release::decode(&bytes)).await;
+        let decoded = decoded.map_err(|e| transient(format!("reading a Helm release: {e}")))?;
+        let release = decoded.map_err(|e| refused(&e.to_string()))?;
+        Ok(Found { secret: name, release })
+    }
+
+    async fn get(&self, release: &str, name: &str, wanted: &str) -> Result<Secret, StepError> {
+        let found = bounded(self.secrets().get_opt(name)).await.map_err(|e| transient(api_text(&e)))?;
+        let secret = found.ok_or_else(|| self.refused(release, &format!("Secret {name:?} is missing")))?;
+        if secret.type_.as_deref() != Some(wanted) {
+            return Err(self.refused(release, &format!("Secret {name:?} is not of type {wanted}")));
+        }
+        Ok(secret)
+    }
+
+    fn refused(&self, secret: &str, what: &str) -> StepError {
+        StepError::Takeover {
+            text: format!(
+                "cannot take over the Helm release in Secret {}/{secret}: {what}: restore it from a backup, or delete this Secret to have the bundle that the spec asks for rolled out over what is there",
+                self.writer.system_namespace
+            ),
+            terminal: true,
+        }
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.writer.client.clone(), self.writer.system_namespace)
+    }
+}
+
+fn phases(
+    extension: &str,
+    bundle: &BundleRecord,
+    objects: Vec<serde_json::Value>,
+) -> Result<Vec<Phase>, String> {
+    let origin = Origin { extension, package: &bundle.package, version: &bundle.version };
+    let prepared: Result<Vec<_>, _> = objects.into_iter().map(|o| prepare(o, &origin)).collect();
+    prepared.map(assign).map_err(|e| e.to_string())
+}
+
+fn is_controlled(
+    owners: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference],
+    uid: &str,
+) -> bool {
+    owners.iter().any(|owner| owner.controller == Some(true) && owner.uid == uid)
+}
+
+fn transient(text: String) -> StepError {
+    StepError::Takeover { text, terminal: false }
+}

@@ -1,0 +1,8 @@
+//! The manifests: rendered by kustomize and helm, and applied to real API servers. What a manifest installs has fixed
+//! names in the whole cluster, so each test that applies one has a control plane of its own.
+
+mod installed;
+mod released;
+mod rendered;
+mod rendering;
+mod superseding;

@@ -1,0 +1,203 @@
+//! What the Helm runtime installed.
+
+use std::io::Write as _;
+
+use anyhow::{Context, Result, ensure};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use flate2::{Compression, write::GzEncoder};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use olm_test::{
+    operator::{SYSTEM_NAMESPACE, kubectl},
+    takeover::{self, Dump, Recorded},
+    wait,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    ALONE,
+    seen::{Watched, inventory, nothing_left, nothing_stale, taken_over, unchanged},
+    world::{DEADLINE, NEXT_GRAFANA, World},
+};
+
+const EXTENSIONS: [&str; 4] = ["argocd", "external-secrets", "grafana", "keda"];
+const INSTALLED: [&str; 3] = ["external-secrets", "grafana", "keda"];
+const NO_ACCOUNT: &str = "False/Blocked/operation cannot proceed due to the following validation error(s): spec.serviceAccount is not set and the cluster has no default account";
+
+/// The release Secret of an extension.
+fn release<'a>(dump: &'a mut Dump, name: &str) -> Result<&'a mut Value> {
+    let found = dump.objects.iter_mut().find(|one| one.name() == name);
+    found.map(|one| &mut one.object).with_context(|| format!("no {name}"))
+}
+
+/// Splits a release over two Secrets, as the original does with large ones.
+fn split(dump: &mut Dump, name: &str) -> Result<()> {
+    let index = release(dump, name)?;
+    let bytes = STANDARD.decode(index["data"]["chunk"].as_str().context("no chunk")?)?;
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    let chunk = format!("{name}-rest");
+    index["data"]["chunk"] = STANDARD.encode(first).into();
+    index["data"]["extraChunks"] = STANDARD.encode(json!([chunk]).to_string()).into();
+    let owner = json!([{
+        "apiVersion": "v1", "kind": "Secret", "name": name, "uid": index["metadata"]["uid"], "controller": true,
+    }]);
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "operatorframework.io/chunk.v1", "immutable": true,
+        "metadata": {
+            "name": chunk, "namespace": SYSTEM_NAMESPACE, "uid": "5d1f1f60-0000-4000-8000-000000000001",
+            "ownerReferences": owner, "labels": {"owner": "operator-controller", "key": name, "type": "chunk"},
+            "managedFields": [],
+        },
+        "data": {"chunk": STANDARD.encode(rest)},
+    });
+    dump.objects.push(Recorded { resource: "secrets".to_owned(), object: secret });
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_helm_installed_goes_on_is_upgraded_and_leaves() -> Result<()> {
+    let Some(folder) = takeover::folder("helm") else { return Ok(()) };
+    let _alone = ALONE.lock().await;
+    let world = World::load(&folder, false, |_| Ok(())).await?;
+    let before = inventory(&world.client).await?;
+    let watched = Watched::start(&world.client, &INSTALLED);
+
+    let operator = world.operator().await?;
+    leftovers_are_named(&world, &operator).await?;
+    world.empty_leftovers()?;
+
+    for (name, version) in [("external-secrets", "0.11.0"), ("grafana", "5.24.0"), ("argocd", "0.16.0")] {
+        world.installed(&operator, name, version).await?;
+    }
+    world.shows(&operator, "keda", "Progressing", NO_ACCOUNT).await?;
+    let revisions = world.revisions().await?;
+    ensure!(revisions == ["argocd-1", "external-secrets-1", "grafana-1", "keda-1"], "{revisions:?}");
+    let after = inventory(&world.client).await?;
+    unchanged(&before, &after)?;
+    taken_over(&after, &["external-secrets", "grafana"])?;
+    nothing_stale(&after, &["keda"])?;
+
+    // An extension without an account goes on with the default one.
+    let settings: Api<ConfigMap> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
+    let patch = json!({"data": {"default-service-account": "grafana-system/installer"}});
+    settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    world.installed(&operator, "keda", "2.7.1").await?;
+    let revisions = world.revisions().await?;
+    ensure!(revisions.len() == 4, "{revisions:?}");
+    let after = inventory(&world.client).await?;
+    unchanged(&before, &after)?;
+    taken_over(&after, &["keda"])?;
+    nothing_stale(&after, &[])?;
+
+    let upgrade = json!({"spec": {"source": {"catalog": {"version": NEXT_GRAFANA}}}});
+    world.patch_extension("grafana", upgrade).await?;
+    world.installed(&operator, "grafana", NEXT_GRAFANA).await?;
+    wait::until("the first revision to be archived", DEADLINE, || async {
+        let revisions = world.revisions().await?;
+        let wanted = ["argocd-1", "external-secrets-1", "grafana-1*", "grafana-2", "keda-1"];
+        wait::check(revisions == wanted, || format!("{revisions:?}"))
+    })
+    .await?;
+    taken_over(&inventory(&world.client).await?, &["grafana"])?;
+    watched.end()?;
+
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
+    let releases = ListParams::default().labels("owner=operator-controller,type=index");
+    ensure!(secrets.list(&releases).await?.items.len() == 4, "releases are only read");
+    for name in EXTENSIONS {
+        world.extensions().delete(name, &DeleteParams::default()).await?;
+    }
+    nothing_left(&world.client, &EXTENSIONS).await
+}
+
+/// The log and Events name what the original left behind.
+async fn leftovers_are_named(world: &World, operator: &olm_test::operator::Operator) -> Result<()> {
+    let names = [
+        "catalogd-mutating-webhook-configuration",
+        "operator-controller-cluster-admin-rolebinding",
+        "clusterextension-serviceaccount-deprecated",
+        "catalogd-controller-manager",
+    ];
+    wait::until("the leftovers to be named", DEADLINE, || async {
+        let log = operator.process().log();
+        for name in names {
+            let line =
+                |line: &str| line.contains("left behind by an earlier installation") && line.contains(name);
+            ensure!(log.lines().any(line), "{name} is not named");
+        }
+        let events = kubectl(&world.cluster, &["get", "events", "-A", "-o", "json"])?;
+        let events: Value = serde_json::from_str(&events)?;
+        for name in names {
+            let about = |e: &Value| e["reason"] == "LeftBehind" && e["involvedObject"]["name"] == name;
+            ensure!(
+                events["items"].as_array().is_some_and(|all| all.iter().any(about)),
+                "no Event on {name}"
+            );
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_that_cannot_be_read_blocks_and_touches_nothing() -> Result<()> {
+    let Some(folder) = takeover::folder("helm") else { return Ok(()) };
+    let _alone = ALONE.lock().await;
+    let grafana = "sh.helm.release.v1.grafana.v2";
+    let (keda, mut whole) = ("sh.helm.release.v1.keda.v1", String::new());
+    let world = World::load(&folder, false, |dump| {
+        // One in two Secrets that is whole, beside those that are not.
+        split(dump, "sh.helm.release.v1.external-secrets.v1")?;
+        let chunk = &mut release(dump, grafana)?["data"]["chunk"];
+        chunk.as_str().context("no chunk")?.clone_into(&mut whole);
+        let bytes = STANDARD.decode(&whole)?;
+        *chunk = STANDARD.encode(&bytes[..bytes.len() / 2]).into();
+        let mut bomb = GzEncoder::new(Vec::new(), Compression::fast());
+        bomb.write_all(&vec![b' '; 65 << 20])?;
+        release(dump, keda)?["data"]["chunk"] = STANDARD.encode(bomb.finish()?).into();
+        Ok(())
+    })
+    .await?;
+    world.empty_leftovers()?;
+    // It has an account in this test.
+    world.patch_extension("keda", json!({"spec": {"serviceAccount": {"name": "keda-olm-operator"}}})).await?;
+    let before = inventory(&world.client).await?;
+    let watched = Watched::start(&world.client, &INSTALLED);
+    let operator = world.operator().await?;
+
+    world.installed(&operator, "external-secrets", "0.11.0").await?;
+    let remedy = ": restore it from a backup, or delete this Secret to have the bundle that the spec asks for rolled out over what is there";
+    let refused = |name: &str, what: &str| {
+        format!(
+            "False/Blocked/cannot take over the Helm release in Secret olmv1-system/{name}: {what}{remedy}"
+        )
+    };
+    let cut = refused(grafana, "it is not gzip: unexpected end of file");
+    let large = refused(keda, "it has more than 67108864 bytes after decompression");
+    world.shows(&operator, "grafana", "Progressing", &cut).await?;
+    world.shows(&operator, "keda", "Progressing", &large).await?;
+    let revisions = world.revisions().await?;
+    ensure!(!revisions.iter().any(|r| r.starts_with("grafana") || r.starts_with("keda")), "{revisions:?}");
+    let after = inventory(&world.client).await?;
+    let label = "olm.operatorframework.io/owner-name";
+    for (key, old) in &before {
+        let is_of = |name: &str| old["metadata"]["labels"][label] == name && old["kind"] != "Pod";
+        if is_of("grafana") || is_of("keda") {
+            let new = after.get(key).with_context(|| format!("{key} is gone"))?;
+            ensure!(old["metadata"] == new["metadata"], "{key} was written");
+        }
+    }
+
+    // With the release back, the extension goes on by itself.
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
+    let patch = json!({"data": {"chunk": whole}});
+    secrets.patch(grafana, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    world.installed(&operator, "grafana", "5.24.0").await?;
+    let after = inventory(&world.client).await?;
+    unchanged(&before, &after)?;
+    taken_over(&after, &["external-secrets", "grafana"])?;
+    watched.end()
+}

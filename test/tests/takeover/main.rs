@@ -1,0 +1,14 @@
+//! Clusters on which the original ran: our program goes on with what it installed.
+//!
+//! The dumps are recordings of the original's two runtimes; the control plane is real, and no Pod of theirs may
+//! be started anew.
+
+mod boxcutter;
+mod helm;
+mod seen;
+mod world;
+
+use tokio::sync::Mutex;
+
+/// One control plane at a time: two of them would keep each other waiting.
+static ALONE: Mutex<()> = Mutex::const_new(());

@@ -1,0 +1,223 @@
+//! What is in the cluster, and what was seen of the extensions on the way.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::{Context, Result, ensure};
+use futures::StreamExt;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DynamicObject, ListParams},
+    runtime::{WatchStreamExt, watcher},
+};
+use olm_api::v1::ClusterExtension;
+use olm_test::wait;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::world::COLLECTED;
+
+/// Managers of the original's Helm runtime.
+const MANAGERS_OF_HELM: [&str; 2] = ["operator-controller", "Go-http-client"];
+const OURS: &str = "olm.operatorframework.io";
+const EXTENSION_MANAGER: &str = "olm.operatorframework.io/clusterextension-controller";
+const OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
+/// What must stay as it is, by kind.
+const KEPT: [&str; 9] = [
+    "ClusterExtension",
+    "ClusterCatalog",
+    "CustomResourceDefinition",
+    "Deployment",
+    "ServiceAccount",
+    "ReplicaSet",
+    "Pod",
+    "Grafana",
+    "GrafanaFolder",
+];
+/// Kinds that carry an extension's label without being objects of its bundle.
+const NOT_APPLIED: [&str; 4] = ["Secret", "ClusterObjectSet", "Endpoints", "EndpointSlice"];
+const SYSTEM: &str = "olmv1-system";
+
+/// Every object of the cluster, by kind, namespace and name.
+pub(crate) type Inventory = BTreeMap<String, Value>;
+
+pub(crate) async fn inventory(client: &Client) -> Result<Inventory> {
+    let discovery = kube::Discovery::new(client.clone()).run().await.context("discovery")?;
+    let mut found = Inventory::new();
+    for group in discovery.groups() {
+        for (resource, capabilities) in group.recommended_resources() {
+            if !capabilities.supports_operation(kube::discovery::verbs::LIST) {
+                continue;
+            }
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            for object in api.list(&ListParams::default()).await? {
+                let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+                let mut object = serde_json::to_value(&object)?;
+                object["kind"] = resource.kind.clone().into();
+                found.insert(format!("{}.{} {namespace}/{name}", resource.kind, resource.group), object);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_kept(object: &Value) -> bool {
+    let own = text(object, "/metadata/name").ends_with(".olm.operatorframework.io");
+    KEPT.contains(&text(object, "/kind")) && !own && text(object, "/metadata/namespace") != SYSTEM
+}
+
+/// Nothing that ran or was written by users is another object now, or says something else.
+pub(crate) fn unchanged(before: &Inventory, after: &Inventory) -> Result<()> {
+    let mut checked = 0;
+    for (key, old) in before.iter().filter(|(_, object)| is_kept(object)) {
+        let new = after.get(key).with_context(|| format!("{key} is gone"))?;
+        let places = [
+            "/metadata/uid",
+            "/metadata/creationTimestamp",
+            "/metadata/generation",
+            "/spec",
+            "/status/storedVersions",
+            "/status/containerStatuses",
+        ];
+        for place in places {
+            ensure!(old.pointer(place) == new.pointer(place), "{key}: {place} is another");
+        }
+        checked += 1;
+    }
+    ensure!(checked > 40, "only {checked} objects were there");
+    println!("{checked} objects unchanged");
+    Ok(())
+}
+
+/// Extensions' objects belong to revisions, and nobody but us has applied them.
+pub(crate) fn taken_over(after: &Inventory, extensions: &[&str]) -> Result<()> {
+    let mut checked = 0;
+    let of =
+        |object: &Value| text(object, "/metadata/labels/olm.operatorframework.io~1owner-name").to_owned();
+    for (key, object) in after.iter().filter(|(_, object)| extensions.contains(&of(object).as_str())) {
+        if NOT_APPLIED.contains(&text(object, "/kind")) {
+            continue;
+        }
+        let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        ensure!(owners.len() == 1 && owners[0]["kind"] == "ClusterObjectSet", "{key}: owners {owners:?}");
+        ensure!(owners[0]["controller"] == true, "{key}: owners {owners:?}");
+        let annotations = object["metadata"]["annotations"].to_string();
+        ensure!(!annotations.contains("meta.helm.sh"), "{key}: annotations {annotations}");
+        let managers = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        let names: BTreeSet<&str> = managers.iter().filter_map(|entry| entry["manager"].as_str()).collect();
+        ensure!(names.contains(OURS), "{key}: managers {names:?}");
+        ensure!(MANAGERS_OF_HELM.iter().all(|name| !names.contains(name)), "{key}: managers {names:?}");
+        checked += 1;
+    }
+    ensure!(checked > 5 * extensions.len(), "only {checked} objects of {extensions:?}");
+    println!("{checked} objects taken over");
+    Ok(())
+}
+
+/// The extensions' own metadata and status: nobody unknown wrote them, and nothing in them is out of date.
+pub(crate) fn nothing_stale(after: &Inventory, blocked: &[&str]) -> Result<()> {
+    for (key, object) in after.iter().filter(|(_, o)| text(o, "/kind") == "ClusterExtension") {
+        let managers = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        for entry in &managers {
+            let manager = entry["manager"].as_str().unwrap_or_default();
+            let known =
+                ["kubectl-client-side-apply", "kubectl-patch", "operator-controller", EXTENSION_MANAGER];
+            ensure!(known.contains(&manager) || manager.is_empty(), "{key}: manager {entry}");
+            let status = entry["subresource"] == "status";
+            ensure!(!status || manager == "operator-controller", "{key}: status of {manager}");
+        }
+        let name = text(object, "/metadata/name");
+        let generation = &object["metadata"]["generation"];
+        let status = &object["status"];
+        for condition in status["conditions"].as_array().into_iter().flatten() {
+            ensure!(condition["observedGeneration"] == *generation, "{key}: {condition}");
+        }
+        if blocked.contains(&name) {
+            continue;
+        }
+        let mut active: Vec<&str> = status["activeRevisions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|r| r["name"].as_str())
+            .collect();
+        active.sort_unstable();
+        let running: Vec<&str> = after
+            .values()
+            .filter(|o| text(o, "/kind") == "ClusterObjectSet" && o["spec"]["lifecycleState"] == "Active")
+            .filter(|o| o["metadata"]["labels"][OWNER_NAME] == name)
+            .map(|o| text(o, "/metadata/name"))
+            .collect();
+        ensure!(active == running, "{key}: active revisions {active:?}, not {running:?}");
+    }
+    Ok(())
+}
+
+/// Waits until nothing of the extensions is left.
+pub(crate) async fn nothing_left(client: &Client, extensions: &[&str]) -> Result<()> {
+    wait::until("everything of the extensions to be gone", COLLECTED, || async {
+        let found = inventory(client).await?;
+        let left: Vec<&String> =
+            found.iter().filter(|(_, object)| is_of(object, extensions)).map(|(key, _)| key).collect();
+        wait::check(left.is_empty(), || format!("left: {left:?}"))
+    })
+    .await
+}
+
+fn is_of(object: &Value, extensions: &[&str]) -> bool {
+    let metadata = &object["metadata"];
+    let labels = &metadata["labels"];
+    let named = |value: &Value| value.as_str().is_some_and(|name| extensions.contains(&name));
+    let owned =
+        metadata["ownerReferences"].as_array().into_iter().flatten().any(|r| {
+            ["ClusterExtension", "ClusterObjectSet"].contains(&r["kind"].as_str().unwrap_or_default())
+        });
+    let is_release = labels["owner"] == "operator-controller" && named(&labels["name"]);
+    owned || is_release || named(&labels[OWNER_NAME]) || object["kind"] == "ClusterObjectSet"
+}
+
+/// What every extension said at every moment.
+pub(crate) struct Watched {
+    violations: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Watched {
+    /// Watches from now on that what is installed stays installed, at these versions or later ones.
+    pub(crate) fn start(client: &Client, installed: &[&'static str]) -> Self {
+        let violations = Arc::new(Mutex::new(Vec::new()));
+        let api: Api<ClusterExtension> = Api::all(client.clone());
+        let (kept, names) = (violations.clone(), installed.to_vec());
+        let task = tokio::spawn(async move {
+            let mut seen = watcher(api, watcher::Config::default()).applied_objects().boxed();
+            while let Some(event) = seen.next().await {
+                let Ok(extension) = event else { continue };
+                let name = extension.name_any();
+                if !names.contains(&name.as_str()) || extension.metadata.deletion_timestamp.is_some() {
+                    continue;
+                }
+                let status = extension.status.unwrap_or_default();
+                let told = status.conditions.iter().find(|c| c.type_ == "Installed");
+                if told.is_none_or(|c| c.status != "True") || status.install.is_none() {
+                    let text = format!("{name}: {told:?}, {:?}", status.install);
+                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+                }
+            }
+        });
+        Self { violations, task }
+    }
+
+    /// Ends the watch; fails if an extension ever said that it is not installed.
+    pub(crate) fn end(self) -> Result<()> {
+        self.task.abort();
+        let violations = self.violations.lock().unwrap_or_else(PoisonError::into_inner);
+        ensure!(violations.is_empty(), "{violations:?}");
+        Ok(())
+    }
+}
