@@ -27,13 +27,15 @@ impl std::error::Error for Final {}
 pub async fn until<T>(what: &str, deadline: Duration, mut look: impl AsyncFnMut() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     let mut pause = FIRST_PAUSE;
+    let mut told = anyhow!("no answer");
     loop {
         // A look that hangs must not outlast the deadline.
         let left = deadline.saturating_sub(start.elapsed()).max(FIRST_PAUSE);
         let error = match tokio::time::timeout(left, look()).await {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(error)) => error,
-            Err(_) => anyhow!("no answer"),
+            // What the look before saw says more than that this one came too late.
+            Err(_) => told,
         };
         if error.is::<Final>() {
             return Err(error.context(format!("waiting for {what}")));
@@ -41,6 +43,7 @@ pub async fn until<T>(what: &str, deadline: Duration, mut look: impl AsyncFnMut(
         if start.elapsed() + pause >= deadline {
             return Err(error.context(format!("waited {:.1} s for {what}", deadline.as_secs_f64())));
         }
+        told = error;
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
