@@ -73,7 +73,7 @@ pub fn action(
     let taken_from = match verdict(&owned, protection) {
         Verdict::Leave => return Action::Leave,
         Verdict::Kept(report) => {
-            let collision = collision_report(&ObjectKey::of(desired), None);
+            let collision = collision_report(&ObjectKey::of(desired), None, live);
             return Action::Collision { report: format!("{collision}\n{report}") };
         }
         Verdict::Collision { conflicting_owner } => {

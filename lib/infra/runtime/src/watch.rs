@@ -344,7 +344,7 @@ mod tests {
     async fn a_kind_is_watched_once_and_only_while_somebody_needs_it() {
         let lists = Arc::new(Mutex::new(BTreeMap::new()));
         let (changed, _changes) = mpsc::channel(8);
-        let watches = WatchManager::new(counting(lists.clone()), "a=b", changed);
+        let watches = WatchManager::new(counting(lists.clone()), "a=b", changed, Chance::seeded(1));
         let (maps, secrets) = (kind("ConfigMap"), kind("Secret"));
         let absent = async |kind: &Kind| {
             let listed = async {

@@ -403,6 +403,7 @@ impl ObjectSets {
         set: &ClusterObjectSet,
         after: ClusterObjectSetStatus,
     ) -> Result<bool, String> {
+        let before = set.status.clone().unwrap_or_default();
         let mut updated = set.clone();
         updated.status = Some(after.clone());
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());

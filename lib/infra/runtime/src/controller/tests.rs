@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{Request, Response};
-use kube::client::Body;
+use kube::{Client, client::Body};
 use olm_api::v1::ClusterExtension;
 use prometheus_client::registry::Registry;
 use serde_json::json;
@@ -44,7 +44,12 @@ fn holding(names: &'static [&'static str]) -> Client {
 }
 
 fn settings(concurrency: u16, first: Duration) -> Settings {
-    Settings { name: "test", concurrency, backoff: Limits { first, longest: first } }
+    Settings {
+        name: "test",
+        concurrency,
+        backoff: Limits { first, longest: first },
+        chance: Chance::seeded(1),
+    }
 }
 
 /// Counts what was reconciled, by name.
@@ -82,7 +87,7 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let seen = Arc::new(Seen::default());
-    let source = Source::<ClusterExtension>::all(holding(&["a", "bad", "z"]));
+    let source = Source::<ClusterExtension>::all(holding(&["a", "bad", "z"]), &Chance::seeded(1));
     let counting = seen.clone();
     let reconcile = move |extension: Arc<ClusterExtension>| {
         let seen = counting.clone();
@@ -125,7 +130,8 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
 #[tokio::test]
 async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
     let metrics = Metrics::register(&mut Registry::default());
-    let source = Source::<ClusterExtension>::all(holding(&["a", "b", "c", "d", "e", "f"]));
+    let source =
+        Source::<ClusterExtension>::all(holding(&["a", "b", "c", "d", "e", "f"]), &Chance::seeded(1));
     let (under_way, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (gate, begun) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let of_reconcile = (under_way, most.clone(), gate.clone(), begun.clone());
@@ -169,7 +175,7 @@ async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
 async fn an_object_that_fails_holds_nobody_else_up() {
     let metrics = Metrics::register(&mut Registry::default());
     let seen = Arc::new(Seen::default());
-    let source = Source::<ClusterExtension>::all(holding(&["bad", "good"]));
+    let source = Source::<ClusterExtension>::all(holding(&["bad", "good"]), &Chance::seeded(1));
     let (wake, woken) = mpsc::channel::<&str>(8);
     let wakes = futures::stream::unfold(woken, |mut woken| async {
         woken.recv().await.map(|name| (ObjectRef::new(name), woken))
