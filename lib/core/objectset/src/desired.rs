@@ -5,7 +5,7 @@ use olm_api::names::{
     BUNDLE_VERSION, MANAGED_BY, MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME,
     REVISION_ANNOTATION,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::{keeping::mark, object::ObjectKey, ownership::Owner};
@@ -115,8 +115,6 @@ fn string_map(object: &Value, pointer: &str) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::keeping::DeletionPolicy;
 
