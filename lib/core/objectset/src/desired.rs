@@ -115,8 +115,6 @@ fn string_map(object: &Value, pointer: &str) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::keeping::DeletionPolicy;
 

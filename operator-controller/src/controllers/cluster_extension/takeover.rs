@@ -98,6 +98,7 @@ impl Takeover<'_> {
         };
         let phases = phases(&release.name, &bundle, release.objects).map_err(|e| refused(&e))?;
         let new = NewRevision {
+            rolled_back_to: None,
             number: 1,
             bundle: &bundle,
             account: self.account,
