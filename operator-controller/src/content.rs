@@ -42,7 +42,7 @@ pub struct RemoteCatalogd {
 #[derive(Clone)]
 pub(crate) enum Content {
     /// catalogd in this process.
-    Embedded(Catalogd),
+    Embedded(Box<Catalogd>),
     /// A catalogd on its own.
     Remote(Remote),
 }

@@ -126,14 +126,14 @@ impl Operator {
                 let copies = config.cache_path.join("catalogs");
                 Content::Remote(Remote::new(remote, cluster, &copies)?)
             }
-            None => Content::Embedded(Catalogd::new(
+            None => Content::Embedded(Box::new(Catalogd::new(
                 config.catalogd.clone(),
                 cluster,
                 Arc::new(puller),
                 Arc::new(SystemClock),
                 &metrics,
                 &mut registry,
-            )?),
+            )?)),
         };
         let (registry, chance) = (Arc::new(registry), Chance::default());
         Ok(Self {
@@ -295,12 +295,7 @@ impl Operator {
         let dependents = Arc::new(Dependents::new(wake_extension.clone()));
         let sets = revisions(client.clone(), chance, wake_extension.clone(), dependents.clone());
         let extensions = Source::<ClusterExtension>::all(client.clone(), chance);
-        let (catalog_changed, changed_catalogs) = mpsc::channel::<String>(WAKES);
-        let known_catalogs = Source::<ClusterCatalog>::all(client.clone(), chance).observed(move |catalog| {
-            let (changed, name) = (catalog_changed.clone(), catalog.name_any());
-            // Nobody listens where catalogd is in this process; a full channel is made up for by the next look.
-            async move { drop(changed.try_send(name)) }
-        });
+        let (known_catalogs, changed_catalogs) = known_catalogs(client.clone(), chance);
         let settings = Settings::new(self.config.default_account.clone());
         let kinds = Arc::new(Awaited::default());
         let (changed_crd, changed_crds) = mpsc::channel::<String>(WAKES);
@@ -310,11 +305,7 @@ impl Operator {
         let ports = cluster_extension::Ports {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
-            catalogs: Catalogs::new(
-                known_catalogs.store.clone(),
-                self.content.reader(),
-                self.config.catalog_deadline,
-            ),
+            catalogs: self.catalogs(&known_catalogs),
             bundles: self.bundles.clone(),
             events: events.clone(),
             waiting: waiting.clone(),
@@ -362,6 +353,11 @@ impl Operator {
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
         );
+    }
+
+    /// The catalogs that extensions are resolved from.
+    fn catalogs(&self, known: &Source<ClusterCatalog>) -> Catalogs {
+        Catalogs::new(known.store.clone(), self.content.reader(), self.config.catalog_deadline)
     }
 
     /// What the controller of revisions needs: much of it is shared with the one of extensions.

@@ -55,18 +55,15 @@ fn works(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-fn build(folder: &Path) {
-    fs::write(folder.join("probe.rs"), PROGRAM).unwrap();
+fn is_built(folder: &Path) -> std::io::Result<bool> {
+    fs::write(folder.join("probe.rs"), PROGRAM)?;
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let built = Command::new(rustc)
         .args(["--edition=2024", "-C", "target-feature=+crt-static", "-o"])
         .args([folder.join("root/probe"), folder.join("probe.rs")])
         .stderr(Stdio::null())
-        .status();
-    assert!(
-        built.unwrap().success(),
-        "a static program cannot be built: is the C library's libc.a installed?"
-    );
+        .status()?;
+    Ok(built.success())
 }
 
 #[test]
@@ -78,7 +75,10 @@ fn a_static_program_resolves_names_without_any_library() {
         println!("skipped: this machine lets nobody make a network of one's own (unshare, ip, chroot)");
         return;
     }
-    build(folder.path());
+    assert!(
+        is_built(folder.path()).unwrap(),
+        "a static program cannot be built: is the C library's libc.a installed?"
+    );
     fs::write(root.join("etc/nsswitch.conf"), "hosts: files dns\n").unwrap();
     fs::write(root.join("etc/hosts"), "127.0.0.1 localhost\n10.9.9.9 from-hosts\n").unwrap();
     // As the kubelet writes it.

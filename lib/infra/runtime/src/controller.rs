@@ -87,12 +87,11 @@ pub async fn run<K, R, F>(
             let shared = shared.clone();
             running.spawn(async move {
                 // It may have gone between its event and its turn.
-                let wait = match object {
-                    Some(object) => one(object, shared).await,
-                    None => {
-                        shared.queue.dropped(&next);
-                        None
-                    }
+                let wait = if let Some(object) = object {
+                    one(object, shared).await
+                } else {
+                    shared.queue.dropped(&next);
+                    None
                 };
                 (next, wait)
             });

@@ -80,7 +80,9 @@ mod tests {
     #[test]
     fn objects_come_once_and_in_the_order_in_which_they_were_asked_for() {
         let mut queue = Queue::default();
-        ["b", "a", "b", "c"].iter().for_each(|name| queue.ask(name));
+        for name in ["b", "a", "b", "c"] {
+            queue.ask(name);
+        }
         assert_eq!(all(&mut queue), ["b", "a", "c"]);
     }
 

@@ -88,11 +88,11 @@ impl Takeover<'_> {
             return Err(refused("it is the release of another extension"));
         }
         let label = |key: &str| release.labels.get(key).filter(|value| !value.is_empty()).cloned();
-        let needed = |key: &str| label(key).ok_or_else(|| refused(&format!("it has no label {key}")));
+        let needed = |key: &str| label(key).ok_or_else(|| format!("it has no label {key}"));
         let bundle = BundleRecord {
-            name: needed(BUNDLE_NAME)?,
-            package: needed(PACKAGE_NAME)?,
-            version: needed(BUNDLE_VERSION)?,
+            name: needed(BUNDLE_NAME).map_err(|what| refused(&what))?,
+            package: needed(PACKAGE_NAME).map_err(|what| refused(&what))?,
+            version: needed(BUNDLE_VERSION).map_err(|what| refused(&what))?,
             release: release.labels.get(BUNDLE_RELEASE).cloned(),
             reference: label(BUNDLE_REFERENCE).unwrap_or_default(),
         };
@@ -109,7 +109,6 @@ impl Takeover<'_> {
             catalog_properties: &[],
             certificate_provider: None,
             crd_changes: None,
-            rolled_back_to: None,
         };
         let name = self.writer.create(&new, &Revisions::default()).await.map_err(transient)?;
         tracing::info!(extension = extension.name_any(), secret, revision = name, "Helm release taken over");

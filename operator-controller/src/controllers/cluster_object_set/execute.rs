@@ -145,9 +145,7 @@ impl Executor<'_> {
             Ok(current) => current,
             Err(error) => return failed(key, &error),
         };
-        if let Some(rewritten) = self.rewritten.filter(|_| written) {
-            rewritten.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
-        }
+        self.note_rewritten(key, written);
         let mut failures = evaluate(self.probes, &current);
         if injection.is_some_and(|injection| !injection.is_done(&current)) {
             failures.push("waits for the CA bundle of its webhook".to_owned());
@@ -167,6 +165,12 @@ impl Executor<'_> {
         };
         self.memory.remember(&self.owner.uid, key.clone(), look);
         health(failures)
+    }
+
+    fn note_rewritten(&self, key: &ObjectKey, written: bool) {
+        if let Some(rewritten) = self.rewritten.filter(|_| written) {
+            rewritten.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        }
     }
 
     /// What it means for an object that its kind was not found.

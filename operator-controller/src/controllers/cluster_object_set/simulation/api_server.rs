@@ -273,7 +273,7 @@ impl ApiServer {
     fn news(&self, resource: &str, from: u64) -> String {
         let state = self.state();
         let news = state.history.iter().filter(|(at, of, _)| *at > from && of == resource);
-        news.map(|(_, _, event)| format!("{event}\n")).collect()
+        news.flat_map(|(_, _, event)| [event.as_str(), "\n"]).collect()
     }
 
     fn watch(&self, asked: &Asked) -> Answer {
