@@ -112,7 +112,7 @@ pub(crate) fn adopt_fields(live: &Value, others: &[&str]) -> Option<Vec<Value>> 
 /// Whether our field manager's fields were created and not applied since: the next apply moves them first, so that
 /// what a new version drops goes away.
 pub fn has_created_fields(live: &Value) -> bool {
-    adopt_created_fields(live).is_some()
+    adopt_fields(live, &[]).is_some()
 }
 
 /// Joins two sets of fields in their `fieldsV1` form, which is a tree of keys.

@@ -99,12 +99,12 @@ impl Metrics {
     pub fn controller(&self, controller: &'static str) -> ControllerMetrics {
         // At zero from the start, as controller-runtime does: alerts on rates need a first sample.
         for result in RESULTS {
-            self.total.get_or_create(&ResultLabels { controller, result });
+            drop(self.total.get_or_create(&ResultLabels { controller, result }));
         }
         for family in [&self.errors, &self.terminal, &self.panics] {
-            family.get_or_create(&ControllerLabel { controller });
+            drop(family.get_or_create(&ControllerLabel { controller }));
         }
-        self.seconds.get_or_create(&ControllerLabel { controller });
+        drop(self.seconds.get_or_create(&ControllerLabel { controller }));
         ControllerMetrics { families: self.clone(), controller }
     }
 
