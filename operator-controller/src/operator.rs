@@ -12,7 +12,6 @@ use std::{
 
 use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
 use futures::{FutureExt, stream::BoxStream};
-use kube::ResourceExt;
 use olm_api::{
     ConditionType,
     names::{MANAGED_BY, MANAGED_BY_LABEL},
@@ -45,7 +44,7 @@ use crate::{
     settings::Settings,
 };
 pub(crate) use wakes::owners;
-use wakes::{names, revisions, wake_each};
+use wakes::{WAKES, known_catalogs, names, revisions, wake_each};
 
 /// Lease of the extension side, the original's.
 const LEASE: &str = "9c4404e7.operatorframework.io";
@@ -53,8 +52,6 @@ const LEASE: &str = "9c4404e7.operatorframework.io";
 const METRICS_SERVICE: &str = "operator-controller-service";
 /// Secret with the serving certificate, where catalogd runs on its own.
 const METRICS_SECRET: &str = "operator-controller-serving-cert";
-/// Wakes that may wait in a channel before their sender waits.
-const WAKES: usize = 1024;
 
 /// Why the program could not run, or had to end.
 #[derive(Debug, Error)]

@@ -8,7 +8,7 @@ use kube::{
     core::DeserializeGuard,
     runtime::reflector::{ObjectRef, Store},
 };
-use olm_api::v1::{ClusterExtension, ClusterObjectSet};
+use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_runtime::{Chance, OwnerChanged, Source, Wake};
 use tokio::sync::mpsc;
 
@@ -25,6 +25,23 @@ pub(super) async fn wake_each(
         // A closed channel means that the process is ending.
         let _ = wake.send(name).await;
     }
+}
+
+/// Wakes that may wait in a channel before their sender waits.
+pub(super) const WAKES: usize = 1024;
+
+/// The catalogs, and the names of those that change.
+pub(super) fn known_catalogs(
+    client: kube::Client,
+    chance: &Chance,
+) -> (Source<ClusterCatalog>, mpsc::Receiver<String>) {
+    let (changed, names) = mpsc::channel::<String>(WAKES);
+    let source = Source::all(client, chance).observed(move |catalog: &ClusterCatalog| {
+        let (changed, name) = (changed.clone(), catalog.name_any());
+        // Nobody listens where catalogd is in this process; a full channel is made up for by the next look.
+        async move { drop(changed.try_send(name)) }
+    });
+    (source, names)
 }
 
 /// The revisions. One that changes wakes its extension, and those that wait for something to be installed.

@@ -75,7 +75,7 @@ impl Asked {
         };
         if verb == "create" && name.is_empty() {
             let object: Value = serde_json::from_slice(body).unwrap_or_default();
-            name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            object["metadata"]["name"].as_str().unwrap_or_default().clone_into(&mut name);
         }
         let sub = rest.get(2).map(|sub| format!("/{sub}")).unwrap_or_default();
         let dot = if group.is_empty() { "" } else { "." };
@@ -122,10 +122,10 @@ fn is_apply(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
 
-    fn asked(method: Method, uri: &str, body: &str) -> Asked {
+    fn asked(method: &Method, uri: &str, body: &str) -> Asked {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, "application/apply-patch+yaml".parse().unwrap());
-        Asked::read(&method, &uri.parse().unwrap(), &headers, body.as_bytes())
+        Asked::read(method, &uri.parse().unwrap(), &headers, body.as_bytes())
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
             ),
         ];
         for (method, uri, text, is_write) in table {
-            let asked = asked(method, uri, r#"{"metadata":{"name":"b"}}"#);
+            let asked = asked(&method, uri, r#"{"metadata":{"name":"b"}}"#);
             assert_eq!((asked.text().as_str(), asked.is_write()), (text, is_write));
         }
     }

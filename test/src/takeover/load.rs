@@ -44,7 +44,7 @@ const EARLY: usize = 9;
 /// Between these come all others.
 const BETWEEN: usize = 50;
 /// A new kind is served a moment after its CRD says so.
-const SERVED: Duration = Duration::from_secs(60);
+const SERVED: Duration = Duration::from_mins(1);
 const MANAGER: &str = "fieldManager=load";
 const UIDS_LENGTH: usize = 36;
 

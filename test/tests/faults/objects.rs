@@ -157,7 +157,11 @@ async fn a_token_that_is_refused_or_whose_account_was_replaced_is_replaced() -> 
     })
     .await?;
     installed.sample.give_account(&installed.client).await?;
-    wait::until("the object to be back", DEADLINE, async || Ok(drop(settings.get(SETTINGS).await?))).await?;
+    wait::until("the object to be back", DEADLINE, async || {
+        settings.get(SETTINGS).await?;
+        Ok(())
+    })
+    .await?;
     wait::until("health", DEADLINE, async || installed.extension.is_installed("1.0.0").await).await?;
     installed.extension.set_version("1.1.0").await?;
     wait::until("the upgrade", DEADLINE, async || installed.extension.is_installed("1.1.0").await).await?;

@@ -90,7 +90,7 @@ pub(crate) struct Sample {
     pub(crate) name: String,
     images: Vec<(&'static str, String)>,
     folders: Vec<PathBuf>,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Sample {
@@ -99,8 +99,7 @@ impl Sample {
         let client = world.cluster.client().await?;
         world.cluster.create_namespace(name).await?;
         let directory = tempfile::tempdir()?;
-        let mut sample =
-            Self { name: name.to_owned(), images: Vec::new(), folders: Vec::new(), _directory: directory };
+        let mut sample = Self { name: name.to_owned(), images: Vec::new(), folders: Vec::new(), directory };
         for version in versions {
             let folder = sample.write(version)?;
             let image = world.images.push_bundle(&folder, &format!("{name}/{PACKAGE}:v{version}")).await?;
@@ -143,7 +142,7 @@ impl Sample {
     /// Writes a bundle: the sample with the group replaced, a Secret, and an object that only this version has.
     fn write(&self, version: &str) -> Result<PathBuf> {
         let samples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../config/samples/lighthouse/bundles");
-        let folder = self._directory.path().join(version);
+        let folder = self.directory.path().join(version);
         for part in ["manifests", "metadata"] {
             fs::create_dir_all(folder.join(part))?;
             for entry in fs::read_dir(samples.join(version).join(part))? {

@@ -86,7 +86,7 @@ async fn roll_outs_are_told_and_an_edit_supersedes_one() -> Result<()> {
     scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
     let name = scenario.name.as_str();
     let revision = |number: i64| format!("{name}-{number}");
-    let told = vec!["Progressing".to_owned(), "Available".to_owned()];
+    let told = ["Progressing".to_owned(), "Available".to_owned()];
     let is_told =
         |types: &[String]| types.iter().collect::<BTreeSet<_>>() == told.iter().collect::<BTreeSet<_>>();
 

@@ -112,11 +112,9 @@ async fn a_catalogd_on_its_own_serves_what_is_installed() -> Result<()> {
 
     // What catalogd serves next is fetched and used without anything else happening.
     scenario.push(LIGHTHOUSE, &second, "latest").await?;
-    let catalogs: Api<olm_api::v1::ClusterCatalog> = Api::all(scenario.client.clone());
+    let api: Api<olm_api::v1::ClusterCatalog> = Api::all(scenario.client.clone());
     let patch = json!({"spec": {"source": {"image": {"ref": scenario.push(LIGHTHOUSE, &second, "next").await?, "pollIntervalMinutes": null}}}});
-    catalogs
-        .patch(&scenario.name, &kube::api::PatchParams::default(), &kube::api::Patch::Merge(&patch))
-        .await?;
+    api.patch(&scenario.name, &kube::api::PatchParams::default(), &kube::api::Patch::Merge(&patch)).await?;
     scenario.installed("1.1.0").await?;
 
     // Away, it hurts nobody who needs nothing new.

@@ -96,7 +96,7 @@ async fn names<K>(api: &Api<K>, params: &ListParams) -> Result<Vec<String>>
 where
     K: ResourceExt + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
-    Ok(api.list_metadata(params).await?.items.iter().map(|item| item.name_any()).collect())
+    Ok(api.list_metadata(params).await?.items.iter().map(ResourceExt::name_any).collect())
 }
 
 /// Whether an object is an operator's: by our label, or because it is in an operator's namespace, nobody's dependent,

@@ -39,7 +39,9 @@ async fn real_operators_are_installed_upgraded_and_removed() -> Result<()> {
         rows.push(Life::new(&place, operator).live().await);
     }
     println!("\n| operator | version | expected | seen | s |\n|---|---|---|---|---|");
-    rows.iter().for_each(|row| print!("{row}"));
+    for row in &rows {
+        print!("{row}");
+    }
     println!("\n{} operators in {:.0} s", rows.len(), begun.elapsed().as_secs_f64());
     leftovers::none(&place).await?;
     println!("nothing left after {:.0} s", begun.elapsed().as_secs_f64());

@@ -35,6 +35,9 @@ const NODES: usize = 4;
 /// Bundles that are pushed at a time.
 const PUSHES: usize = 4;
 
+/// The names of bundles by package and version.
+type Names = BTreeMap<(String, String), String>;
+
 /// Everything that the operators share.
 pub(crate) struct Place {
     pub(crate) operator: Operator,
@@ -43,7 +46,7 @@ pub(crate) struct Place {
     /// The operators that another one requires, by package.
     pub(crate) required: BTreeMap<&'static str, Required>,
     folder: PathBuf,
-    names: BTreeMap<(String, String), String>,
+    names: Names,
     olm: PathBuf,
     images: Images,
     _registry: Registry,
@@ -87,7 +90,7 @@ impl Place {
             images,
             _registry: registry,
         };
-        let packages: Vec<(String, BTreeMap<(String, String), String>)> = stream::iter(operators)
+        let packages: Vec<(String, Names)> = stream::iter(operators)
             .map(|operator| place.package(operator))
             .buffered(PUSHES)
             .try_collect()
@@ -109,7 +112,7 @@ impl Place {
     }
 
     /// Pushes both bundles, and gives the lines of the catalog and the bundles' names.
-    async fn package(&self, operator: &Expected) -> Result<(String, BTreeMap<(String, String), String>)> {
+    async fn package(&self, operator: &Expected) -> Result<(String, Names)> {
         let package = operator.package;
         let (mut entries, mut blobs, mut names) = (Vec::new(), Vec::new(), BTreeMap::new());
         let mut before: Option<String> = None;
@@ -132,7 +135,8 @@ impl Place {
             json!({"schema": "olm.package", "name": package, "defaultChannel": "stable"}),
             json!({"schema": "olm.channel", "package": package, "name": "stable", "entries": entries}),
         ];
-        Ok((head.iter().chain(&blobs).map(|blob| format!("{blob}\n")).collect(), names))
+        let lines: Vec<String> = head.iter().chain(&blobs).map(ToString::to_string).collect();
+        Ok((lines.join("\n") + "\n", names))
     }
 
     async fn serve(&self, content: &str) -> Result<()> {

@@ -126,7 +126,7 @@ impl World {
     pub(crate) async fn revisions(&self) -> Result<Vec<String>> {
         let listed = self.sets().list(&ListParams::default()).await?;
         let star = |set: &ClusterObjectSet| {
-            if serde_json::to_value(&set.spec.lifecycle_state).is_ok_and(|s| s == "Archived") {
+            if serde_json::to_value(set.spec.lifecycle_state).is_ok_and(|s| s == "Archived") {
                 "*"
             } else {
                 ""
@@ -153,14 +153,14 @@ impl World {
         type_: &str,
         wanted: &str,
     ) -> Result<()> {
-        let waited = wait::until(&format!("{type_} of {extension} to be {wanted}"), DEADLINE, || async {
+        let result = wait::until(&format!("{type_} of {extension} to be {wanted}"), DEADLINE, || async {
             operator.process().check_running()?;
             let found = self.condition(extension, type_).await?;
             ensure!(found.starts_with(wanted), "{found}");
             Ok(())
         })
         .await;
-        waited.with_context(|| operator.process().log_tail())
+        result.with_context(|| operator.process().log_tail())
     }
 
     /// Waits until the version is installed and ready.

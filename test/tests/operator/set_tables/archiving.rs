@@ -67,12 +67,12 @@ async fn a_teardown_without_rights_is_told_and_goes_on_with_them() -> Result<()>
     let scenario = scenario(World::shared().await?, "unarchived").await?;
     let set = create(&scenario, "set", spec(&[("one", inline(&[map(&scenario, "kept")]))])).await?;
     rolled_out(&scenario, &set).await?;
-    let roles: Api<Role> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    let api: Api<Role> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let name = format!("{}-installer", scenario.name);
-    let rules = roles.get(&name).await?.rules;
+    let rules = api.get(&name).await?.rules;
     let put = async |rules: &Option<Vec<_>>| {
         let patch = Patch::Merge(json!({"rules": rules}));
-        roles.patch(&name, &PatchParams::default(), &patch).await.map(drop)
+        api.patch(&name, &PatchParams::default(), &patch).await.map(drop)
     };
     put(&Some(Vec::new())).await?;
     patch(&scenario, &set, json!({"spec": {"lifecycleState": "Archived"}})).await?;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::world::{ACCOUNT, DEADLINE, World};
 
-fn probe(assertions: Value) -> Value {
+fn probe(assertions: &Value) -> Value {
     json!([{
         "selector": {"type": "GroupKind", "groupKind": {"group": "", "kind": "ConfigMap"}},
         "assertions": assertions,
@@ -49,7 +49,7 @@ async fn a_probe_that_fails_says_why() -> Result<()> {
         let first = inline(&[map(&scenario, &format!("p{index}"))]);
         let second = inline(&[map(&scenario, &format!("later{index}"))]);
         let mut spec = spec(&[("one", first), ("two", second)]);
-        spec["progressionProbes"] = probe(assertions.clone());
+        spec["progressionProbes"] = probe(assertions);
         create(&scenario, &index.to_string(), spec).await?;
     }
     for (index, (_, text)) in rows.iter().enumerate() {
@@ -63,12 +63,12 @@ async fn a_probe_that_fails_says_why() -> Result<()> {
     let set = format!("{}-0", scenario.name);
     event(&scenario, "ClusterObjectSet", &set, "RollingOut", "Revision 7.0.0 is rolling out.").await?;
     // Probes may be changed.
-    patch(&scenario, &set, json!({"spec": {"progressionProbes": probe(json!([field("data.a", "b")]))}}))
+    patch(&scenario, &set, json!({"spec": {"progressionProbes": probe(&json!([field("data.a", "b")]))}}))
         .await?;
     rolled_out(&scenario, &set).await?;
     event(&scenario, "ClusterObjectSet", &set, "RolledOut", "Revision 7.0.0 has rolled out.").await?;
     // Succeeded is never taken back; availability is.
-    patch(&scenario, &set, json!({"spec": {"progressionProbes": probe(json!([field("data.a", "x")]))}}))
+    patch(&scenario, &set, json!({"spec": {"progressionProbes": probe(&json!([field("data.a", "x")]))}}))
         .await?;
     shows(&scenario, &set, Available, "False/ProbeFailure/").await?;
     ensure!(condition(&scenario, &set, Succeeded).await?.starts_with("True/Succeeded/"), "taken back");
