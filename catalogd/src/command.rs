@@ -149,6 +149,7 @@ impl Command {
 
     /// The settings of catalogd itself.
     fn config(&self) -> Result<Config, CommandError> {
+        self.shared.certificate_files()?;
         let mut config = self.shared.config()?;
         for gates in &self.shared.feature_gates {
             config.apply_feature_gates(gates)?;

@@ -98,7 +98,7 @@ pub fn action(
     let is_extension = |s: &&Sibling| s.revision == BEFORE_REVISIONS && Some(&s.uid) == taken_from.as_ref();
     let was_helms = context.siblings.iter().any(|s| is_extension(&s));
     let managers = if was_helms { &MANAGERS_OF_HELM[..] } else { &[] };
-    Action::Apply { metadata_patch: metadata_patch(live, taken_from.as_deref(), form, managers) }
+    Action::Apply { metadata_patch: metadata_patch(live, owner, taken_from.as_deref(), form, managers) }
 }
 
 /// Digest of what `live` says about the fields of `desired`.
@@ -109,7 +109,16 @@ pub fn observation_digest(live: &Value, desired: &Value) -> String {
 /// The changes of metadata that server-side apply cannot make by itself: `form` says how the object is marked.
 ///
 /// Fields that `managers` own by update become fields we have applied, so that those we no longer want go.
-fn metadata_patch(live: &Value, taken_from: Option<&str>, form: Vec<Value>, managers: &[&str]) -> Vec<Value> {
+///
+/// Who loses the controller's role is replaced in one step: between this and the apply the process may end, and an
+/// object that is nobody's would be nobody's for ever.
+fn metadata_patch(
+    live: &Value,
+    owner: &Owner,
+    taken_from: Option<&str>,
+    form: Vec<Value>,
+    managers: &[&str],
+) -> Vec<Value> {
     let mut patch = Vec::new();
     if let Some(entries) = adopt_fields(live, managers) {
         patch.push(json!({"op": "replace", "path": "/metadata/managedFields", "value": entries}));
@@ -118,8 +127,8 @@ fn metadata_patch(live: &Value, taken_from: Option<&str>, form: Vec<Value>, mana
     if !form.is_empty() {
         patch.extend(form);
     } else if let Some(uid) = taken_from.filter(|uid| is_of(uid)) {
-        let references: Vec<Value> =
-            owner_references(live).filter(|reference| text(reference, "/uid") != uid).cloned().collect();
+        let others = owner_references(live).filter(|reference| text(reference, "/uid") != uid).cloned();
+        let references: Vec<Value> = others.chain([owner.reference()]).collect();
         // Apply itself drops the reference if this field manager set it; this is for all other cases,
         // since two controllers on one object are refused.
         if !patch.is_empty() || !manages_owner(live, uid) {
@@ -212,7 +221,7 @@ mod tests {
             paths,
             ["/metadata/resourceVersion", "/metadata/managedFields", "/metadata/ownerReferences"]
         );
-        assert_eq!(metadata_patch[2]["value"], json!([]));
+        assert_eq!(metadata_patch[2]["value"], json!([owner("two", 2).reference()]), "never nobody's");
     }
 
     #[test]
@@ -280,7 +289,7 @@ mod tests {
         assert_eq!(entries[1]["manager"], OBJECT_FIELD_MANAGER);
         assert_eq!(entries[1]["operation"], "Apply");
         assert_eq!(entries[1]["fieldsV1"], json!({"f:data": {"f:v": {}}, "f:metadata": {"f:labels": {}}}));
-        assert_eq!(metadata_patch[2]["value"], json!([]));
+        assert_eq!(metadata_patch[2]["value"], json!([owner.reference()]), "never nobody's");
         // An earlier revision's objects were never Helm's.
         let Action::Apply { metadata_patch } = planned(1) else { panic!("no apply") };
         assert_eq!(metadata_patch.len(), 2, "{metadata_patch:?}");

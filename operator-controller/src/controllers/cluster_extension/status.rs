@@ -58,7 +58,11 @@ pub(crate) fn status(
             }
             match result {
                 Ok(()) => writer.mirrored(revisions, progress.created.as_ref()),
-                Err(error) => writer.failure(error),
+                Err(error) => {
+                    // What is installed goes on being watched whatever else fails.
+                    writer.available(revisions);
+                    writer.failure(error);
+                }
             }
             status.install =
                 revisions.installed().map(|r| ClusterExtensionInstallStatus { bundle: metadata(&r.bundle) });
@@ -108,8 +112,16 @@ impl Writer<'_> {
         self.put(Installed, False, reason, "No bundle installed");
     }
 
+    /// Copies what the installed revision says of its objects.
+    fn available(&mut self, revisions: &Revisions) {
+        if let Some(condition) = revisions.installed().and_then(|r| r.conditions.find(Available)) {
+            self.conditions.mirror(condition, self.generation, self.now);
+        }
+    }
+
     /// Copies what the revisions say about themselves.
     fn mirrored(&mut self, revisions: &Revisions, created: Option<&BundleRecord>) {
+        self.available(revisions);
         let mut mirror = |revision: &Revision, type_: ConditionType| {
             revision.conditions.find(type_).is_some_and(|condition| {
                 self.conditions.mirror(condition, self.generation, self.now);
@@ -117,7 +129,6 @@ impl Writer<'_> {
             })
         };
         if let Some(installed) = revisions.installed() {
-            mirror(installed, Available);
             mirror(installed, Progressing);
         }
         let rolling = revisions.rolling_out();

@@ -132,19 +132,27 @@ fn life(seed: u64, workers: u16) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn one_seed_has_one_log_of_requests() {
-    for workers in [1, 3] {
-        let (log, objects) = life(7, workers);
-        let (again, objects_again) = life(7, workers);
-        let differing = log.iter().zip(&again).find(|(a, b)| a != b);
-        assert_eq!((differing, log.len()), (None, again.len()), "{workers} workers");
-        assert_eq!(objects, objects_again);
-        assert!(log.iter().any(|line| line.contains("500")), "no request failed");
+    let (log, objects) = life(7, 1);
+    let (again, objects_again) = life(7, 1);
+    let differing = log.iter().zip(&again).find(|(a, b)| a != b);
+    assert_eq!((differing, log.len()), (None, again.len()));
+    assert_eq!(objects, objects_again);
+    assert!(log.iter().any(|line| line.contains("500")), "no request failed");
 
-        let (other, objects_of_other) = life(8, workers);
-        assert_ne!(log, other, "chance decides about nothing");
-        assert_eq!(objects, objects_of_other, "chance decides about the end");
-        // Everything is the second revision's, and the first is archived without its objects.
-        assert!(objects.iter().filter(|o| o.contains("ConfigMap")).all(|o| o.contains("\"revision\":\"2\"")));
-        assert_eq!(objects.iter().filter(|o| o.contains("ConfigMap")).count(), 9, "{objects:#?}");
-    }
+    let (other, objects_of_other) = life(8, 1);
+    assert_ne!(log, other, "chance decides about nothing");
+    assert_eq!(objects, objects_of_other, "chance decides about the end");
+    // Several workers take turns as the runtime has it; the end is the same.
+    assert_eq!(objects, life(7, 3).1);
+    // Everything is the second revision's, and the first is archived without its objects.
+    let of_kind = |kind: &str| -> Vec<Value> {
+        let all = objects.iter().map(|text| serde_json::from_str::<Value>(text).unwrap());
+        all.filter(|object| object["kind"] == kind).collect()
+    };
+    let states: Vec<_> =
+        of_kind("ClusterObjectSet").iter().map(|set| set["spec"]["lifecycleState"].clone()).collect();
+    assert_eq!(states, ["Archived", "Active"]);
+    let maps = of_kind("ConfigMap");
+    assert!(maps.iter().all(|map| map["data"]["revision"] == "2"), "{maps:#?}");
+    assert_eq!(maps.len(), 9);
 }
