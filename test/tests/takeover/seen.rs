@@ -127,7 +127,8 @@ pub(crate) fn nothing_stale(after: &Inventory, blocked: &[&str]) -> Result<()> {
         for entry in &managers {
             let manager = entry["manager"].as_str().unwrap_or_default();
             let known =
-                ["kubectl-client-side-apply", "kubectl-patch", "operator-controller", EXTENSION_MANAGER];
+                // The last is this test's own client.
+                ["kubectl-client-side-apply", "kubectl-patch", "operator-controller", EXTENSION_MANAGER, "unknown"];
             ensure!(known.contains(&manager) || manager.is_empty(), "{key}: manager {entry}");
             let status = entry["subresource"] == "status";
             ensure!(!status || manager == "operator-controller", "{key}: status of {manager}");

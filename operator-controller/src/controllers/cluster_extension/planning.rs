@@ -176,14 +176,10 @@ impl Steps<'_> {
     async fn account_client(&self, account: &AccountRef) -> Result<AccountClient, Cause> {
         match self.accounts.client(account).await {
             Ok(client) => Ok(Ok(client)),
-            Err(ClientError::Token { source: kube::Error::Api(status), .. })
-                if self.only_plans && status.code == 403 =>
-            {
-                Ok(Err(format!(
-                    "it takes a token of service account {:?} in namespace {:?}, and you may not make one: {}",
-                    account.name, account.namespace, status.message
-                )))
-            }
+            Err(ClientError::TokenForbidden { message, .. }) if self.only_plans => Ok(Err(format!(
+                "it takes a token of service account {:?} in namespace {:?}, and you may not make one: {message}",
+                account.name, account.namespace
+            ))),
             Err(error) => Err(Cause::transient(error)),
         }
     }
