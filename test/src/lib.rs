@@ -13,6 +13,7 @@ mod go_module;
 pub mod helm;
 pub mod images;
 pub mod kstatus;
+pub mod long;
 pub mod objects;
 pub mod operator;
 pub mod pki;

@@ -355,6 +355,21 @@ fn no_file_names_a_machine_or_a_package_registry() {
 }
 
 #[test]
+fn links_between_documents_lead_somewhere() {
+    let mut broken = Vec::new();
+    for file in tracked_files().into_iter().filter(|file| has_extension(file, "md")) {
+        let text = read(&file);
+        let folder = root().join(&file).parent().map_or_else(root, Path::to_path_buf);
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            if !link.is_empty() && !link.contains("://") && !folder.join(link).exists() {
+                broken.push(format!("{file} links to {link}"));
+            }
+        }
+    }
+    assert_none("links that lead nowhere", &broken);
+}
+
+#[test]
 fn no_file_carries_an_unresolved_conflict() {
     let signs = ["<".repeat(7) + " ", ">".repeat(7) + " "];
     let mut wrong = Vec::new();

@@ -19,6 +19,9 @@ const LIVES_OF_A_SAMPLE: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
+    if !olm_test::long::wanted() {
+        return Ok(());
+    }
     let world = World::alone().await?;
     let theatre = Theatre::build(&world, "injected").await?;
     let faults = [409, 410, 429, 500, 503].map(Fault::Status);
@@ -40,6 +43,9 @@ async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_that_restarts_does_not_change_the_end() -> Result<()> {
+    if !olm_test::long::wanted() {
+        return Ok(());
+    }
     let world = World::alone().await?;
     let theatre = Theatre::build(&world, "restarted").await?;
     let mut random = fastrand::Rng::with_seed(seed());

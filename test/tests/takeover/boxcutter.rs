@@ -23,6 +23,9 @@ const INSTALLED: [&str; 4] = ["external-secrets", "flux", "grafana", "keda"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn revisions_go_on_under_their_numbers_and_leave() -> Result<()> {
+    if !olm_test::long::wanted() {
+        return Ok(());
+    }
     let Some(folder) = takeover::folder("boxcutter") else { return Ok(()) };
     let _alone = ALONE.lock().await;
     // Without a free node, what was stuck stays stuck.

@@ -59,6 +59,9 @@ fn split(dump: &mut Dump, name: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_helm_installed_goes_on_is_upgraded_and_leaves() -> Result<()> {
+    if !olm_test::long::wanted() {
+        return Ok(());
+    }
     let Some(folder) = takeover::folder("helm") else { return Ok(()) };
     let _alone = ALONE.lock().await;
     let world = World::load(&folder, false, |_| Ok(())).await?;
@@ -144,6 +147,9 @@ async fn leftovers_are_named(world: &World, operator: &olm_test::operator::Opera
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_that_cannot_be_read_blocks_and_touches_nothing() -> Result<()> {
+    if !olm_test::long::wanted() {
+        return Ok(());
+    }
     let Some(folder) = takeover::folder("helm") else { return Ok(()) };
     let _alone = ALONE.lock().await;
     let grafana = "sh.helm.release.v1.grafana.v2";
