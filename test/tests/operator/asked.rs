@@ -377,6 +377,13 @@ async fn annotations_are_checked_before_they_are_stored() -> Result<()> {
         ("dependencies", "", "cannot be \"\": set it to \"Refuse\", or remove it"),
         ("same-catalog", "required", "cannot be \"required\": set it to \"Required\", or remove it"),
     ];
+    // The API server takes a moment until it asks a new policy.
+    wait::until("the policy to be asked", DEADLINE, async || {
+        let told = annotate(&scenario, "pause", json!("true")).await;
+        annotate(&scenario, "pause", Value::Null).await?;
+        wait::check(told.is_err(), || "an unknown annotation was accepted".to_owned())
+    })
+    .await?;
     for (name, value, wanted) in cases {
         let told = annotate(&scenario, name, json!(value)).await.err().map(|e| format!("{e:#}"));
         let wanted = format!("annotation \"{EXTENSIONS_PREFIX}{name}\" {wanted}");

@@ -9,6 +9,7 @@ use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::me
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    core::PartialObjectMeta,
 };
 use olm_api::{
     names::{
@@ -178,6 +179,29 @@ impl RevisionWriter<'_> {
                     .await
                     .map_err(|e| format!("ensuring ownerReferences on ref Secrets: {e}"))?,
                 None => self.remove_secret(&name).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes Secrets without an owner whose set is not there: once the extension is gone, nobody would.
+    ///
+    /// # Errors
+    /// The API server's answer.
+    pub(crate) async fn remove_strays(&self) -> Result<(), String> {
+        let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
+        let failed = |e: kube::Error| format!("listing ref Secrets: {}", api_text(&e));
+        let secrets = bounded(self.secrets().list_metadata(&mine)).await.map_err(failed)?;
+        let ownerless = |secret: &&PartialObjectMeta<Secret>| secret.owner_references().is_empty();
+        let strays: Vec<_> = secrets.items.iter().filter(ownerless).collect();
+        if strays.is_empty() {
+            return Ok(());
+        }
+        let sets = bounded(self.sets().list_metadata(&mine)).await.map_err(failed)?;
+        let names: BTreeSet<String> = sets.items.iter().map(ResourceExt::name_any).collect();
+        for secret in strays {
+            if secret.labels().get(REVISION_NAME_LABEL).is_none_or(|set| !names.contains(set)) {
+                self.remove_secret(&secret.name_any()).await?;
             }
         }
         Ok(())

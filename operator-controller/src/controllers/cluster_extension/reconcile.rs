@@ -19,6 +19,7 @@ use olm_api::{
 use olm_runtime::{Accounts, Discovery, Next, bounded};
 
 use super::{
+    apply::RevisionWriter,
     keeping::{self, Keeping, Told},
     progress::{Progress, StepError},
     status::status,
@@ -92,6 +93,14 @@ impl Extensions {
             self.ports.platform.forget(&name);
             self.tidy().remove(&extension.uid().unwrap_or_default());
             self.ports.kinds.forget(&Waiter::Extension(name));
+            let writer = RevisionWriter {
+                client: self.ports.accounts.controller(),
+                system_namespace: &self.ports.system_namespace,
+                extension: &extension,
+            };
+            if let Err(error) = writer.remove_strays().await {
+                return Next::Retry(error);
+            }
             return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {

@@ -100,10 +100,9 @@ impl Executor<'_> {
     async fn bring_one(&self, key: &ObjectKey, item: &Item) -> Done {
         let desired = for_revision(&item.stored, &self.owner, self.extension.as_deref());
         let injection = self.ca_bundles.injection(&desired);
-        let digest = match &injection {
-            None => sha256(&desired),
-            Some(injection) => sha256(&json!([desired, injection.patch(&desired)])),
-        };
+        // Probes may change while the revision stands: what they said of the object is not remembered beyond that.
+        let digest =
+            sha256(&json!([desired, injection.as_ref().map(|one| one.patch(&desired)), self.probes]));
         let kind = match self.kind(key).await {
             Ok(kind) => kind,
             Err(error) => return self.without_kind(key, &error),
