@@ -1,7 +1,7 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
 
-.PHONY: demo test test-faults test-takeover bench fuzz lint manifests install-manifest image requirements check-tools
+.PHONY: demo test test-faults test-operators test-takeover bench fuzz lint manifests install-manifest image requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
@@ -14,6 +14,10 @@ test: check-tools ## everything
 test-faults: check-tools ## everything that can go wrong at every write, and walks; takes the better part of an hour
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins
 	OLM_TEST_LONG=1 OLM_FAULTS=all OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test faults -- --nocapture
+
+test-operators: check-tools ## the newest versions of all real operators at hand on a bare cluster
+	$(CARGO) build --locked -p operator-controller -p olm-cli -p olm-test --bins
+	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test operators -- --nocapture
 
 test-takeover: check-tools ## clusters on which upstream installed operators, taken over
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins
