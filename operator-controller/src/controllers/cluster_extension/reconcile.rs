@@ -93,14 +93,6 @@ impl Extensions {
             self.ports.platform.forget(&name);
             self.tidy().remove(&extension.uid().unwrap_or_default());
             self.ports.kinds.forget(&Waiter::Extension(name));
-            let writer = RevisionWriter {
-                client: self.ports.accounts.controller(),
-                system_namespace: &self.ports.system_namespace,
-                extension: &extension,
-            };
-            if let Err(error) = writer.remove_strays().await {
-                return Next::Retry(error);
-            }
             return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
@@ -140,7 +132,6 @@ impl Extensions {
                 tracing::warn!(extension = name, error = text, "not taken over");
                 Next::After(TAKEOVER_RETRY)
             }
-            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
                 Next::After(progress.look_again.unwrap_or_default())
@@ -154,6 +145,14 @@ impl Extensions {
     /// deletion policy keeps has none.
     async fn release(&self, api: &Api<ClusterExtension>, extension: &ClusterExtension) -> Next {
         if extension.finalizers().iter().any(|f| FINALIZERS.contains(&f.as_str())) {
+            let writer = RevisionWriter {
+                client: self.ports.accounts.controller(),
+                system_namespace: &self.ports.system_namespace,
+                extension,
+            };
+            if let Err(error) = writer.remove_strays().await {
+                return Next::Retry(error);
+            }
             match self.keeping(extension).release().await {
                 Ok(true) => {}
                 Ok(false) => return Next::After(AT_REST_RETRY),
