@@ -7,6 +7,7 @@ pub mod bench;
 pub mod catalogd;
 pub mod cluster;
 pub mod controlplane;
+pub mod data;
 pub mod faults;
 pub mod fuzz;
 mod go_module;

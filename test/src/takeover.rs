@@ -61,13 +61,7 @@ pub struct Dump {
 
 /// The folder of a dump below the data, or `None`, said on standard output.
 pub fn folder(name: &str) -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let folder = std::env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from).join("takeover").join(name);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no dump in {} (set OLM_DATA)", folder.display());
-    None
+    crate::data::folder(&format!("takeover/{name}"))
 }
 
 impl Dump {

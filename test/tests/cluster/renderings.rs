@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env, fs,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -49,13 +49,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 fn bundles() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let folder = env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from).join("bundles");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no bundles in {} (set OLM_DATA)", folder.display());
-    None
+    olm_test::data::folder("bundles")
 }
 
 fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {

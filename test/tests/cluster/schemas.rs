@@ -81,13 +81,7 @@ async fn custom_resources_are_judged_as_the_api_server_does() -> Result<()> {
 
 /// The folder with real bundles, or `None`, said on standard output.
 fn bundles() -> Option<PathBuf> {
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let folder = std::env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from).join("bundles");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no bundles in {} (set OLM_DATA)", folder.display());
-    None
+    olm_test::data::folder("bundles")
 }
 
 /// The definitions of all bundles by name, each with its storage version only and without a webhook.

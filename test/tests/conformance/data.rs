@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    env, fmt,
+    fmt,
     fs::File,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
@@ -15,13 +15,7 @@ const DIFFERENCES_SHOWN_MAX: usize = 20;
 
 /// The folder of the data, or `None`, said on standard output, when it is absent.
 pub(crate) fn folder() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let folder = env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no data in {} (set OLM_DATA)", folder.display());
-    None
+    olm_test::data::folder("")
 }
 
 /// Calls `each` with every line of a zstd-compressed file. Lines may have any length.

@@ -13,13 +13,7 @@ use crate::rendering::{ACCOUNT, config_arg};
 
 /// The dump of a cluster with upstream on it, unless it is not here.
 fn dump() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let folder = std::env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from).join("takeover/boxcutter");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no dump in {} (set OLM_DATA)", folder.display());
-    None
+    olm_test::data::folder("takeover/boxcutter")
 }
 
 /// Upstream's own objects, the CRDs left out, so that they can be applied; the namespace comes first.

@@ -63,13 +63,7 @@ pub(crate) struct Required {
 
 /// The folder with real bundles, or `None`, said on standard output.
 pub(crate) fn bundles() -> Option<PathBuf> {
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let folder = std::env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from).join("bundles");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no bundles in {} (set OLM_DATA)", folder.display());
-    None
+    olm_test::data::folder("bundles")
 }
 
 impl Place {
