@@ -25,7 +25,7 @@ pub async fn inventory(client: &Client, params: &ListParams) -> Result<Vec<(Stri
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
         match api.list_metadata(params).await {
             Ok(list) => {
-                found.extend(list.items.into_iter().map(|item| (resource.kind.clone(), item.metadata)))
+                found.extend(list.items.into_iter().map(|item| (resource.kind.clone(), item.metadata)));
             }
             Err(kube::Error::Api(answer)) if is_gone(&answer) => {}
             Err(error) => return Err(error).context(format!("listing {}", resource.plural)),

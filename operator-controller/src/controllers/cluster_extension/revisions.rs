@@ -30,10 +30,6 @@ pub(crate) struct BundleRecord {
 
 /// One revision.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact about the revision, independent of the others"
-)]
 pub(crate) struct Revision {
     pub(crate) name: String,
     pub(crate) uid: String,
