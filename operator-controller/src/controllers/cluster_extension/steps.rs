@@ -92,7 +92,7 @@ impl Steps<'_> {
         let revisions = self.known(Some(account), progress).await?;
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
         if !settled || !self.is_tidy {
-            self.writer().tidy_secrets(&revisions).await.map_err(StepError::Revisions)?;
+            self.writer().tidy_secrets().await.map_err(StepError::Revisions)?;
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.notes.extend(annotations::in_force(self.extension));
