@@ -50,6 +50,7 @@ impl World {
         let images = Images::new(&registry)?;
         let proxy = Proxy::start(&operator::kubeconfig(&cluster)?).await?;
         let operator = Operator::start_as(&cluster, proxy.kubeconfig(), &images, flags).await?;
+        cluster.show_kinds_to_collector()?;
         Ok(Self { operator, images, proxy, cluster, _registry: registry })
     }
 
@@ -93,9 +94,9 @@ impl World {
     }
 }
 
-/// Whether everything is to be run, not a sample.
+/// Whether everything is to be run, as `make test-faults` does, not a sample.
 pub(crate) fn everything() -> bool {
-    std::env::var("OLM_FAULTS").is_ok_and(|value| value == "all")
+    olm_test::long::is_asked()
 }
 
 /// The seed of this run: `OLM_TEST_SEED`, else another one each time. It is printed.
