@@ -5,6 +5,7 @@
 
 mod audit;
 mod disturb;
+mod inventory;
 mod start;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 pub use audit::AuditEvent;
+pub use inventory::inventory;
 
 use crate::controlplane::{Tool, Tools};
 use crate::pki::Authority;

@@ -124,20 +124,22 @@ impl RevisionWriter<'_> {
         Ok(name)
     }
 
-    /// Brings the mutable part of the latest revision up to date: its deadline, the record of its inputs, and
-    /// the catalog that has its bundle with the bundle's properties there, if there is one.
+    /// Brings the mutable part of the latest revision up to date: its deadline, whom it acts as, the record of its
+    /// inputs, and the catalog that has its bundle with the bundle's properties there, if there is one.
     ///
     /// # Errors
     /// The API server's answer.
     pub(crate) async fn refresh(
         &self,
         revision: &Revision,
+        account: &AccountRef,
         inputs_digest: &str,
         origin: Option<(&str, &[Property])>,
     ) -> Result<(), String> {
         let deadline = self.extension.spec.progress_deadline_minutes;
         let recorded = origin.is_none_or(|(catalog, _)| revision.catalog.as_deref() == Some(catalog));
         if recorded
+            && revision.account.as_ref() == Some(account)
             && revision.progress_deadline_minutes == deadline
             && revision.inputs_digest.as_deref() == Some(inputs_digest)
             && revision.unknown_kinds.as_ref() == self.unknown_kinds()
@@ -146,6 +148,8 @@ impl RevisionWriter<'_> {
         }
         let mut annotations = json!({
             INPUTS_DIGEST_ANNOTATION: inputs_digest,
+            SERVICE_ACCOUNT_NAME_ANNOTATION: account.name,
+            SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: account.namespace,
             UNKNOWN_KINDS_ANNOTATION: self.unknown_kinds(),
         });
         if let Some((catalog, properties)) = origin {
