@@ -13,7 +13,7 @@ test: check-tools ## everything
 
 test-faults: check-tools ## everything that can go wrong at every write, and walks; takes the better part of an hour
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins
-	OLM_TEST_LONG=1 OLM_FAULTS=all OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test faults -- --nocapture
+	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test faults -- --nocapture
 
 test-operators: check-tools ## the newest versions of all real operators at hand on a bare cluster
 	$(CARGO) build --locked -p operator-controller -p olm-cli -p olm-test --bins
