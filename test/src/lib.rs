@@ -15,6 +15,7 @@ pub mod helm;
 pub mod images;
 pub mod kstatus;
 pub mod long;
+pub mod node;
 pub mod objects;
 pub mod operator;
 pub mod pki;
