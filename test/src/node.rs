@@ -21,7 +21,7 @@ use k8s_openapi::api::core::v1::Node as NodeObject;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::Value;
 
-pub use images::of_program;
+pub use images::{of_program, pause};
 
 use crate::cluster::{self, Cluster, start};
 use crate::controlplane::{Tool, Tools, VERSION};

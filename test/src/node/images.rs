@@ -34,21 +34,28 @@ pub fn of_program(name: &str, program: &Path) -> Result<PackedImage> {
     Ok(ImageBuilder::new().platform("linux", architecture()).process(process).layer(layer).build())
 }
 
-/// Compiles the pause program and packs both images into archives.
-pub(super) fn archives(directory: &Path, coredns: &Path) -> Result<[PathBuf; 2]> {
-    let source = directory.join("pause.rs");
+/// The image of the pause program, which is compiled in `directory`.
+pub fn pause(directory: &Path) -> Result<PackedImage> {
+    let (source, program) = (directory.join("pause.rs"), directory.join("pause"));
     std::fs::write(&source, PAUSE_SOURCE)?;
-    let pause = directory.join("pause");
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args(["--edition=2024", "-Ctarget-feature=+crt-static", "-Cpanic=abort", "-Copt-level=s", "-o"]);
-    output(rustc.arg(&pause).arg(&source))?;
-    let archive = |reference: &str, name: &str, program: &Path| -> Result<PathBuf> {
+    output(rustc.arg(&program).arg(&source))?;
+    of_program("pause", &program)
+}
+
+/// Packs both images into archives.
+pub(super) fn archives(directory: &Path, coredns: &Path) -> Result<[PathBuf; 2]> {
+    let archive = |reference: &str, name: &str, image: &PackedImage| -> Result<PathBuf> {
         let path = directory.join(format!("{name}.tar"));
         let file = BufWriter::new(File::create(&path)?);
-        of_program(name, program)?.write_archive(&Reference::parse(reference)?, file)?;
+        image.write_archive(&Reference::parse(reference)?, file)?;
         Ok(path)
     };
-    Ok([archive(PAUSE, "pause", &pause)?, archive(DNS, "coredns", coredns)?])
+    Ok([
+        archive(PAUSE, "pause", &pause(directory)?)?,
+        archive(DNS, "coredns", &of_program("coredns", coredns)?)?,
+    ])
 }
 
 /// This machine's architecture, as images name it.

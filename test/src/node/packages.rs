@@ -35,7 +35,7 @@ pub(super) fn plugins() -> Result<PathBuf> {
 }
 
 /// Where a program is.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(MORE_FOLDERS.iter().map(PathBuf::from));
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
