@@ -57,7 +57,7 @@ image: check-tools ## one OCI archive for each program, for ctr, podman, kind an
 	@export RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=/src --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" \
 		CFLAGS="-ffile-prefix-map=$(CURDIR)=/src -ffile-prefix-map=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" SOURCE_DATE_EPOCH=0; \
 	$(CARGO) build --quiet --locked --release --target $(IMAGE_TARGET) \
-		-p operator-controller -p catalogd -p olm-cli $(PROGRAMS:%=--bin %)
+		-p operator-controller -p catalogd -p olm-cli -p olm-sample-operator $(PROGRAMS:%=--bin %)
 	@$(CARGO) run --quiet --locked -p olm-image-build -- --binaries $(IMAGE_BINARIES) --out $(IMAGES) \
 		--prefix $(IMAGE_PREFIX) $(PROGRAMS)
 

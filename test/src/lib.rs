@@ -25,6 +25,7 @@ pub mod proxy;
 pub mod registry;
 pub mod requirements;
 pub mod rights;
+pub mod sample_operator;
 pub mod supervisor;
 pub mod takeover;
 pub mod upstream;
