@@ -1,7 +1,7 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
 
-.PHONY: demo test test-faults test-operators test-takeover e2e bench fuzz lint manifests install-manifest image requirements check-tools
+.PHONY: demo test scenarios test-faults test-operators test-takeover e2e bench fuzz lint manifests install-manifest image requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
@@ -10,6 +10,10 @@ demo: check-tools ## an operator installed and upgraded on a local control plane
 test: check-tools ## everything
 	$(CARGO) build --locked --workspace --bins
 	OLM_TEST_BUILT=1 $(CARGO) test --locked --workspace
+
+scenarios: check-tools ## upstream's scenarios in our words, with counts (SCENARIOS=<regular expression>: some of them)
+	$(CARGO) build --locked --workspace --bins
+	OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test scenarios -- $(SCENARIOS)
 
 test-faults: check-tools ## everything that can go wrong at every write, and walks; takes the better part of an hour
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins
