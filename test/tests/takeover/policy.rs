@@ -58,7 +58,7 @@ async fn what_helm_installed_is_upgraded_and_outlives_its_extension_as_its_polic
     world.shows(&operator, "grafana", "DeletionPolicy", "True/RetainCRDs/").await?;
     let last = inventory(&world.client).await?;
     taken_over_under(&last, &EXTENSIONS, stays)?;
-    watched.end()?;
+    watched.end(&operator)?;
     for name in EXTENSIONS {
         world.extensions().delete(name, &DeleteParams::default()).await?;
     }

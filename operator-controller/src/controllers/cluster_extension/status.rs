@@ -36,6 +36,10 @@ pub(crate) fn status(
         Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
     let known = progress.revisions.as_ref();
     match (known, result) {
+        // Nothing was learned of what is installed: it stays as it was told.
+        (None, Err(error @ StepError::Validation { .. })) if writer.conditions.is_true(Installed) => {
+            writer.failure(error);
+        }
         // What is installed stays installed, whoever may work on it.
         (revisions, Err(error @ StepError::Validation { .. }))
             if revisions.is_none_or(|r| r.installed().is_none()) =>

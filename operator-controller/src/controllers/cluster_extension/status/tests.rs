@@ -275,8 +275,15 @@ fn what_cannot_be_taken_over_leaves_what_the_original_said() {
     let mut before = extension();
     let installed = progress(&[rolled_out(1, "1.0.0")]);
     before.status = Some(status(&before, &installed, Ok(()), Timestamp::UNIX_EPOCH));
-    for (terminal, told) in [(true, "False/Blocked/cut off"), (false, "True/Retrying/cut off")] {
-        let error = StepError::Takeover { text: "cut off".into(), terminal };
+    let takeover = |terminal| StepError::Takeover { text: "cut off".into(), terminal };
+    // Without an account, it is only said that there is none.
+    let blocked = StepError::Validation { errors: vec!["no account".into()], terminal: true };
+    let refused = "False/Blocked/operation cannot proceed due to the following validation error(s): no account";
+    for (error, told) in [
+        (takeover(true), "False/Blocked/cut off"),
+        (takeover(false), "True/Retrying/cut off"),
+        (blocked, refused),
+    ] {
         let after = status(&before, &Progress::default(), Err(&error), Timestamp::UNIX_EPOCH);
         assert!(shown(&after, Installed).unwrap().starts_with("True/Succeeded/"));
         assert_eq!(shown(&after, Progressing).unwrap(), told);
