@@ -290,3 +290,16 @@ fn what_cannot_be_taken_over_leaves_what_the_original_said() {
         assert_eq!(after.install, before.status.as_ref().unwrap().install);
     }
 }
+
+#[test]
+fn what_was_taken_over_is_not_ready_before_its_revision_was_carried_out() {
+    let mut before = extension();
+    before.status = Some(after(&progress(&[rolled_out(1, "1.0.0")]), Ok(())));
+    assert!(before.status.as_ref().unwrap().conditions.is_true(Ready));
+    let told = [(ConditionType::Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out.")];
+    let migrated = progress(&[set(1, "1.0.0", &told)]);
+    let status = status(&before, &migrated, Ok(()), Timestamp::UNIX_EPOCH);
+    assert!(status.conditions.is_true(Installed));
+    assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.0.0 is rolling out.");
+    assert_eq!(shown(&status, Ready).unwrap(), "False/RollingOut/Revision 1.0.0 is rolling out.");
+}
