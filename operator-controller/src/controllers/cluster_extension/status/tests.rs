@@ -278,7 +278,8 @@ fn what_cannot_be_taken_over_leaves_what_the_original_said() {
     let takeover = |terminal| StepError::Takeover { text: "cut off".into(), terminal };
     // Without an account, it is only said that there is none.
     let blocked = StepError::Validation { errors: vec!["no account".into()], terminal: true };
-    let refused = "False/Blocked/operation cannot proceed due to the following validation error(s): no account";
+    let refused =
+        "False/Blocked/operation cannot proceed due to the following validation error(s): no account";
     for (error, told) in [
         (takeover(true), "False/Blocked/cut off"),
         (takeover(false), "True/Retrying/cut off"),
