@@ -98,6 +98,8 @@ impl Node {
         let [etcd, peer, port] = PORTS;
         started.run(&tools.path(Tool::Etcd), start::etcd_args(&path, etcd, peer))?;
         let mut args = start::api_server_args(&path, port, etcd);
+        // A list is added to by a second flag.
+        args.retain(|argument| !argument.starts_with("--authorization-mode"));
         args.extend(programs::api_server(&path, &namespaces));
         started.run(&tools.path(Tool::ApiServer), args)?;
         started.container_runtime(&programs.coredns).await?;

@@ -23,6 +23,22 @@ pub(crate) struct Seen {
     pub(crate) longest: Duration,
 }
 
+/// How a question ended: in time or not, with an answer or an error.
+type Answer = Result<Result<String, kube::Error>, tokio::time::error::Elapsed>;
+
+fn note(seen: &Mutex<Seen>, answer: Answer, last: &mut Instant) {
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    match answer {
+        Ok(Ok(_)) => {
+            seen.answered += 1;
+            seen.longest = seen.longest.max(last.elapsed());
+            *last = Instant::now();
+        }
+        Ok(Err(error)) => seen.refused.push(error.to_string()),
+        Err(_) => seen.refused.push(format!("no answer within {PATIENCE:?}")),
+    }
+}
+
 /// The one who asks, until it is asked itself.
 pub(crate) struct Watched {
     seen: Arc<Mutex<Seen>>,
@@ -39,17 +55,7 @@ impl Watched {
             loop {
                 let Ok(request) = Request::get(&path).body(Vec::new()) else { return };
                 let answer = tokio::time::timeout(PATIENCE, client.request_text(request)).await;
-                let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-                match answer {
-                    Ok(Ok(_)) => {
-                        notes.answered += 1;
-                        notes.longest = notes.longest.max(last.elapsed());
-                        last = Instant::now();
-                    }
-                    Ok(Err(error)) => notes.refused.push(error.to_string()),
-                    Err(_) => notes.refused.push(format!("no answer within {PATIENCE:?}")),
-                }
-                drop(notes);
+                note(&notes, answer, &mut last);
                 tokio::time::sleep(PAUSE).await;
             }
         });
