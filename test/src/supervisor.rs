@@ -279,6 +279,7 @@ impl Children {
             let _ = child.wait();
         }
         for directory in &self.directories {
+            crate::rights_used::keep(directory);
             let _ = std::fs::remove_dir_all(directory);
         }
     }
