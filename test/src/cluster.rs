@@ -26,6 +26,7 @@ pub use inventory::inventory;
 use crate::controlplane::{Tool, Tools};
 use crate::pki::Authority;
 use crate::process::{Process, StateDirectory};
+use crate::rights_used;
 use crate::wait;
 
 /// How long a CRD may take until it is served.
@@ -64,6 +65,12 @@ struct Own {
     server: String,
     etcd: String,
     directory: StateDirectory,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        rights_used::keep(self.directory.path());
+    }
 }
 
 impl Cluster {
