@@ -67,6 +67,14 @@ impl Bundle {
         })
     }
 
+    /// The same for all namespaces: its objects are the same but for their annotations, and it renders without a
+    /// configuration.
+    pub(crate) fn for_all_namespaces(&self) -> Self {
+        let mut bundle = self.clone();
+        bundle.pieces.retain(|piece| !matches!(piece, Piece::Mode(_)));
+        bundle
+    }
+
     pub(crate) fn name(&self) -> String {
         format!("{}.v{}", self.package, self.version)
     }
