@@ -1,7 +1,7 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
 
-.PHONY: demo test scenarios test-faults test-operators test-takeover bench fuzz lint manifests install-manifest image requirements check-tools
+.PHONY: demo test scenarios test-faults test-operators test-takeover e2e bench fuzz lint manifests install-manifest image requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
@@ -17,7 +17,7 @@ scenarios: check-tools ## upstream's scenarios in our words, with counts (SCENAR
 
 test-faults: check-tools ## everything that can go wrong at every write, and walks; takes the better part of an hour
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins
-	OLM_TEST_LONG=1 OLM_FAULTS=all OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test faults -- --nocapture
+	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test faults -- --nocapture
 
 test-operators: check-tools ## the newest versions of all real operators at hand on a bare cluster
 	$(CARGO) build --locked -p operator-controller -p olm-cli -p olm-test --bins
@@ -26,6 +26,10 @@ test-operators: check-tools ## the newest versions of all real operators at hand
 test-takeover: check-tools ## clusters on which upstream installed operators, taken over
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins
 	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test takeover -- --nocapture --test-threads=1
+
+e2e: check-tools ## on a cluster with nodes: KUBECONFIG, else kind, else a node of this machine's own (root on Debian)
+	@$(CARGO) build --quiet --locked -p olm-test --bin olm-e2e --bin olm-test-supervisor
+	@$(CARGO) run --quiet --locked -p olm-test --bin olm-e2e
 
 bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
 	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test \
@@ -57,7 +61,7 @@ image: check-tools ## one OCI archive for each program, for ctr, podman, kind an
 	@export RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=/src --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" \
 		CFLAGS="-ffile-prefix-map=$(CURDIR)=/src -ffile-prefix-map=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" SOURCE_DATE_EPOCH=0; \
 	$(CARGO) build --quiet --locked --release --target $(IMAGE_TARGET) \
-		-p operator-controller -p catalogd -p olm-cli $(PROGRAMS:%=--bin %)
+		-p operator-controller -p catalogd -p olm-cli -p olm-sample-operator $(PROGRAMS:%=--bin %)
 	@$(CARGO) run --quiet --locked -p olm-image-build -- --binaries $(IMAGE_BINARIES) --out $(IMAGES) \
 		--prefix $(IMAGE_PREFIX) $(PROGRAMS)
 

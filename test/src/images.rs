@@ -31,7 +31,7 @@ impl Images {
         Self::at(registry.address())
     }
 
-    /// Images for the registry at this host and port, which is spoken to without TLS.
+    /// Images for the registry of this host and port, which is spoken to without TLS.
     pub fn at(host: String) -> Result<Self> {
         let directory = StateDirectory::new("images")?;
         let registries_conf = directory.path().join("registries.conf");

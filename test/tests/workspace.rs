@@ -23,7 +23,7 @@ const CORE: [&str; 11] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 20] = [
+const ALLOWED: [(&str, &[&str]); 21] = [
     ("olm-api", &[]),
     ("olm-yaml", &[]),
     ("olm-semver", &[]),
@@ -82,6 +82,7 @@ const ALLOWED: [(&str, &[&str]); 20] = [
     ),
     ("olm-config-gen", &["olm-api", "olm-yaml", "catalogd", "operator-controller"]),
     ("olm-image-build", &["olm-image"]),
+    ("olm-sample-operator", &["olm-runtime"]),
     (
         "olm-test",
         &[

@@ -25,13 +25,14 @@ pub(crate) struct Program {
 }
 
 /// All of them.
-pub(crate) static PROGRAMS: [Program; 3] = [
+pub(crate) static PROGRAMS: [Program; 4] = [
     Program {
         name: "operator-controller",
         description: "Installs and upgrades operators from catalogs, and serves the catalogs",
     },
     Program { name: "catalogd", description: "Serves the content of operator catalogs" },
     Program { name: "olm", description: "Works with operator catalogs and bundles, and with clusters" },
+    Program { name: "olm-sample-operator", description: "An operator for tests on clusters whose Pods run" },
 ];
 
 /// The image of a program.

@@ -3,4 +3,5 @@
 mod crds;
 mod harness;
 mod renderings;
+mod sample_operator;
 mod schemas;

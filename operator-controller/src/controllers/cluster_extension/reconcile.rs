@@ -150,7 +150,7 @@ impl Extensions {
                 system_namespace: &self.ports.system_namespace,
                 extension,
             };
-            if let Err(error) = writer.remove_strays().await {
+            if let Err(error) = writer.tidy_secrets().await {
                 return Next::Retry(error);
             }
             match self.keeping(extension).release().await {
