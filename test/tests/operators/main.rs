@@ -19,8 +19,13 @@ use place::Place;
 
 /// What `make test` has the time for: webhooks, kinds that are left out, one namespace, CRDs that change unsafely, an
 /// object that is refused.
-const SAMPLE: [&str; 5] =
-    ["node-healthcheck-operator", "kepler-operator", "redis-operator", "cat-facts-operator", "ecr-secret-operator"];
+const SAMPLE: [&str; 5] = [
+    "node-healthcheck-operator",
+    "kepler-operator",
+    "redis-operator",
+    "cat-facts-operator",
+    "ecr-secret-operator",
+];
 /// Operators that are worked on at a time: two cores run the whole control plane.
 const AT_A_TIME: usize = 4;
 

@@ -24,6 +24,7 @@ mod objects;
 mod policies;
 mod process;
 mod revisions;
+mod webhooks;
 
 /// What a step returns: cucumber shows an error's first text alone, and the causes are what one needs.
 type Outcome = Result<(), Told>;

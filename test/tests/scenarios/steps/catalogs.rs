@@ -30,7 +30,7 @@ async fn push_for(w: &mut World, host: &str, name: &str, tag: &str, step: &Step)
     for row in rows {
         let bundle = Bundle::read(&w.id, head, row)?;
         let folder = tempfile::tempdir()?;
-        bundle.write(folder.path(), w.place.operator_image())?;
+        bundle.write(folder.path(), w.place.facts())?;
         // Catalogs list their bundles apart, so that the same one in two catalogs has two images.
         let image = format!("{}/{name}-{}:v{}", w.id, bundle.package, bundle.version.replace('+', "-"));
         let image = w.place.images.push_bundle(folder.path(), &image).await?;
@@ -48,7 +48,7 @@ async fn grant(w: &World, namespace: &str) -> Result<()> {
     let mut files = Vec::new();
     for bundle in &w.offered {
         let folder = tempfile::tempdir()?;
-        bundle.for_all_namespaces().write(folder.path(), w.place.operator_image())?;
+        bundle.for_all_namespaces().write(folder.path(), w.place.facts())?;
         files.push(bundle_files(folder.path())?);
     }
     let mut rules = rights::rules_for(&files, namespace)?;
