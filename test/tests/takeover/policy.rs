@@ -80,8 +80,7 @@ fn kept_alone(last: &Inventory, now: &Inventory) -> Result<()> {
             ensure!(old["metadata"]["uid"] == new["metadata"]["uid"], "{key} is another");
             ensure!(new["metadata"]["deletionTimestamp"].is_null(), "{key} is being deleted");
             kept += 1;
-        } else if ours
-            || ["ClusterObjectSet", "ClusterExtension"].contains(&old["kind"].as_str().unwrap_or_default())
+        } else if ours || ["ClusterObjectSet", "ClusterExtension"].contains(&old["kind"].as_str().unwrap_or_default())
         {
             ensure!(!now.contains_key(key), "{key} is left");
         }

@@ -112,8 +112,7 @@ pub(crate) fn taken_over_under(
         let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
         if keeps(object) {
             let uid = &object["metadata"]["annotations"][OWNER_UID];
-            let set =
-                after.values().find(|o| o["kind"] == "ClusterObjectSet" && o["metadata"]["uid"] == *uid);
+            let set = after.values().find(|o| o["kind"] == "ClusterObjectSet" && o["metadata"]["uid"] == *uid);
             ensure!(owners.is_empty() && set.is_some(), "{key}: kept for {uid}, owners {owners:?}");
         } else {
             ensure!(owners.len() == 1 && owners[0]["kind"] == "ClusterObjectSet", "{key}: owners {owners:?}");
