@@ -51,3 +51,28 @@ Feature: First steps
       """
       spec: {template: {metadata: {annotations: {olm.targetNamespaces: "${ID}"}}}}
       """
+
+  @WebhookProviderCertManager
+  Scenario: An operator with webhooks works with objects of its newer version
+    Given the catalog "main" offers
+      | version | contains       |
+      | 1.0.0   | SampleOperator |
+    When the extension is created
+    And the sample operator runs
+    Then the extension is rolled out
+    When the webhooks let this object pass
+      """
+      apiVersion: ${ID}.example.com/v2
+      kind: Sample
+      metadata: {name: first}
+      spec: {content: {text: hello}, copies: 2}
+      """
+    Then the Sample.v1.${ID}.example.com "first" has
+      """
+      spec: {message: hello, copies: 2}
+      status: {configMap: first, copies: 2}
+      """
+    And the ConfigMap "first" has
+      """
+      data: {copy-1: hello, copy-2: hello}
+      """

@@ -270,3 +270,35 @@ Feature: Installing
     When the account "installer" gets all rights it needs
     Then the extension is rolled out
     And the extension is available
+
+  @WebhookProviderCertManager
+  Scenario: An operator's webhooks convert, fill in and refuse
+    Given the catalog "main" offers
+      | version | contains       |
+      | 1.0.0   | SampleOperator |
+    When the extension is created
+    And the sample operator runs
+    Then the extension is rolled out
+    And the extension is available
+    When the webhooks let this object pass
+      """
+      apiVersion: ${ID}.example.com/v1
+      kind: Sample
+      metadata: {name: first}
+      spec: {message: hello}
+      """
+    Then the Sample.v1.${ID}.example.com "first" has
+      """
+      spec: {message: hello, copies: 1}
+      """
+    And the Sample.v2.${ID}.example.com "first" has
+      """
+      spec: {message: null, content: {text: hello}, copies: 1}
+      """
+    And the webhooks refuse, saying "spec.copies is 11: a Sample has 1 to 10 copies", this object
+      """
+      apiVersion: ${ID}.example.com/v1
+      kind: Sample
+      metadata: {name: second}
+      spec: {message: too often, copies: 11}
+      """

@@ -3,7 +3,10 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, bail};
+use olm_test::sample_operator::SampleOperator;
 use serde_json::{Value, json};
+
+use crate::place::Facts;
 
 /// Long enough that 250 fields of this make an object that is stored compressed.
 const DESCRIPTION_BYTES: usize = 4_500;
@@ -25,6 +28,8 @@ enum Piece {
     Mode(String),
     /// Properties that revisions are annotated with, as JSON.
     Properties(String),
+    /// All of the sample operator, with webhooks; nothing beside it.
+    SampleOperator,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +72,24 @@ impl Bundle {
         })
     }
 
+    /// The same for all namespaces: its objects are the same but for their annotations, and it renders without a
+    /// configuration.
+    pub(crate) fn for_all_namespaces(&self) -> Self {
+        let mut bundle = self.clone();
+        bundle.pieces.retain(|piece| !matches!(piece, Piece::Mode(_)));
+        bundle
+    }
+
     pub(crate) fn name(&self) -> String {
         format!("{}.v{}", self.package, self.version)
     }
 
-    /// Writes the bundle's files.
-    pub(crate) fn write(&self, folder: &Path, image: &str) -> Result<()> {
+    /// Writes the bundle's files; its Pods run these images.
+    pub(crate) fn write(&self, folder: &Path, place: &Facts) -> Result<()> {
+        if self.pieces.contains(&Piece::SampleOperator) {
+            let sample = SampleOperator::new(&self.package, &place.webhook_image);
+            return sample.write_bundle(folder, &self.version);
+        }
         let (manifests, metadata) = (folder.join("manifests"), folder.join("metadata"));
         fs::create_dir_all(&manifests)?;
         fs::create_dir_all(&metadata)?;
@@ -81,7 +98,11 @@ impl Bundle {
             "operators.operatorframework.io.bundle.package.v1": self.package,
         }});
         fs::write(metadata.join("annotations.yaml"), annotations.to_string())?;
-        let objects = self.pieces.iter().filter_map(|piece| self.object(piece)).chain([self.csv(image)]);
+        let objects = self
+            .pieces
+            .iter()
+            .filter_map(|piece| self.object(piece))
+            .chain([self.csv(&place.operator_image)]);
         for (index, object) in objects.enumerate() {
             fs::write(manifests.join(format!("{index}.yaml")), object.to_string())?;
         }
@@ -111,7 +132,7 @@ impl Bundle {
                 "metadata": {"name": format!("{id}-policy")},
                 "spec": {"podSelector": {"matchLabels": {"app": id}}, "policyTypes": ["Ingress"]},
             }),
-            Piece::Deployment(_) | Piece::Mode(_) | Piece::Properties(_) => return None,
+            _ => return None,
         })
     }
 
@@ -144,7 +165,7 @@ impl Bundle {
                     "name": format!("gadgets.{}.example.com", self.id), "version": "v1", "kind": "Gadget",
                 })),
                 Piece::Deployment(runs) => install = self.operator(*runs, image),
-                Piece::ConfigMap(_) | Piece::NetworkPolicy => {}
+                Piece::ConfigMap(_) | Piece::NetworkPolicy | Piece::SampleOperator => {}
             }
         }
         let supported =
@@ -242,6 +263,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>> {
             ("LargeCRD", fields) => Piece::LargeCrd(fields.parse()?),
             ("ConfigMap", "") => Piece::ConfigMap("settings".to_owned()),
             ("ConfigMap", name) => Piece::ConfigMap(name.to_owned()),
+            ("SampleOperator", "") => Piece::SampleOperator,
             ("NetworkPolicy", "") => Piece::NetworkPolicy,
             ("Deployment", "") => Piece::Deployment(Runs::Yes),
             ("Deployment", "never ready") => Piece::Deployment(Runs::Never),

@@ -32,8 +32,6 @@ pub(crate) fn reason(place: &Facts, tags: &[&str]) -> Option<String> {
         "needs a registries.conf with a mirror (OLM_E2E_MIRROR)"
     } else if has("proxy") && !place.proxy {
         "the programs cannot reach a proxy of this process"
-    } else if has("webhook") && place.webhook_image.is_none() && place.pods {
-        "needs an image of an operator with webhooks (OLM_E2E_WEBHOOK_IMAGE)"
     } else if has("CatalogdHA") && !place.replicas {
         "needs two replicas that serve catalogs"
     } else {

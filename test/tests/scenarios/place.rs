@@ -9,6 +9,7 @@ use anyhow::Result;
 use kube::Client;
 use olm_test::{
     cluster::{Cluster, Options},
+    e2e::REGISTRY_PUSH,
     images::Images,
     process::Process,
 };
@@ -53,8 +54,8 @@ pub(crate) struct Facts {
     pub(crate) proxy: bool,
     /// An image that runs without arguments until it is told to end.
     pub(crate) operator_image: String,
-    /// An image of an operator with webhooks.
-    pub(crate) webhook_image: Option<String>,
+    /// The image of the sample operator.
+    pub(crate) webhook_image: String,
     /// Feature gates that are off.
     pub(crate) gates_off: Vec<String>,
     /// Where the programs are at home.
@@ -95,7 +96,7 @@ impl Place {
 
     /// Whether there is a place: a cluster that is given is none before the manifests are applied.
     pub(crate) fn is_ready() -> bool {
-        !is_set("KUBECONFIG") || is_set("OLM_E2E_REGISTRY_PUSH")
+        !is_set("KUBECONFIG") || is_set(REGISTRY_PUSH)
     }
 
     async fn start() -> Result<Self> {

@@ -9,7 +9,12 @@ use kube::{
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use olm_api::names::OWNER_NAME_LABEL;
-use olm_test::{cluster::unique_name, faults::ConnectProxy, wait};
+use olm_test::{
+    cluster::unique_name,
+    faults::ConnectProxy,
+    process::{Process, StateDirectory},
+    wait,
+};
 use serde_json::Value;
 
 use crate::{bundles::Bundle, kinds, match_parts, place::Place};
@@ -39,6 +44,8 @@ pub(crate) struct World {
     pub(crate) kept: BTreeMap<String, Value>,
     /// A proxy for HTTPS.
     pub(crate) proxy: Option<ConnectProxy>,
+    /// The sample operator where Pods are played, and its files.
+    pub(crate) sample: Option<(Process, StateDirectory)>,
     /// Whether the programs are to be put back.
     pub(crate) reconfigured: bool,
     /// Objects without a namespace that it made, in order.
@@ -62,6 +69,7 @@ impl World {
             withheld: None,
             kept: BTreeMap::new(),
             proxy: None,
+            sample: None,
             reconfigured: false,
             made: vec![],
         };

@@ -5,6 +5,7 @@
 //! - `OLM_E2E_REGISTRY_PUSH`, `OLM_E2E_REGISTRY_PULL`: host and port of a registry without TLS, as this process reaches
 //!   it, and as image references in the cluster name it (the programs and the kubelets know how to speak to it).
 //! - `OLM_E2E_OPERATOR_IMAGE`: an image that runs without arguments until it is told to end, such as that of pause.
+//! - `OLM_E2E_IMAGE_PREFIX`, if nodes do not have the sample operator's image as `make image` names it.
 //! - `OLM_E2E_MIRROR`, if there is one: a host that the programs' registries configuration redirects to the registry.
 //!
 //! Programs are reached through `kubectl port-forward`. Arguments and variables of the Deployments are changed by
@@ -20,8 +21,10 @@ use kube::{
 };
 use olm_test::{
     cluster::Cluster,
+    e2e::{IMAGE_PREFIX, REGISTRY_PULL, REGISTRY_PUSH},
     images::Images,
     process::{Process, StateDirectory},
+    sample_operator::PROGRAM,
     supervisor::Program,
     wait,
 };
@@ -53,8 +56,9 @@ fn wanted(name: &str, what: &str) -> Result<String> {
 
 impl Given {
     pub(crate) async fn find(client: &Client) -> Result<(Self, Facts, Images)> {
-        let push = wanted("OLM_E2E_REGISTRY_PUSH", "the registry's host and port")?;
-        let pull_host = variable("OLM_E2E_REGISTRY_PULL").unwrap_or_else(|| push.clone());
+        let push = wanted(REGISTRY_PUSH, "the registry's host and port")?;
+        let pull_host = variable(REGISTRY_PULL).unwrap_or_else(|| push.clone());
+        let prefix = variable(IMAGE_PREFIX).unwrap_or_else(|| "localhost/olmv1".to_owned());
         let all: Api<Deployment> = Api::all(client.clone());
         let ours = all.list(&ListParams::default().labels("app.kubernetes.io/part-of=olm")).await?.items;
         let find = |name: &str| ours.iter().find(|deployment| deployment.name_any() == name);
@@ -72,7 +76,7 @@ impl Given {
             mirror: variable("OLM_E2E_MIRROR"),
             proxy: false,
             operator_image: wanted("OLM_E2E_OPERATOR_IMAGE", "an image for the operators' Pods")?,
-            webhook_image: variable("OLM_E2E_WEBHOOK_IMAGE"),
+            webhook_image: format!("{prefix}/{PROGRAM}:{}", env!("CARGO_PKG_VERSION")),
             gates_off: gates_off(operator),
             system_namespace: namespace.clone(),
         };

@@ -70,7 +70,7 @@ impl Local {
             mirror: Some(MIRRORED.to_owned()),
             proxy: true,
             operator_image: "example.com/operator:v1".to_owned(),
-            webhook_image: None,
+            webhook_image: "example.com/sample-operator:v1".to_owned(),
             gates_off: Vec::new(),
             system_namespace: SYSTEM_NAMESPACE.to_owned(),
         };

@@ -1,10 +1,11 @@
 //! Catalogs, their content, and the rights that follow from it.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use cucumber::{gherkin::Step, given, then, when};
 use olm_test::{images::bundle_files, rights, wait};
 use serde_json::{Value, json};
 
+use super::Outcome;
 use crate::{
     bundles::{Bundle, catalog},
     world::{ACCOUNT, DEADLINE, World, at_home},
@@ -29,7 +30,7 @@ async fn push_for(w: &mut World, host: &str, name: &str, tag: &str, step: &Step)
     for row in rows {
         let bundle = Bundle::read(&w.id, head, row)?;
         let folder = tempfile::tempdir()?;
-        bundle.write(folder.path(), w.place.operator_image())?;
+        bundle.write(folder.path(), w.place.facts())?;
         // Catalogs list their bundles apart, so that the same one in two catalogs has two images.
         let image = format!("{}/{name}-{}:v{}", w.id, bundle.package, bundle.version.replace('+', "-"));
         let image = w.place.images.push_bundle(folder.path(), &image).await?;
@@ -47,7 +48,7 @@ async fn grant(w: &World, namespace: &str) -> Result<()> {
     let mut files = Vec::new();
     for bundle in &w.offered {
         let folder = tempfile::tempdir()?;
-        bundle.write(folder.path(), w.place.operator_image())?;
+        bundle.for_all_namespaces().write(folder.path(), w.place.facts())?;
         files.push(bundle_files(folder.path())?);
     }
     let mut rules = rights::rules_for(&files, namespace)?;
@@ -73,73 +74,73 @@ async fn serves(w: &World, name: &str) -> Result<()> {
 }
 
 #[given(expr = "the catalog {string} offers")]
-async fn offers(w: &mut World, name: String, step: &Step) -> Result<()> {
+async fn offers(w: &mut World, name: String, step: &Step) -> Outcome {
     let (reference, _) = push(w, &name, "latest", step).await?;
     create(w, &name, json!({"ref": reference}), 0).await?;
-    serves(w, &name).await
+    Ok(serves(w, &name).await?)
 }
 
 #[given(expr = "the catalog {string}, polled by its tag every minute, offers")]
-async fn offers_by_tag(w: &mut World, name: String, step: &Step) -> Result<()> {
+async fn offers_by_tag(w: &mut World, name: String, step: &Step) -> Outcome {
     let (_, reference) = push(w, &name, "latest", step).await?;
     create(w, &name, json!({"ref": reference, "pollIntervalMinutes": 1}), 0).await?;
-    serves(w, &name).await
+    Ok(serves(w, &name).await?)
 }
 
 #[given(expr = "the catalog {string}, pulled from the mirrored registry, offers")]
-async fn offers_mirrored(w: &mut World, name: String, step: &Step) -> Result<()> {
+async fn offers_mirrored(w: &mut World, name: String, step: &Step) -> Outcome {
     at_home(w).await?;
     let mirror = w.place.facts().mirror.clone().context("there is no mirror")?;
     let (_, reference) = push_for(w, &mirror, &name, "latest", step).await?;
     create(w, &name, json!({"ref": reference}), 0).await?;
-    serves(w, &name).await
+    Ok(serves(w, &name).await?)
 }
 
 #[when(expr = "the image of the catalog {string} is replaced by one that offers")]
-async fn replaced(w: &mut World, name: String, step: &Step) -> Result<()> {
+async fn replaced(w: &mut World, name: String, step: &Step) -> Outcome {
     let (reference, _) = push(w, &name, "next", step).await?;
     let patch = json!({"spec": {"source": {"image": {"ref": reference}}}});
-    w.patch("ClusterCatalog", &format!("{}-{name}", w.id), &patch).await
+    Ok(w.patch("ClusterCatalog", &format!("{}-{name}", w.id), &patch).await?)
 }
 
 #[when(expr = "the tag of the catalog {string} is moved to an image that offers")]
-async fn moved(w: &mut World, name: String, step: &Step) -> Result<()> {
-    push(w, &name, "latest", step).await.map(drop)
+async fn moved(w: &mut World, name: String, step: &Step) -> Outcome {
+    Ok(push(w, &name, "latest", step).await.map(drop)?)
 }
 
 #[when(expr = "the catalog {string} is taken away")]
 #[given(expr = "the catalog {string} is taken away")]
-async fn removed(w: &mut World, name: String) -> Result<()> {
+async fn removed(w: &mut World, name: String) -> Outcome {
     let name = format!("{}-{name}", w.id);
     w.delete("ClusterCatalog", &name).await?;
-    w.gone("ClusterCatalog", &name, DEADLINE).await
+    Ok(w.gone("ClusterCatalog", &name, DEADLINE).await?)
 }
 
 #[then(expr = "the catalog {string} serves")]
-async fn is_serving(w: &mut World, name: String) -> Result<()> {
-    serves(w, &name).await
+async fn is_serving(w: &mut World, name: String) -> Outcome {
+    Ok(serves(w, &name).await?)
 }
 
 #[given(expr = "the account {string} gets no right to {word} {word}")]
-async fn withheld(w: &mut World, account: String, verb: String, resource: String) -> Result<()> {
+async fn withheld(w: &mut World, account: String, verb: String, resource: String) -> Outcome {
     ensure!(account == ACCOUNT, "there is no account {account:?}");
     w.withheld = Some((verb, resource));
     Ok(())
 }
 
 #[when(expr = "the account {string} gets all rights it needs")]
-async fn granted(w: &mut World, account: String) -> Result<()> {
+async fn granted(w: &mut World, account: String) -> Outcome {
     ensure!(account == ACCOUNT, "there is no account {account:?}");
     w.withheld = None;
-    grant(w, &w.id).await
+    Ok(grant(w, &w.id).await?)
 }
 
 #[when(expr = "the account {string} with all rights is made in the namespace {string}")]
-async fn made_elsewhere(w: &mut World, account: String, namespace: String) -> Result<()> {
+async fn made_elsewhere(w: &mut World, account: String, namespace: String) -> Outcome {
     ensure!(account == ACCOUNT, "there is no account {account:?}");
     let namespace = w.text(&namespace);
     rights::create_account(&w.client, &namespace, ACCOUNT).await?;
-    grant(w, &namespace).await
+    Ok(grant(w, &namespace).await?)
 }
 
 /// Asks the catalogs' server.
@@ -154,11 +155,11 @@ async fn ask(w: &World, name: &str, query: &str) -> Result<Vec<Value>> {
 }
 
 #[then(expr = "the catalog {string} answers {string} with the names")]
-async fn answers(w: &mut World, name: String, query: String, step: &Step) -> Result<()> {
+async fn answers(w: &mut World, name: String, query: String, step: &Step) -> Outcome {
     let rows = &step.table.as_ref().context("the step has no table below it")?.rows;
     let wanted: Vec<String> = rows.iter().flatten().map(|cell| w.text(cell)).collect();
     let query = w.text(&query);
-    wait::until(&format!("{query} to be answered"), DEADLINE, async || {
+    Ok(wait::until(&format!("{query} to be answered"), DEADLINE, async || {
         let mut names: Vec<String> = ask(w, &name, &query)
             .await?
             .iter()
@@ -167,5 +168,5 @@ async fn answers(w: &mut World, name: String, query: String, step: &Step) -> Res
         names.sort();
         wait::check(names == wanted, || format!("it has {names:?}"))
     })
-    .await
+    .await?)
 }

@@ -1,11 +1,12 @@
 //! Extensions: what is asked for, and what they report.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use cucumber::{gherkin::Step, given, then, when};
 use olm_api::names::OWNER_KIND_LABEL;
 use olm_test::wait;
 use serde_json::{Value, json};
 
+use super::Outcome;
 use crate::{
     kinds::OF_BUNDLES,
     world::{ACCOUNT, COLLECTED, DEADLINE, World},
@@ -49,34 +50,34 @@ fn merge(into: &mut Value, patch: &Value) {
 
 #[when("the extension is created")]
 #[given("the extension is created")]
-async fn created(w: &mut World) -> Result<()> {
+async fn created(w: &mut World) -> Outcome {
     let object = extension(w, &w.id, &json!({}));
-    w.create(&object).await
+    Ok(w.create(&object).await?)
 }
 
 #[when("the extension is created with")]
 #[given("the extension is created with")]
-async fn created_with(w: &mut World, step: &Step) -> Result<()> {
+async fn created_with(w: &mut World, step: &Step) -> Outcome {
     let object = extension(w, &w.id, &w.yaml(step)?);
-    w.create(&object).await
+    Ok(w.create(&object).await?)
 }
 
 #[when(expr = "a further extension {string} is created with")]
-async fn further(w: &mut World, name: String, step: &Step) -> Result<()> {
+async fn further(w: &mut World, name: String, step: &Step) -> Outcome {
     let object = extension(w, &w.text(&name), &w.yaml(step)?);
-    w.create(&object).await
+    Ok(w.create(&object).await?)
 }
 
 #[when("the extension is changed to")]
-async fn changed(w: &mut World, step: &Step) -> Result<()> {
+async fn changed(w: &mut World, step: &Step) -> Outcome {
     let patch = json!({"spec": w.yaml(step)?});
-    w.patch("ClusterExtension", "${ID}", &patch).await
+    Ok(w.patch("ClusterExtension", "${ID}", &patch).await?)
 }
 
 #[when("the extension is deleted")]
-async fn deleted(w: &mut World) -> Result<()> {
+async fn deleted(w: &mut World) -> Outcome {
     w.delete("ClusterExtension", "${ID}").await?;
-    w.gone("ClusterExtension", "${ID}", DEADLINE).await
+    Ok(w.gone("ClusterExtension", "${ID}", DEADLINE).await?)
 }
 
 fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
@@ -98,26 +99,26 @@ fn shows(object: &Value, type_: &str, status: &str, reason: &str, message: &[&st
 }
 
 #[then(expr = "the extension is rolled out")]
-async fn rolled_out(w: &mut World) -> Result<()> {
-    w.until("to be rolled out", "ClusterExtension", "${ID}", |object| {
+async fn rolled_out(w: &mut World) -> Outcome {
+    Ok(w.until("to be rolled out", "ClusterExtension", "${ID}", |object| {
         shows(object, "Progressing", "True", "Succeeded", &[])
     })
-    .await
+    .await?)
 }
 
 #[then(expr = "the extension is available")]
-async fn available(w: &mut World) -> Result<()> {
-    w.until("to be available", "ClusterExtension", "${ID}", |object| {
+async fn available(w: &mut World) -> Outcome {
+    Ok(w.until("to be available", "ClusterExtension", "${ID}", |object| {
         shows(object, "Installed", "True", "Succeeded", &[])
     })
-    .await
+    .await?)
 }
 
 #[given(expr = "version {string} is installed")]
 #[then(expr = "version {string} is installed")]
-async fn installed(w: &mut World, version: String) -> Result<()> {
+async fn installed(w: &mut World, version: String) -> Outcome {
     let name = format!("{}.v{version}", w.id);
-    w.until(&format!("to be installed at {version}"), "ClusterExtension", "${ID}", |object| {
+    Ok(w.until(&format!("to be installed at {version}"), "ClusterExtension", "${ID}", |object| {
         let bundle = &object["status"]["install"]["bundle"];
         ensure!(
             bundle["version"] == version.as_str() && bundle["name"] == name.as_str(),
@@ -126,11 +127,11 @@ async fn installed(w: &mut World, version: String) -> Result<()> {
         );
         Ok(())
     })
-    .await
+    .await?)
 }
 
 #[then(expr = "version {string} is still installed")]
-async fn still_installed(w: &mut World, version: String) -> Result<()> {
+async fn still_installed(w: &mut World, version: String) -> Outcome {
     let object = w.get_there("ClusterExtension", "${ID}").await?;
     let bundle = &object["status"]["install"]["bundle"];
     ensure!(bundle["version"] == version.as_str(), "installed is {bundle}");
@@ -138,7 +139,7 @@ async fn still_installed(w: &mut World, version: String) -> Result<()> {
 }
 
 #[then("nothing is installed")]
-async fn nothing_installed(w: &mut World) -> Result<()> {
+async fn nothing_installed(w: &mut World) -> Outcome {
     let object = w.get_there("ClusterExtension", "${ID}").await?;
     ensure!(object["status"]["install"].is_null(), "installed is {}", object["status"]["install"]);
     Ok(())
@@ -146,11 +147,11 @@ async fn nothing_installed(w: &mut World) -> Result<()> {
 
 #[given(expr = "the extension reports {word} {word} because of {word}")]
 #[then(expr = "the extension reports {word} {word} because of {word}")]
-async fn reports(w: &mut World, type_: String, status: String, reason: String) -> Result<()> {
-    w.until(&format!("to report {type_} {status}"), "ClusterExtension", "${ID}", |object| {
+async fn reports(w: &mut World, type_: String, status: String, reason: String) -> Outcome {
+    Ok(w.until(&format!("to report {type_} {status}"), "ClusterExtension", "${ID}", |object| {
         shows(object, &type_, &status, &reason, &[])
     })
-    .await
+    .await?)
 }
 
 #[then(expr = "the extension reports {word} {word} because of {word}, saying")]
@@ -160,8 +161,9 @@ async fn reports_saying(
     status: String,
     reason: String,
     step: &Step,
-) -> Result<()> {
-    object_reports_saying(w, "ClusterExtension".into(), "${ID}".into(), type_, status, reason, step).await
+) -> Outcome {
+    Ok(object_reports_saying(w, "ClusterExtension".into(), "${ID}".into(), type_, status, reason, step)
+        .await?)
 }
 
 #[then(expr = "the {word} {string} reports {word} {word} because of {word}")]
@@ -172,11 +174,11 @@ async fn object_reports(
     type_: String,
     status: String,
     reason: String,
-) -> Result<()> {
-    w.until(&format!("to report {type_} {status}"), &kind, &name, |object| {
+) -> Outcome {
+    Ok(w.until(&format!("to report {type_} {status}"), &kind, &name, |object| {
         shows(object, &type_, &status, &reason, &[])
     })
-    .await
+    .await?)
 }
 
 #[then(expr = "the {word} {string} reports {word} {word} because of {word}, saying")]
@@ -188,39 +190,39 @@ async fn object_reports_saying(
     status: String,
     reason: String,
     step: &Step,
-) -> Result<()> {
+) -> Outcome {
     let text = w.text(step.docstring.as_deref().unwrap_or_default());
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     ensure!(!lines.is_empty(), "the step has no text below it");
-    w.until(&format!("to report {type_} {status}"), &kind, &name, |object| {
+    Ok(w.until(&format!("to report {type_} {status}"), &kind, &name, |object| {
         shows(object, &type_, &status, &reason, &lines)
     })
-    .await
+    .await?)
 }
 
 #[then(expr = "the {word} {string} belongs to the extension")]
-async fn belongs(w: &mut World, kind: String, name: String) -> Result<()> {
+async fn belongs(w: &mut World, kind: String, name: String) -> Outcome {
     let mut labels = json!({ OWNER_KIND_LABEL: "ClusterExtension" });
     labels[olm_api::names::OWNER_NAME_LABEL] = w.id.as_str().into();
     let owner = json!({"kind": "ClusterObjectSet", "controller": true});
     let parts = json!({"metadata": {"labels": labels, "ownerReferences": [owner]}});
-    w.includes(&kind, &name, &parts).await
+    Ok(w.includes(&kind, &name, &parts).await?)
 }
 
 #[then("nothing of the extension is left")]
-async fn nothing_left(w: &mut World) -> Result<()> {
-    wait::until("everything of the extension to be gone", COLLECTED, async || {
+async fn nothing_left(w: &mut World) -> Outcome {
+    Ok(wait::until("everything of the extension to be gone", COLLECTED, async || {
         let mut left = Vec::new();
         for kind in OF_BUNDLES {
             left.extend(w.owned(kind).await?);
         }
         wait::check(left.is_empty(), || format!("left: {left:?}"))
     })
-    .await
+    .await?)
 }
 
 #[then(expr = "{int} objects of the extension exist at least")]
-async fn some_exist(w: &mut World, wanted: usize) -> Result<()> {
+async fn some_exist(w: &mut World, wanted: usize) -> Outcome {
     let mut found = Vec::new();
     for kind in OF_BUNDLES {
         found.extend(w.owned(kind).await?);

@@ -1,11 +1,12 @@
 //! What users other than the administrator may do, under an admission policy of the administrator's.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use cucumber::{gherkin::Step, given, then, when};
 use kube::{Client, api::PostParams};
 use olm_test::wait;
 use serde_json::{Value, json};
 
+use super::Outcome;
 use super::extensions::extension;
 use crate::world::{ACCOUNT, DEADLINE, World};
 
@@ -21,7 +22,7 @@ async fn member(w: &World) -> Result<Client> {
 
 /// Members of the team may write extensions, and act as the account.
 #[given("a team whose members may write extensions and use the account")]
-async fn team_exists(w: &mut World) -> Result<()> {
+async fn team_exists(w: &mut World) -> Outcome {
     let team = team(w);
     let subjects = json!([{"apiGroup": GROUP, "kind": "Group", "name": team}]);
     // Of any namespace, so that it is the administrator's policy that refuses other namespaces.
@@ -34,16 +35,16 @@ async fn team_exists(w: &mut World) -> Result<()> {
         ],
     }))
     .await?;
-    w.apply(&json!({
+    Ok(w.apply(&json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": team},
         "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": team}, "subjects": subjects,
     }))
-    .await
+    .await?)
 }
 
 /// The rules bind the team alone, so that scenarios do not disturb each other.
 #[given("an admission policy that lets the team install only this package, only here")]
-async fn policy(w: &mut World) -> Result<()> {
+async fn policy(w: &mut World) -> Outcome {
     let (id, team) = (w.id.clone(), team(w));
     let catalog = "object.spec.source.catalog";
     let rule = |expression: String, message: &str| json!({"expression": expression, "message": message});
@@ -83,7 +84,7 @@ async fn policy(w: &mut World) -> Result<()> {
     .await?;
     // It takes a moment until API servers know a policy.
     let probe = extension(w, &w.id, &json!({"source": {"catalog": {"packageName": "forbidden"}}}));
-    refused(w, &probe, "the team may not install this package").await
+    Ok(refused(w, &probe, "the team may not install this package").await?)
 }
 
 /// Waits until a member is refused an extension with this text. Nothing is stored.
@@ -92,7 +93,7 @@ async fn refused(w: &World, object: &Value, text: &str) -> Result<()> {
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     wait::until("the extension to be refused", DEADLINE, async || {
         match api.create(&dry_run, &serde_json::from_value(object.clone())?).await {
-            Ok(_) => anyhow::bail!("it is let through"),
+            Ok(_) => bail!("it is let through"),
             Err(kube::Error::Api(status)) => {
                 wait::check(status.message.contains(text), || status.message.clone())
             }
@@ -103,7 +104,7 @@ async fn refused(w: &World, object: &Value, text: &str) -> Result<()> {
 }
 
 #[when("a member of the team creates the extension")]
-async fn creates(w: &mut World) -> Result<()> {
+async fn creates(w: &mut World) -> Outcome {
     let object = extension(w, &w.id, &json!({}));
     let api = w.api_in(&member(w).await?, "ClusterExtension", &w.id)?;
     wait::until("the member to be let through", DEADLINE, async || {
@@ -117,7 +118,7 @@ async fn creates(w: &mut World) -> Result<()> {
 
 /// The text below is a part of the extension's spec.
 #[then(expr = "a member of the team is refused, because {string}, an extension with")]
-async fn is_refused(w: &mut World, text: String, step: &Step) -> Result<()> {
+async fn is_refused(w: &mut World, text: String, step: &Step) -> Outcome {
     let object = extension(w, &w.id, &w.yaml(step)?);
     refused(w, &object, &text).await?;
     // An administrator is not bound by it: it is the policy that refuses.

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cucumber::{gherkin::Step, given, then, when};
 use kube::api::ListParams;
@@ -12,10 +12,11 @@ use olm_api::names::{
 };
 use serde_json::{Value, json};
 
+use super::Outcome;
 use crate::world::{ACCOUNT, World, at_home};
 
 #[given(expr = "the account {string} may do everything in the namespace")]
-async fn everything(w: &mut World, account: String) -> Result<()> {
+async fn everything(w: &mut World, account: String) -> Outcome {
     ensure!(account == ACCOUNT, "there is no account {account:?}");
     at_home(w).await?;
     let (id, group) = (w.id.clone(), "rbac.authorization.k8s.io");
@@ -37,16 +38,16 @@ async fn everything(w: &mut World, account: String) -> Result<()> {
         "rules": [{"apiGroups": ["olm.operatorframework.io"], "resources": ["clusterobjectsets/finalizers"], "verbs": ["update"]}],
     }))
     .await?;
-    w.apply(&json!({
+    Ok(w.apply(&json!({
         "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": id}],
     }))
-    .await
+    .await?)
 }
 
 #[when("a revision is made by hand with")]
-async fn made(w: &mut World, step: &Step) -> Result<()> {
+async fn made(w: &mut World, step: &Step) -> Outcome {
     let mut spec = w.yaml(step)?;
     for (name, value) in [
         ("revision", json!(1)),
@@ -62,7 +63,7 @@ async fn made(w: &mut World, step: &Step) -> Result<()> {
         }},
         "spec": spec,
     });
-    w.create(&object).await
+    Ok(w.create(&object).await?)
 }
 
 /// A Secret with an object under the key `object`, compressed or not.
@@ -84,25 +85,25 @@ async fn secret(w: &mut World, name: &str, object: &Value, compressed: bool, imm
 
 #[given(expr = "the immutable Secret {string} holds the object")]
 #[when(expr = "the immutable Secret {string} holds the object")]
-async fn immutable(w: &mut World, name: String, step: &Step) -> Result<()> {
+async fn immutable(w: &mut World, name: String, step: &Step) -> Outcome {
     let object = w.yaml(step)?;
-    secret(w, &name, &object, false, true).await
+    Ok(secret(w, &name, &object, false, true).await?)
 }
 
 #[given(expr = "the immutable Secret {string} holds, compressed, the object")]
-async fn compressed(w: &mut World, name: String, step: &Step) -> Result<()> {
+async fn compressed(w: &mut World, name: String, step: &Step) -> Outcome {
     let object = w.yaml(step)?;
-    secret(w, &name, &object, true, true).await
+    Ok(secret(w, &name, &object, true, true).await?)
 }
 
 #[given(expr = "the mutable Secret {string} holds the object")]
-async fn mutable(w: &mut World, name: String, step: &Step) -> Result<()> {
+async fn mutable(w: &mut World, name: String, step: &Step) -> Outcome {
     let object = w.yaml(step)?;
-    secret(w, &name, &object, false, false).await
+    Ok(secret(w, &name, &object, false, false).await?)
 }
 
 #[then(expr = "all objects of the revision {string} lie in immutable Secrets of the system namespace")]
-async fn externalized(w: &mut World, name: String) -> Result<()> {
+async fn externalized(w: &mut World, name: String) -> Outcome {
     let name = w.text(&name);
     let set = w.get_there("ClusterObjectSet", &name).await?;
     let phases = set["spec"]["phases"].as_array().context("no phases")?;
@@ -132,14 +133,14 @@ async fn externalized(w: &mut World, name: String) -> Result<()> {
             },
         });
         if let Some(missing) = crate::match_parts::missing(&parts, &secret) {
-            anyhow::bail!("the Secret: {missing}");
+            bail!("the Secret: {missing}");
         }
     }
     Ok(())
 }
 
 #[then(expr = "a Secret of the revision {string} holds a compressed object")]
-async fn holds_compressed(w: &mut World, name: String) -> Result<()> {
+async fn holds_compressed(w: &mut World, name: String) -> Outcome {
     let secrets = w.api_in(&w.client, "Secret", &w.place.facts().system_namespace)?;
     let mine = ListParams::default().labels(&format!("{REVISION_NAME_LABEL}={}", w.text(&name)));
     for secret in secrets.list(&mine).await?.items {
@@ -149,5 +150,5 @@ async fn holds_compressed(w: &mut World, name: String) -> Result<()> {
             }
         }
     }
-    anyhow::bail!("no value is compressed")
+    Ok(bail!("no value is compressed")?)
 }
