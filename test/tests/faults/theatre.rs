@@ -132,7 +132,7 @@ impl<'a> Theatre<'a> {
         let idle: Vec<_> = proxy.writes().iter().map(|write| write.name.to_string()).collect();
         ensure!(idle.is_empty(), "a start with nothing to do wrote {idle:?}");
         proxy.reset();
-        let chronicle = Chronicle::start(&self.client);
+        let chronicle = Chronicle::start(&self.client).await?;
         match &harm {
             Harm::Strike(name, blow) => proxy.strike(name.clone(), *blow),
             Harm::Weather(weather) => proxy.weather(Some(weather.clone())),
@@ -142,7 +142,7 @@ impl<'a> Theatre<'a> {
             self.stages(&harm).await.with_context(|| self.world.operator.process().log_tail())?;
         self.world.operator.process().check_running()?;
         // Without the API server nobody could take notes.
-        let states = if matches!(harm, Harm::ApiServer { .. }) { 0 } else { chronicle.check()? };
+        let states = if matches!(harm, Harm::ApiServer { .. }) { 0 } else { chronicle.check().await? };
         Ok(Life {
             writes: proxy.writes().into_iter().map(|write| write.name).collect(),
             counts,
