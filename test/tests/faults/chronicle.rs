@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use futures::StreamExt;
 use kube::{
     Api, Client, ResourceExt,
@@ -16,14 +16,19 @@ use olm_api::{
     names::BUNDLE_NAME,
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
-use tokio::task::JoinHandle;
+use olm_test::wait;
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use crate::world::DEADLINE;
 
 #[derive(Clone, Debug)]
 enum State {
-    /// The bundle that the status names.
+    /// The bundle and the revisions that the status names.
     Extension {
-        installed: String,
+        installed: Option<String>,
+        revisions: Vec<String>,
     },
+    ExtensionGone,
     Revision {
         name: String,
         bundle: String,
@@ -50,36 +55,50 @@ impl Drop for Chronicle {
 }
 
 impl Chronicle {
-    pub(crate) fn start(client: &Client) -> Self {
+    /// Returns when nothing can be missed any more.
+    pub(crate) async fn start(client: &Client) -> Result<Self> {
         let states = States::default();
-        let extensions =
-            tokio::spawn(follow(Api::<ClusterExtension>::all(client.clone()), states.clone(), |e, gone| {
-                let install = e.status.as_ref().and_then(|s| s.install.as_ref()).filter(|_| !gone);
-                install.map(|install| State::Extension { installed: install.bundle.name.clone() })
-            }));
-        let revisions =
-            tokio::spawn(follow(Api::<ClusterObjectSet>::all(client.clone()), states.clone(), |s, gone| {
-                Some(if gone {
-                    State::RevisionGone { name: s.name_any() }
-                } else {
-                    State::Revision {
-                        name: s.name_any(),
-                        bundle: s.annotations().get(BUNDLE_NAME).cloned().unwrap_or_default(),
-                        succeeded: s
-                            .status
-                            .as_ref()
-                            .is_some_and(|s| s.conditions.is_true(ConditionType::Succeeded)),
-                        active: s.spec.lifecycle_state == LifecycleState::Active,
+        let (extensions, follows_extensions) =
+            follow(Api::<ClusterExtension>::all(client.clone()), states.clone(), extension);
+        let (revisions, follows_revisions) =
+            follow(Api::<ClusterObjectSet>::all(client.clone()), states.clone(), revision);
+        let chronicle = Self { states, tasks: [extensions, revisions] };
+        for follows in [follows_extensions, follows_revisions] {
+            tokio::time::timeout(DEADLINE, follows).await.context("watching")??;
+        }
+        Ok(chronicle)
+    }
+
+    /// Waits until the end of all extensions and of the revisions that they named has been told.
+    async fn complete(&self) -> Result<()> {
+        wait::until("all states to be told", DEADLINE, async || {
+            let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+            let (mut is_gone, mut revisions) = (true, BTreeMap::new());
+            for state in states.values() {
+                match state {
+                    State::Extension { revisions: named, .. } => {
+                        is_gone = false;
+                        for name in named {
+                            revisions.entry(name.as_str()).or_insert(false);
+                        }
                     }
-                })
-            }));
-        Self { states, tasks: [extensions, revisions] }
+                    State::ExtensionGone => is_gone = true,
+                    State::Revision { name, .. } => drop(revisions.insert(name, false)),
+                    State::RevisionGone { name } => drop(revisions.insert(name, true)),
+                }
+            }
+            ensure!(is_gone, "the extension is there");
+            ensure!(revisions.values().all(|is_gone| *is_gone), "revisions are there: {revisions:?}");
+            Ok(())
+        })
+        .await
     }
 
     /// No status ever named a bundle that was not installed: one whose revision is active and has rolled out, now
     /// or since the extension's state before this one, when the pass that wrote it looked. Returns how many states
     /// were looked at.
-    pub(crate) fn check(&self) -> Result<usize> {
+    pub(crate) async fn check(&self) -> Result<usize> {
+        self.complete().await?;
         let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let mut revisions: BTreeMap<&str, (&str, bool)> = BTreeMap::new();
         let mut lately: BTreeSet<&str> = BTreeSet::new();
@@ -89,10 +108,12 @@ impl Chronicle {
                     revisions.insert(name, (bundle, *succeeded && *active));
                 }
                 State::RevisionGone { name } => drop(revisions.remove(name.as_str())),
-                State::Extension { installed } if !lately.contains(installed.as_str()) => {
+                State::Extension { installed: Some(installed), .. }
+                    if !lately.contains(installed.as_str()) =>
+                {
                     bail!("at {version} the status names {installed}, which is not installed: {revisions:?}");
                 }
-                State::Extension { .. } => lately.clear(),
+                State::Extension { .. } | State::ExtensionGone => lately.clear(),
             }
             lately.extend(revisions.values().filter(|(_, installed)| *installed).map(|(bundle, _)| *bundle));
         }
@@ -100,20 +121,60 @@ impl Chronicle {
     }
 }
 
-async fn follow<K>(api: Api<K>, states: States, read: impl Fn(&K, bool) -> Option<State>)
+fn extension(extension: &ClusterExtension, is_gone: bool) -> State {
+    if is_gone {
+        return State::ExtensionGone;
+    }
+    let status = extension.status.clone().unwrap_or_default();
+    State::Extension {
+        installed: status.install.map(|install| install.bundle.name),
+        revisions: status.active_revisions.into_iter().map(|revision| revision.name).collect(),
+    }
+}
+
+fn revision(set: &ClusterObjectSet, is_gone: bool) -> State {
+    let name = set.name_any();
+    if is_gone {
+        return State::RevisionGone { name };
+    }
+    let conditions = set.status.as_ref().map(|status| &status.conditions);
+    State::Revision {
+        name,
+        bundle: set.annotations().get(BUNDLE_NAME).cloned().unwrap_or_default(),
+        succeeded: conditions.is_some_and(|conditions| conditions.is_true(ConditionType::Succeeded)),
+        active: set.spec.lifecycle_state == LifecycleState::Active,
+    }
+}
+
+/// Records the states of a kind. The receiver is told when the first list is through.
+fn follow<K>(
+    api: Api<K>,
+    states: States,
+    read: impl Fn(&K, bool) -> State + Send + 'static,
+) -> (JoinHandle<()>, oneshot::Receiver<()>)
 where
     K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
 {
-    let mut events = std::pin::pin!(kube::runtime::watcher(api, watcher::Config::default()));
-    while let Some(event) = events.next().await {
-        let (object, gone) = match event {
-            Ok(Event::Apply(object) | Event::InitApply(object)) => (object, false),
-            Ok(Event::Delete(object)) => (object, true),
-            Ok(Event::Init | Event::InitDone) | Err(_) => continue,
-        };
-        let version = object.resource_version().and_then(|text| text.parse().ok());
-        if let (Some(version), Some(state)) = (version, read(&object, gone)) {
-            states.lock().unwrap_or_else(PoisonError::into_inner).insert(version, state);
+    let (follows, told) = oneshot::channel();
+    let task = async move {
+        let mut follows = Some(follows);
+        let mut events = std::pin::pin!(kube::runtime::watcher(api, watcher::Config::default()));
+        while let Some(event) = events.next().await {
+            let (object, is_gone) = match event {
+                Ok(Event::Apply(object) | Event::InitApply(object)) => (object, false),
+                Ok(Event::Delete(object)) => (object, true),
+                Ok(Event::InitDone) => {
+                    // Nobody may be waiting any more.
+                    let _ = follows.take().map(|follows| follows.send(()));
+                    continue;
+                }
+                Ok(Event::Init) | Err(_) => continue,
+            };
+            if let Some(version) = object.resource_version().and_then(|text| text.parse().ok()) {
+                let state = read(&object, is_gone);
+                states.lock().unwrap_or_else(PoisonError::into_inner).insert(version, state);
+            }
         }
-    }
+    };
+    (tokio::spawn(task), told)
 }

@@ -1,14 +1,17 @@
 //! Objects that look like an extension's and are not.
 
 use anyhow::Result;
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api, Client, Discovery,
     api::{DynamicObject, PostParams},
     core::GroupVersionKind,
     discovery::Scope,
 };
-use olm_test::operator::SYSTEM_NAMESPACE;
+use olm_test::{operator::SYSTEM_NAMESPACE, wait};
 use serde_json::{Value, json};
+
+use crate::world::DEADLINE;
 
 /// Creates them.
 pub(crate) async fn create(client: &Client, extension: &str) -> Result<()> {
@@ -53,7 +56,13 @@ pub(crate) async fn create(client: &Client, extension: &str) -> Result<()> {
     for decoy in decoys {
         create_one(client, &discovery, &decoy).await?;
     }
-    Ok(())
+    // What the cluster itself writes to them shall not look like our doing.
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), extension);
+    wait::until("the decoy to be looked at", DEADLINE, async || {
+        let status = deployments.get("decoy").await?.status.unwrap_or_default();
+        wait::check(status.observed_generation == Some(1), || format!("{status:?}"))
+    })
+    .await
 }
 
 async fn create_one(client: &Client, discovery: &Discovery, object: &Value) -> Result<()> {

@@ -1,13 +1,13 @@
 //! Two processes that want to lead, one of which stands still.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use olm_test::{
     operator::{self, Operator, SYSTEM_NAMESPACE},
-    proxy::Proxy,
+    proxy::{Blow, Proxy, WriteName},
     supervisor::State,
     wait,
 };
@@ -23,10 +23,20 @@ const LEASE: &str = "9c4404e7.operatorframework.io";
 /// Short, so that nobody waits for minutes; long enough for a machine that has other things to do.
 const TERMS: [&str; 4] = [
     "--leader-elect",
-    "--leader-elect-lease-duration=6s",
-    "--leader-elect-renew-deadline=5s",
+    "--leader-elect-lease-duration=15s",
+    "--leader-elect-renew-deadline=12s",
     "--leader-elect-retry-period=1s",
 ];
+
+/// A write in the middle of an upgrade.
+fn middle(extension: &str) -> WriteName {
+    WriteName {
+        verb: "apply".to_owned(),
+        resource: "configmaps".to_owned(),
+        object: format!("{extension}/lighthouse-operator-settings"),
+        nth: 1,
+    }
+}
 
 struct Candidate {
     operator: Operator,
@@ -60,14 +70,13 @@ async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on() -> Result<()
     let led = holder().await?;
     let second = Candidate::start(&world).await?;
 
-    // It stands still in the middle of a roll-out, with a write on its way and others to come.
+    // It stands still in the middle of a roll-out, with a write that it has no answer to and others to come.
     first.proxy.reset();
+    first.proxy.strike(middle(&sample.name), Blow::After);
     extension.set_version("1.1.0").await?;
-    wait::until("a roll-out", DEADLINE, async || {
-        wait::check(first.proxy.writes().len() > 5, || "nothing is written yet".to_owned())
-    })
-    .await?;
+    tokio::time::timeout(DEADLINE, first.proxy.struck()).await.context("a roll-out")?;
     first.operator.process().freeze()?;
+    first.proxy.thaw();
     let frozen = Instant::now();
     wait::until("the second to lead", DEADLINE, async || {
         let holder = holder().await?;
@@ -84,12 +93,10 @@ async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on() -> Result<()
     let before = first.proxy.writes().len();
     first.operator.process().resume()?;
     extension.patch(&json!({"metadata": {"labels": {"touched": "yes"}}})).await?;
-    wait::until("the end of the first", Duration::from_secs(30), async || {
-        match first.operator.process().state()? {
-            State::Running => anyhow::bail!("it runs"),
-            State::Exited(code) => wait::check(code != 0, || "it ended as if all were well".to_owned()),
-            State::Killed(signal) => anyhow::bail!("killed by {signal}"),
-        }
+    wait::until("the end of the first", DEADLINE, async || match first.operator.process().state()? {
+        State::Running => anyhow::bail!("it runs"),
+        State::Exited(code) => wait::check(code != 0, || "it ended as if all were well".to_owned()),
+        State::Killed(signal) => anyhow::bail!("killed by {signal}"),
     })
     .await?;
     let late: Vec<_> = first.proxy.writes()[before..].iter().map(|write| write.name.to_string()).collect();

@@ -153,7 +153,7 @@ pub(crate) fn with_version(live: &Value, mut operations: Vec<Value>) -> Vec<Valu
     operations
 }
 
-fn annotation_path(annotation: &str) -> String {
+pub(crate) fn annotation_path(annotation: &str) -> String {
     format!("/metadata/annotations/{}", annotation.replace('~', "~0").replace('/', "~1"))
 }
 

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use olm_api::{names::OBJECT_FIELD_MANAGER, v1::CollisionProtection};
+use olm_api::{
+    names::{OBJECT_FIELD_MANAGER, REVISION_ANNOTATION},
+    v1::CollisionProtection,
+};
 use serde_json::{Value, json};
 
 use crate::{
     digest::sha256,
     drift::{adopt_fields, projection, satisfied},
-    keeping::{form_operations, with_version},
+    keeping::{annotation_path, form_operations, with_version},
     object::{ObjectKey, text},
     ownership::{
         BEFORE_REVISIONS, Owner, Revisions, Sibling, Verdict, collision_report, owner_references, ownership,
@@ -87,7 +90,10 @@ pub fn action(
     if live.pointer("/metadata/deletionTimestamp").is_some() {
         return Action::AwaitDeletion;
     }
-    let form = form_operations(live, owner);
+    let mut form = form_operations(live, owner);
+    if taken_from.is_some() && !form.is_empty() {
+        form.push(not_applied_yet());
+    }
     if taken_from.is_none()
         && form.is_empty()
         && (satisfied(live, desired) || last_applied == Some(observation_digest(live, desired).as_str()))
@@ -138,6 +144,12 @@ fn metadata_patch(
     with_version(live, patch)
 }
 
+/// The operation that keeps an object from looking as it should before it was applied. Otherwise, if the process
+/// ends between taking it over and applying it, fields that its new revision no longer has stay for ever.
+fn not_applied_yet() -> Value {
+    json!({"op": "add", "path": annotation_path(REVISION_ANNOTATION), "value": BEFORE_REVISIONS.to_string()})
+}
+
 /// Whether our field manager, by apply, owns the owner reference with this UID.
 fn manages_owner(live: &Value, uid: &str) -> bool {
     let key = format!("k:{{\"uid\":{uid:?}}}");
@@ -153,6 +165,8 @@ fn manages_owner(live: &Value, uid: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use olm_api::names::PACKAGE_NAME;
+
     use crate::{DeletionPolicy, desired::for_revision};
 
     fn owner(uid: &str, revision: i64) -> Owner {
@@ -254,13 +268,57 @@ mod tests {
                 "to be kept, from the older",
                 live("one", 1, delete),
                 orphan,
-                vec![version, uid, revision, owners],
+                vec![version, uid, revision, owners, revision],
             ),
             ("no longer kept", live("two", 2, orphan), delete, vec![version, owners, uid]),
-            ("no longer kept, from the older", live("one", 1, orphan), delete, vec![version, owners, uid]),
+            (
+                "no longer kept, from the older",
+                live("one", 1, orphan),
+                delete,
+                vec![version, owners, uid, revision],
+            ),
         ];
         for (name, live, policy, paths) in rows {
             assert_eq!(paths_for(&live, &of("two", 2, policy)), paths, "{name}");
+        }
+    }
+
+    /// The object after a JSON patch.
+    fn patched(live: &Value, patch: &[Value]) -> Value {
+        let mut object = live.clone();
+        for operation in patch {
+            let (parent, field) = operation["path"].as_str().unwrap().rsplit_once('/').unwrap();
+            let fields = object.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+            let field = field.replace("~1", "/");
+            match operation["op"].as_str().unwrap() {
+                "test" => {}
+                "remove" => drop(fields.remove(&field)),
+                _ => drop(fields.insert(field, operation["value"].clone())),
+            }
+        }
+        object
+    }
+
+    #[test]
+    fn what_was_taken_over_is_applied_even_if_the_process_ended_before_that() {
+        let of = |uid: &str, policy: DeletionPolicy| Owner { policy, ..owner(uid, 1) };
+        let mut stored = stored(1);
+        stored["metadata"]["annotations"][PACKAGE_NAME] = "pkg".into();
+        let mut live = for_revision(&stored, &of("gone", DeletionPolicy::Orphan), Some("ext"));
+        // The new revision no longer has this.
+        live["data"]["old"] = "x".into();
+        let present = BTreeSet::new();
+        for policy in DeletionPolicy::ALL {
+            let owner = of("two", policy);
+            let desired = for_revision(&stored, &owner, Some("ext"));
+            let planned = |live: &Value| {
+                let context = Context { owner: &owner, siblings: &[], present: Some(&present) };
+                action(context, CollisionProtection::Prevent, &desired, Some(live), None)
+            };
+            let Action::Apply { metadata_patch } = planned(&live) else { panic!("{policy:?}: no apply") };
+            let between = patched(&live, &metadata_patch);
+            let after = planned(&between);
+            assert!(matches!(after, Action::Apply { .. }), "{policy:?}: {after:?} for {between}");
         }
     }
 
