@@ -59,7 +59,7 @@ async fn revisions_go_on_under_their_numbers_and_leave() -> Result<()> {
     let after = inventory(&world.client).await?;
     taken_over(&after, &EXTENSIONS)?;
     nothing_stale(&after, &[])?;
-    watched.end()?;
+    watched.end(&operator)?;
 
     for name in EXTENSIONS {
         world.extensions().delete(name, &DeleteParams::default()).await?;
@@ -88,7 +88,7 @@ async fn one_extension_goes_on_is_upgraded_and_leaves() -> Result<()> {
     nothing_stale(&after, &[])?;
     world.upgraded(&operator, &["grafana-1*", "grafana-2*", "grafana-3"]).await?;
     taken_over(&inventory(&world.client).await?, &only)?;
-    watched.end()?;
+    watched.end(&operator)?;
     world.extensions().delete("grafana", &DeleteParams::default()).await?;
     nothing_left(&world.client, &only).await
 }

@@ -58,7 +58,7 @@ async fn what_helm_installed_is_upgraded_and_outlives_its_extension_as_its_polic
     world.shows(&operator, "grafana", "DeletionPolicy", "True/RetainCRDs/").await?;
     let last = inventory(&world.client).await?;
     taken_over_under(&last, &EXTENSIONS, stays)?;
-    watched.end()?;
+    watched.end(&operator)?;
     for name in EXTENSIONS {
         world.extensions().delete(name, &DeleteParams::default()).await?;
     }
@@ -80,7 +80,8 @@ fn kept_alone(last: &Inventory, now: &Inventory) -> Result<()> {
             ensure!(old["metadata"]["uid"] == new["metadata"]["uid"], "{key} is another");
             ensure!(new["metadata"]["deletionTimestamp"].is_null(), "{key} is being deleted");
             kept += 1;
-        } else if ours || ["ClusterObjectSet", "ClusterExtension"].contains(&old["kind"].as_str().unwrap_or_default())
+        } else if ours
+            || ["ClusterObjectSet", "ClusterExtension"].contains(&old["kind"].as_str().unwrap_or_default())
         {
             ensure!(!now.contains_key(key), "{key} is left");
         }
