@@ -24,8 +24,6 @@ pub(crate) fn reason(place: &Facts, tags: &[&str]) -> Option<String> {
     }
     let text = if has("pods") && !place.pods {
         "needs Pods that really run"
-    } else if has("played") && place.pods {
-        "the Pods of this cluster are real, and this needs played ones"
     } else if has("split") && !place.split {
         "catalogs are read in process here; needs a catalogd on its own (overlay split)"
     } else if has("mirror") && place.mirror.is_none() {

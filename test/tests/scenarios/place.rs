@@ -39,6 +39,7 @@ impl Component {
 }
 
 /// What scenarios may expect.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and a tag's meaning")]
 pub(crate) struct Facts {
     /// How the counts call the place.
     pub(crate) name: &'static str,

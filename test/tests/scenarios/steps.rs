@@ -1,5 +1,11 @@
 //! The vocabulary. Steps wait for what they state, with a deadline, and say what they saw instead.
 
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::unused_async,
+    reason = "cucumber hands arguments over by value; steps that need not wait look like those that do"
+)]
+
 use std::fmt;
 
 /// As `anyhow`'s, also where an [`Outcome`] is returned.

@@ -22,7 +22,7 @@ pub(crate) struct Offer {
 
 impl Offer {
     /// Reads `TLSv1.2 TLS_ECDHE_… X25519`, each part at most once.
-    pub(crate) fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Self {
         let mut offer = Self::default();
         for part in text.split_whitespace() {
             match part {
@@ -32,7 +32,7 @@ impl Offer {
                 group => offer.group = Some(group.to_owned()),
             }
         }
-        Ok(offer)
+        offer
     }
 
     fn config(&self) -> Result<ClientConfig> {

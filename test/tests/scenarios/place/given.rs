@@ -141,33 +141,16 @@ impl Given {
         self.changed.lock().unwrap().entry(name).or_insert((all_args.clone().into(), all_env.clone().into()));
         all_args.extend(args.iter().map(|arg| Value::from(arg.as_str())));
         all_env.extend(env.iter().map(|(name, value)| json!({"name": name, "value": value})));
-        self.put(&api, name, all_args.into(), all_env.into()).await
+        put(&api, name, all_args.into(), all_env.into()).await
     }
 
     pub(crate) async fn restore(&self, client: &Client) -> Result<()> {
         let api: Api<Deployment> = Api::namespaced(client.clone(), &self.namespace);
         let changed = std::mem::take(&mut *self.changed.lock().unwrap());
         for (name, (args, env)) in changed {
-            self.put(&api, name, args, env).await?;
+            put(&api, name, args, env).await?;
         }
         Ok(())
-    }
-
-    async fn put(&self, api: &Api<Deployment>, name: &str, args: Value, env: Value) -> Result<()> {
-        let operations = json!([
-            {"op": "add", "path": "/spec/template/spec/containers/0/args", "value": args},
-            {"op": "add", "path": "/spec/template/spec/containers/0/env", "value": env},
-        ]);
-        let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
-        api.patch(name, &PatchParams::default(), &patch).await?;
-        wait::until(&format!("{name} to be rolled out"), ROLLED_OUT, async || {
-            let deployment = api.get(name).await?;
-            let status = deployment.status.clone().unwrap_or_default();
-            let seen = status.observed_generation == deployment.metadata.generation;
-            let (all, updated, ready) = (status.replicas, status.updated_replicas, status.available_replicas);
-            wait::check(seen && all == updated && all == ready && all.is_some(), || format!("{status:?}"))
-        })
-        .await
     }
 
     pub(crate) async fn kill(&self, client: &Client, identity: &str) -> Result<()> {
@@ -176,6 +159,24 @@ impl Given {
         pods.delete(pod, &DeleteParams::default().grace_period(0)).await?;
         Ok(())
     }
+}
+
+/// Gives the container of a Deployment these arguments and variables, and waits until its Pods have them.
+async fn put(api: &Api<Deployment>, name: &str, args: Value, env: Value) -> Result<()> {
+    let operations = json!([
+        {"op": "add", "path": "/spec/template/spec/containers/0/args", "value": args},
+        {"op": "add", "path": "/spec/template/spec/containers/0/env", "value": env},
+    ]);
+    let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
+    api.patch(name, &PatchParams::default(), &patch).await?;
+    wait::until(&format!("{name} to be rolled out"), ROLLED_OUT, async || {
+        let deployment = api.get(name).await?;
+        let status = deployment.status.clone().unwrap_or_default();
+        let seen = status.observed_generation == deployment.metadata.generation;
+        let (all, updated, ready) = (status.replicas, status.updated_replicas, status.available_replicas);
+        wait::check(seen && all == updated && all == ready && all.is_some(), || format!("{status:?}"))
+    })
+    .await
 }
 
 /// Gates that the Deployment's arguments turn off.

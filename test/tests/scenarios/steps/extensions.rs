@@ -162,8 +162,7 @@ async fn reports_saying(
     reason: String,
     step: &Step,
 ) -> Outcome {
-    Ok(object_reports_saying(w, "ClusterExtension".into(), "${ID}".into(), type_, status, reason, step)
-        .await?)
+    object_reports_saying(w, "ClusterExtension".into(), "${ID}".into(), type_, status, reason, step).await
 }
 
 #[then(expr = "the {word} {string} reports {word} {word} because of {word}")]

@@ -82,7 +82,7 @@ async fn worked_on(w: &mut World) -> Outcome {
     let name = "${ID}-settings";
     remembered(w, "ConfigMap".to_owned(), name.to_owned()).await?;
     removed(w, "ConfigMap".to_owned(), name.to_owned()).await?;
-    Ok(another(w, "ConfigMap".to_owned(), name.to_owned()).await?)
+    another(w, "ConfigMap".to_owned(), name.to_owned()).await
 }
 
 /// The identity of an object is remembered, to be compared later.
