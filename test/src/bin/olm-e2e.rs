@@ -66,7 +66,7 @@ async fn run(choice: Choice, stay: bool) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([folder.to_owned()].into_iter().chain(std::env::split_paths(&path)))?;
     let mut tests = tests(&root, &["--", "--nocapture", "--test-threads=1"]);
-    tests.env("OLM_TEST_LONG", "1").env("PATH", path).envs(environment);
+    tests.env("OLM_TEST_LONG", "1").env("OLM_TEST_BUILT", "1").env("PATH", path).envs(environment);
     let status = tests.status().context("running cargo")?;
     ensure!(status.success(), "the tests ended with {status}");
     Ok(())
@@ -90,7 +90,8 @@ async fn environment(place: &Place) -> Result<Vec<(&'static str, String)>> {
 /// `cargo test` of the suites.
 fn tests(root: &Path, more: &[&str]) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["test", "--quiet", "--locked", "--package", "olm-test"]);
+    // Together with the programs that were built before, so that dependencies have the same features.
+    cargo.args(["test", "--quiet", "--locked", "--package", "olm-test", "--package", "olm-cli"]);
     cargo.args(SUITES.iter().flat_map(|suite| ["--test", suite]));
     cargo.args(more).current_dir(root);
     cargo
