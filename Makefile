@@ -1,19 +1,31 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
 
-.PHONY: demo test test-faults test-operators test-takeover e2e bench fuzz lint manifests install-manifest image requirements check-tools
+.PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e bench fuzz lint manifests install-manifest image requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
 	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked -p olm-test --bin olm-demo
 
+# What the program's account asked for in the suites, which is compared with its table of rights.
+RIGHTS_USED ?= $(CURDIR)/target/rights-used
+
 test: check-tools ## everything
 	$(CARGO) build --locked --workspace --bins
-	OLM_TEST_BUILT=1 $(CARGO) test --locked --workspace
+	@rm -rf $(RIGHTS_USED)
+	OLM_TEST_BUILT=1 OLM_TEST_RIGHTS=$(RIGHTS_USED) $(CARGO) test --locked --workspace
+	$${CARGO_TARGET_DIR:-target}/debug/olm-rights-used $(RIGHTS_USED)
+
+test-otel: check-tools ## traces, which only builds with the feature otel have
+	$(CARGO) test --locked -p olm-runtime --features otel traces
+
+scenarios: check-tools ## upstream's scenarios in our words, with counts (SCENARIOS=<regular expression>: some of them)
+	$(CARGO) build --locked --workspace --bins
+	OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test scenarios -- $(SCENARIOS)
 
 test-faults: check-tools ## everything that can go wrong at every write, and walks; takes the better part of an hour
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins
-	OLM_TEST_LONG=1 OLM_FAULTS=all OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test faults -- --nocapture
+	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test faults -- --nocapture
 
 test-operators: check-tools ## the newest versions of all real operators at hand on a bare cluster
 	$(CARGO) build --locked -p operator-controller -p olm-cli -p olm-test --bins

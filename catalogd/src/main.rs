@@ -16,8 +16,10 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let command = Command::parse();
-    olm_runtime::init_logs(command.shared.verbosity);
-    match Box::pin(command.run()).await {
+    let traces = olm_runtime::init_logs(command.shared.verbosity, "catalogd");
+    let ended = Box::pin(command.run()).await;
+    traces.end();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(%error, "catalogd ended");

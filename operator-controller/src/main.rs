@@ -28,14 +28,16 @@ fn run(args: args::Args) -> anyhow::Result<()> {
         args::tell_version();
         return Ok(());
     }
-    init_logs(args.verbosity());
+    let traces = init_logs(args.verbosity(), "operator-controller");
     for told in args.without_effect() {
         tracing::warn!("{told}");
     }
     // The only failure is that a provider is installed already, which is what is wanted.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+    let ended = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let shutdown = olm_runtime::on_signal()?;
         Ok(Box::pin(Operator::new(args.into_config().await?)?.run(shutdown)).await?)
-    })
+    });
+    traces.end();
+    ended
 }

@@ -5,6 +5,7 @@
 
 mod audit;
 mod disturb;
+mod inventory;
 pub(crate) mod start;
 
 use std::path::{Path, PathBuf};
@@ -20,10 +21,12 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 pub use audit::AuditEvent;
+pub use inventory::inventory;
 
 use crate::controlplane::{Tool, Tools};
 use crate::pki::Authority;
 use crate::process::{Process, StateDirectory};
+use crate::rights_used;
 use crate::wait;
 
 /// How long a CRD may take until it is served.
@@ -62,6 +65,12 @@ struct Own {
     server: String,
     etcd: String,
     directory: StateDirectory,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        rights_used::keep(self.directory.path());
+    }
 }
 
 impl Cluster {

@@ -77,6 +77,7 @@ impl Tools {
             // etcd's command is the module go.etcd.io/etcd/server.
             renamed: &[("server", Tool::Etcd.file_name())],
             link_flags: format!("-s -w -X k8s.io/component-base/version.gitVersion={VERSION}"),
+            tags: "",
         }
         .built()?;
         Ok(Self { built, assets })

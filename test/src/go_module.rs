@@ -21,6 +21,8 @@ pub(crate) struct GoModule<'a> {
     pub(crate) renamed: &'a [(&'a str, &'a str)],
     /// Flags of the linker.
     pub(crate) link_flags: String,
+    /// Build tags, which leave out what tests do not use.
+    pub(crate) tags: &'a str,
 }
 
 impl GoModule<'_> {
@@ -57,7 +59,7 @@ impl GoModule<'_> {
         let partial = tempfile::Builder::new().prefix(".partial-").tempdir_in(cache)?;
         let mut go = Command::new("go");
         go.current_dir(module).args(["build", "-trimpath", "-ldflags", &self.link_flags]);
-        go.arg("-o").arg(partial.path()).arg("tool");
+        go.args(["-tags", self.tags]).arg("-o").arg(partial.path()).arg("tool");
         match go.status() {
             Ok(status) if status.success() => {}
             Ok(status) => bail!("`go build tool` in {} failed: {status}", module.display()),
@@ -104,7 +106,8 @@ mod tests {
         let file = folder.path().join("go.sum");
         fs::write(&file, "abc").unwrap();
         assert_eq!(checksum(&file).unwrap(), "ba7816bf8f01cfea");
-        let module = GoModule { name: "x", programs: &["go.sum"], renamed: &[], link_flags: String::new() };
+        let module =
+            GoModule { name: "x", programs: &["go.sum"], renamed: &[], link_flags: String::new(), tags: "" };
         assert!(module.complete(folder.path()));
         let module = GoModule { programs: &["other"], ..module };
         assert!(!module.complete(folder.path()));

@@ -11,6 +11,7 @@ pub const KUBE_VERSION: &str = "1.36.3";
 
 /// The path of `helm`, built if it is not there (two minutes, once). Blocks.
 pub fn helm() -> Result<PathBuf> {
-    let module = GoModule { name: "helm", programs: &["helm"], renamed: &[], link_flags: "-s -w".to_owned() };
+    let link_flags = "-s -w".to_owned();
+    let module = GoModule { name: "helm", programs: &["helm"], renamed: &[], link_flags, tags: "" };
     Ok(module.built()?.join("helm"))
 }

@@ -58,11 +58,12 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    init_logs(0);
+    let traces = init_logs(0, env!("CARGO_PKG_NAME"));
     // The only failure is that a provider is installed already, which is what is wanted.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let ended = runtime.context("starting").and_then(|runtime| runtime.block_on(run(args)));
+    traces.end();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -13,6 +13,7 @@ use super::{Options, Own, client, node};
 use crate::controlplane::{Tool, Tools};
 use crate::pki::{Authority, IdentityFiles, write_service_account_keys};
 use crate::process::{Process, StateDirectory, free_ports};
+use crate::rights_used;
 use crate::supervisor::Program;
 use crate::wait;
 
@@ -126,7 +127,8 @@ pub(crate) fn write_files(path: &Path, server: &str, addresses: &[&str]) -> Resu
     let names =
         ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "10.96.0.1"];
     authority.server("kube-apiserver", &[&names[..], addresses].concat())?.write(path, "apiserver")?;
-    fs::write(path.join("audit-policy.yaml"), AUDIT_POLICY)?;
+    let policy = if rights_used::folder().is_some() { rights_used::AUDIT_POLICY } else { AUDIT_POLICY };
+    fs::write(path.join("audit-policy.yaml"), policy)?;
     // Made here, so that it can be read before the first write.
     fs::write(path.join("audit.log"), "")?;
     fs::write(path.join("stages.yaml"), STAGES)?;

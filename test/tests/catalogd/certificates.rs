@@ -119,6 +119,10 @@ async fn files_are_read_again_and_profiles_are_kept_to() -> Result<()> {
         .tls_version_max(reqwest::tls::Version::TLS_1_2)
         .build()?;
     ensure!(old.get(&url).send().await.is_err(), "the modern profile speaks TLS 1.2");
+    let metrics = catalogd.metrics_url();
+    ensure!(old.get(&metrics).send().await.is_err(), "and so do the metrics");
+    let asked_for_token = asked(&metrics, &first.identity().certificate).await?;
+    ensure!(asked_for_token == reqwest::StatusCode::UNAUTHORIZED, "{asked_for_token}");
 
     write(&second)?;
     wait::until("the new certificate to be served", Duration::from_mins(1), async || {

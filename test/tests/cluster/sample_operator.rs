@@ -23,6 +23,9 @@ use serde_json::{Value, json};
 
 const DEADLINE: Duration = Duration::from_secs(90);
 
+/// What would run it in a Pod, and what would make its certificate.
+const ELSEWHERE: [&str; 4] = ["Deployment", "Service", "Issuer", "Certificate"];
+
 /// The operator outside of the cluster.
 struct Running {
     cluster: &'static Cluster,
@@ -51,7 +54,7 @@ impl Running {
         Ok(Self { cluster, sample, name, directory, webhook_port, ca, process: None })
     }
 
-    /// Applies what the bundle renders to, except what would run it in a Pod, and starts the program as its account.
+    /// Applies what the bundle renders to, except what makes no sense here, and starts the program as its account.
     async fn start(&mut self, version: &str) -> Result<()> {
         let folder = tempfile::tempdir()?;
         self.sample.write_bundle(folder.path(), version)?;
@@ -59,7 +62,7 @@ impl Running {
         let objects: Vec<Value> = rendered
             .objects
             .into_iter()
-            .filter(|object| !["Deployment", "Service"].iter().any(|kind| object["kind"] == *kind))
+            .filter(|object| !ELSEWHERE.iter().any(|kind| object["kind"] == *kind))
             .map(|object| self.with_own_address(object))
             .collect();
         let file = folder.path().join("objects.json");

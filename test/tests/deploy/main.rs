@@ -1,7 +1,10 @@
 //! The manifests: rendered by kustomize and helm, and applied to real API servers. What a manifest installs has fixed
 //! names in the whole cluster, so each test that applies one has a control plane of its own.
 
+mod alerts;
 mod installed;
+mod lived;
+mod reference;
 mod released;
 mod rendered;
 mod rendering;

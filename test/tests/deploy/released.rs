@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
+use olm_test::cluster::Cluster;
 use olm_test::helm::helm;
 use olm_test::operator::kubectl;
 
 use crate::installed::{catalogs_can_be_created, deployed, get, own_cluster};
 use crate::rendering::{config_arg, run};
 
-struct Helm {
+pub(crate) struct Helm {
     program: PathBuf,
     kubeconfig: PathBuf,
     /// Helm's own files, none of which shall be the user's.
@@ -18,7 +19,12 @@ struct Helm {
 }
 
 impl Helm {
-    fn run(&self, args: &[&str]) -> Result<String> {
+    /// Helm as the administrator of a cluster.
+    pub(crate) fn of(cluster: &Cluster) -> Result<Self> {
+        Ok(Self { program: helm()?, kubeconfig: cluster.kubeconfig_admin(), home: tempfile::tempdir()? })
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Result<String> {
         let home = self.home.path();
         let folder = |name: &str| -> PathBuf { Path::join(home, name) };
         let mut command = Command::new(&self.program);
@@ -31,7 +37,7 @@ impl Helm {
 #[tokio::test]
 async fn a_release_is_upgraded_and_leaves_extensions_in_place_when_uninstalled() -> Result<()> {
     let Some(cluster) = own_cluster().await? else { return Ok(()) };
-    let helm = Helm { program: helm()?, kubeconfig: cluster.kubeconfig_admin(), home: tempfile::tempdir()? };
+    let helm = Helm::of(&cluster)?;
     let chart = config_arg("helm/olmv1");
     helm.run(&["install", "olmv1", &chart, "--namespace=default"])?;
     deployed(&cluster, "operator-controller-controller-manager", 2).await?;

@@ -8,6 +8,7 @@ use kube::{Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::Ob
 use serde::de::DeserializeOwned;
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     backoff::{Backoff, Limits},
@@ -29,6 +30,18 @@ pub enum Next {
     Retry(String),
     /// It failed in a way that only a change of the object or its sources can heal; the text is logged.
     Blocked(String),
+}
+
+impl Next {
+    /// The word for it in traces.
+    fn outcome(&self) -> &'static str {
+        match self {
+            Self::Await => "await",
+            Self::After(_) => "after",
+            Self::Retry(_) => "retry",
+            Self::Blocked(_) => "blocked",
+        }
+    }
 }
 
 /// How a controller runs.
@@ -159,17 +172,23 @@ where
     shared.metrics.begins();
     shared.queue.taken(&name);
     let started = Instant::now();
-    let next = match AssertUnwindSafe((shared.reconcile)(object)).catch_unwind().await {
-        Ok(next) => next,
-        Err(panic) => {
-            shared.metrics.panicked();
-            Next::Retry(format!("panic: {}", panic_text(panic.as_ref())))
-        }
-    };
+    let span = tracing::info_span!("reconcile", controller, name, outcome = tracing::field::Empty);
+    let next =
+        match AssertUnwindSafe((shared.reconcile)(object)).catch_unwind().instrument(span.clone()).await {
+            Ok(next) => next,
+            Err(panic) => {
+                shared.metrics.panicked();
+                Next::Retry(format!("panic: {}", panic_text(panic.as_ref())))
+            }
+        };
+    span.record("outcome", next.outcome());
     let took = started.elapsed();
     shared.metrics.reconciled(&next, took);
     shared.queue.done(took);
-    tracing::debug!(controller, name, ?next, "reconcile ending");
+    // One line for each outcome. The words of the good one are the original's, which scenarios look for.
+    if matches!(next, Next::Await | Next::After(_)) {
+        tracing::info!(controller, name, "reconcile ending");
+    }
     match next {
         Next::Await => {
             shared.backoff.succeeded(&name);

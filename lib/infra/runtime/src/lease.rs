@@ -106,6 +106,12 @@ impl Elector {
         }
     }
 
+    /// Takes its waits from a sequence.
+    #[must_use]
+    pub fn seeded(self, chance: &Chance) -> Self {
+        Self { chance: chance.clone(), ..self }
+    }
+
     /// Tells a fence until when the lease counts, while it is held.
     #[must_use]
     pub fn fenced(self, fence: &Fence) -> Self {

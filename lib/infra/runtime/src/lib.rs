@@ -35,7 +35,7 @@ pub use memory::without_huge_pages;
 pub use metrics::{ControllerMetrics, Metrics, RequestCount};
 pub use objects::ObjectMetrics;
 pub use source::Source;
-pub use telemetry::init as init_logs;
+pub use telemetry::{Traces, init as init_logs};
 pub use watch::{OwnerChanged, Seen, WatchManager};
 
 pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};

@@ -1,0 +1,53 @@
+//! `make test`'s last line: the program's table of rights beside what its requests used in all suites.
+//!
+//! `olm-rights-used <folder>`, the folder being the one that `OLM_TEST_RIGHTS` named for the tests. The exit code is
+//! 0 if every request was covered by a row, none was forbidden, and each right of the table was used.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use olm_test::rights_used::{Report, kept};
+
+fn main() -> ExitCode {
+    match compare() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compare() -> Result<bool> {
+    let folder = PathBuf::from(std::env::args_os().nth(1).context("which folder?")?);
+    let (clusters, requests) = kept(&folder)?;
+    if clusters == 0 {
+        println!("skipped: the clusters of these tests show no audit log");
+        return Ok(true);
+    }
+    let report = Report::new(&requests);
+    for (right, count) in &report.used {
+        let place = if right.in_system_namespace { "in the system's namespace" } else { "" };
+        let why = right.without_request().filter(|_| *count == 0).unwrap_or_default();
+        println!("{count:>8} {} {}.{} {place}{why}", right.verb, right.resource, right.group);
+    }
+    for (what, requests) in [("no row covers", &report.outside), ("forbidden", &report.forbidden)] {
+        for (request, count) in requests {
+            println!("{what}: {count} x {request:?}");
+        }
+    }
+    let unused = report.unused();
+    for right in &unused {
+        println!("not used: {} {}.{}", right.verb, right.resource, right.group);
+    }
+    println!(
+        "{clusters} clusters: {} rights, {} not used; {} kinds of requests outside of the table, {} forbidden",
+        report.used.len(),
+        unused.len(),
+        report.outside.len(),
+        report.forbidden.len()
+    );
+    Ok(unused.is_empty() && report.outside.is_empty() && report.forbidden.is_empty())
+}

@@ -1,0 +1,312 @@
+//! Which rights of the program's table its requests use, over the runs of all suites.
+//!
+//! With `OLM_TEST_RIGHTS` naming a folder, the clusters' audit logs hold the reads of the program's account too, and
+//! what it asked for is kept in that folder when a cluster ends. `olm-rights-used` compares it with the table: every
+//! request is covered by a row, none was forbidden, and each right of each row was used.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use operator_controller::{PERMISSIONS, Scope};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::operator::{SYSTEM_NAMESPACE, USER};
+
+/// Names the folder.
+pub const FOLDER: &str = "OLM_TEST_RIGHTS";
+
+/// Writes of everybody, and what the program reads.
+pub(crate) const AUDIT_POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],"rules":[
+{"level":"Metadata","verbs":["create","update","patch","delete","deletecollection"]},
+{"level":"Metadata","users":["system:serviceaccount:olmv1-system:operator-controller-controller-manager"]},
+{"level":"None"}]}"#;
+
+/// Reviews of oneself, which every user may ask for.
+const OF_ONESELF: [&str; 3] = ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"];
+
+/// Rights that no request shows, and why they are held all the same.
+const WITHOUT_REQUEST: [(&str, &str, &str); 1] = [(
+    "finalizers",
+    "update",
+    "looked for by the admission plugin OwnerReferencesPermissionEnforcement when an owner reference is set",
+)];
+
+/// Tests that use the rights: resource, verbs, test. One that uses it stands for all that do.
+pub const SHOWN_BY: &[(&str, &str, &str)] = &[
+    (
+        "clustercatalogs",
+        "get list patch update watch",
+        "operator::an_operator_goes_through_all_install_modes",
+    ),
+    (
+        "clusterextensions",
+        "get list patch update watch",
+        "operator::an_operator_goes_through_all_install_modes",
+    ),
+    ("clustercatalogs/status", "patch update", "operator::an_operator_goes_through_all_install_modes"),
+    ("clusterextensions/status", "patch update", "operator::an_operator_goes_through_all_install_modes"),
+    ("clusterobjectsets/status", "patch update", "operator::an_operator_goes_through_all_install_modes"),
+];
+
+/// What the program asked for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Request {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// Resource, with its subresource if there is one: `clusterextensions/status`.
+    pub resource: String,
+    /// The verb.
+    pub verb: String,
+    /// Whether it was about the system's namespace.
+    pub in_system_namespace: bool,
+    /// Whether the authorizers refused it.
+    pub forbidden: bool,
+}
+
+/// One right: a verb on a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Right {
+    /// Whether it holds in the system's namespace only.
+    pub in_system_namespace: bool,
+    /// API group, empty for the core group.
+    pub group: &'static str,
+    /// Resource, with its subresource if there is one.
+    pub resource: &'static str,
+    /// The verb.
+    pub verb: &'static str,
+}
+
+impl Right {
+    /// All rights of the table.
+    pub fn all() -> Vec<Self> {
+        let of_row = |row: &operator_controller::Permission| {
+            let (scope, group, verbs) = (row.scope, row.group, row.verbs);
+            let of_resource = move |resource: &&'static str| {
+                let resource = *resource;
+                verbs.iter().map(move |verb| Self {
+                    in_system_namespace: scope == Scope::SystemNamespace,
+                    group,
+                    resource,
+                    verb,
+                })
+            };
+            row.resources.iter().flat_map(of_resource).collect::<Vec<_>>()
+        };
+        PERMISSIONS.iter().flat_map(of_row).collect()
+    }
+
+    fn covers(&self, request: &Request) -> bool {
+        let matches = |pattern: &str, text: &str| pattern == "*" || pattern == text;
+        (request.in_system_namespace || !self.in_system_namespace)
+            && self.verb == request.verb
+            && matches(self.group, &request.group)
+            && matches(self.resource, &request.resource)
+    }
+
+    /// A test that uses it, as `<suite>::<function>`.
+    pub fn shown_by(&self) -> Option<&'static str> {
+        let of_this = |(resource, verbs, _): &&(&str, &str, &'static str)| {
+            *resource == self.resource && verbs.split(' ').any(|verb| verb == self.verb)
+        };
+        SHOWN_BY.iter().find(of_this).map(|(.., test)| *test)
+    }
+
+    /// Why it is held although no request uses it.
+    pub fn without_request(&self) -> Option<&'static str> {
+        let found = WITHOUT_REQUEST
+            .iter()
+            .find(|(end, verb, _)| self.resource.ends_with(&format!("/{end}")) && self.verb == *verb);
+        found.map(|(_, _, why)| *why)
+    }
+}
+
+/// The requests of runs beside the table.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// How often each right was used.
+    pub used: BTreeMap<Right, u64>,
+    /// Requests that no row covers, with their number.
+    pub outside: BTreeMap<Request, u64>,
+    /// Requests that the authorizers refused.
+    pub forbidden: BTreeMap<Request, u64>,
+}
+
+impl Report {
+    /// Compares requests with the table.
+    pub fn new(requests: &BTreeMap<Request, u64>) -> Self {
+        let rights = Right::all();
+        let mut report = Self { used: rights.iter().map(|right| (*right, 0)).collect(), ..Self::default() };
+        for (request, count) in requests {
+            if OF_ONESELF.contains(&request.resource.as_str()) {
+                continue;
+            }
+            if request.forbidden {
+                *report.forbidden.entry(request.clone()).or_default() += count;
+                continue;
+            }
+            // The narrowest row: what it gives is not what a wider one is for.
+            let covering = rights.iter().filter(|right| right.covers(request));
+            let narrowest = covering.max_by_key(|right| (right.resource != "*", right.in_system_namespace));
+            match narrowest {
+                Some(right) => *report.used.entry(*right).or_default() += count,
+                None => *report.outside.entry(request.clone()).or_default() += count,
+            }
+        }
+        report
+    }
+
+    /// Rights that nothing used and that no reason stands for.
+    pub fn unused(&self) -> Vec<Right> {
+        let unused =
+            self.used.iter().filter(|(right, count)| **count == 0 && right.without_request().is_none());
+        unused.map(|(right, _)| *right).collect()
+    }
+}
+
+/// The folder in which requests are kept, if they are.
+pub fn folder() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+/// Keeps what the audit log of a cluster's folder says, if that is wanted and there is one. Complains on standard
+/// error only: this is the end of a cluster.
+pub(crate) fn keep(directory: &Path) {
+    let (Some(folder), log) = (folder(), directory.join("audit.log")) else { return };
+    if !log.is_file() {
+        return;
+    }
+    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let kept = distilled(&log).and_then(|requests| {
+        fs::create_dir_all(&folder)?;
+        let lines: Vec<(&Request, &u64)> = requests.iter().collect();
+        fs::write(folder.join(format!("{name}.json")), serde_json::to_string(&lines)?)?;
+        Ok(())
+    });
+    if let Err(error) = kept {
+        let _ = writeln!(std::io::stderr(), "the rights used in {}: {error:#}", log.display());
+    }
+}
+
+/// What was kept in a folder, all clusters together.
+pub fn kept(folder: &Path) -> Result<(usize, BTreeMap<Request, u64>)> {
+    let (mut clusters, mut requests) = (0, BTreeMap::new());
+    if !folder.is_dir() {
+        return Ok((clusters, requests));
+    }
+    for entry in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
+        let path = entry?.path();
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let lines: Vec<(Request, u64)> =
+            serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+        clusters += 1;
+        for (request, count) in lines {
+            *requests.entry(request).or_default() += count;
+        }
+    }
+    Ok((clusters, requests))
+}
+
+/// The requests of the program's account in an audit log, each once with its number.
+fn distilled(log: &Path) -> Result<BTreeMap<Request, u64>> {
+    let mut requests = BTreeMap::new();
+    let file = File::open(log).with_context(|| format!("opening {}", log.display()))?;
+    for line in BufReader::new(file).lines() {
+        let line = line?;
+        // The last line may have been cut when the API server ended.
+        let Some(event) = line.contains(USER).then(|| serde_json::from_str::<Value>(&line).ok()).flatten()
+        else {
+            continue;
+        };
+        if let Some(request) = request(&event) {
+            *requests.entry(request).or_default() += 1;
+        }
+    }
+    Ok(requests)
+}
+
+/// What an event says, if it is the program's and about a resource.
+fn request(event: &Value) -> Option<Request> {
+    if event["user"]["username"] != USER || !event["impersonatedUser"].is_null() {
+        return None;
+    }
+    // A watch is told twice, when it begins and when it ends.
+    if event["verb"] == "watch" && event["stage"] != "ResponseStarted" {
+        return None;
+    }
+    let object = event.get("objectRef")?;
+    let text = |name: &str| object[name].as_str().unwrap_or_default();
+    let subresource = object["subresource"].as_str().map(|name| format!("/{name}")).unwrap_or_default();
+    Some(Request {
+        group: text("apiGroup").to_owned(),
+        resource: format!("{}{subresource}", text("resource")),
+        verb: event["verb"].as_str()?.to_owned(),
+        in_system_namespace: text("namespace") == SYSTEM_NAMESPACE,
+        forbidden: event["annotations"]["authorization.k8s.io/decision"] == "forbid",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(verb: &str, group: &str, resource: &str, namespace: &str) -> Value {
+        json!({
+            "verb": verb, "stage": "ResponseComplete", "user": {"username": USER},
+            "objectRef": {"apiGroup": group, "resource": resource, "namespace": namespace},
+            "annotations": {"authorization.k8s.io/decision": "allow"},
+        })
+    }
+
+    fn report(events: &[Value]) -> Report {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        for event in events {
+            writeln!(file, "{event}").unwrap();
+        }
+        Report::new(&distilled(file.path()).unwrap())
+    }
+
+    fn used(report: &Report, resource: &str, verb: &str) -> Vec<(bool, u64)> {
+        let of = report.used.iter().filter(|(right, _)| right.resource == resource && right.verb == verb);
+        of.map(|(right, count)| (right.in_system_namespace, *count)).collect()
+    }
+
+    #[test]
+    fn each_request_uses_the_narrowest_row_that_covers_it() {
+        let report = report(&[
+            event("list", "", "secrets", SYSTEM_NAMESPACE),
+            event("list", "", "secrets", "elsewhere"),
+            event("get", "", "secrets", "elsewhere"),
+            event("create", "", "serviceaccounts/token", "elsewhere"),
+        ]);
+        assert_eq!(used(&report, "secrets", "list"), [(true, 1)]);
+        assert_eq!(used(&report, "*", "list"), [(false, 1)]);
+        assert_eq!(used(&report, "serviceaccounts/token", "create"), [(false, 1)]);
+        assert_eq!(report.outside.len(), 1, "{:?}", report.outside);
+        assert!(report.unused().iter().any(|right| right.resource == "leases"));
+        assert!(!report.unused().iter().any(|right| right.resource.ends_with("/finalizers")));
+    }
+
+    #[test]
+    fn what_was_forbidden_and_who_else_asked_is_told_apart() {
+        let mut forbidden = event("delete", "", "pods", "n");
+        forbidden["annotations"]["authorization.k8s.io/decision"] = json!("forbid");
+        let mut other = event("delete", "", "pods", "n");
+        other["user"]["username"] = json!("ann");
+        other["userAgent"] = json!(USER);
+        let mut begun = event("watch", "", "pods", "n");
+        begun["stage"] = json!("ResponseStarted");
+        let of_oneself = event("create", "authorization.k8s.io", "selfsubjectaccessreviews", "");
+        let report = report(&[forbidden, other, begun, event("watch", "", "pods", "n"), of_oneself]);
+        assert_eq!(report.forbidden.len(), 1);
+        assert_eq!(report.outside.len(), 0);
+        assert_eq!(used(&report, "*", "watch"), [(false, 1)]);
+    }
+}
