@@ -95,10 +95,10 @@ async fn environment(place: &Place) -> Result<Vec<(&'static str, String)>> {
     Ok(variables)
 }
 
-/// `cargo test`, of the whole workspace: with the features that its programs were built with.
+/// `cargo test` of this package.
 fn tests(root: &Path, more: &[&str]) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["test", "--quiet", "--locked", "--workspace"]).args(more).current_dir(root);
+    cargo.args(["test", "--quiet", "--locked", "--package", "olm-test"]).args(more).current_dir(root);
     cargo
 }
 
