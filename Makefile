@@ -36,8 +36,8 @@ test-takeover: check-tools ## clusters on which upstream installed operators, ta
 	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test takeover -- --nocapture --test-threads=1
 
 e2e: check-tools ## on a cluster with nodes: KUBECONFIG, else kind, else a node of this machine's own (root on Debian)
-	@$(CARGO) build --quiet --locked -p olm-test --bin olm-e2e --bin olm-test-supervisor
-	@$(CARGO) run --quiet --locked -p olm-test --bin olm-e2e
+	@$(CARGO) build --quiet --locked --workspace --bins
+	@$${CARGO_TARGET_DIR:-target}/debug/olm-e2e
 
 bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
 	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test \

@@ -24,6 +24,9 @@ const WARNING: &str = "clusterextension-serviceaccount-deprecated";
 /// Another program for the same catalogs.
 const CATALOGD: &str = "catalogd-controller-manager";
 
+/// Our manifests' annotation on what they bring emptied.
+const EMPTIED: &str = "olm.operatorframework.io/emptied";
+
 /// An object that is still in effect.
 struct Leftover {
     reference: ObjectReference,
@@ -49,7 +52,8 @@ pub(crate) async fn tell(client: Client, system_namespace: &str, embedded: bool,
 async fn find(client: Client, catalogd_in: Option<&str>) -> Result<Vec<Leftover>, String> {
     let mut found = Vec::new();
     let webhooks: Option<MutatingWebhookConfiguration> = named(Api::all(client.clone()), WEBHOOK).await?;
-    if let Some(object) = webhooks.filter(|w| w.webhooks.as_ref().is_some_and(|list| !list.is_empty())) {
+    let asks = |w: &MutatingWebhookConfiguration| w.webhooks.as_ref().is_some_and(|list| !list.is_empty());
+    if let Some(object) = webhooks.filter(|w| asks(w) && !emptied(w)) {
         found.push(leftover(
             &object,
             "no ClusterCatalog can be written while it asks for an answer that nobody gives: empty its list of webhooks or delete it",
@@ -63,7 +67,7 @@ async fn find(client: Client, catalogd_in: Option<&str>) -> Result<Vec<Leftover>
         ));
     }
     let warning: Option<ValidatingAdmissionPolicyBinding> = named(Api::all(client.clone()), WARNING).await?;
-    if let Some(object) = warning {
+    if let Some(object) = warning.filter(|w| !emptied(w)) {
         found.push(leftover(
             &object,
             "it warns that spec.serviceAccount is ignored, which it is not: delete it",
@@ -80,6 +84,11 @@ async fn find(client: Client, catalogd_in: Option<&str>) -> Result<Vec<Leftover>
         ));
     }
     Ok(found)
+}
+
+/// Ours, which stands where the original's was and does nothing.
+fn emptied(object: &impl Resource) -> bool {
+    object.annotations().contains_key(EMPTIED)
 }
 
 fn leftover<K: Resource<DynamicType = ()>>(object: &K, text: &'static str) -> Leftover {

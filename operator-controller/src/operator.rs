@@ -214,12 +214,20 @@ impl Operator {
         if let Content::Remote(_) = self.content {
             return candidate(LEASE).lead(shutdown.clone(), lead).await;
         }
-        let lost = candidate(LEASE)
-            .lead(shutdown.clone(), |stop| async {
-                let lost = candidate(catalogd::LEASE).lead(stop, lead).await;
-                catalogs_lost.store(lost, Ordering::Relaxed);
-            })
-            .await;
+        // Seen from the start on: a leader that died leaves both, and they run out together.
+        let (catalogs, first_held) = (candidate(catalogd::LEASE), CancellationToken::new());
+        let campaign = async {
+            let lost = candidate(LEASE)
+                .lead(shutdown.clone(), |stop| async {
+                    first_held.cancel();
+                    let lost = catalogs.lead(stop, lead).await;
+                    catalogs_lost.store(lost, Ordering::Relaxed);
+                })
+                .await;
+            first_held.cancel();
+            lost
+        };
+        let (lost, _) = tokio::join!(campaign, first_held.run_until_cancelled(catalogs.follow()));
         lost || catalogs_lost.load(Ordering::Relaxed)
     }
 

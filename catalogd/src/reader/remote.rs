@@ -118,9 +118,18 @@ impl HttpReader {
         clock: Arc<dyn Clock>,
         cache_dir: &Path,
     ) -> Result<Self, StoreError> {
+        Self::open(Ok(client), directory, clock, cache_dir)
+    }
+
+    fn open(
+        client: Result<reqwest::Client, String>,
+        directory: Arc<dyn CatalogDirectory>,
+        clock: Arc<dyn Clock>,
+        cache_dir: &Path,
+    ) -> Result<Self, StoreError> {
         let store = Arc::new(CatalogStore::open(cache_dir)?);
         let spool = cache_dir.to_owned();
-        let client = ArcSwap::from_pointee(Ok(client));
+        let client = ArcSwap::from_pointee(client);
         Ok(Self { client, directory, store, clock, spool, attempts: std::sync::Mutex::default() })
     }
 
@@ -133,9 +142,8 @@ impl HttpReader {
         clock: Arc<dyn Clock>,
         cache_dir: &Path,
     ) -> Result<Self, StoreError> {
-        let reader = Self::new(reqwest::Client::new(), directory, clock, cache_dir)?;
-        reader.set_client(Err("the authority of the catalog server is not known yet".to_owned()));
-        Ok(reader)
+        let none = "the authority of the catalog server is not known yet";
+        Self::open(Err(none.to_owned()), directory, clock, cache_dir)
     }
 
     /// Reads through this client from now on, for instance one that knows another authority; or says why there is

@@ -14,7 +14,7 @@ use olm_test::images::Images;
 use olm_test::{node, sample_operator};
 
 /// The tests, in their order. Each is run on what the one before left.
-const SUITES: [&str; 1] = ["e2e"];
+const SUITES: [&str; 2] = ["e2e", "scenarios"];
 /// Archives of images that nodes get.
 const ARCHIVES: [&str; 3] = ["operator-controller", "catalogd", sample_operator::PROGRAM];
 
@@ -43,7 +43,9 @@ async fn run(choice: Choice, stay: bool) -> Result<()> {
     println!("make e2e: on {choice:?}");
     let images = images(&root)?;
     if !stay {
-        tests(&root, &["--no-run"]).status().context("running cargo")?;
+        let suites = SUITES.iter().flat_map(|suite| ["--test", suite]);
+        let built = tests(&root, &["--no-run"]).args(suites).status().context("running cargo")?;
+        ensure!(built.success(), "the tests were not built");
     }
     let started = Instant::now();
     let place = Place::start(choice).await?;
@@ -65,10 +67,16 @@ async fn run(choice: Choice, stay: bool) -> Result<()> {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([folder.to_owned()].into_iter().chain(std::env::split_paths(&path)))?;
-    let mut tests = tests(&root, &["--", "--nocapture", "--test-threads=1"]);
-    tests.env("OLM_TEST_LONG", "1").env("PATH", path).envs(environment);
-    let status = tests.status().context("running cargo")?;
-    ensure!(status.success(), "the tests ended with {status}");
+    let mut failed = Vec::new();
+    for suite in SUITES {
+        let mut tests = tests(&root, &["--test", suite, "--", "--nocapture", "--test-threads=1"]);
+        tests.env("OLM_TEST_LONG", "1").env("OLM_TEST_BUILT", "1").env("PATH", &path);
+        let status = tests.envs(environment.clone()).status().context("running cargo")?;
+        if !status.success() {
+            failed.push(suite);
+        }
+    }
+    ensure!(failed.is_empty(), "these suites failed: {}", failed.join(", "));
     Ok(())
 }
 
@@ -87,12 +95,10 @@ async fn environment(place: &Place) -> Result<Vec<(&'static str, String)>> {
     Ok(variables)
 }
 
-/// `cargo test` of the suites.
+/// `cargo test` of this package.
 fn tests(root: &Path, more: &[&str]) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["test", "--quiet", "--locked", "--package", "olm-test"]);
-    cargo.args(SUITES.iter().flat_map(|suite| ["--test", suite]));
-    cargo.args(more).current_dir(root);
+    cargo.args(["test", "--quiet", "--locked", "--package", "olm-test"]).args(more).current_dir(root);
     cargo
 }
 

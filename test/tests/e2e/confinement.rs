@@ -1,6 +1,7 @@
 //! What Pods may do and where they write, seen from the node.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -9,8 +10,9 @@ use crate::world::{OPERATOR, SYSTEM, World};
 
 /// What the programs may write into.
 const CACHE: &str = "/var/cache";
-/// Mounted by the kubelet for each container, or by the runtime; not ours to write into or not for keeping.
-const OF_THE_NODE: [&str; 4] = ["/dev", "/proc", "/sys", "/run/secrets"];
+/// Mounted by the kubelet for each container, or by the runtime; not ours to write into or not for keeping. The
+/// kubelet's files are root's.
+const OF_THE_NODE: [&str; 6] = ["/dev", "/proc", "/sys", "/run/secrets", "/etc/hosts", "/etc/resolv.conf"];
 
 /// The program's process of a Pod, as this machine numbers it.
 pub(crate) fn process(world: &World, pod: &str) -> Result<u32> {
@@ -51,6 +53,10 @@ pub(crate) async fn written(world: &World) -> Result<()> {
         ensure!(field("NoNewPrivs:") == "1" && field("Seccomp:") == "2", "{name}: {status}");
         let (writable, upper) = mounts(&fs::read_to_string(place.join("mountinfo"))?)?;
         ensure!(writable == [CACHE], "{name} has writable mounts {writable:?}");
+        for file in ["etc/hosts", "etc/resolv.conf"] {
+            let about = fs::metadata(place.join("root").join(file))?;
+            ensure!(about.uid() == 0 && about.mode() & 0o022 == 0, "{name} may write into {file}");
+        }
         let left = files(Path::new(&upper))?;
         ensure!(left.is_empty(), "{name} has files in its root that are not of its image: {left:?}");
         let open = written_files(&place)?;

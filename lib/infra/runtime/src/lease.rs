@@ -4,7 +4,11 @@
 //! monotonic clock, and writes with the resource version it read: two can never both believe they won.
 //! [`decide`] is pure; [`Elector`] does what it says.
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures::StreamExt;
 use k8s_openapi::{
@@ -56,6 +60,13 @@ enum Step {
     Wait,
 }
 
+/// A record counts from when it was seen first.
+fn observe(observed: &mut Option<Observed>, spec: LeaseSpec) {
+    if observed.as_ref().is_none_or(|o| o.spec != spec) {
+        *observed = Some(Observed { spec, since: Instant::now() });
+    }
+}
+
 fn decide(spec: &LeaseSpec, identity: &str, unchanged_for: Duration) -> Step {
     let holder = spec.holder_identity.as_deref().unwrap_or_default();
     if holder == identity {
@@ -76,6 +87,7 @@ pub struct Elector {
     terms: Terms,
     fence: Fence,
     chance: Chance,
+    followed: Mutex<Option<Observed>>,
 }
 
 impl Elector {
@@ -83,7 +95,15 @@ impl Elector {
     pub fn new(client: Client, namespace: &str, name: &str, identity: &str, terms: Terms) -> Self {
         let api = Api::namespaced(client, namespace);
         let (name, identity) = (name.to_owned(), identity.to_owned());
-        Self { api, name, identity, terms, fence: Fence::default(), chance: Chance::default() }
+        Self {
+            api,
+            name,
+            identity,
+            terms,
+            fence: Fence::default(),
+            chance: Chance::default(),
+            followed: Mutex::default(),
+        }
     }
 
     /// Takes its waits from a sequence.
@@ -107,7 +127,7 @@ impl Elector {
         shutdown: CancellationToken,
         work: impl FnOnce(CancellationToken) -> F,
     ) -> bool {
-        let mut observed = None;
+        let mut observed = self.followed.lock().unwrap_or_else(PoisonError::into_inner).take();
         tokio::select! {
             () = shutdown.cancelled() => return false,
             () = Box::pin(self.acquire(&mut observed)) => {}
@@ -128,6 +148,24 @@ impl Elector {
         work.await;
         self.release(observed).await;
         false
+    }
+
+    /// Watches the record, without an end. A campaign that begins later counts from what was seen here: who waits for
+    /// another lease before this one would otherwise wait for two of them to run out, one after the other.
+    pub async fn follow(&self) {
+        let record = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let events = kube::runtime::watcher(self.api.clone(), record).backoff(self.chance.watch_backoff());
+        let mut events = std::pin::pin!(events);
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(watcher::Event::Apply(lease) | watcher::Event::InitApply(lease)) => {
+                    let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+                    observe(&mut followed, lease.spec.unwrap_or_default());
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(lease = self.name, %error, "following the lease"),
+            }
+        }
     }
 
     /// Tries until the lease is ours. Changes of the record are watched, so that one given back is taken at once.
@@ -207,9 +245,7 @@ impl Elector {
             };
         };
         let spec = lease.spec.clone().unwrap_or_default();
-        if observed.as_ref().is_none_or(|o| o.spec != spec) {
-            *observed = Some(Observed { spec: spec.clone(), since: Instant::now() });
-        }
+        observe(observed, spec.clone());
         let unchanged_for = observed.as_ref().map_or(Duration::ZERO, |o| o.since.elapsed());
         let Step::Take { transition } = decide(&spec, &self.identity, unchanged_for) else {
             return Ok(false);
