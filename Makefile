@@ -1,7 +1,7 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
 
-.PHONY: demo test test-otel test-faults test-operators test-takeover bench fuzz lint manifests install-manifest image requirements check-tools
+.PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e bench fuzz lint manifests install-manifest image requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
@@ -19,9 +19,13 @@ test: check-tools ## everything
 test-otel: check-tools ## traces, which only builds with the feature otel have
 	$(CARGO) test --locked -p olm-runtime --features otel traces
 
+scenarios: check-tools ## upstream's scenarios in our words, with counts (SCENARIOS=<regular expression>: some of them)
+	$(CARGO) build --locked --workspace --bins
+	OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test scenarios -- $(SCENARIOS)
+
 test-faults: check-tools ## everything that can go wrong at every write, and walks; takes the better part of an hour
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins
-	OLM_TEST_LONG=1 OLM_FAULTS=all OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test faults -- --nocapture
+	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test faults -- --nocapture
 
 test-operators: check-tools ## the newest versions of all real operators at hand on a bare cluster
 	$(CARGO) build --locked -p operator-controller -p olm-cli -p olm-test --bins
@@ -30,6 +34,10 @@ test-operators: check-tools ## the newest versions of all real operators at hand
 test-takeover: check-tools ## clusters on which upstream installed operators, taken over
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins
 	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test takeover -- --nocapture --test-threads=1
+
+e2e: check-tools ## on a cluster with nodes: KUBECONFIG, else kind, else a node of this machine's own (root on Debian)
+	@$(CARGO) build --quiet --locked -p olm-test --bin olm-e2e --bin olm-test-supervisor
+	@$(CARGO) run --quiet --locked -p olm-test --bin olm-e2e
 
 bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
 	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test \

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use clap::{Parser, Subcommand};
 use olm_image::Puller;
 use olm_runtime::{
-    CertWatcher, Certificate, ClientError, DEFAULT_TERMS, Elector, Fence, HttpError, Metrics, ServerLimits,
-    ServingSecret, TlsError, cluster_config, connect_counted, health_router, listen, metrics_router,
-    on_signal, serve, server_config,
+    CertWatcher, Certificate, Chance, ClientError, DEFAULT_TERMS, Elector, Fence, HttpError, Metrics,
+    ServerLimits, ServingSecret, TlsError, cluster_config, connect_counted, health_router, listen,
+    metrics_router, on_signal, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -91,12 +91,12 @@ impl Command {
         let shutdown = on_signal()?;
         let cluster = cluster_config(self.shared.kubeconfig.as_deref()).await?;
         let client = connect_counted(cluster, metrics.requests())?;
-        let fence = Fence::default();
+        let (fence, chance) = (Fence::default(), Chance::default());
         let puller = Puller::new(self.shared.puller(config.cache_dir.join("spool"))?);
         let account = self.shared.account();
         // Without Secrets to look at, the credentials stay those of the configuration.
         let credentials = (secret.is_some() || account.is_some())
-            .then(|| PullSecrets::new(client.clone(), puller.keyring().clone(), secret, account));
+            .then(|| PullSecrets::new(client.clone(), puller.keyring().clone(), secret, account, &chance));
         if let Some(credentials) = &credentials
             && let Err(error) = credentials.load().await
         {
@@ -112,12 +112,7 @@ impl Command {
             &metrics,
             &mut registry,
         )?;
-        let certificate = match self.shared.certificate_files()? {
-            Some((cert, key)) => Certificate::Files(CertWatcher::new(&cert, &key)?),
-            None => Certificate::Kept(Box::new(
-                ServingSecret::open(client.clone(), &self.shared.namespace(), SERVING_SECRET, &names).await?,
-            )),
-        };
+        let certificate = self.certificate(&client, &names, &chance).await?;
         let tls = server_config(certificate.serving(), &profile)?;
         let content = serve(
             listen(&self.shared.catalogs_address(CATALOGS_ADDRESS))?,
@@ -140,11 +135,26 @@ impl Command {
             }
             Ok(())
         };
-        let leading = self.lead(catalogd, (client, &fence), &metrics, shutdown.clone());
+        let leading = self.lead(catalogd, (client, &fence, &chance), &metrics, shutdown.clone());
         let ended =
             tokio::try_join!(content_result(content), metrics_page, health, watching, secrets, leading);
         shutdown.cancel();
         ended.map(|_| ())
+    }
+
+    /// That of the flags, else the one that the cluster keeps.
+    async fn certificate(
+        &self,
+        client: &kube::Client,
+        names: &[String],
+        chance: &Chance,
+    ) -> Result<Certificate, CommandError> {
+        if let Some((cert, key)) = self.shared.certificate_files()? {
+            return Ok(Certificate::Files(CertWatcher::new(&cert, &key)?));
+        }
+        let (client, namespace) = (client.clone(), self.shared.namespace());
+        let kept = ServingSecret::open(client, &namespace, SERVING_SECRET, names, chance).await?;
+        Ok(Certificate::Kept(Box::new(kept)))
     }
 
     /// The settings of catalogd itself.
@@ -178,18 +188,19 @@ impl Command {
     async fn lead(
         &self,
         catalogd: Catalogd,
-        (client, fence): (kube::Client, &Fence),
+        (client, fence, chance): (kube::Client, &Fence, &Chance),
         metrics: &Metrics,
         shutdown: CancellationToken,
     ) -> Result<(), CommandError> {
         let (leader, leads) = watch::channel(!self.shared.leader_elect);
         if !self.shared.leader_elect {
-            catalogd.run(leads, shutdown).await;
+            catalogd.run(leads, chance.clone(), shutdown).await;
             drop(leader);
             return Ok(());
         }
         let (namespace, identity) = (self.shared.namespace(), self.shared.identity("catalogd"));
-        let elector = Elector::new(client, &namespace, LEASE, &identity, DEFAULT_TERMS).fenced(fence);
+        let elector = Elector::new(client, &namespace, LEASE, &identity, DEFAULT_TERMS);
+        let elector = elector.seeded(chance).fenced(fence);
         let election = async {
             let lost = elector.lead(shutdown.clone(), |stop| async {
                 metrics.leading(true);
@@ -203,7 +214,7 @@ impl Command {
             if lost { Err(CommandError::LeaseLost) } else { Ok(()) }
         };
         let running = async {
-            catalogd.run(leads, shutdown.clone()).await;
+            catalogd.run(leads, chance.clone(), shutdown.clone()).await;
             Ok(())
         };
         tokio::try_join!(election, running).map(|_| ())

@@ -143,8 +143,8 @@ impl Catalogd {
 
     /// Runs the controller, the garbage collection and the compression of what is served until `shutdown`. While
     /// `leader` is false this replica follows: it serves what the statuses say and writes nothing.
-    pub async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
-        let chance = Chance::default();
+    /// Its waits are of the sequence of `chance`.
+    pub async fn run(self, leader: watch::Receiver<bool>, chance: Chance, shutdown: CancellationToken) {
         let source = Source::<ClusterCatalog>::all(self.client.clone(), &chance);
         let catalogs = source.store.clone();
         let reconciler = Arc::new(Reconciler::new(

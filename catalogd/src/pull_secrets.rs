@@ -9,13 +9,9 @@ use std::{path::Path, time::Duration};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    core::PartialObjectMeta,
-    runtime::{WatchStreamExt, watcher},
-};
+use kube::{Api, Client, Resource, ResourceExt, core::PartialObjectMeta, runtime::watcher};
 use olm_image::{Keyring, KeyringError, SharedKeyring};
-use olm_runtime::{AccountRef, bounded};
+use olm_runtime::{AccountRef, Chance, bounded};
 use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -57,6 +53,7 @@ pub struct PullSecrets {
     /// Namespace and name.
     global: Option<(String, String)>,
     account: Option<AccountRef>,
+    chance: Chance,
 }
 
 impl PullSecrets {
@@ -66,8 +63,9 @@ impl PullSecrets {
         keyring: SharedKeyring,
         global: Option<(String, String)>,
         account: Option<AccountRef>,
+        chance: &Chance,
     ) -> Self {
-        Self { client, keyring, global, account }
+        Self { client, keyring, global, account, chance: chance.clone() }
     }
 
     /// Reads the Secrets and replaces the credentials; answers whether they are others than before.
@@ -130,12 +128,23 @@ impl PullSecrets {
     pub async fn run(self, shutdown: CancellationToken, on_change: impl Fn() + Send + Sync) {
         let mut changes = stream::SelectAll::new();
         if let Some((namespace, name)) = &self.global {
-            changes.push(changed::<Secret>(Api::namespaced(self.client.clone(), namespace), Some(name)));
+            changes.push(changed::<Secret>(
+                Api::namespaced(self.client.clone(), namespace),
+                Some(name),
+                &self.chance,
+            ));
         }
         if let Some(AccountRef { namespace, name }) = &self.account {
-            changes.push(changed::<Secret>(Api::namespaced(self.client.clone(), namespace), None));
-            changes
-                .push(changed::<ServiceAccount>(Api::namespaced(self.client.clone(), namespace), Some(name)));
+            changes.push(changed::<Secret>(
+                Api::namespaced(self.client.clone(), namespace),
+                None,
+                &self.chance,
+            ));
+            changes.push(changed::<ServiceAccount>(
+                Api::namespaced(self.client.clone(), namespace),
+                Some(name),
+                &self.chance,
+            ));
         }
         loop {
             tokio::select! {
@@ -153,14 +162,18 @@ impl PullSecrets {
 }
 
 /// Something for each change of an object (or of any in the namespace), and for each watch that begins.
-fn changed<K>(api: Api<PartialObjectMeta<K>>, name: Option<&str>) -> stream::BoxStream<'static, ()>
+fn changed<K>(
+    api: Api<PartialObjectMeta<K>>,
+    name: Option<&str>,
+    chance: &Chance,
+) -> stream::BoxStream<'static, ()>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
     let config = name.map_or_else(watcher::Config::default, |name| {
         watcher::Config::default().fields(&format!("metadata.name={name}"))
     });
-    watcher(api, config).default_backoff().filter_map(|event| async { event.ok().map(|_| ()) }).boxed()
+    chance.watch(api, config).filter_map(|event| async { event.ok().map(|_| ()) }).boxed()
 }
 
 fn credentials(secret: Secret) -> Result<Keyring, KeyringError> {
@@ -252,7 +265,7 @@ mod tests {
 
     fn pull_secrets(client: Client) -> PullSecrets {
         let global = Some(("config".to_owned(), "global".to_owned()));
-        PullSecrets::new(client, SharedKeyring::default(), global, Some(account()))
+        PullSecrets::new(client, SharedKeyring::default(), global, Some(account()), &Chance::default())
     }
 
     fn service_account() -> (&'static str, Value) {

@@ -16,11 +16,9 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, Resource,
     api::PartialObjectMeta,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
+use olm_runtime::Chance;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -61,17 +59,18 @@ fn all(names: &Mutex<BTreeSet<String>>) -> Vec<String> {
 /// Watches accounts, roles and bindings, and sends the names of those who wait at every change.
 pub(crate) async fn run(
     client: Client,
+    chance: &Chance,
     waiting: Arc<Waiting>,
     extensions: mpsc::Sender<String>,
     sets: mpsc::Sender<String>,
     shutdown: CancellationToken,
 ) {
     let mut changes = SelectAll::new();
-    changes.push(changed::<ServiceAccount>(client.clone()).boxed());
-    changes.push(changed::<Role>(client.clone()).boxed());
-    changes.push(changed::<RoleBinding>(client.clone()).boxed());
-    changes.push(changed::<ClusterRole>(client.clone()).boxed());
-    changes.push(changed::<ClusterRoleBinding>(client).boxed());
+    changes.push(changed::<ServiceAccount>(client.clone(), chance).boxed());
+    changes.push(changed::<Role>(client.clone(), chance).boxed());
+    changes.push(changed::<RoleBinding>(client.clone(), chance).boxed());
+    changes.push(changed::<ClusterRole>(client.clone(), chance).boxed());
+    changes.push(changed::<ClusterRoleBinding>(client, chance).boxed());
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
@@ -94,12 +93,12 @@ pub(crate) async fn run(
     }
 }
 
-fn changed<K>(client: Client) -> impl Stream<Item = ()> + Send
+fn changed<K>(client: Client, chance: &Chance) -> impl Stream<Item = ()> + Send + use<K>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
     let api: Api<PartialObjectMeta<K>> = Api::all(client);
-    kube::runtime::watcher(api, watcher::Config::default()).default_backoff().filter_map(|event| async move {
+    chance.watch(api, watcher::Config::default()).filter_map(|event| async move {
         match event {
             Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone) => Some(()),
             Ok(Event::Init | Event::InitApply(_)) => None,

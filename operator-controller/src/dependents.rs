@@ -16,13 +16,11 @@ use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject},
     core::GroupVersionKind,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
 use olm_dependencies::Requirement;
 use olm_fbc::Property;
+use olm_runtime::Chance;
 use olm_semver::Version;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -121,6 +119,7 @@ enum Told {
 /// Follows the CustomResourceDefinitions that `changed_crds` names, and watches the ClusterVersion where there is one.
 pub(crate) async fn run(
     client: Client,
+    chance: &Chance,
     changed_crds: mpsc::Receiver<String>,
     dependents: Arc<Dependents>,
     platform: &Platform,
@@ -139,7 +138,7 @@ pub(crate) async fn run(
             Told::Crd(name) => {
                 if name == CLUSTER_VERSIONS && !watches_version {
                     watches_version = true;
-                    changes.push(cluster_version(client.clone()).boxed());
+                    changes.push(cluster_version(client.clone(), chance).boxed());
                 }
                 if !dependents.all().is_empty() {
                     tokio::time::sleep(GATHER).await;
@@ -161,12 +160,12 @@ fn crds(changed: mpsc::Receiver<String>) -> impl Stream<Item = Told> + Send {
     })
 }
 
-fn cluster_version(client: Client) -> impl Stream<Item = Told> + Send {
+fn cluster_version(client: Client, chance: &Chance) -> impl Stream<Item = Told> + Send + use<> {
     let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
     let resource = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
     let api: Api<DynamicObject> = Api::all_with(client, &resource);
     let only = watcher::Config::default().fields("metadata.name=version");
-    kube::runtime::watcher(api, only).default_backoff().filter_map(|event| async move {
+    chance.watch(api, only).filter_map(|event| async move {
         match event {
             Ok(Event::Apply(object) | Event::InitApply(object)) => {
                 let version = object.data.pointer("/status/desired/version").and_then(|v| v.as_str());

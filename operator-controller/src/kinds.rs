@@ -19,13 +19,10 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::PartialObjectMeta,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
 use olm_objectset::{Lack, ObjectKey, UnknownKinds, defined_kinds, lack};
-use olm_runtime::{Discovery, DiscoveryError, Kind};
+use olm_runtime::{Chance, Discovery, DiscoveryError, Kind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::{sync::mpsc, time::Instant};
@@ -177,6 +174,7 @@ pub(crate) struct Wakes {
 /// Watches CustomResourceDefinitions and APIServices until `shutdown`.
 pub(crate) async fn run(
     client: Client,
+    chance: &Chance,
     discovery: Discovery,
     awaited: Arc<Awaited>,
     wakes: Wakes,
@@ -184,9 +182,10 @@ pub(crate) async fn run(
 ) {
     let mut changes = SelectAll::new();
     changes.push(
-        changed(Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client.clone()), of_crd).boxed(),
+        changed(Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client.clone()), chance, of_crd)
+            .boxed(),
     );
-    changes.push(changed(Api::<PartialObjectMeta<APIService>>::all(client), of_service).boxed());
+    changes.push(changed(Api::<PartialObjectMeta<APIService>>::all(client), chance, of_service).boxed());
     // Groups that changed: when those who wait for them are woken next, and how often they were.
     let mut due: BTreeMap<String, (Instant, usize)> = BTreeMap::new();
     loop {
@@ -257,27 +256,27 @@ fn of_service(name: String) -> Changed {
     Changed { group: name.split_once('.').map_or("", |(_, group)| group).to_owned(), crd: None }
 }
 
-fn changed<K>(
+fn changed<K, R>(
     api: Api<PartialObjectMeta<K>>,
-    read: impl Fn(String) -> Changed + Copy + Send + Sync + 'static,
-) -> impl Stream<Item = Changed> + Send
+    chance: &Chance,
+    read: R,
+) -> impl Stream<Item = Changed> + Send + use<K, R>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    R: Fn(String) -> Changed + Copy + Send + Sync + 'static,
 {
-    kube::runtime::watcher(api, watcher::Config::default()).default_backoff().filter_map(
-        move |event| async move {
-            match event {
-                Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
-                    Some(read(object.name_any()))
-                }
-                Ok(Event::Init | Event::InitDone) => None,
-                Err(error) => {
-                    tracing::debug!(%error, "watch of the served kinds interrupted");
-                    None
-                }
+    chance.watch(api, watcher::Config::default()).filter_map(move |event| async move {
+        match event {
+            Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
+                Some(read(object.name_any()))
             }
-        },
-    )
+            Ok(Event::Init | Event::InitDone) => None,
+            Err(error) => {
+                tracing::debug!(%error, "watch of the served kinds interrupted");
+                None
+            }
+        }
+    })
 }
 
 #[cfg(test)]

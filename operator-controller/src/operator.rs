@@ -102,7 +102,7 @@ impl Operator {
     /// # Errors
     /// A cache folder or the cluster's configuration cannot be used.
     pub fn new(config: Config) -> Result<Self, OperatorError> {
-        let fence = Fence::default();
+        let (fence, chance) = (Fence::default(), Chance::default());
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let accounts = Accounts::counted(&config.cluster, &metrics.requests(), &fence)?;
@@ -112,7 +112,7 @@ impl Operator {
         // Without Secrets to look at, the credentials stay those of the configuration.
         let credentials = (config.global_pull_secret.is_some() || config.own_account.is_some()).then(|| {
             let (global, account) = (config.global_pull_secret.clone(), config.own_account.clone());
-            PullSecrets::new(accounts.controller(), puller.keyring().clone(), global, account)
+            PullSecrets::new(accounts.controller(), puller.keyring().clone(), global, account, &chance)
         });
         let bundles = Bundles::new(puller.clone(), config.cache_path.join("bundles")).map_err(|source| {
             OperatorError::Cache { path: config.cache_path.display().to_string(), source }
@@ -132,7 +132,6 @@ impl Operator {
                 &mut registry,
             )?)),
         };
-        let (registry, chance) = (Arc::new(registry), Chance::default());
         Ok(Self {
             config,
             accounts,
@@ -140,7 +139,7 @@ impl Operator {
             credentials,
             bundles,
             metrics,
-            registry,
+            registry: Arc::new(registry),
             guard,
             platform,
             fence,
@@ -163,7 +162,7 @@ impl Operator {
             tasks.push(tokio::spawn(async move { credentials.run(shutdown, || content.wake()).await }));
         }
         if let Content::Embedded(catalogd) = &self.content {
-            tasks.push(tokio::spawn(catalogd.clone().run(leader, shutdown.clone())));
+            tasks.push(tokio::spawn(catalogd.clone().run(leader, self.chance.clone(), shutdown.clone())));
         }
         tasks.push(tokio::spawn(self.leftovers(shutdown.clone())));
         let lost = match self.config.leader_election {
@@ -205,8 +204,11 @@ impl Operator {
     ) -> bool {
         let client = self.accounts.elector();
         let (namespace, identity) = (&self.config.system_namespace, &self.config.identity);
-        let candidate =
-            |lease: &str| Elector::new(client.clone(), namespace, lease, identity, terms).fenced(&self.fence);
+        let candidate = |lease: &str| {
+            Elector::new(client.clone(), namespace, lease, identity, terms)
+                .seeded(&self.chance)
+                .fenced(&self.fence)
+        };
         let catalogs_lost = AtomicBool::new(false);
         let lead = |stop| Box::pin(self.lead(leads, stop));
         if let Content::Remote(_) = self.content {
@@ -232,7 +234,8 @@ impl Operator {
         } else {
             let (client, namespace) = (self.accounts.controller(), &self.config.system_namespace);
             let (secret, names) = self.kept_certificate();
-            Certificate::Kept(Box::new(ServingSecret::open(client, namespace, secret, &names).await?))
+            let kept = ServingSecret::open(client, namespace, secret, &names, &self.chance).await?;
+            Certificate::Kept(Box::new(kept))
         };
         let tls = server_config(certificate.serving(), &self.config.tls_profile)?;
         tasks.push(tokio::spawn(certificate.run(shutdown.clone())));
@@ -281,8 +284,7 @@ impl Operator {
     }
 
     async fn controllers(&self, stop: CancellationToken) {
-        let client = self.accounts.controller();
-        let chance = &self.chance;
+        let (client, chance) = (self.accounts.controller(), &self.chance);
         let discovery = Discovery::new(client.clone());
         let waiting = Arc::new(Waiting::default());
         let (wake_extension, woken_extensions) = mpsc::channel::<String>(WAKES);
@@ -335,21 +337,33 @@ impl Operator {
                 wake_extension.clone(),
                 stop.clone()
             ),
-            kinds::run(client.clone(), discovery, kinds, kind_wakes, stop.clone()),
-            dependents::run(
+            kinds::run(client.clone(), chance, discovery, kinds, kind_wakes, stop.clone()),
+            self.follow_dependents(changed_crds, dependents, &wake_all, stop.clone()),
+            settings.follow(client.clone(), chance, namespace, &wake_all, stop.clone()),
+            admission::run(
                 client.clone(),
-                changed_crds,
-                dependents,
-                &self.platform,
+                chance,
+                namespace,
+                self.guard.clone(),
+                events,
                 &wake_all,
                 stop.clone()
             ),
-            settings.follow(client.clone(), namespace, &wake_all, stop.clone()),
-            admission::run(client.clone(), namespace, self.guard.clone(), events, &wake_all, stop.clone()),
-            access::run(client, waiting, wake_extension, wake_set, stop.clone()),
+            access::run(client, chance, waiting, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
         );
+    }
+
+    async fn follow_dependents(
+        &self,
+        changed_crds: mpsc::Receiver<String>,
+        dependents: Arc<Dependents>,
+        wake_all: &impl AsyncFn(),
+        stop: CancellationToken,
+    ) {
+        let client = self.accounts.controller();
+        dependents::run(client, &self.chance, changed_crds, dependents, &self.platform, wake_all, stop).await;
     }
 
     /// The catalogs that extensions are resolved from.

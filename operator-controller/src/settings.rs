@@ -7,12 +7,9 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, ResourceExt as _,
-    runtime::{
-        WatchStreamExt as _,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
-use olm_runtime::AccountRef;
+use olm_runtime::{AccountRef, Chance};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::{DEFAULT_ACCOUNT_KEY, SETTINGS_CONFIG_MAP};
@@ -49,6 +46,7 @@ impl Settings {
     pub(crate) async fn follow(
         &self,
         client: Client,
+        chance: &Chance,
         namespace: &str,
         changed: impl AsyncFn(),
         stop: CancellationToken,
@@ -58,7 +56,7 @@ impl Settings {
         }
         let api: Api<ConfigMap> = Api::namespaced(client, namespace);
         let config = watcher::Config::default().fields(&format!("metadata.name={SETTINGS_CONFIG_MAP}"));
-        let mut events = kube::runtime::watcher(api, config).default_backoff().boxed();
+        let mut events = chance.watch(api, config).boxed();
         // A list without the ConfigMap says so only by its end.
         let mut listed = None;
         loop {

@@ -10,7 +10,7 @@ mod extensions;
 mod in_process;
 mod large_catalog;
 mod sample;
-mod usage;
+pub mod usage;
 mod volume;
 mod watching;
 

@@ -13,6 +13,8 @@ use crate::{
 };
 
 const READY: Duration = Duration::from_mins(1);
+/// The flag with the name that its certificate is for.
+const EXTERNAL_ADDRESS: &str = "--external-address=";
 
 /// How a catalogd is started.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +63,11 @@ impl Catalogd {
     /// Installs CRDs and rights, then starts the program with exactly these rights.
     pub async fn start(cluster: &Cluster, settings: &Settings) -> Result<Self> {
         install(cluster)?;
+        Self::start_installed(cluster, settings).await
+    }
+
+    /// Starts the program where CRDs and rights are installed already.
+    pub async fn start_installed(cluster: &Cluster, settings: &Settings) -> Result<Self> {
         let directory = StateDirectory::new("catalogd")?;
         let [port, metrics_port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");
@@ -74,10 +81,12 @@ impl Catalogd {
             format!("--system-namespace={SYSTEM_NAMESPACE}"),
             format!("--cache-dir={}", cache.display()),
             format!("--catalogs-server-addr=127.0.0.1:{port}"),
-            format!("--external-address=localhost:{port}"),
             format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
             format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
         ];
+        if !settings.args.iter().any(|arg| arg.starts_with(EXTERNAL_ADDRESS)) {
+            args.push(format!("{EXTERNAL_ADDRESS}localhost:{port}"));
+        }
         args.extend(settings.args.iter().cloned());
         let program = match &settings.shell {
             None => binary,

@@ -5,7 +5,8 @@
 
 mod audit;
 mod disturb;
-mod start;
+mod inventory;
+pub(crate) mod start;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +21,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 pub use audit::AuditEvent;
+pub use inventory::inventory;
 
 use crate::controlplane::{Tool, Tools};
 use crate::pki::Authority;
@@ -92,6 +94,19 @@ impl Cluster {
         }
         let tools = tokio::task::spawn_blocking(Tools::locate).await??;
         Ok(Self { kind: Kind::Own(Box::new(start::start(&tools, &options).await?)) })
+    }
+
+    /// A cluster whose programs somebody else started. They are ended in the order given.
+    pub(crate) fn of_programs(
+        processes: Vec<Process>,
+        tools: Tools,
+        authority: Authority,
+        server: String,
+        directory: StateDirectory,
+    ) -> Self {
+        // Its etcd is not to be reached from here.
+        let own = Own { processes, tools, authority, server, etcd: String::new(), directory };
+        Self { kind: Kind::Own(Box::new(own)) }
     }
 
     /// The kubeconfig of somebody who may do everything.

@@ -11,7 +11,7 @@ use anyhow::Result;
 use crate::go_module::GoModule;
 
 /// The version the programs call themselves, that of the module's Kubernetes.
-const VERSION: &str = "v1.36.3";
+pub(crate) const VERSION: &str = "v1.36.3";
 
 /// A program of the control plane, or one that tests use beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,8 +28,12 @@ pub struct Images {
 impl Images {
     /// Images for `registry`, which is spoken to without TLS.
     pub fn new(registry: &Registry) -> Result<Self> {
+        Self::at(registry.address())
+    }
+
+    /// Images for the registry of this host and port, which is spoken to without TLS.
+    pub fn at(host: String) -> Result<Self> {
         let directory = StateDirectory::new("images")?;
-        let host = registry.address();
         let registries_conf = directory.path().join("registries.conf");
         fs::write(&registries_conf, format!("[[registry]]\nlocation = {host:?}\ninsecure = true\n"))?;
         let mut config = PullerConfig::new(directory.path());

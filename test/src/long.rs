@@ -1,11 +1,15 @@
-//! Suites that take longer than `make test` may: they run when they are asked for by name.
+//! Suites that take longer than `make test` may: they run, or run whole, when they are asked for by name.
 
-/// Whether the suites of `make test-faults`, `test-operators` and `test-takeover` are asked for (`OLM_TEST_LONG`); otherwise says
-/// on standard output that a test is left out.
+/// Whether everything of `make test-faults`, `test-operators` and `test-takeover` is asked for (`OLM_TEST_LONG`).
+pub fn is_asked() -> bool {
+    std::env::var_os("OLM_TEST_LONG").is_some_and(|value| !value.is_empty())
+}
+
+/// The same, for tests that are left out otherwise: they say so on standard output.
 pub fn wanted() -> bool {
-    let wanted = std::env::var_os("OLM_TEST_LONG").is_some_and(|value| !value.is_empty());
+    let wanted = is_asked();
     if !wanted {
-        println!("left out: set OLM_TEST_LONG=1, as make test-faults, test-operators and test-takeover do");
+        println!("left out: set OLM_TEST_LONG=1, as make test-operators and test-takeover do");
     }
     wanted
 }

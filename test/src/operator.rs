@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
+    catalogd::Settings,
     cluster::Cluster,
     images::Images,
     process::{Process, StateDirectory, cargo_program, free_ports},
@@ -55,7 +56,19 @@ impl Operator {
         Self::start_with(&kubeconfig(cluster)?, images, extra_args).await
     }
 
+    /// The same, with variables of its environment; one of them names the registries configuration.
+    pub async fn start_installed_with(cluster: &Cluster, settings: &Settings) -> Result<Self> {
+        Self::start_settings(&kubeconfig(cluster)?, settings).await
+    }
+
     async fn start_with(kubeconfig: &Path, images: &Images, extra_args: &[&str]) -> Result<Self> {
+        let conf = images.registries_conf().display().to_string();
+        let settings = Settings::default().env("CONTAINERS_REGISTRIES_CONF", conf);
+        let settings = extra_args.iter().fold(settings, |settings, arg| settings.arg(*arg));
+        Self::start_settings(kubeconfig, &settings).await
+    }
+
+    async fn start_settings(kubeconfig: &Path, settings: &Settings) -> Result<Self> {
         let directory = StateDirectory::new("operator-controller")?;
         let [catalogs_port, metrics_port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");
@@ -69,12 +82,11 @@ impl Operator {
             format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
             format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
         ];
-        args.extend(extra_args.iter().map(|a| (*a).to_owned()));
-        let conf = images.registries_conf().display().to_string();
+        args.extend(settings.args.iter().cloned());
         let program = Program {
             program: program()?,
             args,
-            env: [("CONTAINERS_REGISTRIES_CONF".to_owned(), conf)].into(),
+            env: settings.env.clone(),
             env_remove: vec!["KUBECONFIG".to_owned(), "RUST_LOG".to_owned()],
             log: directory.path().join("operator-controller.log"),
         };

@@ -64,19 +64,15 @@ impl Authority {
     /// Signs a certificate for a user, in at most two groups (rcgen keeps one value for each attribute, and
     /// the attribute can be spelled in two ways) beside `system:authenticated`, which the API server adds.
     pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity> {
-        let groups: Vec<_> =
-            groups.iter().copied().filter(|group| *group != "system:authenticated").collect();
-        let organization = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
-        if groups.len() > organization.len() {
-            bail!("a certificate carries at most two groups, not {groups:?}: impersonate instead");
-        }
-        let mut params = CertificateParams::default();
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, user);
-        for (attribute, group) in organization.into_iter().zip(groups) {
-            params.distinguished_name.push(attribute, group);
-        }
+        self.sign(client_params(user, groups)?)
+    }
+
+    /// The same, for a user that is a server as well and answers to these names and addresses.
+    pub fn both(&self, user: &str, groups: &[&str], answers_to: &[&str]) -> Result<Identity> {
+        let mut params = client_params(user, groups)?;
+        let names: Vec<String> = answers_to.iter().map(|&name| name.to_owned()).collect();
+        params.subject_alt_names = CertificateParams::new(names)?.subject_alt_names;
+        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
         self.sign(params)
     }
 
@@ -86,6 +82,23 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
     }
+}
+
+/// What a user's certificate says.
+fn client_params(user: &str, groups: &[&str]) -> Result<CertificateParams> {
+    let groups: Vec<_> = groups.iter().copied().filter(|group| *group != "system:authenticated").collect();
+    let organization = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
+    if groups.len() > organization.len() {
+        bail!("a certificate carries at most two groups, not {groups:?}: impersonate instead");
+    }
+    let mut params = CertificateParams::default();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, user);
+    for (attribute, group) in organization.into_iter().zip(groups) {
+        params.distinguished_name.push(attribute, group);
+    }
+    Ok(params)
 }
 
 impl Identity {

@@ -186,6 +186,13 @@ impl Proxy {
         self.shared.state().weather = weather;
     }
 
+    /// Lets as many faults come again as the weather had at first.
+    pub fn renew_weather(&self) {
+        if let Some(weather) = &mut self.shared.state().weather {
+            weather.renew();
+        }
+    }
+
     /// The faults of the weather so far, as text.
     pub fn damage(&self) -> Vec<String> {
         self.shared.state().weather.as_ref().map(|weather| weather.done().to_vec()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A real image registry on loopback, plain HTTP, its content in a directory that goes with it.
+//! A real image registry, on loopback or a link to a node, plain HTTP, its content in a directory that goes with it.
 //!
 //! Stopped and started again it has the same address and content, as a registry after an outage.
 
@@ -19,6 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 pub struct Registry {
     // Dropped in this order: the program before its files.
     process: Process,
+    host: String,
     port: u16,
     _directory: StateDirectory,
 }
@@ -26,11 +27,16 @@ pub struct Registry {
 impl Registry {
     /// Starts an empty registry and waits until it answers.
     pub async fn start() -> Result<Self> {
+        Self::start_on("127.0.0.1").await
+    }
+
+    /// The same, on another address of this machine.
+    pub async fn start_on(host: &str) -> Result<Self> {
         crate::cluster::install_crypto_provider();
         let tools = tokio::task::spawn_blocking(Tools::locate).await??;
         let mut attempt = 1;
         loop {
-            match Self::try_start(&tools).await {
+            match Self::try_start(&tools, host).await {
                 Ok(registry) => return Ok(registry),
                 Err(error)
                     if attempt < ATTEMPTS && format!("{error:#}").contains("address already in use") =>
@@ -42,7 +48,7 @@ impl Registry {
         }
     }
 
-    async fn try_start(tools: &Tools) -> Result<Self> {
+    async fn try_start(tools: &Tools, host: &str) -> Result<Self> {
         let directory = StateDirectory::new("registry")?;
         let [port] = free_ports()?;
         let config = serde_json::json!({
@@ -52,7 +58,7 @@ impl Registry {
                 "filesystem": {"rootdirectory": directory.path().join("content")},
                 "delete": {"enabled": true},
             },
-            "http": {"addr": format!("127.0.0.1:{port}")},
+            "http": {"addr": format!("{host}:{port}")},
         });
         let file = directory.path().join("config.yml");
         fs::write(&file, config.to_string())?;
@@ -67,17 +73,17 @@ impl Registry {
                 log: directory.path().join("registry.log"),
             },
         )?;
-        let registry = Self { process, port, _directory: directory };
+        let registry = Self { process, host: host.to_owned(), port, _directory: directory };
         registry.ready().await?;
         Ok(registry)
     }
 
-    /// Host and port, as image references begin with: `127.0.0.1:<port>`.
+    /// Host and port, as image references begin with: `<address>:<port>`.
     pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("{}:{}", self.host, self.port)
     }
 
-    /// The address of its API: `http://127.0.0.1:<port>`.
+    /// The address of its API: `http://<address>:<port>`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address())
     }

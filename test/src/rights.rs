@@ -25,6 +25,21 @@ impl Rules {
         let rule = json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
         self.rules.entry(self.install_namespace.clone()).or_default().push(rule);
     }
+
+    /// Takes a verb on a resource out of every rule that names it.
+    pub fn withhold(&mut self, verb: &str, resource: &str) {
+        let names =
+            |rule: &Value| rule["resources"].as_array().is_some_and(|all| all.iter().any(|r| r == resource));
+        for rule in self.rules.values_mut().flatten().filter(|rule| names(rule)) {
+            if let Some(verbs) = rule["verbs"].as_array_mut() {
+                verbs.retain(|one| one != verb);
+            }
+        }
+        // A rule without verbs is no rule.
+        for rules in self.rules.values_mut() {
+            rules.retain(|rule| rule["verbs"].as_array().is_some_and(|verbs| !verbs.is_empty()));
+        }
+    }
 }
 
 /// Works the rules out that an account needs to install, upgrade and remove `bundles`, given as files.

@@ -13,15 +13,26 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getppid, kill_process, set_parent_process_death_signal, wait,
+};
 use serde::{Deserialize, Serialize};
 
 /// The supervisor's file name, beside the programs cargo builds.
 pub const PROGRAM: &str = "olm-test-supervisor";
 /// The first argument that makes the supervisor's program become another program.
 const BECOME: &str = "become";
+/// The first argument that makes it hold namespaces: the first process of a pid namespace, which takes in those
+/// that lost their parent and waits for their end.
+pub(crate) const HOLD: &str = "hold";
+/// For directories in which programs that were killed still write.
+const REMOVAL_DEADLINE: Duration = Duration::from_secs(10);
+/// While there is nobody to wait for.
+const HOLD_PAUSE: Duration = Duration::from_millis(200);
 
 /// A program to run.
 #[derive(Serialize, Deserialize, Clone, Debug, Default)]
@@ -155,11 +166,12 @@ impl Supervisor {
 }
 
 /// The supervisor's program. With no arguments it serves requests; with `become <parent> <program> …` it
-/// turns into that program, bound to its parent's life.
+/// turns into that program, bound to its parent's life; with `hold` it keeps the namespaces it is in.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<()> {
     let mut args = args.into_iter().skip(1);
     match args.next() {
         Some(first) if first == BECOME => Err(become_program(args)),
+        Some(first) if first == HOLD => hold(),
         Some(other) => bail!("unknown argument {}", other.display()),
         None => serve(),
     }
@@ -184,6 +196,18 @@ fn become_program(mut args: impl Iterator<Item = OsString>) -> anyhow::Error {
             anyhow::Error::new(error).context(format!("executing {}", command.get_program().display()))
         }
         Err(error) => error,
+    }
+}
+
+/// Returns only on failure.
+fn hold() -> Result<()> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            // Others enter the namespaces from outside: children appear when those lose their parent.
+            Err(Errno::CHILD) => std::thread::sleep(HOLD_PAUSE),
+            Err(error) => return Err(error).context("waiting for orphans"),
+        }
     }
 }
 
@@ -280,9 +304,35 @@ impl Children {
         }
         for directory in &self.directories {
             crate::rights_used::keep(directory);
-            let _ = std::fs::remove_dir_all(directory);
+            remove(directory);
         }
     }
+}
+
+/// Removes a directory and all in it, as well as that can be done. Programs that were killed with the namespaces they
+/// were in may still be about to end.
+pub(crate) fn remove(directory: &Path) {
+    let start = Instant::now();
+    while directory.exists() && start.elapsed() < REMOVAL_DEADLINE {
+        if directory.join("cgroup.procs").exists() {
+            remove_cgroup(directory);
+        } else {
+            let _ = std::fs::remove_dir_all(directory);
+        }
+        if directory.exists() {
+            std::thread::sleep(HOLD_PAUSE);
+        }
+    }
+}
+
+/// A cgroup's files are the kernel's: its folder goes when no other is in it.
+fn remove_cgroup(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_cgroup(&entry.path());
+        }
+    }
+    let _ = std::fs::remove_dir(directory);
 }
 
 fn state(child: &mut Child) -> Result<State> {

@@ -93,6 +93,27 @@ impl Dump {
         self
     }
 
+    /// Without what belongs to other extensions than these: their objects and everything in their namespaces.
+    #[must_use]
+    pub fn only(mut self, extensions: &[&str]) -> Self {
+        let others: Vec<(String, String)> = self
+            .objects
+            .iter()
+            .filter(|one| one.kind() == "ClusterExtension" && !extensions.contains(&one.name()))
+            .map(|one| (one.name().to_owned(), one.text("/spec/namespace").to_owned()))
+            .collect();
+        let of_another = |one: &Recorded| {
+            let labels = ["/metadata/labels/olm.operatorframework.io~1owner-name", "/metadata/labels/name"];
+            others.iter().any(|(name, namespace)| {
+                one.kind() == "ClusterExtension" && one.name() == name
+                    || labels.iter().any(|label| one.text(label) == name)
+                    || one.text("/metadata/namespace") == namespace
+            })
+        };
+        self.objects.retain(|one| !of_another(one));
+        self
+    }
+
     /// The bundle images that are installed: package and version by reference.
     pub fn bundles(&self) -> Result<BTreeMap<String, (String, String)>> {
         let mut bundles = BTreeMap::new();

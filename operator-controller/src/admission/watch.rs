@@ -13,12 +13,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::{
     Api, Client, Resource, ResourceExt as _,
     api::PartialObjectMeta,
-    runtime::{
-        WatchStreamExt as _,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
-use olm_runtime::bounded;
+use olm_runtime::{Chance, bounded};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{family::Family, gauge::Gauge},
@@ -107,6 +104,7 @@ impl Guard {
 /// Keeps `guard` up to date until `stop`; `changed` is called whenever the answer is another one.
 pub(crate) async fn run(
     client: Client,
+    chance: &Chance,
     system_namespace: &str,
     guard: Guard,
     events: Events,
@@ -114,8 +112,8 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) {
     let mut sightings = SelectAll::new();
-    sightings.push(changes_of::<ValidatingAdmissionPolicy>(client.clone()).boxed());
-    sightings.push(changes_of::<ValidatingAdmissionPolicyBinding>(client.clone()).boxed());
+    sightings.push(changes_of::<ValidatingAdmissionPolicy>(client.clone(), chance).boxed());
+    sightings.push(changes_of::<ValidatingAdmissionPolicyBinding>(client.clone(), chance).boxed());
     loop {
         match compare(&client, system_namespace).await {
             Ok(found) => {
@@ -138,12 +136,12 @@ pub(crate) async fn run(
     }
 }
 
-fn changes_of<K>(client: Client) -> impl Stream<Item = ()> + Send
+fn changes_of<K>(client: Client, chance: &Chance) -> impl Stream<Item = ()> + Send + use<K>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
     let api: Api<PartialObjectMeta<K>> = Api::all(client);
-    let watched = kube::runtime::watcher(api, watcher::Config::default()).default_backoff();
+    let watched = chance.watch(api, watcher::Config::default());
     watched.filter_map(|event| async move {
         let object = match event {
             Ok(Event::Apply(object) | Event::Delete(object)) => Some(object),

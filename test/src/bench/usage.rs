@@ -14,15 +14,15 @@ const IDLE_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Memory of a process, in megabytes (10^6 bytes).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Memory {
+pub struct Memory {
     /// `VmHWM`: the most it ever had resident.
-    pub(super) peak: f64,
+    pub peak: f64,
     /// `VmRSS`: what it has resident.
-    pub(super) resident: f64,
+    pub resident: f64,
 }
 
 /// Reads the memory of a process.
-pub(super) fn memory(pid: u32) -> Result<Memory> {
+pub fn memory(pid: u32) -> Result<Memory> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let field = |name: &str| -> Result<f64> {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -33,12 +33,12 @@ pub(super) fn memory(pid: u32) -> Result<Memory> {
 }
 
 /// Forgets the peak of a process's memory so far.
-pub(super) fn reset_peak(pid: u32) -> Result<()> {
+pub fn reset_peak(pid: u32) -> Result<()> {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").context("resetting the peak of memory")
 }
 
 /// CPU seconds a process used so far, in user and system.
-pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
+pub fn cpu_seconds(pid: u32) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The name, in parentheses, may contain anything.
     let (_, fields) = stat.rsplit_once(')').context("no name in /proc stat")?;
@@ -49,7 +49,7 @@ pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
 }
 
 /// Waits until a process does nothing any more.
-pub(super) async fn idle(pid: u32) -> Result<()> {
+pub async fn idle(pid: u32) -> Result<()> {
     let start = Instant::now();
     let mut before = cpu_seconds(pid)?;
     while start.elapsed() < IDLE_DEADLINE {

@@ -22,6 +22,16 @@ impl Cluster {
         .await
     }
 
+    /// Starts the controllers of the cluster again, so that the garbage collector knows the kinds that there are now:
+    /// by itself it asks every 30 s, and what it came across before that waits for up to minutes more. A given
+    /// cluster has had that time, and is left alone.
+    pub fn show_kinds_to_collector(&self) -> Result<()> {
+        let Kind::Own(own) = &self.kind else { return Ok(()) };
+        let name = Tool::ControllerManager.file_name();
+        let controllers = own.processes.iter().find(|process| process.name() == name);
+        controllers.context("the cluster has no controllers")?.restart()
+    }
+
     /// Throws the history in etcd away, up to now.
     pub async fn compact(&self) -> Result<()> {
         let status = self.ask_etcd("maintenance/status", &json!({})).await?;

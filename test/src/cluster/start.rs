@@ -20,7 +20,7 @@ use crate::wait;
 /// A port may be taken between its choice and its use.
 const ATTEMPTS: usize = 3;
 /// Generous: two cores may be building something beside.
-pub(super) const API_SERVER_DEADLINE: Duration = Duration::from_secs(90);
+pub(crate) const API_SERVER_DEADLINE: Duration = Duration::from_secs(90);
 const NODES_DEADLINE: Duration = Duration::from_mins(1);
 
 /// Writes are recorded, with who made them but without their content.
@@ -59,7 +59,7 @@ async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
         )
     };
     let etcd = launch(Tool::Etcd, etcd_args(path, etcd_port, peer_port))?;
-    let authority = write_files(path, &server)?;
+    let authority = write_files(path, &server, &[])?;
     let api_server_args =
         api_server_args(path, port, etcd_port).into_iter().chain(options.api_server_args.iter().cloned());
     let api_server = launch(Tool::ApiServer, api_server_args.collect())?;
@@ -111,13 +111,13 @@ fn running(processes: &[&Process]) -> Result<()> {
     processes.iter().try_for_each(|process| process.check_running())
 }
 
-fn is_ready(node: &Node) -> bool {
+pub(crate) fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
 }
 
-/// Everything the programs read.
-fn write_files(path: &Path, server: &str) -> Result<Authority> {
+/// Everything the programs read. The API server answers to `addresses` as well.
+pub(crate) fn write_files(path: &Path, server: &str, addresses: &[&str]) -> Result<Authority> {
     let authority = Authority::new("olm-test")?;
     authority.identity().write(path, "ca")?;
     let front = Authority::new("olm-test-front-proxy")?;
@@ -126,7 +126,7 @@ fn write_files(path: &Path, server: &str) -> Result<Authority> {
     write_service_account_keys(path)?;
     let names =
         ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "10.96.0.1"];
-    authority.server("kube-apiserver", &names)?.write(path, "apiserver")?;
+    authority.server("kube-apiserver", &[&names[..], addresses].concat())?.write(path, "apiserver")?;
     let policy = if rights_used::folder().is_some() { rights_used::AUDIT_POLICY } else { AUDIT_POLICY };
     fs::write(path.join("audit-policy.yaml"), policy)?;
     // Made here, so that it can be read before the first write.
@@ -144,7 +144,7 @@ fn write_files(path: &Path, server: &str) -> Result<Authority> {
     Ok(authority)
 }
 
-pub(super) fn write_kubeconfig(path: &Path, server: &str, pki: &Path, user: &IdentityFiles) -> Result<()> {
+pub(crate) fn write_kubeconfig(path: &Path, server: &str, pki: &Path, user: &IdentityFiles) -> Result<()> {
     let content = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -156,7 +156,7 @@ pub(super) fn write_kubeconfig(path: &Path, server: &str, pki: &Path, user: &Ide
     fs::write(path, content.to_string()).with_context(|| format!("writing {}", path.display()))
 }
 
-fn etcd_args(path: &Path, port: u16, peer_port: u16) -> Vec<String> {
+pub(crate) fn etcd_args(path: &Path, port: u16, peer_port: u16) -> Vec<String> {
     let client = format!("http://127.0.0.1:{port}");
     let peer = format!("http://127.0.0.1:{peer_port}");
     vec![
@@ -173,7 +173,7 @@ fn etcd_args(path: &Path, port: u16, peer_port: u16) -> Vec<String> {
     ]
 }
 
-fn api_server_args(path: &Path, port: u16, etcd_port: u16) -> Vec<String> {
+pub(crate) fn api_server_args(path: &Path, port: u16, etcd_port: u16) -> Vec<String> {
     let file = |name: &str| path.join(name).display().to_string();
     vec![
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
@@ -206,7 +206,7 @@ fn api_server_args(path: &Path, port: u16, etcd_port: u16) -> Vec<String> {
     ]
 }
 
-fn controller_manager_args(path: &Path) -> Vec<String> {
+pub(crate) fn controller_manager_args(path: &Path) -> Vec<String> {
     let file = |name: &str| path.join(name).display().to_string();
     vec![
         format!("--kubeconfig={}", file("controller-manager.kubeconfig")),
@@ -225,7 +225,7 @@ fn controller_manager_args(path: &Path) -> Vec<String> {
     ]
 }
 
-fn scheduler_args(path: &Path) -> Vec<String> {
+pub(crate) fn scheduler_args(path: &Path) -> Vec<String> {
     vec![
         format!("--kubeconfig={}", path.join("scheduler.kubeconfig").display()),
         "--secure-port=0".to_owned(),

@@ -53,6 +53,7 @@ pub struct Weather {
     rng: Rng,
     one_in: usize,
     faults: Vec<Fault>,
+    most: usize,
     left: usize,
     only: Option<String>,
     done: Vec<String>,
@@ -62,7 +63,7 @@ impl Weather {
     /// One request in `one_in` suffers one of `faults`, until `most` have.
     pub fn new(seed: u64, one_in: usize, faults: &[Fault], most: usize) -> Self {
         let rng = Rng::with_seed(seed);
-        Self { rng, one_in, faults: faults.to_vec(), left: most, only: None, done: Vec::new() }
+        Self { rng, one_in, faults: faults.to_vec(), most, left: most, only: None, done: Vec::new() }
     }
 
     /// Only requests whose text (verb, resource, object) contains this.
@@ -70,6 +71,11 @@ impl Weather {
     pub fn only(mut self, part: &str) -> Self {
         self.only = Some(part.to_owned());
         self
+    }
+
+    /// As many faults as at first may come again.
+    pub(super) fn renew(&mut self) {
+        self.left = self.most;
     }
 
     pub(super) fn strikes(&mut self, asked: &Asked, has_token: bool) -> Option<Fault> {

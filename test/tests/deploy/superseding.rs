@@ -1,72 +1,19 @@
 //! install.yaml over what upstream left, however that was applied.
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use olm_test::cluster::Cluster;
 use olm_test::operator::kubectl;
-use serde_json::{Value, json};
+use olm_test::upstream::{dump, list_file, objects};
+use serde_json::Value;
 
 use crate::installed::{catalogs_can_be_created, deployed, get, own_cluster, rights_are_those_of_the_table};
 use crate::rendering::{ACCOUNT, config_arg};
-
-/// The dump of a cluster with upstream on it, unless it is not here.
-fn dump() -> Option<PathBuf> {
-    olm_test::data::folder("takeover/boxcutter")
-}
-
-/// Upstream's own objects, the CRDs left out, so that they can be applied; the namespace comes first.
-fn upstream(dump: &Path) -> Result<Vec<Value>> {
-    let mut items = Vec::new();
-    for entry in std::fs::read_dir(dump)? {
-        let mut text = String::new();
-        zstd::Decoder::new(std::fs::File::open(entry?.path())?)?.read_to_string(&mut text)?;
-        let list: Value = serde_json::from_str(&text)?;
-        for object in list["items"].as_array().context("items")? {
-            let labels = &object["metadata"]["labels"];
-            let made_by_others =
-                ["Pod", "ReplicaSet", "CustomResourceDefinition"].iter().any(|kind| object["kind"] == *kind);
-            if labels["app.kubernetes.io/part-of"] == "olm" && !made_by_others {
-                items.push(applicable(object.clone())?);
-            }
-        }
-    }
-    items.sort_by_key(|object| object["kind"] != "Namespace");
-    ensure!(items.len() > 20 && items[1]["kind"] != "Namespace", "the dump has {} of them", items.len());
-    Ok(items)
-}
-
-fn list_file(items: &[Value]) -> Result<tempfile::NamedTempFile> {
-    let mut file = tempfile::Builder::new().suffix(".json").tempfile()?;
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
-    file.write_all(list.to_string().as_bytes())?;
-    Ok(file)
-}
-
-fn applicable(mut object: Value) -> Result<Value> {
-    let metadata = object["metadata"].as_object_mut().context("metadata")?;
-    for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
-        metadata.remove(field);
-    }
-    object.as_object_mut().context("an object")?.remove("status");
-    if object["kind"] == "Service" {
-        let spec = object["spec"].as_object_mut().context("spec")?;
-        spec.retain(|field, _| !field.starts_with("clusterIP"));
-    }
-    if object["kind"] == "MutatingWebhookConfiguration" {
-        // The dump's ran outside of the cluster.
-        object["webhooks"][0]["clientConfig"] =
-            json!({"service": {"name": "catalogd-service", "namespace": "olmv1-system", "port": 9443}});
-    }
-    Ok(object)
-}
 
 #[tokio::test]
 async fn what_upstream_leaves_behind_does_no_harm() -> Result<()> {
     let Some(dump) = dump() else { return Ok(()) };
     let Some(cluster) = own_cluster().await? else { return Ok(()) };
-    let upstream = upstream(&dump)?;
+    let upstream = objects(&dump)?;
     let list = list_file(&upstream)?;
     let upstream_list = list.path().display().to_string();
     // CRDs and the namespace stay between two rounds: deleting them takes minutes and shows nothing.

@@ -81,6 +81,18 @@ impl Extension {
         Ok(())
     }
 
+    /// One look whether this deletion policy is in force.
+    pub(crate) async fn keeps(&self, policy: &str) -> Result<()> {
+        let status = self.api.get(&self.name).await?.status.unwrap_or_default();
+        let told = status.conditions.find(ConditionType::DeletionPolicy);
+        ensure!(
+            told.is_some_and(|c| c.reason == policy)
+                && status.conditions.is_true(ConditionType::DeletionPolicy),
+            "{told:?}"
+        );
+        Ok(())
+    }
+
     /// One look whether it is gone.
     pub(crate) async fn is_gone(&self) -> Result<()> {
         ensure!(self.api.get_opt(&self.name).await?.is_none(), "{} is still there", self.name);

@@ -6,24 +6,22 @@ use anyhow::{Context, Result, ensure};
 use olm_test::proxy::{Fault, Weather};
 
 use crate::{
-    theatre::{Harm, Theatre},
+    theatre::{Harm, Theatre, WHOLE},
     world::{World, everything, seed},
 };
 
-/// Faults in one life, at most: waits between attempts grow with each.
-const FAULTS_MAX: usize = 25;
-/// One request of so many fails.
-const ONE_IN: usize = 6;
+/// Faults in one stage of a life, at most: the wait for the next attempt doubles with each in a row, and must end
+/// within the stage's deadline.
+const FAULTS_MAX: usize = 5;
+/// One request of so many fails; the more, the later in a stage.
+const ONE_IN: std::ops::Range<usize> = 2..40;
 const LIVES: usize = 40;
 const LIVES_OF_A_SAMPLE: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
-    if !olm_test::long::wanted() {
-        return Ok(());
-    }
     let world = World::alone().await?;
-    let theatre = Theatre::build(&world, "injected").await?;
+    let theatre = Theatre::build(&world, "injected", WHOLE).await?;
     let faults = [409, 410, 429, 500, 503].map(Fault::Status);
     let faults: Vec<_> = faults.into_iter().chain([Fault::Drop, Fault::Lose]).collect();
     let (first, started) = (seed(), Instant::now());
@@ -31,7 +29,8 @@ async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
     let mut damage = 0;
     for life in 0..lives {
         let seed = first.wrapping_add(life as u64);
-        let weather = Weather::new(seed, ONE_IN, &faults, FAULTS_MAX);
+        let one_in = fastrand::Rng::with_seed(seed).usize(ONE_IN);
+        let weather = Weather::new(seed, one_in, &faults, FAULTS_MAX);
         let life = theatre.live(Harm::Weather(weather)).await;
         let life = life.with_context(|| format!("seed {seed}, so far: {:#?}", world.proxy.damage()))?;
         ensure!(!life.damage.is_empty(), "nothing failed with seed {seed}");
@@ -43,11 +42,8 @@ async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_that_restarts_does_not_change_the_end() -> Result<()> {
-    if !olm_test::long::wanted() {
-        return Ok(());
-    }
     let world = World::alone().await?;
-    let theatre = Theatre::build(&world, "restarted").await?;
+    let theatre = Theatre::build(&world, "restarted", WHOLE).await?;
     let mut random = fastrand::Rng::with_seed(seed());
     let lives = if everything() { 6 } else { 1 };
     for life in 0..lives {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::{
-    theatre::{Harm, Stage, Theatre},
+    theatre::{Harm, Stage, Theatre, WHOLE},
     world::{World, everything, seed},
 };
 
@@ -18,11 +18,8 @@ const MOMENTS_MILLISECONDS: u64 = 2000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_random_moments_the_end_is_the_same() -> Result<()> {
-    if !olm_test::long::wanted() {
-        return Ok(());
-    }
     let world = World::alone().await?;
-    let theatre = Theatre::build(&world, "killed").await?;
+    let theatre = Theatre::build(&world, "killed", WHOLE).await?;
     let mut random = fastrand::Rng::with_seed(seed());
     let wanted = if everything() { KILLS } else { KILLS_OF_A_SAMPLE };
     let (mut kills, started) = (0, Instant::now());

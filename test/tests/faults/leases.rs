@@ -43,9 +43,6 @@ impl Candidate {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on() -> Result<()> {
-    if !olm_test::long::wanted() {
-        return Ok(());
-    }
     let world = World::alone().await?;
     let client = world.cluster.client().await?;
     let sample = Sample::new(&world, "frozen", &["1.0.0", "1.1.0"]).await?;

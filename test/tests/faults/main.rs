@@ -1,8 +1,9 @@
 //! Our program on a real control plane, with something in between that does harm.
 //!
 //! Tests share one cluster, registry, proxy and program, one test at a time: the program sees the whole cluster.
-//! `OLM_FAULTS=all` runs everything instead of a sample; `OLM_TEST_SEED` repeats the choices of an earlier run.
+//! `OLM_TEST_LONG=1` runs everything instead of a sample; `OLM_TEST_SEED` repeats the choices of an earlier run.
 
+mod belongings;
 mod chronicle;
 mod decoys;
 mod extension;

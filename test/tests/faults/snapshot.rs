@@ -145,6 +145,10 @@ fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| !FLEETING.contains(&name.as_str()));
+            // A map in the API's sense: the order is that in which they were said first.
+            if let Some(Value::Array(conditions)) = fields.get_mut("conditions") {
+                conditions.sort_by_key(|condition| condition["type"].as_str().map(str::to_owned));
+            }
             fields.values_mut().for_each(strip);
         }
         Value::Array(list) => list.iter_mut().for_each(strip),

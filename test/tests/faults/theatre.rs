@@ -1,4 +1,5 @@
-//! Where an extension lives through install, upgrade, rollback and delete, with or without harm done to it.
+//! Where an extension lives through install, upgrade, rollback and delete, or is deleted under a policy that keeps
+//! its CRDs and comes back, with or without harm done to it.
 
 use std::{
     cell::RefCell,
@@ -9,7 +10,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use kube::{Client, api::DeleteParams};
-use olm_api::names::ROLLBACK_TO_ANNOTATION;
+use olm_api::names::{DELETION_POLICY_ANNOTATION, ROLLBACK_TO_ANNOTATION};
+use olm_objectset::DeletionPolicy;
 use olm_test::{
     proxy::{Blow, Weather, WriteName},
     wait,
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    belongings::{Belongings, Identity},
     chronicle::Chronicle,
     decoys,
     extension::Extension,
@@ -40,10 +43,19 @@ pub(crate) enum Stage {
     Upgrade,
     /// Back to the first revision, by annotation.
     Rollback,
+    /// The policy that leaves CRDs on deletion, after a user made use of the CRD.
+    Retain,
+    /// Deleted under that policy.
+    Keep,
+    /// Created again, without the policy, where the CRD was kept.
+    Return,
     Delete,
 }
 
-const STAGES: [Stage; 4] = [Stage::Install, Stage::Upgrade, Stage::Rollback, Stage::Delete];
+/// What is shown: the stages of a life.
+pub(crate) type Play = &'static [Stage];
+pub(crate) const WHOLE: Play = &[Stage::Install, Stage::Upgrade, Stage::Rollback, Stage::Delete];
+pub(crate) const KEEPING: Play = &[Stage::Install, Stage::Retain, Stage::Keep, Stage::Return, Stage::Delete];
 
 /// What is done to a life.
 #[derive(Clone, Debug)]
@@ -51,7 +63,7 @@ pub(crate) enum Harm {
     None,
     /// A blow at a write.
     Strike(WriteName, Blow),
-    /// Requests that fail.
+    /// Requests that fail, in each stage as many at most.
     Weather(Weather),
     /// The program is killed so long after the beginning of each stage.
     Kills(BTreeMap<Stage, Duration>),
@@ -68,6 +80,7 @@ pub(crate) struct Life {
     pub(crate) writes: Vec<WriteName>,
     /// Writes by stage.
     pub(crate) counts: BTreeMap<Stage, usize>,
+    pub(crate) spent: BTreeMap<Stage, Duration>,
     pub(crate) struck: bool,
     pub(crate) kept_back: u64,
     /// States of extensions and revisions that were looked at.
@@ -78,8 +91,12 @@ pub(crate) struct Life {
 /// Where lives take place: a cluster with decoys, and the states in which the undisturbed life ended its stages.
 pub(crate) struct Theatre<'a> {
     world: &'a World,
+    play: Play,
     client: Client,
     extension: Extension,
+    belongings: Belongings,
+    /// What the user of this life has.
+    used: RefCell<Option<Identity>>,
     before: Snapshot,
     ends: RefCell<BTreeMap<Stage, BTreeMap<Id, Value>>>,
     _sample: Sample,
@@ -87,14 +104,21 @@ pub(crate) struct Theatre<'a> {
 
 impl<'a> Theatre<'a> {
     /// With decoys, a catalog, and one undisturbed life to learn from.
-    pub(crate) async fn build(world: &'a World, name: &str) -> Result<Self> {
+    pub(crate) async fn build(world: &'a World, name: &str, play: Play) -> Result<Self> {
         let client = world.cluster.client().await?;
         let sample = Sample::new(world, name, &["1.0.0", "1.1.0"]).await?;
         decoys::create(&client, name).await?;
-        let extension = Extension::new(&client, name);
-        let before = settled(&client).await?;
-        let ends = RefCell::new(BTreeMap::from([(Stage::Delete, BTreeMap::new())]));
-        let theatre = Self { world, client, extension, before, ends, _sample: sample };
+        let theatre = Self {
+            world,
+            play,
+            extension: Extension::new(&client, name),
+            belongings: Belongings::of(&client, name),
+            used: RefCell::default(),
+            before: settled(&client).await?,
+            ends: RefCell::new(BTreeMap::from([(Stage::Delete, BTreeMap::new())])),
+            client,
+            _sample: sample,
+        };
         theatre.live(Harm::None).await.context("undisturbed")?;
         Ok(theatre)
     }
@@ -114,13 +138,15 @@ impl<'a> Theatre<'a> {
             Harm::Weather(weather) => proxy.weather(Some(weather.clone())),
             Harm::None | Harm::Kills(_) | Harm::ApiServer { .. } => {}
         }
-        let counts = self.stages(&harm).await.with_context(|| self.world.operator.process().log_tail())?;
+        let (counts, spent) =
+            self.stages(&harm).await.with_context(|| self.world.operator.process().log_tail())?;
         self.world.operator.process().check_running()?;
         // Without the API server nobody could take notes.
         let states = if matches!(harm, Harm::ApiServer { .. }) { 0 } else { chronicle.check()? };
         Ok(Life {
             writes: proxy.writes().into_iter().map(|write| write.name).collect(),
             counts,
+            spent,
             struck: proxy.was_struck(),
             kept_back: proxy.kept_back(),
             states,
@@ -128,7 +154,7 @@ impl<'a> Theatre<'a> {
         })
     }
 
-    async fn stages(&self, harm: &Harm) -> Result<BTreeMap<Stage, usize>> {
+    async fn stages(&self, harm: &Harm) -> Result<(BTreeMap<Stage, usize>, BTreeMap<Stage, Duration>)> {
         let proxy = &self.world.proxy;
         let over = CancellationToken::new();
         let acted = AtomicBool::new(false);
@@ -141,22 +167,23 @@ impl<'a> Theatre<'a> {
             self.follow_up(*blow).await.inspect(|()| acted.store(true, Ordering::Release))
         };
         let stages = async {
-            let mut counts = BTreeMap::new();
-            for stage in STAGES {
-                let from = proxy.writes().len();
+            let (mut counts, mut spent) = (BTreeMap::new(), BTreeMap::new());
+            for &stage in self.play {
+                let (from, started) = (proxy.writes().len(), Instant::now());
                 let result = self.stage(stage, harm, from, &acted).await;
                 if result.is_err() {
                     over.cancel();
                 }
                 result.with_context(|| format!("{stage:?}"))?;
                 counts.insert(stage, proxy.writes().len() - from);
+                spent.insert(stage, started.elapsed());
             }
             over.cancel();
-            Ok(counts)
+            Ok((counts, spent))
         };
-        let (acted, counts) = tokio::join!(act, stages);
+        let (acted, told) = tokio::join!(act, stages);
         acted.context("while striking")?;
-        counts
+        told
     }
 
     /// What follows a blow.
@@ -177,15 +204,8 @@ impl<'a> Theatre<'a> {
     }
 
     async fn stage(&self, stage: Stage, harm: &Harm, from: usize, acted: &AtomicBool) -> Result<()> {
-        let (extension, proxy) = (&self.extension, &self.world.proxy);
-        match stage {
-            Stage::Install => extension.create(&extension.spec(&json!({"version": "1.0.0"}))).await?,
-            Stage::Upgrade => extension.set_version("1.1.0").await?,
-            Stage::Rollback => {
-                extension.patch(&json!({"metadata": {"annotations": {ROLLBACK_TO_ANNOTATION: "1"}}})).await?;
-            }
-            Stage::Delete => extension.delete().await?,
-        }
+        let proxy = &self.world.proxy;
+        self.begin(stage).await?;
         match harm {
             Harm::Kills(moments) => {
                 if let Some(moment) = moments.get(&stage) {
@@ -201,26 +221,59 @@ impl<'a> Theatre<'a> {
                 }
                 self.world.cluster.restart_api_server().await?;
             }
-            Harm::None | Harm::Strike(..) | Harm::Weather(_) => {}
+            Harm::Weather(_) => proxy.renew_weather(),
+            Harm::None | Harm::Strike(..) => {}
         }
         wait::until("the stage's end", DEADLINE, async || {
             ensure!(!proxy.was_struck() || acted.load(Ordering::Acquire), "the blow is not over");
-            match stage {
-                Stage::Install | Stage::Rollback => extension.is_installed("1.0.0").await,
-                Stage::Upgrade => extension.is_installed("1.1.0").await,
-                Stage::Delete => extension.is_gone().await,
-            }
+            self.is_over(stage).await
         })
         .await?;
         let found = self.rest(stage).await?;
         proxy.quiet(STILL, DEADLINE).await?;
         found.check_owners()?;
+        let used = self.used.borrow().clone();
+        if let (Some(used), Stage::Retain | Stage::Keep | Stage::Return) = (used, stage) {
+            self.belongings.check(&used).await?;
+        }
         let count = proxy.writes().len() - from;
         let objects =
             self.ends.borrow().values().map(BTreeMap::len).max().unwrap_or_default().max(found.len());
         ensure!(count <= WRITES_PER_OBJECT * objects, "{count} writes for {objects} objects");
         self.ends.borrow_mut().entry(stage).or_insert_with(|| found.normal());
         Ok(())
+    }
+
+    /// What a person does.
+    async fn begin(&self, stage: Stage) -> Result<()> {
+        let extension = &self.extension;
+        let annotate = async |annotation: &str, value: &str| {
+            extension.patch(&json!({"metadata": {"annotations": {annotation: value}}})).await
+        };
+        match stage {
+            Stage::Install | Stage::Return => {
+                extension.create(&extension.spec(&json!({"version": "1.0.0"}))).await
+            }
+            Stage::Upgrade => extension.set_version("1.1.0").await,
+            Stage::Rollback => annotate(ROLLBACK_TO_ANNOTATION, "1").await,
+            Stage::Retain => {
+                let used = self.belongings.create().await?;
+                self.used.replace(Some(used));
+                annotate(DELETION_POLICY_ANNOTATION, DeletionPolicy::RetainCrds.as_str()).await
+            }
+            Stage::Keep | Stage::Delete => extension.delete().await,
+        }
+    }
+
+    /// One look whether the extension says what the stage is about.
+    async fn is_over(&self, stage: Stage) -> Result<()> {
+        let extension = &self.extension;
+        match stage {
+            Stage::Install | Stage::Rollback | Stage::Return => extension.is_installed("1.0.0").await,
+            Stage::Upgrade => extension.is_installed("1.1.0").await,
+            Stage::Retain => extension.keeps(DeletionPolicy::RetainCrds.as_str()).await,
+            Stage::Keep | Stage::Delete => extension.is_gone().await,
+        }
     }
 
     /// The state in which nothing happens any more: that in which the undisturbed life ended the stage.
@@ -230,7 +283,7 @@ impl<'a> Theatre<'a> {
             self.world.proxy.quiet(STILL, DEADLINE).await?;
             return settled(&self.client).await?.since(&self.before);
         };
-        let deadline = if stage == Stage::Delete { COLLECTED } else { DEADLINE };
+        let deadline = if matches!(stage, Stage::Keep | Stage::Delete) { COLLECTED } else { DEADLINE };
         wait::until("the undisturbed state", deadline, async || {
             let found = Snapshot::take(&self.client).await?.since(&self.before)?;
             let lines = difference(&wanted, &found.normal());
@@ -246,6 +299,8 @@ impl<'a> Theatre<'a> {
         self.world.restart().await?;
         // It may be gone already.
         let _ = self.extension.api.delete(&self.extension.name, &DeleteParams::default()).await;
+        wait::until("the extension's end", DEADLINE, async || self.extension.is_gone().await).await?;
+        self.belongings.clear().await?;
         wait::until("an empty cluster", COLLECTED, async || {
             let left = Snapshot::take(&self.client).await?.since(&self.before)?;
             ensure!(left.len() == 0, "left: {:?}", left.objects().map(|(id, _)| id).collect::<Vec<_>>());

@@ -3,8 +3,14 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use anyhow::{Result, ensure};
-use kube::{Api, Client, api::PostParams};
-use olm_api::{ConditionType, v1::ClusterCatalog};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use olm_api::{
+    ConditionType,
+    v1::{ClusterCatalog, ClusterExtension},
+};
 use olm_test::{
     cluster::{Cluster, Options},
     images::{Images, bundle_files, catalog},
@@ -44,6 +50,7 @@ impl World {
         let images = Images::new(&registry)?;
         let proxy = Proxy::start(&operator::kubeconfig(&cluster)?).await?;
         let operator = Operator::start_as(&cluster, proxy.kubeconfig(), &images, flags).await?;
+        cluster.show_kinds_to_collector()?;
         Ok(Self { operator, images, proxy, cluster, _registry: registry })
     }
 
@@ -58,7 +65,23 @@ impl World {
         let world = world.lock().await;
         world.proxy.reset();
         world.restart().await?;
+        world.empty().await?;
         Ok(world)
+    }
+
+    /// Removes what a test that failed left: its objects would be in the way of the next one's.
+    async fn empty(&self) -> Result<()> {
+        let extensions: Api<ClusterExtension> = Api::all(self.cluster.client().await?);
+        wait::until("the extensions of failed tests to be gone", DEADLINE, async || {
+            let left = extensions.list(&ListParams::default()).await?.items;
+            for extension in &left {
+                // It may be gone by now.
+                drop(extensions.delete(&extension.name_any(), &DeleteParams::default()).await);
+            }
+            let names: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
+            wait::check(names.is_empty(), || format!("{names:?}"))
+        })
+        .await
     }
 
     /// Kills the program and starts it again.
@@ -71,9 +94,9 @@ impl World {
     }
 }
 
-/// Whether everything is to be run, not a sample.
+/// Whether everything is to be run, as `make test-faults` does, not a sample.
 pub(crate) fn everything() -> bool {
-    std::env::var("OLM_FAULTS").is_ok_and(|value| value == "all")
+    olm_test::long::is_asked()
 }
 
 /// The seed of this run: `OLM_TEST_SEED`, else another one each time. It is printed.

@@ -2,15 +2,17 @@
 //!
 //! A control plane of their own: policies and settings are everybody's.
 
+use std::{collections::BTreeSet, path::PathBuf};
+
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::{
     admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
-    core::v1::ConfigMap,
+    core::v1::{ConfigMap, ServiceAccount},
     rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
 };
 use kube::{
-    Api, Client, Resource,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    Api, Client, Resource, ResourceExt as _,
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     discovery::ApiResource,
 };
 use olm_api::{
@@ -21,14 +23,22 @@ use olm_api::{
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_test::operator::SYSTEM_NAMESPACE;
+use olm_test::{
+    images::bundle_files,
+    operator::SYSTEM_NAMESPACE,
+    rights::{create_account, grant, rules_for},
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::world::{ACCOUNT, Scenario, World, sample_bundle};
+use crate::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 const TENANT: &str = "tenant";
+/// The account that comes after [`ACCOUNT`].
+const SUCCESSOR: &str = "successor";
+/// A ConfigMap of the sample operator.
+const SETTINGS: &str = "lighthouse-operator-settings";
 const EXTENSION_POLICY: &str = "clusterextension-account.olm.operatorframework.io";
 
 /// A user with every verb on extensions and revisions, and nothing else.
@@ -151,11 +161,12 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     refused_by_revision(&scenario, &tenant).await?;
     refused_by_changing_a_revision(&scenario, &tenant).await?;
     the_default_account_is_guarded_too(&scenario, &tenant).await?;
+    a_revision_follows_the_default_account(&scenario, &bundles).await?;
 
     allow(&scenario, "serviceaccounts", "impersonate").await?;
     let named = extension(&scenario, Some(ACCOUNT));
     // The authorizer learns of new roles by a watch.
-    olm_test::wait::until("the right to impersonate to be enough", crate::world::DEADLINE, async || {
+    olm_test::wait::until("the right to impersonate to be enough", DEADLINE, async || {
         let told = objection::<ClusterExtension>(&tenant, &named).await?;
         ensure!(told.is_none(), "{told:?}");
         Ok(())
@@ -168,7 +179,7 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     // The controller's own writes pass: a new revision, the older one archived, finalizers.
     scenario.set_version("1.1.0").await?;
     scenario.installed("1.1.0").await?;
-    olm_test::wait::until("the older revision to be archived", crate::world::DEADLINE, async || {
+    olm_test::wait::until("the older revision to be archived", DEADLINE, async || {
         let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
         let state = sets.get(&format!("{}-1", scenario.name)).await?.spec.lifecycle_state;
         ensure!(state == olm_api::v1::LifecycleState::Archived, "{state:?}");
@@ -289,7 +300,7 @@ async fn the_default_account_is_guarded_too(scenario: &Scenario<'_>, tenant: &Cl
     let patch = json!({"data": {"default-service-account": account}});
     settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&patch)).await?;
     // The API server's policies learn of the settings by a watch of their own.
-    olm_test::wait::until("the default account to count", crate::world::DEADLINE, async || {
+    olm_test::wait::until("the default account to count", DEADLINE, async || {
         let told = objection::<ClusterExtension>(tenant, &unnamed).await?;
         wants(told.as_deref(), "(not set; the default account applies): tenant may not act as")
     })
@@ -300,7 +311,7 @@ async fn the_default_account_is_guarded_too(scenario: &Scenario<'_>, tenant: &Cl
     let extensions = scenario.extensions();
     extensions.create(&PostParams::default(), &serde_json::from_value(unnamed)?).await?;
     let second = format!("{}-second", scenario.name);
-    olm_test::wait::until("the second extension to be worked on", crate::world::DEADLINE, async || {
+    olm_test::wait::until("the second extension to be worked on", DEADLINE, async || {
         let status = extensions.get(&second).await?.status.unwrap_or_default();
         let told = status.conditions.find(Progressing).map(|c| c.message.clone()).unwrap_or_default();
         // Two extensions of one package collide; what counts is that there is an account to collide with.
@@ -309,6 +320,55 @@ async fn the_default_account_is_guarded_too(scenario: &Scenario<'_>, tenant: &Cl
     })
     .await?;
     extensions.delete(&second, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+/// Another account and the same content: no new revision, but the one that is there acts as the new account.
+async fn a_revision_follows_the_default_account(
+    scenario: &Scenario<'_>,
+    bundles: &[(&str, PathBuf)],
+) -> Result<()> {
+    scenario.patch_extension(json!({"spec": {"serviceAccount": null}})).await?;
+    create_account(&scenario.client, &scenario.name, SUCCESSOR).await?;
+    let files: Vec<_> =
+        bundles.iter().map(|(_, folder)| bundle_files(&scenario.own(folder)?)).collect::<Result<_>>()?;
+    let rules = rules_for(&files, &scenario.name)?;
+    grant(&scenario.client, &scenario.name, SUCCESSOR, &rules).await?;
+    let settings: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
+    let patch = json!({"data": {"default-service-account": format!("{}/{SUCCESSOR}", scenario.name)}});
+    settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    let revisions: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
+    olm_test::wait::until("the revision to name the other account", DEADLINE, async || {
+        let found = revisions.list(&mine).await?.items;
+        let accounts: Vec<_> =
+            found.iter().map(|set| set.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION)).collect();
+        ensure!(accounts == [Some(&SUCCESSOR.to_owned())], "{accounts:?}");
+        Ok(())
+    })
+    .await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    let cluster = &scenario.world.cluster;
+    let mark = cluster.audit_mark()?;
+    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    maps.delete(SETTINGS, &DeleteParams::default()).await?;
+    olm_test::wait::until("the object to be back", DEADLINE, async || {
+        maps.get(SETTINGS).await.map(drop).map_err(Into::into)
+    })
+    .await?;
+    let by = format!("system:serviceaccount:{}:{SUCCESSOR}", scenario.name);
+    olm_test::wait::until("the audit log to name the other account", DEADLINE, async || {
+        let events = cluster.audit_events_since(mark)?;
+        let writes = events.iter().filter(|e| e.name == SETTINGS && e.verb != "get");
+        let users: BTreeSet<String> = writes.map(|e| format!("{} {}", e.verb, e.user)).collect();
+        ensure!(users.contains(&format!("create {by}")), "{users:?}");
+        Ok(())
+    })
+    .await?;
+    accounts
+        .create(&PostParams::default(), &serde_json::from_value(json!({"metadata": {"name": ACCOUNT}}))?)
+        .await?;
     Ok(())
 }
 
@@ -327,7 +387,7 @@ async fn a_policy_that_is_gone_or_changed_is_told_until_it_is_back() -> Result<(
     let told = format!("False/Unguarded/ValidatingAdmissionPolicy {EXTENSION_POLICY:?} is absent");
     scenario.shows(Ready, &told).await?;
     let events: Api<k8s_openapi::api::events::v1::Event> = Api::all(scenario.client.clone());
-    olm_test::wait::until("an Event about the policy", crate::world::DEADLINE, async || {
+    olm_test::wait::until("an Event about the policy", DEADLINE, async || {
         let all = events.list(&kube::api::ListParams::default()).await?.items;
         let about = |event: &k8s_openapi::api::events::v1::Event| {
             event.regarding.as_ref().is_some_and(|r| r.name.as_deref() == Some(EXTENSION_POLICY))

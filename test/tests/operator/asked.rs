@@ -345,7 +345,9 @@ async fn a_roll_out_in_flight_goes_on_while_paused() -> Result<()> {
     let name = format!("{package}-data");
     let foreign = json!({"metadata": {"name": name}, "data": {"owner": "somebody"}});
     maps.create(&PostParams::default(), &serde_json::from_value(foreign)?).await?;
-    annotate_pause(&scenario, Value::Null).await?;
+    // Nothing is installed whose deadline or repair would wake the extension when the time has come.
+    let end = Timestamp::now() + Duration::from_secs(5);
+    annotate_pause(&scenario, json!(format!("{end:.0}"))).await?;
     says(&scenario, Progressing, &["True/Retrying/revision object collisions in phase"]).await?;
     annotate_pause(&scenario, json!("true")).await?;
     says(&scenario, Ready, &["False/", "Paused by the annotation"]).await?;

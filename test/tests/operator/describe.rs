@@ -18,7 +18,7 @@ const PACKAGE: &str = "lighthouse-operator";
 /// The ConfigMap that the sample brings.
 const SETTINGS: &str = "lighthouse-operator-settings";
 /// Longer lines are cut, for a person to see the whole.
-const LINE_LENGTH: usize = 220;
+const LINE_LENGTH: usize = 260;
 
 /// Prints what kubectl shows from the status on, and checks that it says so much.
 fn described(scenario: &Scenario<'_>, stage: &str, parts: &[&str]) -> Result<()> {
@@ -97,7 +97,12 @@ async fn each_stage_is_told_to_a_person() -> Result<()> {
     scenario.set_version("2.0.0").await?;
     scenario.shows(Progressing, "True/Retrying/error for resolved bundle").await?;
     scenario.shows(Stalled, "True/").await?;
-    described(&scenario, "a CRD that changes unsafely", &["validating upgrade for CRD"])?;
+    let finding = "v1: ^.spec: required: new required fields: [intervalSeconds]";
+    described(&scenario, "a CRD that changes unsafely", &["validating upgrade for CRD", finding, "Stalled"])?;
+    let none = json!({"preflight": {"crdUpgradeSafety": {"enforcement": "None"}}});
+    scenario.patch_extension(json!({"spec": {"install": none}})).await?;
+    scenario.installed("2.0.0").await?;
+    described(&scenario, "that check turned off", &["Revision 2.0.0 has rolled out."])?;
 
     scenario.delete_extension().await?;
     label_a_node(&scenario, Value::Null).await

@@ -1,5 +1,6 @@
 //! What a deletion policy keeps: however the extension goes, the users' objects are there afterwards.
 
+mod certificates;
 mod converting;
 mod guarding;
 

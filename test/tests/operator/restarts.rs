@@ -3,11 +3,19 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kube::{Api, ResourceExt, api::ListParams};
-use olm_api::v1::{ClusterObjectSet, LifecycleState};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use olm_api::{
+    names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL},
+    v1::{ClusterObjectSet, LifecycleState},
+};
+use olm_test::{operator::SYSTEM_NAMESPACE, wait};
 use serde_json::json;
 
-use crate::world::{Scenario, World, sample_bundle};
+use crate::world::{COLLECTED, Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 const KILLS: u64 = 10;
@@ -50,4 +58,36 @@ async fn one_life(world: &World, random: &mut fastrand::Rng) -> Result<()> {
     ensure!(secrets.len() == 1, "stray Secrets: {secrets:?}");
     scenario.delete_extension().await?;
     scenario.nothing_left().await
+}
+
+/// Content as a process leaves it that dies between its writes: of a revision that was made, and of one that was not.
+#[tokio::test(flavor = "multi_thread")]
+async fn content_without_an_owner_goes_when_its_extension_goes() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "strays").await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    scenario.create_extension(PACKAGE, json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
+    let (name, other) = (&scenario.name, format!("{}-other", scenario.name));
+    for (secret, type_, revision) in [
+        (format!("{name}-1-stray"), OBJECT_DATA_SECRET_TYPE, format!("{name}-1")),
+        (format!("{name}-9-stray"), OBJECT_DATA_SECRET_TYPE, format!("{name}-9")),
+        // No content: an object of a bundle, installed into this namespace, that a deletion policy keeps.
+        (other.clone(), "Opaque", "none".to_owned()),
+    ] {
+        let secret = serde_json::from_value(json!({
+            "metadata": {"name": secret, "labels": {OWNER_NAME_LABEL: name, REVISION_NAME_LABEL: revision}},
+            "type": type_, "immutable": true,
+        }))?;
+        secrets.create(&PostParams::default(), &secret).await?;
+    }
+    scenario.delete_extension().await?;
+    let left = [format!("Secret {SYSTEM_NAMESPACE}/{other}")];
+    wait::until("content to be gone", COLLECTED, || async {
+        let owned = scenario.owned().await?;
+        wait::check(owned == left, || format!("left: {owned:?}"))
+    })
+    .await?;
+    secrets.delete(&other, &DeleteParams::default()).await?;
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Webhooks: the certificates that each provider makes, and the built-in ones in use through a rotation.
 
 pub(crate) mod bundle;
-mod server;
+pub(crate) mod server;
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ const LIFETIME: &str = "--webhook-certificate-lifetime=75s";
 /// A rotation takes one lifetime.
 const ROTATED: Duration = Duration::from_mins(3);
 
-async fn scenario<'a>(world: &'a World, base: &str) -> Result<Scenario<'a>> {
+pub(crate) async fn scenario<'a>(world: &'a World, base: &str) -> Result<Scenario<'a>> {
     let scenario = Scenario::new(world, base).await?;
     let folder = tempfile::tempdir()?;
     bundle::write(folder.path(), &scenario.name)?;
@@ -43,7 +43,7 @@ async fn scenario<'a>(world: &'a World, base: &str) -> Result<Scenario<'a>> {
 }
 
 /// What the webhooks of the bundle trust: of the two configurations and the CRD.
-async fn injected(scenario: &Scenario<'_>) -> Result<[String; 3]> {
+pub(crate) async fn injected(scenario: &Scenario<'_>) -> Result<[String; 3]> {
     let name = &scenario.name;
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(scenario.client.clone());
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(scenario.client.clone());
@@ -79,7 +79,7 @@ fn authorities(bundle: &str) -> usize {
     bundle.matches("-----BEGIN CERTIFICATE-----").count()
 }
 
-async fn secret(scenario: &Scenario<'_>) -> Result<Secret> {
+pub(crate) async fn secret(scenario: &Scenario<'_>) -> Result<Secret> {
     let api: Api<Secret> = Api::namespaced(scenario.client.clone(), &scenario.name);
     Ok(api.get(&bundle::secret_name(&scenario.name)).await?)
 }
@@ -90,7 +90,7 @@ fn text(secret: &Secret, key: &str) -> String {
 }
 
 /// One request that both admission webhooks must let through, and one object that must be converted.
-async fn admitted(scenario: &Scenario<'_>, server: &WebhookServer) -> Result<()> {
+pub(crate) async fn admitted(scenario: &Scenario<'_>, server: &WebhookServer) -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let before = server.calls();
     let map: ConfigMap = serde_json::from_value(json!({

@@ -7,10 +7,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use kube::{
     Api, Client,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    core::ObjectMeta,
 };
 use olm_api::{
     ConditionType,
@@ -18,7 +19,7 @@ use olm_api::{
     v1::{ClusterCatalog, ClusterExtension},
 };
 use olm_test::{
-    cluster::{Cluster, Options, unique_name},
+    cluster::{Cluster, Options, inventory, unique_name},
     images::{Images, bundle_files, catalog},
     operator::Operator,
     registry::Registry,
@@ -302,26 +303,14 @@ impl<'a> Scenario<'a> {
 
     /// Every object in the cluster that carries the extension's owner label, as `<Kind> <namespace>/<name>`.
     pub(crate) async fn owned(&self) -> Result<Vec<String>> {
-        let mut owned = Vec::new();
-        let discovery = kube::Discovery::new(self.client.clone()).run().await.context("discovery")?;
-        for group in discovery.groups() {
-            for (resource, capabilities) in group.recommended_resources() {
-                if !capabilities.supports_operation(kube::discovery::verbs::LIST) {
-                    continue;
-                }
-                let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-                let label = format!("olm.operatorframework.io/owner-name={}", self.name);
-                let params = kube::api::ListParams::default().labels(&label);
-                let Ok(list) = api.list_metadata(&params).await else { continue };
-                for item in list.items {
-                    let metadata = item.metadata;
-                    let namespace = metadata.namespace.unwrap_or_default();
-                    let name = metadata.name.unwrap_or_default();
-                    let going = metadata.deletion_timestamp.map(|at| format!(" (deleted at {})", at.0));
-                    owned.push(format!("{} {namespace}/{name}{}", resource.kind, going.unwrap_or_default()));
-                }
-            }
-        }
+        let label = format!("olm.operatorframework.io/owner-name={}", self.name);
+        let found = inventory(&self.client, &ListParams::default().labels(&label)).await?;
+        let told = |(kind, item): (String, ObjectMeta)| {
+            let (namespace, name) = (item.namespace.unwrap_or_default(), item.name.unwrap_or_default());
+            let going = item.deletion_timestamp.map(|at| format!(" (deleted at {})", at.0));
+            format!("{kind} {namespace}/{name}{}", going.unwrap_or_default())
+        };
+        let mut owned: Vec<String> = found.into_iter().map(told).collect();
         owned.sort_unstable();
         owned.dedup();
         Ok(owned)

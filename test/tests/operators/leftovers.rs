@@ -5,19 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::{
     api::admissionregistration::v1::MutatingWebhookConfiguration,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::{
-    Api, Discovery, ResourceExt,
-    api::{DynamicObject, ListParams},
-    core::ObjectMeta,
-    discovery::{ApiGroup, verbs},
-};
+use kube::{Api, ResourceExt, api::ListParams, core::ObjectMeta};
 use olm_api::names::OWNER_NAME_LABEL;
-use olm_test::wait;
+use olm_test::{cluster::inventory, wait};
 
 use crate::{
     expected::OPERATORS,
@@ -34,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) async fn none(place: &Place) -> Result<()> {
     let begun = Instant::now();
     let collectable = wait::until("everything of the operators to be gone", COLLECTED, || async {
-        let everything = everything(place).await?;
+        let everything = inventory(&place.client, &ListParams::default()).await?;
         let living: BTreeSet<&str> = everything.iter().filter_map(|(_, item)| item.uid.as_deref()).collect();
         let (collectable, left): (Vec<_>, Vec<_>) = everything
             .iter()
@@ -48,22 +43,6 @@ pub(crate) async fn none(place: &Place) -> Result<()> {
     .await?;
     println!("left for the garbage collector after {:.0} s: {collectable:?}", begun.elapsed().as_secs_f64());
     Ok(())
-}
-
-/// Metadata of every object in the cluster, with its kind.
-async fn everything(place: &Place) -> Result<Vec<(String, ObjectMeta)>> {
-    let discovery = Discovery::new(place.client.clone()).run_aggregated().await.context("discovery")?;
-    let mut found = Vec::new();
-    for (resource, capabilities) in discovery.groups().flat_map(ApiGroup::recommended_resources) {
-        if !capabilities.supports_operation(verbs::LIST) {
-            continue;
-        }
-        let api: Api<DynamicObject> = Api::all_with(place.client.clone(), &resource);
-        // A kind that is going is listed no more; its objects went before it.
-        let Ok(list) = api.list_metadata(&ListParams::default()).await else { continue };
-        found.extend(list.items.into_iter().map(|item| (resource.kind.clone(), item.metadata)));
-    }
-    Ok(found)
 }
 
 fn named(items: &[&(String, ObjectMeta)]) -> Vec<String> {

@@ -40,7 +40,7 @@ const PACKAGES: [(&str, &[&str]); 6] = [
     ("ndmspc-operator", &["0.20250209.0"]),
 ];
 /// A version made for the test, so that there is something to upgrade to.
-pub(crate) const NEXT_GRAFANA: &str = "5.25.0";
+const NEXT_GRAFANA: &str = "5.25.0";
 const LAST_GRAFANA: &str = "5.24.0";
 /// The leases of processes that are gone: a new one would wait for their end.
 const LEFT_OUT: [&str; 1] = ["Lease"];
@@ -60,14 +60,14 @@ impl World {
     pub(crate) async fn load(
         folder: &Path,
         cordoned: bool,
-        change: impl FnOnce(&mut Dump) -> Result<()>,
+        change: impl FnOnce(Dump) -> Result<Dump>,
     ) -> Result<Self> {
         let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
         ensure!(!cluster.processes().is_empty(), "a dump needs a control plane of its own");
         let images = Images::new(&registry)?;
         let mut dump = Dump::read(folder)?.without(&LEFT_OUT);
         dump.replace(&push(&images, &dump).await?)?;
-        change(&mut dump)?;
+        let dump = change(dump)?;
         let client = cluster.client().await?;
         for process in cluster.processes().iter().filter(|p| ACTING.contains(&p.name())) {
             process.kill()?;
@@ -181,6 +181,18 @@ impl World {
         })
         .await;
         waited.with_context(|| operator.process().log_tail())
+    }
+
+    /// Has grafana upgraded, and waits until these are the revisions of the cluster.
+    pub(crate) async fn upgraded(&self, operator: &Operator, revisions: &[&str]) -> Result<()> {
+        let upgrade = json!({"spec": {"source": {"catalog": {"version": NEXT_GRAFANA}}}});
+        self.patch_extension("grafana", upgrade).await?;
+        self.installed(operator, "grafana", NEXT_GRAFANA).await?;
+        wait::until("superseded revisions to be archived", DEADLINE, || async {
+            let found = self.revisions().await?;
+            wait::check(found == revisions, || format!("{found:?}"))
+        })
+        .await
     }
 
     pub(crate) async fn patch_extension(&self, name: &str, patch: Value) -> Result<()> {

@@ -5,7 +5,12 @@ use std::{
     time::Duration,
 };
 
-use kube::runtime::utils::Backoff;
+use futures::Stream;
+use kube::{
+    Api, Resource,
+    runtime::{WatchStreamExt as _, utils::Backoff, watcher},
+};
+use serde::de::DeserializeOwned;
 
 /// First and longest wait before an interrupted watch is set up again, kube's own.
 const WATCH_FIRST: Duration = Duration::from_millis(800);
@@ -24,6 +29,18 @@ impl Chance {
     /// The next number, uniform in 0..1.
     pub fn fraction(&self) -> f64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).f64()
+    }
+
+    /// Watches what `config` selects; each wait after an interruption is of this sequence.
+    pub fn watch<K>(
+        &self,
+        api: Api<K>,
+        config: watcher::Config,
+    ) -> impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + use<K>
+    where
+        K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+    {
+        watcher(api, config).backoff(self.watch_backoff())
     }
 
     /// Waits between attempts to watch, doubled with each and up to doubled once more by chance.

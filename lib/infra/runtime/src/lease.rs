@@ -86,6 +86,12 @@ impl Elector {
         Self { api, name, identity, terms, fence: Fence::default(), chance: Chance::default() }
     }
 
+    /// Takes its waits from a sequence.
+    #[must_use]
+    pub fn seeded(self, chance: &Chance) -> Self {
+        Self { chance: chance.clone(), ..self }
+    }
+
     /// Tells a fence until when the lease counts, while it is held.
     #[must_use]
     pub fn fenced(self, fence: &Fence) -> Self {

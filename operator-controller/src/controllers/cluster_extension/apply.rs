@@ -1,7 +1,7 @@
 //! Writes a revision: its Secrets, the ClusterObjectSet, and what keeps both together.
 //!
 //! Secrets come before the set that refers to them. A process that dies in between leaves Secrets without an
-//! owner; the next pass adopts those that a set refers to and removes the others.
+//! owner; the next pass, or the one that lets the extension go, adopts those that have a set and removes the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,20 +124,22 @@ impl RevisionWriter<'_> {
         Ok(name)
     }
 
-    /// Brings the mutable part of the latest revision up to date: its deadline, the record of its inputs, and
-    /// the catalog that has its bundle with the bundle's properties there, if there is one.
+    /// Brings the mutable part of the latest revision up to date: its deadline, whom it acts as, the record of its
+    /// inputs, and the catalog that has its bundle with the bundle's properties there, if there is one.
     ///
     /// # Errors
     /// The API server's answer.
     pub(crate) async fn refresh(
         &self,
         revision: &Revision,
+        account: &AccountRef,
         inputs_digest: &str,
         origin: Option<(&str, &[Property])>,
     ) -> Result<(), String> {
         let deadline = self.extension.spec.progress_deadline_minutes;
         let recorded = origin.is_none_or(|(catalog, _)| revision.catalog.as_deref() == Some(catalog));
         if recorded
+            && revision.account.as_ref() == Some(account)
             && revision.progress_deadline_minutes == deadline
             && revision.inputs_digest.as_deref() == Some(inputs_digest)
             && revision.unknown_kinds.as_ref() == self.unknown_kinds()
@@ -146,6 +148,8 @@ impl RevisionWriter<'_> {
         }
         let mut annotations = json!({
             INPUTS_DIGEST_ANNOTATION: inputs_digest,
+            SERVICE_ACCOUNT_NAME_ANNOTATION: account.name,
+            SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: account.namespace,
             UNKNOWN_KINDS_ANNOTATION: self.unknown_kinds(),
         });
         if let Some((catalog, properties)) = origin {
@@ -162,46 +166,37 @@ impl RevisionWriter<'_> {
         patched.map(drop).map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))
     }
 
-    /// Gives Secrets that a crash left without an owner to their set, and removes those without one.
+    /// Sees to Secrets of content that have no owner, as a process that died or a request that failed leaves them. A
+    /// Secret belongs to its set, whoever owns that one; without a set nobody would ever remove it.
     ///
     /// # Errors
     /// The API server's answer.
-    pub(crate) async fn tidy_secrets(&self, revisions: &Revisions) -> Result<(), String> {
-        let mine = format!("{OWNER_NAME_LABEL}={}", self.extension.name_any());
-        let listed = bounded(self.secrets().list_metadata(&ListParams::default().labels(&mine))).await;
-        let listed = listed.map_err(|e| format!("listing ref Secrets: {}", api_text(&e)))?;
-        for secret in listed.items.iter().filter(|s| s.owner_references().is_empty()) {
-            let of = secret.labels().get(REVISION_NAME_LABEL);
-            let name = secret.name_any();
-            match revisions.all().iter().find(|r| Some(&r.name) == of) {
-                Some(revision) => self
-                    .adopt_as(&revision.name, &revision.uid, &name)
-                    .await
-                    .map_err(|e| format!("ensuring ownerReferences on ref Secrets: {e}"))?,
-                None => self.remove_secret(&name).await?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes Secrets without an owner whose set is not there: once the extension is gone, nobody would.
-    ///
-    /// # Errors
-    /// The API server's answer.
-    pub(crate) async fn remove_strays(&self) -> Result<(), String> {
+    pub(crate) async fn tidy_secrets(&self) -> Result<(), String> {
         let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
+        // Others with this label are objects of a bundle, which a deletion policy may keep without an owner.
+        let content = mine.clone().fields(&format!("type={OBJECT_DATA_SECRET_TYPE}"));
         let failed = |e: kube::Error| format!("listing ref Secrets: {}", api_text(&e));
-        let secrets = bounded(self.secrets().list_metadata(&mine)).await.map_err(failed)?;
+        let secrets = bounded(self.secrets().list_metadata(&content)).await.map_err(failed)?;
         let ownerless = |secret: &&PartialObjectMeta<Secret>| secret.owner_references().is_empty();
         let strays: Vec<_> = secrets.items.iter().filter(ownerless).collect();
         if strays.is_empty() {
             return Ok(());
         }
         let sets = bounded(self.sets().list_metadata(&mine)).await.map_err(failed)?;
-        let names: BTreeSet<String> = sets.items.iter().map(ResourceExt::name_any).collect();
+        let uids: BTreeMap<String, String> =
+            sets.items.iter().filter_map(|set| Some((set.name_any(), set.uid()?))).collect();
         for secret in strays {
-            if secret.labels().get(REVISION_NAME_LABEL).is_none_or(|set| !names.contains(set)) {
-                self.remove_secret(&secret.name_any()).await?;
+            let name = secret.name_any();
+            let set = secret.labels().get(REVISION_NAME_LABEL).and_then(|set| uids.get_key_value(set));
+            match set {
+                Some((set, uid)) => match self.adopt_as(set, uid, &name).await {
+                    Ok(()) => {}
+                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                    Err(error) => {
+                        return Err(format!("ensuring ownerReferences on ref Secrets: {}", api_text(&error)));
+                    }
+                },
+                None => self.remove_secret(&name).await?,
             }
         }
         Ok(())
@@ -362,12 +357,13 @@ impl RevisionWriter<'_> {
     async fn adopt(&self, set: &ClusterObjectSet, secrets: impl Iterator<Item = &str>) -> Result<(), String> {
         let names: BTreeSet<&str> = secrets.collect();
         for name in names {
-            self.adopt_as(&set.name_any(), &set.uid().unwrap_or_default(), name).await?;
+            let adopted = self.adopt_as(&set.name_any(), &set.uid().unwrap_or_default(), name).await;
+            adopted.map_err(|e| api_text(&e))?;
         }
         Ok(())
     }
 
-    async fn adopt_as(&self, set: &str, uid: &str, secret: &str) -> Result<(), String> {
+    async fn adopt_as(&self, set: &str, uid: &str, secret: &str) -> Result<(), kube::Error> {
         let patch = json!({"metadata": {"ownerReferences": [{
             "apiVersion": ClusterObjectSet::api_version(&()),
             "kind": ClusterObjectSet::kind(&()),
@@ -378,10 +374,7 @@ impl RevisionWriter<'_> {
         }]}});
         let params =
             PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        bounded(self.secrets().patch(secret, &params, &Patch::Merge(&patch)))
-            .await
-            .map(drop)
-            .map_err(|e| api_text(&e))
+        bounded(self.secrets().patch(secret, &params, &Patch::Merge(&patch))).await.map(drop)
     }
 
     async fn remove_secret(&self, name: &str) -> Result<(), String> {

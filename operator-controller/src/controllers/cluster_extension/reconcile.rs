@@ -47,6 +47,8 @@ const FINALIZERS: [&str; 2] = [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_M
 const HELD_RETRY: Duration = Duration::from_secs(10);
 /// How soon revisions that are to come to rest are looked at again, should no event come.
 const AT_REST_RETRY: Duration = Duration::from_secs(1);
+/// How soon revisions that could not be read are looked at again.
+const UNKNOWN_RETRY: Duration = Duration::from_secs(10);
 /// How soon a release that cannot be read is looked at again; nothing announces that its Secret has changed.
 const TAKEOVER_RETRY: Duration = Duration::from_mins(1);
 
@@ -150,7 +152,7 @@ impl Extensions {
                 system_namespace: &self.ports.system_namespace,
                 extension,
             };
-            if let Err(error) = writer.remove_strays().await {
+            if let Err(error) = writer.tidy_secrets().await {
                 return Next::Retry(error);
             }
             match self.keeping(extension).release().await {
@@ -217,6 +219,10 @@ impl Extensions {
                 let account = validate::account(extension, default.as_ref());
                 if let Err(error) = steps.known(account.as_ref(), progress).await {
                     tracing::warn!(extension = extension.name_any(), %error, "revisions not known");
+                    let waits_for_a_person = matches!(error, StepError::Takeover { terminal: true, .. });
+                    // What is wrong with the extension itself may bring no other pass.
+                    progress.look_again =
+                        Some(if waits_for_a_person { TAKEOVER_RETRY } else { UNKNOWN_RETRY });
                 }
                 return Err(error);
             }

@@ -9,12 +9,14 @@ use olm_api::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
         CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, LEFT_OUT_ANNOTATION,
         MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
-        SERVICE_ACCOUNT_NAME_ANNOTATION, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
 use olm_objectset::{Phase, phase_digest};
 use olm_render::CertificateProvider;
+use olm_runtime::AccountRef;
 
 /// A bundle as a revision records it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,10 +30,6 @@ pub(crate) struct BundleRecord {
 
 /// One revision.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact about the revision, independent of the others"
-)]
 pub(crate) struct Revision {
     pub(crate) name: String,
     pub(crate) uid: String,
@@ -55,8 +53,8 @@ pub(crate) struct Revision {
     pub(crate) crd_changes: Option<String>,
     /// The revision whose objects came back with it, if it was made for that.
     pub(crate) rolled_back_to: Option<i64>,
-    /// Whether it records whom it acts as; the original's do not.
-    pub(crate) has_account: bool,
+    /// Whom it acts as, when that is recorded; the original's do not.
+    pub(crate) account: Option<AccountRef>,
     /// Whether it was made of a Helm release.
     pub(crate) migrated: bool,
     /// Digests of its phases, once it was carried out.
@@ -175,7 +173,9 @@ fn read(set: &ClusterObjectSet) -> Revision {
             .and_then(|name| CertificateProvider::named(&name)),
         crd_changes: annotation(CRD_CHANGES_ANNOTATION),
         rolled_back_to: annotation(ROLLED_BACK_TO_ANNOTATION).and_then(|number| number.parse().ok()),
-        has_account: annotation(SERVICE_ACCOUNT_NAME_ANNOTATION).is_some(),
+        account: annotation(SERVICE_ACCOUNT_NAME_ANNOTATION)
+            .zip(annotation(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION))
+            .map(|(name, namespace)| AccountRef { namespace, name }),
         migrated: set.labels().get(MIGRATED_FROM_HELM_LABEL).is_some_and(|value| value == "true"),
         observed_phases: set.status.as_ref().map(|s| s.observed_phases.clone()).unwrap_or_default(),
         left_out: annotation(LEFT_OUT_ANNOTATION),

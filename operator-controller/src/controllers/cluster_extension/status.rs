@@ -36,6 +36,10 @@ pub(crate) fn status(
         Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
     let known = progress.revisions.as_ref();
     match (known, result) {
+        // Nothing was learned of what is installed: it stays as it was told.
+        (None, Err(error @ StepError::Validation { .. })) if writer.conditions.is_true(Installed) => {
+            writer.failure(error);
+        }
         // What is installed stays installed, whoever may work on it.
         (revisions, Err(error @ StepError::Validation { .. }))
             if revisions.is_none_or(|r| r.installed().is_none()) =>
@@ -128,12 +132,12 @@ impl Writer<'_> {
                 true
             })
         };
-        if let Some(installed) = revisions.installed() {
-            mirror(installed, Progressing);
-        }
+        // What was taken over from a Helm release counts as installed before its revision has been carried out once;
+        // what the original told of its progress is not about that.
+        let untold = revisions.installed().filter(|installed| !mirror(installed, Progressing));
         let rolling = revisions.rolling_out();
         let told = rolling.last().is_some_and(|latest| mirror(latest, Progressing));
-        let waiting = rolling.last().map(|latest| &latest.bundle).or(created);
+        let waiting = rolling.last().or(untold).map(|latest| &latest.bundle).or(created);
         if let Some(bundle) = waiting
             && (!told || created.is_some())
         {

@@ -92,7 +92,7 @@ impl Steps<'_> {
         let revisions = self.known(Some(account), progress).await?;
         let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
         if !settled || !self.is_tidy {
-            self.writer().tidy_secrets(&revisions).await.map_err(StepError::Revisions)?;
+            self.writer().tidy_secrets().await.map_err(StepError::Revisions)?;
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.notes.extend(annotations::in_force(self.extension));
@@ -209,10 +209,10 @@ impl Steps<'_> {
     ) -> Result<(), StepError> {
         match proposal {
             Proposal::Nothing => Ok(()),
-            Proposal::Keep { .. } => self.keep(revisions).await,
+            Proposal::Keep { .. } => self.keep(account, revisions).await,
             Proposal::Refresh { chosen, inputs } => {
                 let Some(latest) = revisions.latest_active() else { return Ok(()) };
-                let refreshed = self.refresh(latest, &chosen, &inputs).await;
+                let refreshed = self.refresh(account, latest, (&chosen, &inputs)).await;
                 refreshed.map_err(|cause| StepError::Bundle { bundle: chosen.bundle, cause })
             }
             Proposal::Revision { planned, bundle } => {
@@ -222,19 +222,24 @@ impl Steps<'_> {
         }
     }
 
-    async fn keep(&self, revisions: &Revisions) -> Result<(), StepError> {
+    async fn keep(&self, account: &AccountRef, revisions: &Revisions) -> Result<(), StepError> {
         let Some(latest) = revisions.latest_active() else { return Ok(()) };
         let Some(inputs) = latest.inputs_digest.as_deref() else { return Ok(()) };
-        let kept = self.writer().refresh(latest, inputs, None).await;
+        let kept = self.writer().refresh(latest, account, inputs, None).await;
         kept.map_err(|text| StepError::Bundle {
             bundle: latest.bundle.clone(),
             cause: Cause::transient(text),
         })
     }
 
-    async fn refresh(&self, latest: &Revision, chosen: &Chosen, inputs: &str) -> Result<(), Cause> {
+    async fn refresh(
+        &self,
+        account: &AccountRef,
+        latest: &Revision,
+        (chosen, inputs): (&Chosen, &str),
+    ) -> Result<(), Cause> {
         let origin = chosen.catalog.as_deref().map(|catalog| (catalog, chosen.properties.as_slice()));
-        self.writer().refresh(latest, inputs, origin).await.map_err(Cause::transient)
+        self.writer().refresh(latest, account, inputs, origin).await.map_err(Cause::transient)
     }
 
     /// The rendered bundle; `None` when it cannot be fetched but is installed already.

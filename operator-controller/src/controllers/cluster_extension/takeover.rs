@@ -71,7 +71,7 @@ impl Takeover<'_> {
                 self.succeed(&revision.name, &[]).await?;
                 written = true;
             }
-            if let Some(account) = self.account.filter(|_| !revision.has_account) {
+            if let Some(account) = self.account.filter(|_| revision.account.is_none()) {
                 self.give_account(&revision.name, account).await?;
                 written = true;
             }

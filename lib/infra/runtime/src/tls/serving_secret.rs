@@ -17,7 +17,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
     core::PartialObjectMeta,
-    runtime::{WatchStreamExt, watcher},
+    runtime::watcher,
 };
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -35,7 +35,7 @@ use super::{
     renewal::{LIFE_SECONDS, SKEW_SECONDS, Step, Validity, step},
     self_signed,
 };
-use crate::bounded;
+use crate::{bounded, chance::Chance};
 
 /// Between two looks at the Secret; changes of it are seen at once.
 const LOOK_INTERVAL: Duration = Duration::from_hours(1);
@@ -100,6 +100,7 @@ pub struct ServingSecret {
     serving: Arc<ServingCert>,
     /// The certificate that is served, as PEM; empty while it is one of this process.
     shown: Vec<u8>,
+    chance: Chance,
 }
 
 /// What the Secret holds.
@@ -115,6 +116,7 @@ impl ServingSecret {
         namespace: &str,
         name: &str,
         names: &[String],
+        chance: &Chance,
     ) -> Result<Self, TlsError> {
         let mut this = Self {
             secrets: Api::namespaced(client.clone(), namespace),
@@ -125,6 +127,7 @@ impl ServingSecret {
             names: names.to_vec(),
             serving: self_signed(names)?.serving,
             shown: Vec::new(),
+            chance: chance.clone(),
         };
         let looked = tokio::time::timeout(OPEN_TIMEOUT, this.look()).await;
         if let Err(error) = looked.unwrap_or(Err(ServingSecretError::Slow)) {
@@ -141,7 +144,7 @@ impl ServingSecret {
     /// Follows the Secret and renews the certificate until `shutdown`.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        let mut changes = watcher(self.metadata.clone(), config).default_backoff().boxed();
+        let mut changes = self.chance.watch(self.metadata.clone(), config).boxed();
         let mut wait = if self.shown.is_empty() { RETRY_INTERVAL } else { LOOK_INTERVAL };
         loop {
             tokio::select! {

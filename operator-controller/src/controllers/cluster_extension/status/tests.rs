@@ -275,11 +275,32 @@ fn what_cannot_be_taken_over_leaves_what_the_original_said() {
     let mut before = extension();
     let installed = progress(&[rolled_out(1, "1.0.0")]);
     before.status = Some(status(&before, &installed, Ok(()), Timestamp::UNIX_EPOCH));
-    for (terminal, told) in [(true, "False/Blocked/cut off"), (false, "True/Retrying/cut off")] {
-        let error = StepError::Takeover { text: "cut off".into(), terminal };
+    let takeover = |terminal| StepError::Takeover { text: "cut off".into(), terminal };
+    // Without an account, it is only said that there is none.
+    let blocked = StepError::Validation { errors: vec!["no account".into()], terminal: true };
+    let refused =
+        "False/Blocked/operation cannot proceed due to the following validation error(s): no account";
+    for (error, told) in [
+        (takeover(true), "False/Blocked/cut off"),
+        (takeover(false), "True/Retrying/cut off"),
+        (blocked, refused),
+    ] {
         let after = status(&before, &Progress::default(), Err(&error), Timestamp::UNIX_EPOCH);
         assert!(shown(&after, Installed).unwrap().starts_with("True/Succeeded/"));
         assert_eq!(shown(&after, Progressing).unwrap(), told);
         assert_eq!(after.install, before.status.as_ref().unwrap().install);
     }
+}
+
+#[test]
+fn what_was_taken_over_is_not_ready_before_its_revision_was_carried_out() {
+    let mut before = extension();
+    before.status = Some(after(&progress(&[rolled_out(1, "1.0.0")]), Ok(())));
+    assert!(before.status.as_ref().unwrap().conditions.is_true(Ready));
+    let told = [(ConditionType::Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out.")];
+    let migrated = progress(&[set(1, "1.0.0", &told)]);
+    let status = status(&before, &migrated, Ok(()), Timestamp::UNIX_EPOCH);
+    assert!(status.conditions.is_true(Installed));
+    assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.0.0 is rolling out.");
+    assert_eq!(shown(&status, Ready).unwrap(), "False/RollingOut/Revision 1.0.0 is rolling out.");
 }

@@ -1,0 +1,46 @@
+//! The vocabulary. Steps wait for what they state, with a deadline, and say what they saw instead.
+
+use std::fmt;
+
+/// As `anyhow`'s, also where an [`Outcome`] is returned.
+macro_rules! ensure {
+    ($holds:expr, $($text:tt)+) => {
+        if !$holds {
+            bail!($($text)+);
+        }
+    };
+}
+
+/// As `anyhow`'s, also where an [`Outcome`] is returned.
+macro_rules! bail {
+    ($($text:tt)+) => {
+        return Err(anyhow::anyhow!($($text)+).into())
+    };
+}
+
+mod catalogs;
+mod extensions;
+mod objects;
+mod policies;
+mod process;
+mod revisions;
+mod webhooks;
+
+/// What a step returns: cucumber shows an error's first text alone, and the causes are what one needs.
+type Outcome = Result<(), Told>;
+
+/// An error that shows its causes.
+#[derive(Debug)]
+struct Told(anyhow::Error);
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Told {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}

@@ -1,0 +1,95 @@
+//! The sample operator: its program, and what its webhooks do.
+
+use std::{fs, net::UdpSocket};
+
+use anyhow::{Context, Result};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use cucumber::{gherkin::Step, then, when};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::{Api, api::PostParams};
+use olm_test::{
+    process::{Process, StateDirectory, cargo_program, free_ports},
+    sample_operator::PROGRAM,
+    supervisor::Program,
+    wait,
+};
+use serde_json::json;
+
+use super::Outcome;
+use crate::world::{DEADLINE, World};
+
+/// An address of this machine that is none of loopback's, which no EndpointSlice may hold. Nothing is sent.
+fn own_address() -> Result<String> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    socket.connect("192.0.2.1:9").context("this machine has no address but loopback's")?;
+    Ok(socket.local_addr()?.ip().to_string())
+}
+
+/// Where Pods are played, the program runs here, as the account and with the certificate that its Pod would have, behind
+/// the Service that was installed.
+#[when("the sample operator runs")]
+async fn runs(w: &mut World) -> Outcome {
+    if w.place.facts().pods || w.sample.is_some() {
+        return Ok(());
+    }
+    let directory = StateDirectory::new("sample-operator")?;
+    let secret = format!("{}-service-cert", w.id);
+    w.until("to hold a certificate", "Secret", &secret, |secret| {
+        for file in ["tls.crt", "tls.key"] {
+            let text = secret["data"][file].as_str().with_context(|| format!("no {file}"))?;
+            fs::write(directory.path().join(file), STANDARD.decode(text)?)?;
+        }
+        Ok(())
+    })
+    .await?;
+    let account = format!("system:serviceaccount:{0}:{0}", w.id);
+    let kubeconfig = w.place.cluster.kubeconfig_for(&account, &["system:serviceaccounts"])?;
+    let (address, [port, health]) = (own_address()?, free_ports()?);
+    let program = Program {
+        program: cargo_program(PROGRAM, PROGRAM)?,
+        args: vec![
+            format!("--group={}.example.com", w.id),
+            format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--certificates={}", directory.path().display()),
+            format!("--webhook-bind-address={address}:{port}"),
+            format!("--health-probe-bind-address=127.0.0.1:{health}"),
+        ],
+        env_remove: vec!["KUBECONFIG".to_owned(), "RUST_LOG".to_owned()],
+        log: directory.path().join("log"),
+        ..Program::default()
+    };
+    w.sample = Some((Process::start(PROGRAM, program)?, directory));
+    let slice: EndpointSlice = serde_json::from_value(json!({
+        "metadata": {
+            "name": format!("{}-process", w.id),
+            "labels": {
+                "kubernetes.io/service-name": format!("{}-service", w.id),
+                "endpointslice.kubernetes.io/managed-by": "olm-test",
+            },
+        },
+        "addressType": "IPv4",
+        "ports": [{"name": "443", "port": port, "protocol": "TCP"}],
+        "endpoints": [{"addresses": [address], "conditions": {"ready": true}}],
+    }))?;
+    let slices: Api<EndpointSlice> = Api::namespaced(w.client.clone(), &w.id);
+    slices.create(&PostParams::default(), &slice).await?;
+    Ok(())
+}
+
+#[when("the webhooks let this object pass")]
+async fn pass(w: &mut World, step: &Step) -> Outcome {
+    let object = w.yaml(step)?;
+    // It takes a moment until API servers know the way.
+    Ok(wait::until("the object to pass", DEADLINE, async || w.create(&object).await).await?)
+}
+
+#[then(expr = "the webhooks refuse, saying {string}, this object")]
+async fn refuse(w: &mut World, text: String, step: &Step) -> Outcome {
+    let object = w.yaml(step)?;
+    Ok(wait::until("the refusal", DEADLINE, async || {
+        let Err(error) = w.create(&object).await else { anyhow::bail!("it was let through") };
+        let told = format!("{error:#}");
+        wait::check(told.contains(&text), || told)
+    })
+    .await?)
+}

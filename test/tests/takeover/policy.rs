@@ -1,0 +1,91 @@
+//! What the Helm runtime installed, under a deletion policy that the extension had before this program came.
+
+use anyhow::{Context, Result, ensure};
+use kube::api::DeleteParams;
+use olm_api::names::DELETION_POLICY_ANNOTATION;
+use olm_test::{takeover, wait};
+use serde_json::Value;
+
+use crate::{
+    ALONE,
+    seen::{Inventory, Watched, inventory, nothing_stale, objects_of, taken_over_under, unchanged},
+    world::{COLLECTED, World},
+};
+
+const EXTENSIONS: [&str; 2] = ["external-secrets", "grafana"];
+const POLICIES: [(&str, &str); 2] = [("external-secrets", "Orphan"), ("grafana", "RetainCRDs")];
+
+/// Whether an object of one of the extensions stays when that one goes.
+fn stays(object: &Value) -> bool {
+    object["metadata"]["labels"]["olm.operatorframework.io/owner-name"] == "external-secrets"
+        || object["kind"] == "CustomResourceDefinition"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_helm_installed_is_upgraded_and_outlives_its_extension_as_its_policy_says() -> Result<()> {
+    let Some(folder) = takeover::folder("helm") else { return Ok(()) };
+    let _alone = ALONE.lock().await;
+    let world = World::load(&folder, false, |dump| {
+        let mut dump = dump.only(&EXTENSIONS);
+        for (name, policy) in POLICIES {
+            let found =
+                dump.objects.iter_mut().find(|one| one.kind() == "ClusterExtension" && one.name() == name);
+            let object = &mut found.with_context(|| format!("no {name}"))?.object;
+            object["metadata"]["annotations"][DELETION_POLICY_ANNOTATION] = policy.into();
+        }
+        Ok(dump)
+    })
+    .await?;
+    world.empty_leftovers()?;
+    let before = inventory(&world.client).await?;
+    let watched = Watched::start(&world.client, &EXTENSIONS);
+    let operator = world.operator().await?;
+
+    for (name, version) in [("external-secrets", "0.11.0"), ("grafana", "5.24.0")] {
+        world.installed(&operator, name, version).await?;
+    }
+    for (name, policy) in POLICIES {
+        world.shows(&operator, name, "DeletionPolicy", &format!("True/{policy}/")).await?;
+    }
+    let revisions = world.revisions().await?;
+    ensure!(revisions == ["external-secrets-1", "grafana-1"], "{revisions:?}");
+    let after = inventory(&world.client).await?;
+    unchanged(&before, &after, 41)?;
+    taken_over_under(&after, &EXTENSIONS, stays)?;
+    nothing_stale(&after, &[])?;
+
+    world.upgraded(&operator, &["external-secrets-1", "grafana-1*", "grafana-2"]).await?;
+    world.shows(&operator, "grafana", "DeletionPolicy", "True/RetainCRDs/").await?;
+    let last = inventory(&world.client).await?;
+    taken_over_under(&last, &EXTENSIONS, stays)?;
+    watched.end(&operator)?;
+    for name in EXTENSIONS {
+        world.extensions().delete(name, &DeleteParams::default()).await?;
+    }
+    wait::until("what no policy keeps to be gone", COLLECTED, || async {
+        kept_alone(&last, &inventory(&world.client).await?)
+    })
+    .await
+}
+
+/// What stays is the same object as before, the users' objects too; all else of the extensions is gone.
+fn kept_alone(last: &Inventory, now: &Inventory) -> Result<()> {
+    let pods = |o: &&Value| o["kind"] == "Pod" && o["metadata"]["namespace"] == "external-secrets-system";
+    let of_users = |o: &&Value| o["kind"] == "Grafana" || o["kind"] == "GrafanaFolder";
+    let mut kept = 0;
+    for (key, old) in last {
+        let ours = objects_of(last, &EXTENSIONS).any(|(other, _)| other == key);
+        if (ours && stays(old)) || pods(&old) || of_users(&old) {
+            let new = now.get(key).with_context(|| format!("{key} is gone"))?;
+            ensure!(old["metadata"]["uid"] == new["metadata"]["uid"], "{key} is another");
+            ensure!(new["metadata"]["deletionTimestamp"].is_null(), "{key} is being deleted");
+            kept += 1;
+        } else if ours
+            || ["ClusterObjectSet", "ClusterExtension"].contains(&old["kind"].as_str().unwrap_or_default())
+        {
+            ensure!(!now.contains_key(key), "{key} is left");
+        }
+    }
+    ensure!(kept > 36, "only {kept} objects were kept");
+    Ok(())
+}
