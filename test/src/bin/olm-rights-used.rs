@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use olm_test::rights_used::{Report, kept};
+use olm_test::rights_used::{Report, kept, wait_for_ends};
 
 fn main() -> ExitCode {
     match compare() {
@@ -22,6 +22,7 @@ fn main() -> ExitCode {
 
 fn compare() -> Result<bool> {
     let folder = PathBuf::from(std::env::args_os().nth(1).context("which folder?")?);
+    wait_for_ends(&folder)?;
     let (clusters, requests) = kept(&folder)?;
     if clusters == 0 {
         println!("skipped: the clusters of these tests show no audit log");
