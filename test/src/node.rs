@@ -48,11 +48,18 @@ impl Programs {
     /// Finds them, and builds them if they are not there (some minutes, once). Blocks.
     fn locate() -> Result<Self> {
         let link_flags = format!("-s -w -X k8s.io/component-base/version.gitVersion={VERSION}");
-        let node = GoModule { name: "node", programs: &["kubelet", "kube-proxy"], renamed: &[], link_flags }
-            .built()?;
+        let node = GoModule {
+            name: "node",
+            programs: &["kubelet", "kube-proxy"],
+            renamed: &[],
+            link_flags,
+            tags: "",
+        }
+        .built()?;
         // It runs in an image without libraries.
         let link_flags = "-s -w -linkmode external -extldflags -static".to_owned();
-        let dns = GoModule { name: "coredns", programs: &["coredns"], renamed: &[], link_flags }.built()?;
+        let dns = GoModule { name: "coredns", programs: &["coredns"], renamed: &[], link_flags, tags: "" }
+            .built()?;
         Ok(Self {
             kubelet: node.join("kubelet"),
             kube_proxy: node.join("kube-proxy"),

@@ -137,7 +137,7 @@ impl Writer<'_> {
         let untold = revisions.installed().filter(|installed| !mirror(installed, Progressing));
         let rolling = revisions.rolling_out();
         let told = rolling.last().is_some_and(|latest| mirror(latest, Progressing));
-        let waiting = rolling.last().or(untold).map(|latest| &latest.bundle).or(created);
+        let waiting = rolling.last().copied().or(untold).map(|latest| &latest.bundle).or(created);
         if let Some(bundle) = waiting
             && (!told || created.is_some())
         {
