@@ -44,15 +44,22 @@ pub const PERMISSIONS: &[Permission] = &[
     row(
         Scope::Cluster,
         OLM,
-        &["clustercatalogs", "clusterextensions"],
-        &["get", "list", "watch", "patch", "update"],
+        &["clustercatalogs"],
+        &["list", "patch", "watch"],
         "read the specs; finalizers and labels are metadata",
     ),
     row(
         Scope::Cluster,
         OLM,
+        &["clusterextensions"],
+        &["get", "list", "patch", "update", "watch"],
+        "read the specs; finalizers are metadata; revisions may be written only by who may update their extension",
+    ),
+    row(
+        Scope::Cluster,
+        OLM,
         &["clustercatalogs/status", "clusterextensions/status", "clusterobjectsets/status"],
-        &["patch", "update"],
+        &["update"],
         "tell what became of them",
     ),
     row(
@@ -66,7 +73,7 @@ pub const PERMISSIONS: &[Permission] = &[
         Scope::Cluster,
         OLM,
         &["clusterobjectsets"],
-        &["create", "delete", "get", "list", "patch", "update", "watch"],
+        &["create", "delete", "get", "list", "patch", "watch"],
         "revisions are written and archived by the program",
     ),
     row(

@@ -2,16 +2,17 @@
 //!
 //! With `OLM_TEST_RIGHTS` naming a folder, the clusters' audit logs hold the reads of the program's account too, and
 //! what it asked for is kept in that folder when a cluster ends. `olm-rights-used` compares it with the table: every
-//! request is covered by a row, none was forbidden, and each right of each row was used.
+//! request is covered by a row, and each right of each row was used.
 
 use std::{
     collections::BTreeMap,
     fs::{self, File},
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use operator_controller::{PERMISSIONS, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +21,13 @@ use crate::operator::{SYSTEM_NAMESPACE, USER};
 
 /// Names the folder.
 pub const FOLDER: &str = "OLM_TEST_RIGHTS";
+
+/// Extension of the files that name clusters which did not end yet.
+const EXPECTED: &str = "expected";
+/// For the end of all clusters: logs of some hundred megabytes are read then.
+const ENDS: Duration = Duration::from_mins(5);
+/// Between two looks for it.
+const LOOKS: Duration = Duration::from_millis(200);
 
 /// Writes of everybody, and what the program reads.
 pub(crate) const AUDIT_POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],"rules":[
@@ -30,28 +38,60 @@ pub(crate) const AUDIT_POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":
 /// Reviews of oneself, which every user may ask for.
 const OF_ONESELF: [&str; 3] = ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"];
 
-/// Rights that no request shows, and why they are held all the same.
-const WITHOUT_REQUEST: [(&str, &str, &str); 1] = [(
-    "finalizers",
-    "update",
-    "looked for by the admission plugin OwnerReferencesPermissionEnforcement when an owner reference is set",
-)];
-
-/// Tests that use the rights: resource, verbs, test. One that uses it stands for all that do.
-pub const SHOWN_BY: &[(&str, &str, &str)] = &[
+/// Rights that no request of the suites shows, and why they are held all the same: resource (or its end), verb, reason.
+const WITHOUT_REQUEST: [(&str, &str, &str); 4] = [
     (
-        "clustercatalogs",
-        "get list patch update watch",
-        "operator::an_operator_goes_through_all_install_modes",
+        "/finalizers",
+        "update",
+        "looked for by the admission plugin OwnerReferencesPermissionEnforcement when an owner reference is set",
     ),
     (
         "clusterextensions",
-        "get list patch update watch",
-        "operator::an_operator_goes_through_all_install_modes",
+        "update",
+        "looked for by the admission policy that lets only who may update an extension write its revisions",
     ),
-    ("clustercatalogs/status", "patch update", "operator::an_operator_goes_through_all_install_modes"),
-    ("clusterextensions/status", "patch update", "operator::an_operator_goes_through_all_install_modes"),
-    ("clusterobjectsets/status", "patch update", "operator::an_operator_goes_through_all_install_modes"),
+    (
+        "clusterextensions",
+        "get",
+        "for revisions that name no account, which run as their extension's; no test of the suites makes one",
+    ),
+    (
+        "serviceaccounts",
+        "get",
+        "for the pull secrets of its own account, which a program has in a Pod only; unit tests of catalogd show it",
+    ),
+];
+
+/// A test in which nothing out of the ordinary happens.
+const ORDINARY: &str = "operator::an_operator_goes_through_all_install_modes";
+
+/// Tests that use the rights: resource, verbs, test. One that uses it stands for all that do.
+pub const SHOWN_BY: &[(&str, &str, &str)] = &[
+    ("clustercatalogs", "list patch watch", ORDINARY),
+    ("clustercatalogs/status", "update", ORDINARY),
+    ("clusterextensions", "list patch watch", ORDINARY),
+    ("clusterextensions/status", "update", ORDINARY),
+    ("clusterobjectsets", "create get list patch watch", ORDINARY),
+    ("clusterobjectsets", "delete", "operator::a_kept_crd_serves_its_storage_version_without_its_webhook"),
+    ("clusterobjectsets/status", "update", ORDINARY),
+    ("serviceaccounts/token", "create", ORDINARY),
+    ("serviceaccounts", "list watch", ORDINARY),
+    ("clusterroles", "list watch", ORDINARY),
+    ("clusterrolebindings", "list watch", ORDINARY),
+    ("roles", "list watch", ORDINARY),
+    ("rolebindings", "list watch", ORDINARY),
+    ("*", "list watch", ORDINARY),
+    ("customresourcedefinitions", "get", "operator::an_unsafe_change_is_stopped_until_it_is_accepted"),
+    ("validatingadmissionpolicies", "get", ORDINARY),
+    ("validatingadmissionpolicybindings", "get", ORDINARY),
+    ("tokenreviews", "create", "operator::metrics_are_for_those_who_may_read_them"),
+    ("subjectaccessreviews", "create", "operator::metrics_are_for_those_who_may_read_them"),
+    ("events", "create patch", ORDINARY),
+    ("secrets", "create get list patch watch", ORDINARY),
+    ("secrets", "delete", "operator::what_the_controller_may_not_do_is_told_with_the_step"),
+    ("configmaps", "create get", ORDINARY),
+    ("configmaps", "patch", "catalogd::a_certificate_is_made_kept_published_and_renewed"),
+    ("leases", "create get update", "operator::a_clean_stop_hands_the_leases_over"),
 ];
 
 /// What the program asked for.
@@ -119,9 +159,8 @@ impl Right {
 
     /// Why it is held although no request uses it.
     pub fn without_request(&self) -> Option<&'static str> {
-        let found = WITHOUT_REQUEST
-            .iter()
-            .find(|(end, verb, _)| self.resource.ends_with(&format!("/{end}")) && self.verb == *verb);
+        let found =
+            WITHOUT_REQUEST.iter().find(|(end, verb, _)| self.resource.ends_with(end) && self.verb == *verb);
         found.map(|(_, _, why)| *why)
     }
 }
@@ -131,10 +170,10 @@ impl Right {
 pub struct Report {
     /// How often each right was used.
     pub used: BTreeMap<Right, u64>,
-    /// Requests that no row covers, with their number.
+    /// Requests that no row covers, with their number. They are forbidden, unless somebody gave more than the table.
     pub outside: BTreeMap<Request, u64>,
-    /// Requests that the authorizers refused.
-    pub forbidden: BTreeMap<Request, u64>,
+    /// Requests that a row covers and that were forbidden all the same: some tests take rights away.
+    pub taken_away: BTreeMap<Request, u64>,
 }
 
 impl Report {
@@ -146,16 +185,15 @@ impl Report {
             if OF_ONESELF.contains(&request.resource.as_str()) {
                 continue;
             }
-            if request.forbidden {
-                *report.forbidden.entry(request.clone()).or_default() += count;
-                continue;
-            }
             // The narrowest row: what it gives is not what a wider one is for.
             let covering = rights.iter().filter(|right| right.covers(request));
             let narrowest = covering.max_by_key(|right| (right.resource != "*", right.in_system_namespace));
             match narrowest {
-                Some(right) => *report.used.entry(*right).or_default() += count,
                 None => *report.outside.entry(request.clone()).or_default() += count,
+                Some(_) if request.forbidden => {
+                    *report.taken_away.entry(request.clone()).or_default() += count;
+                }
+                Some(right) => *report.used.entry(*right).or_default() += count,
             }
         }
         report
@@ -172,6 +210,36 @@ impl Report {
 /// The folder in which requests are kept, if they are.
 pub fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+/// Notes that there is a cluster with this folder, whose requests are to be kept when it ends.
+pub(crate) fn expect(directory: &Path) -> Result<()> {
+    let Some(folder) = folder() else { return Ok(()) };
+    fs::create_dir_all(&folder)?;
+    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    fs::write(folder.join(name).with_extension(EXPECTED), directory.display().to_string())?;
+    Ok(())
+}
+
+/// Waits until every cluster that was noted in a folder is gone: a supervisor ends the last ones when its test process has
+/// ended already.
+///
+/// # Errors
+/// One is still there after some minutes.
+pub fn wait_for_ends(folder: &Path) -> Result<()> {
+    let start = Instant::now();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != EXPECTED) {
+            continue;
+        }
+        let directory = PathBuf::from(fs::read_to_string(&path)?);
+        while directory.exists() {
+            ensure!(start.elapsed() < ENDS, "the cluster in {} does not end", directory.display());
+            std::thread::sleep(LOOKS);
+        }
+    }
+    Ok(())
 }
 
 /// Keeps what the audit log of a cluster's folder says, if that is wanted and there is one. Complains on standard
@@ -201,6 +269,9 @@ pub fn kept(folder: &Path) -> Result<(usize, BTreeMap<Request, u64>)> {
     }
     for entry in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
         let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == EXPECTED) {
+            continue;
+        }
         let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
         let lines: Vec<(Request, u64)> =
             serde_json::from_str(&text).with_context(|| path.display().to_string())?;
@@ -223,9 +294,12 @@ fn distilled(log: &Path) -> Result<BTreeMap<Request, u64>> {
         else {
             continue;
         };
-        if let Some(request) = request(&event) {
-            *requests.entry(request).or_default() += 1;
+        let Some(request) = request(&event) else { continue };
+        // Who applies what is not there needs both verbs.
+        if request.verb == "patch" && event["responseStatus"]["code"] == 201 {
+            *requests.entry(Request { verb: "create".to_owned(), ..request.clone() }).or_default() += 1;
         }
+        *requests.entry(request).or_default() += 1;
     }
     Ok(requests)
 }
@@ -280,15 +354,20 @@ mod tests {
 
     #[test]
     fn each_request_uses_the_narrowest_row_that_covers_it() {
+        let mut created = event("patch", "olm.operatorframework.io", "clusterobjectsets", "");
+        created["responseStatus"] = json!({"code": 201});
         let report = report(&[
             event("list", "", "secrets", SYSTEM_NAMESPACE),
             event("list", "", "secrets", "elsewhere"),
             event("get", "", "secrets", "elsewhere"),
             event("create", "", "serviceaccounts/token", "elsewhere"),
+            created,
         ]);
         assert_eq!(used(&report, "secrets", "list"), [(true, 1)]);
         assert_eq!(used(&report, "*", "list"), [(false, 1)]);
         assert_eq!(used(&report, "serviceaccounts/token", "create"), [(false, 1)]);
+        assert_eq!(used(&report, "clusterobjectsets", "patch"), [(false, 1)]);
+        assert_eq!(used(&report, "clusterobjectsets", "create"), [(false, 1)]);
         assert_eq!(report.outside.len(), 1, "{:?}", report.outside);
         assert!(report.unused().iter().any(|right| right.resource == "leases"));
         assert!(!report.unused().iter().any(|right| right.resource.ends_with("/finalizers")));
@@ -304,9 +383,14 @@ mod tests {
         let mut begun = event("watch", "", "pods", "n");
         begun["stage"] = json!("ResponseStarted");
         let of_oneself = event("create", "authorization.k8s.io", "selfsubjectaccessreviews", "");
-        let report = report(&[forbidden, other, begun, event("watch", "", "pods", "n"), of_oneself]);
-        assert_eq!(report.forbidden.len(), 1);
-        assert_eq!(report.outside.len(), 0);
+        let mut taken_away = event("create", "", "serviceaccounts/token", "n");
+        taken_away["annotations"] = forbidden["annotations"].clone();
+        let watched = event("watch", "", "pods", "n");
+        let report = report(&[forbidden, other, begun, watched, of_oneself, taken_away]);
+        assert_eq!(report.outside.len(), 1, "{:?}", report.outside);
+        assert!(report.outside.keys().all(|request| request.verb == "delete" && request.forbidden));
+        assert_eq!(report.taken_away.len(), 1);
+        assert_eq!(used(&report, "serviceaccounts/token", "create"), [(false, 0)]);
         assert_eq!(used(&report, "*", "watch"), [(false, 1)]);
     }
 }

@@ -45,6 +45,7 @@ pub(super) async fn start(tools: &Tools, options: &Options) -> Result<Own> {
 async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
     let directory = StateDirectory::new("cluster")?;
     let path = directory.path();
+    rights_used::expect(path)?;
     let [etcd_port, peer_port, port] = free_ports()?;
     let server = format!("https://127.0.0.1:{port}");
 

@@ -79,6 +79,8 @@ mod kind {
     where
         S: tracing::Subscriber + for<'span> LookupSpan<'span>,
     {
+        // The exporter's client panics without one; that there is one already is as good.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let mut exporter = SpanExporter::builder().with_http();
         if let Some(endpoint) = endpoint {
             exporter = exporter.with_endpoint(endpoint);
@@ -155,7 +157,6 @@ mod tests {
 
     #[test]
     fn spans_reach_a_collector_with_what_was_said_in_them() {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}/v1/traces", listener.local_addr().unwrap());
         let collector = std::thread::spawn(move || one_request(&listener));
