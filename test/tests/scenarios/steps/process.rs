@@ -76,7 +76,7 @@ async fn accepts(w: &mut World, component: String, offered: String) -> Outcome {
 
 #[then(expr = "the metrics of {word} cannot be had over {string}")]
 async fn refuses(w: &mut World, component: String, offered: String) -> Outcome {
-    Ok(match offer(w, &component, &offered).await {
+    match offer(w, &component, &offered).await {
         Ok(agreed) => bail!("{agreed} was agreed on"),
         // The server's refusal, not a server that is not there.
         Err(error) => {
@@ -84,7 +84,7 @@ async fn refuses(w: &mut World, component: String, offered: String) -> Outcome {
             ensure!(text.contains("alert") || text.contains("HandshakeFailure"), "{text}");
             Ok(())
         }
-    }?)
+    }
 }
 
 async fn through(w: &mut World, url: String) -> Result<()> {
