@@ -145,7 +145,14 @@ async fn the_sample_operator_converts_defaults_refuses_and_works() -> Result<()>
     let mut running = Running::new().await?;
     running.start("1.0.0").await?;
     let (v1, v2) = (running.samples("v1").await?, running.samples("v2").await?);
-    let first = serde_json::from_value(running.sample.object_v1("first", "hello", None))?;
+    let first: DynamicObject = serde_json::from_value(running.sample.object_v1("first", "hello", None))?;
+    // The API server learns of webhook configurations a moment after they are written.
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    wait::until("the webhooks to be called", DEADLINE, || async {
+        let would_be = v1.create(&dry_run, &first).await?.data;
+        wait::check(would_be["spec"]["copies"] == 1, || would_be.to_string())
+    })
+    .await?;
     let created = v1.create(&PostParams::default(), &first).await?;
     assert_eq!(created.data["spec"], json!({"message": "hello", "copies": 1}), "the number is filled in");
     let converted = v2.get("first").await?;
