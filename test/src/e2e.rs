@@ -67,12 +67,12 @@ impl Choice {
 pub struct Place {
     // The registry listens on an address of the node's link.
     registry: Option<Registry>,
-    kind: Kind,
+    made: Made,
 }
 
-enum Kind {
+enum Made {
     Given(PathBuf),
-    Kind(KindCluster),
+    ByKind(KindCluster),
     Node(Box<Node>),
 }
 
@@ -92,39 +92,39 @@ impl Place {
                         "with KUBECONFIG, {name} has to name a registry without TLS that the cluster reaches too"
                     );
                 }
-                Ok(Self { registry: None, kind: Kind::Given(kubeconfig) })
+                Ok(Self { registry: None, made: Made::Given(kubeconfig) })
             }
             Choice::Kind(engine) => {
                 let cluster = KindCluster { engine, directory: StateDirectory::new("kind")? };
                 cluster.start()?;
                 let registry = Registry::start_on(&cluster.gateway()?).await?;
                 cluster.allow_registry(&registry.address())?;
-                Ok(Self { registry: Some(registry), kind: Kind::Kind(cluster) })
+                Ok(Self { registry: Some(registry), made: Made::ByKind(cluster) })
             }
             Choice::Node => {
                 let node = Node::start().await?;
                 let registry = Registry::start_on(&node.host_address()).await?;
                 node.allow_registry(&registry.address())?;
-                Ok(Self { registry: Some(registry), kind: Kind::Node(Box::new(node)) })
+                Ok(Self { registry: Some(registry), made: Made::Node(Box::new(node)) })
             }
         }
     }
 
     /// Gives the nodes the images of an archive. A given cluster has to have them already.
     pub fn load(&self, archive: &Path) -> Result<()> {
-        match &self.kind {
-            Kind::Given(_) => Ok(()),
-            Kind::Kind(cluster) => cluster.load(archive),
-            Kind::Node(node) => node.import(archive),
+        match &self.made {
+            Made::Given(_) => Ok(()),
+            Made::ByKind(cluster) => cluster.load(archive),
+            Made::Node(node) => node.import(archive),
         }
     }
 
     /// The kubeconfig of an administrator.
     pub fn kubeconfig(&self) -> PathBuf {
-        match &self.kind {
-            Kind::Given(kubeconfig) => kubeconfig.clone(),
-            Kind::Kind(cluster) => cluster.kubeconfig(),
-            Kind::Node(node) => node.cluster().kubeconfig_admin(),
+        match &self.made {
+            Made::Given(kubeconfig) => kubeconfig.clone(),
+            Made::ByKind(cluster) => cluster.kubeconfig(),
+            Made::Node(node) => node.cluster().kubeconfig_admin(),
         }
     }
 
@@ -135,7 +135,7 @@ impl Place {
             variables.push((REGISTRY_PUSH, registry.address()));
             variables.push((REGISTRY_PULL, registry.address()));
         }
-        if matches!(self.kind, Kind::Node(_)) {
+        if matches!(self.made, Made::Node(_)) {
             variables.push((OWN_NODE, "1".to_owned()));
         }
         variables

@@ -210,7 +210,7 @@ impl Starting<'_> {
             })
         })
         .await
-        .map_err(|error| self.explain(error))?;
+        .map_err(|error| self.explain(&error))?;
         for object in dns::objects() {
             apply(admin, &object).await?;
         }
@@ -221,11 +221,11 @@ impl Starting<'_> {
             wait::check(status.ready_replicas == Some(1), || format!("{status:?}"))
         })
         .await
-        .map_err(|error| self.explain(error))
+        .map_err(|error| self.explain(&error))
     }
 
     /// Adds the ends of all logs.
-    fn explain(&self, error: anyhow::Error) -> anyhow::Error {
+    fn explain(&self, error: &anyhow::Error) -> anyhow::Error {
         let logs: Vec<_> = self.processes.iter().map(Process::log_tail).collect();
         anyhow::anyhow!("{error:#}\n{}", logs.join("\n"))
     }

@@ -50,7 +50,9 @@ pub(super) fn containerd(directory: &Path) -> Result<Vec<String>> {
          [{cri}.containerd.runtimes.runc]\nruntime_type = \"io.containerd.runc.v2\"\n\
          [{cri}.containerd.runtimes.runc.options]\nSystemdCgroup = false\n",
         root = place("containerd"),
-        plugins = packages::plugins()?,
+        plugins = packages::plugins()?.display().to_string(),
+        networks = place("networks"),
+        registries = place("registries"),
     );
     fs::write(directory.join("containerd.toml"), config)?;
     Ok(vec![format!("--config={}", place("containerd.toml"))])
