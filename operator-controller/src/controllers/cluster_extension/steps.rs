@@ -1,6 +1,6 @@
 //! The steps of a pass: read the revisions, choose a bundle, fetch and render it, plan a revision and carry it out.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 use kube::{Api, Client, ResourceExt, api::ListParams, core::DeserializeGuard, runtime::reflector::Store};
@@ -41,6 +41,12 @@ use crate::{
 
 /// Type of the property with the oldest version of Kubernetes that a bundle claims to run on.
 const KUBERNETES_VERSION: &str = "olm.kubeversion";
+
+/// What the API server answers when it wants to be asked later.
+const TOO_MANY_REQUESTS: u16 = 429;
+/// How often it is asked then, and after what time: it names one second itself.
+const PATIENT_ATTEMPTS: usize = 10;
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What can be turned off.
 #[derive(Debug, Clone, Copy)]
@@ -125,8 +131,22 @@ impl Steps<'_> {
     pub(crate) async fn revisions(&self) -> Result<Revisions, String> {
         let api: Api<ClusterObjectSet> = Api::all(self.controller());
         let mine = format!("{OWNER_NAME_LABEL}={}", self.extension.name_any());
-        let listed =
-            bounded(api.list(&ListParams::default().labels(&mine))).await.map_err(|e| api_text(&e))?;
+        let params = ListParams::default().labels(&mine);
+        let mut attempt = 1;
+        let listed = loop {
+            match bounded(api.list(&params)).await {
+                Ok(listed) => break listed,
+                // The API server asks for patience, as it does while it begins to serve a kind anew: that is no reason
+                // to say that nothing is known of what is installed.
+                Err(kube::Error::Api(status))
+                    if status.code == TOO_MANY_REQUESTS && attempt < PATIENT_ATTEMPTS =>
+                {
+                    attempt += 1;
+                    tokio::time::sleep(PATIENCE).await;
+                }
+                Err(error) => return Err(api_text(&error)),
+            }
+        };
         Ok(Revisions::of(&self.extension.uid().unwrap_or_default(), &listed.items))
     }
 
