@@ -14,6 +14,17 @@ use crate::world::{Alone, Catalog, DEADLINE, all, content, trusting};
 /// How long a replica that is behind asks clients to wait, and some more for this machine.
 const CATCH_UP: Duration = Duration::from_secs(30);
 
+/// Each replica has metrics, for who may read them; the leader's log says whose pass ended.
+async fn observable(leader: &Catalogd, follower: &Catalogd, catalog: &str) -> Result<()> {
+    for replica in [leader, follower] {
+        let answer = trusting()?.get(replica.metrics_url()).send().await?;
+        ensure!(answer.status() == reqwest::StatusCode::UNAUTHORIZED, "metrics: {}", answer.status());
+    }
+    let told = |line: &str| line.contains("reconcile ending") && line.contains(catalog);
+    ensure!(leader.process().log().lines().any(told), "no line of a pass");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_replica_serves_what_the_status_says() -> Result<()> {
     let alone = Alone::take().await?;
@@ -30,14 +41,9 @@ async fn every_replica_serves_what_the_status_says() -> Result<()> {
     // The follower reaches the registry through one that can fail.
     let faulty = FaultyRegistry::start(&alone.registries.registry.url(), None)?;
     let conf = alone.registries.directory.path().join("follower.conf");
-    std::fs::write(
-        &conf,
-        format!(
-            "[[registry]]\nprefix = {:?}\nlocation = {:?}\ninsecure = true\n",
-            images.host(),
-            faulty.address()
-        ),
-    )?;
+    let (host, address) = (images.host(), faulty.address());
+    let text = format!("[[registry]]\nprefix = {host:?}\nlocation = {address:?}\ninsecure = true\n");
+    std::fs::write(&conf, text)?;
     let settings = settings.env("CONTAINERS_REGISTRIES_CONF", conf.display().to_string());
     let follower = Catalogd::start(cluster, &settings).await?;
     // Readiness waits for what the status names.
@@ -47,12 +53,7 @@ async fn every_replica_serves_what_the_status_says() -> Result<()> {
     let (here, there) = both().await?;
     ensure!(here == there && here == content(1, 100_000), "both serve the same content");
     ensure!(tag(&leader, &catalog.name).await? == tag(&follower, &catalog.name).await?, "and say so");
-    for replica in [&leader, &follower] {
-        let answer = trusting()?.get(replica.metrics_url()).send().await?;
-        ensure!(answer.status() == reqwest::StatusCode::UNAUTHORIZED, "metrics: {}", answer.status());
-    }
-    let told = |line: &str| line.contains("reconcile ending") && line.contains(&catalog.name);
-    ensure!(leader.process().log().lines().any(told), "the leader's log says whose pass ended");
+    observable(&leader, &follower, &catalog.name).await?;
 
     // The leader moves on, the follower cannot: first it asks for patience, then it serves what it has.
     faulty.set(&catalog.name, Some(Fault::Status(503)));

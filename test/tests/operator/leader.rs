@@ -25,7 +25,7 @@ async fn holders(leases: &Api<Lease>) -> Result<Vec<String>> {
 }
 
 async fn held(leases: &Api<Lease>) -> Result<Vec<String>> {
-    wait::until("both leases to be held", Duration::from_secs(60), async || {
+    wait::until("both leases to be held", Duration::from_mins(1), async || {
         let holders = holders(leases).await?;
         ensure!(holders.iter().all(|h| !h.is_empty()), "{holders:?}");
         Ok(holders)
