@@ -34,7 +34,7 @@ pub(crate) async fn leader_deleted(world: &World) -> Result<()> {
     operated(world, "1.2.0").await?;
     println!("BENCH e2e_failover_to_upgraded {:.2} s", started.elapsed().as_secs_f64());
     world.deployed(SYSTEM, OPERATOR, 2).await?;
-    let seen = watched.end()?;
+    let seen = watched.end();
     println!("   {other} goes on; catalog asked for {} times meanwhile", seen.answered);
     println!("BENCH e2e_failover_deleted_longest_gap {:.3} s", seen.longest.as_secs_f64());
     ensure!(
@@ -66,7 +66,7 @@ pub(crate) async fn leader_killed(world: &World) -> Result<()> {
     .await?;
     println!("BENCH e2e_failover_killed {:.2} s", started.elapsed().as_secs_f64());
     world.deployed(SYSTEM, OPERATOR, 2).await?;
-    let seen = watched.end()?;
+    let seen = watched.end();
     println!(
         "   {} leads now; {} answers, {} refusals meanwhile",
         world.leader()?,
@@ -103,7 +103,7 @@ pub(crate) async fn drained(world: &World) -> Result<()> {
     let held_up = world.kubectl(&[&drain[..], &[&selector, BUDGET_TIMEOUT]].concat());
     let held_up = format!("{:#}", held_up.err().context("the drain took both Pods of a budget of one")?);
     ensure!(held_up.contains("disruption budget"), "{held_up}");
-    let seen = watched.end()?;
+    let seen = watched.end();
     ensure!(seen.refused.is_empty(), "while drained: {:?}", seen.refused.first());
     println!("   the budget kept one Pod: {} answers, none refused", seen.answered);
 

@@ -32,7 +32,7 @@ pub(crate) fn process(world: &World, pod: &str) -> Result<u32> {
 }
 
 /// Each Pod's process: no rights of its own, a root that is read only, files open for writing in the cache alone.
-pub(crate) async fn written(world: &World) -> Result<()> {
+pub(crate) fn written(world: &World) -> Result<()> {
     if !world.own_node {
         println!("   left out: processes are looked at on a node of this machine's own only");
         return Ok(());

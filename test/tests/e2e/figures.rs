@@ -75,7 +75,7 @@ async fn loaded(world: &World, processes: &[(&str, u32)]) -> Result<()> {
         anyhow::Ok(())
     });
     futures::future::try_join_all(readers).await?;
-    println!("   {:.1} MB read {} times", size as f64 / 1e6, READERS * READS + 1);
+    println!("   {size} bytes read {} times", READERS * READS + 1);
     let seconds = started.elapsed().as_secs_f64();
     for ((role, number), before) in processes.iter().zip(before) {
         println!("BENCH e2e_{role}_memory_peak_loaded {:.1} MB", memory(*number)?.peak);

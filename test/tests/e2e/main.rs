@@ -30,7 +30,7 @@ async fn an_administrator_installs_uses_disturbs_and_measures_it() -> Result<()>
     told.tell("install.yaml on a cluster that has nothing", installing::on_nothing(&world)).await;
     told.tell("registries of one's own", installing::registries(&world)).await;
     told.tell("a catalog is served", installing::catalog(&world)).await;
-    told.tell("Pods write nowhere but into their cache", confinement::written(&world)).await;
+    told.tell("Pods write nowhere but into their cache", async { confinement::written(&world) }).await;
     told.tell("an extension with webhooks, from its installation on", extension::life(&world)).await;
     told.tell("the leading Pod is deleted in the middle", availability::leader_deleted(&world)).await;
     told.tell("the leading process is killed", availability::leader_killed(&world)).await;

@@ -62,7 +62,7 @@ pub(crate) fn rights() -> Result<String> {
     }
     let olm: PathBuf = cargo_program("olm-cli", "olm")?;
     let mut command = Command::new(olm);
-    command.args(["bundle", "rbac"]).args(folders.iter().map(|folder| folder.path()));
+    command.args(["bundle", "rbac"]).args(folders.iter().map(tempfile::TempDir::path));
     command.args(["--install-namespace", PACKAGE, "--service-account", ACCOUNT]);
     command.args(["--certificate-provider", "built-in"]);
     let output = command.output().context("running olm")?;
