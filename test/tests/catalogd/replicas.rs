@@ -47,12 +47,7 @@ async fn every_replica_serves_what_the_status_says() -> Result<()> {
     let (here, there) = both().await?;
     ensure!(here == there && here == content(1, 100_000), "both serve the same content");
     ensure!(tag(&leader, &catalog.name).await? == tag(&follower, &catalog.name).await?, "and say so");
-    for replica in [&leader, &follower] {
-        let answer = trusting()?.get(replica.metrics_url()).send().await?;
-        ensure!(answer.status() == reqwest::StatusCode::UNAUTHORIZED, "metrics: {}", answer.status());
-    }
-    let told = |line: &str| line.contains("reconcile ending") && line.contains(&catalog.name);
-    ensure!(leader.process().log().lines().any(told), "the leader's log says whose pass ended");
+    seen_from_outside(&leader, &follower, &catalog.name).await?;
 
     // The leader moves on, the follower cannot: first it asks for patience, then it serves what it has.
     faulty.set(&catalog.name, Some(Fault::Status(503)));
@@ -98,6 +93,17 @@ async fn every_replica_serves_what_the_status_says() -> Result<()> {
     catalog.delete().await?;
     let gone = trusting()?.get(follower.all(&catalog.name)).send().await?.status();
     ensure!(gone == reqwest::StatusCode::NOT_FOUND, "{gone}");
+    Ok(())
+}
+
+/// Metrics are served by whoever leads and whoever follows, and the leader's log says whose pass ended.
+async fn seen_from_outside(leader: &Catalogd, follower: &Catalogd, catalog: &str) -> Result<()> {
+    for replica in [leader, follower] {
+        let answer = trusting()?.get(replica.metrics_url()).send().await?;
+        ensure!(answer.status() == reqwest::StatusCode::UNAUTHORIZED, "metrics: {}", answer.status());
+    }
+    let told = |line: &str| line.contains("reconcile ending") && line.contains(catalog);
+    ensure!(leader.process().log().lines().any(told), "the leader's log says whose pass ended");
     Ok(())
 }
 
