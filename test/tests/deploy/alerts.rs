@@ -117,7 +117,7 @@ fn monitors_select_services_that_serve_metrics_under_the_name_that_is_checked() 
                 }
             }
         }
-        assert_eq!(found, BTreeSet::from_iter(scraped.iter().copied()), "{overlay}");
+        assert_eq!(found, scraped.iter().copied().collect::<BTreeSet<_>>(), "{overlay}");
     }
     Ok(())
 }
