@@ -75,7 +75,7 @@ pub(crate) fn handshake(address: &str, offer: &Offer) -> Result<String> {
         "{:?} {:?} {:?}",
         connection.protocol_version(),
         connection.negotiated_cipher_suite().map(|suite| suite.suite()),
-        connection.negotiated_key_exchange_group().map(|group| group.name()),
+        connection.negotiated_key_exchange_group().map(rustls::crypto::SupportedKxGroup::name),
     ))
 }
 

@@ -118,7 +118,7 @@ impl World {
     pub(crate) async fn create(&mut self, object: &Value) -> Result<()> {
         let kind = object["kind"].as_str().context("an object without kind")?.to_owned();
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(&self.id).to_owned();
-        let api = self.api_in(&self.client, &self.known(object, &kind), &namespace)?;
+        let api = self.api_in(&self.client, &Self::known(object, &kind), &namespace)?;
         let created = api.create(&PostParams::default(), &serde_json::from_value(object.clone())?).await;
         let created = created.with_context(|| format!("creating {object}"))?;
         self.remember(&kind, &created.name_any());
@@ -130,7 +130,7 @@ impl World {
         let kind = object["kind"].as_str().context("an object without kind")?.to_owned();
         let name = object["metadata"]["name"].as_str().context("an object without name")?.to_owned();
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(&self.id).to_owned();
-        let api = self.api_in(&self.client, &self.known(object, &kind), &namespace)?;
+        let api = self.api_in(&self.client, &Self::known(object, &kind), &namespace)?;
         let params = PatchParams::apply(FIELD_MANAGER).force();
         api.patch(&name, &params, &Patch::Apply(object))
             .await
@@ -140,7 +140,7 @@ impl World {
     }
 
     /// The name of an object's kind: with group and version if it is of the scenario's own.
-    fn known(&self, object: &Value, kind: &str) -> String {
+    fn known(object: &Value, kind: &str) -> String {
         if kinds::resource(kind).is_ok() {
             return kind.to_owned();
         }

@@ -163,8 +163,8 @@ async fn ready(w: &mut World) -> Outcome {
 async fn short_deadlines(w: &mut World) -> Outcome {
     let crds: Api<CustomResourceDefinition> = Api::all(w.client.clone());
     for plural in ["clusterextensions", "clusterobjectsets"] {
-        let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/progressDeadlineMinutes/minimum";
-        let operations = json!([{"op": "replace", "path": path, "value": 1}]);
+        let minimum = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/progressDeadlineMinutes/minimum";
+        let operations = json!([{"op": "replace", "path": minimum, "value": 1}]);
         let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
         crds.patch(&format!("{plural}.olm.operatorframework.io"), &PatchParams::default(), &patch).await?;
     }

@@ -108,7 +108,7 @@ async fn externalized(w: &mut World, name: String) -> Outcome {
     let set = w.get_there("ClusterObjectSet", &name).await?;
     let phases = set["spec"]["phases"].as_array().context("no phases")?;
     let objects: Vec<&Value> =
-        phases.iter().flat_map(|phase| phase["objects"].as_array()).flatten().collect();
+        phases.iter().filter_map(|phase| phase["objects"].as_array()).flatten().collect();
     ensure!(!objects.is_empty(), "the revision has no objects");
     let system = &w.place.facts().system_namespace;
     let secrets = w.api_in(&w.client, "Secret", system)?;
