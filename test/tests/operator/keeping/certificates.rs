@@ -66,6 +66,12 @@ async fn outlives(propagation: PropagationPolicy) -> Result<()> {
     .await?;
     ensure!(injected(&scenario).await? == bundles, "another authority is trusted");
     admitted(&scenario, &server).await.context("after the adoption")?;
+    // Until its revision has given the objects their owner back, the extension's deletion is refused.
+    wait::until("the earlier policy to be over", DEADLINE, || async {
+        let told = scenario.shown().await?.condition(DeletionPolicy);
+        wait::check(told.is_empty(), || told.clone())
+    })
+    .await?;
     scenario.delete_extension().await?;
     scenario.nothing_left().await
 }
