@@ -1,7 +1,10 @@
 //! Objects that look like an extension's and are not.
 
 use anyhow::Result;
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, ServiceAccount},
+};
 use kube::{
     Api, Client, Discovery,
     api::{DynamicObject, PostParams},
@@ -61,6 +64,21 @@ pub(crate) async fn create(client: &Client, extension: &str) -> Result<()> {
     wait::until("the decoy to be looked at", DEADLINE, async || {
         let status = deployments.get("decoy").await?.status.unwrap_or_default();
         wait::check(status.observed_generation == Some(1), || format!("{status:?}"))
+    })
+    .await?;
+    for namespace in [extension, elsewhere.as_str()] {
+        furnished(client, namespace).await?;
+    }
+    Ok(())
+}
+
+/// Waits for what the cluster puts into every namespace, which a controller-manager that has just started does late.
+async fn furnished(client: &Client, namespace: &str) -> Result<()> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    wait::until("the namespace's own objects", DEADLINE, async || {
+        accounts.get("default").await?;
+        maps.get("kube-root-ca.crt").await.map(drop).map_err(Into::into)
     })
     .await
 }
