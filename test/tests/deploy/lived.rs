@@ -127,6 +127,7 @@ async fn extensions_outlive_upgrade_and_uninstall_of_the_chart_and_go_in_the_doc
 
     // The order of docs/upgrade-and-uninstall.md: each step ends by itself.
     kubectl(&cluster, &["delete", "clusterextensions", "--all", "--timeout=120s"])?;
+    kubectl(&cluster, &["delete", "clusterobjectsets", "--all", "--timeout=120s"])?;
     kubectl(&cluster, &["delete", "clustercatalogs", "--all", "--timeout=120s"])?;
     operator.process().terminate(DEADLINE).await?;
     helm.run(&["uninstall", "olmv1", in_default, "--wait"])?;
