@@ -55,7 +55,7 @@ pub(crate) async fn create(client: &Client, extension: &str) -> Result<()> {
                "spec": {"group": group, "scope": "Cluster", "names": {"kind": "Decoy", "plural": "decoys"},
                         "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}}),
     ];
-    let discovery = Discovery::new(client.clone()).run().await?;
+    let discovery = Discovery::new(client.clone()).run_aggregated().await?;
     for decoy in decoys {
         create_one(client, &discovery, &decoy).await?;
     }

@@ -45,7 +45,7 @@ const SYSTEM: &str = "olmv1-system";
 pub(crate) type Inventory = BTreeMap<String, Value>;
 
 pub(crate) async fn inventory(client: &Client) -> Result<Inventory> {
-    let discovery = kube::Discovery::new(client.clone()).run().await.context("discovery")?;
+    let discovery = kube::Discovery::new(client.clone()).run_aggregated().await.context("discovery")?;
     let mut found = Inventory::new();
     for group in discovery.groups() {
         for (resource, capabilities) in group.recommended_resources() {
