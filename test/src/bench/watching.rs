@@ -14,19 +14,34 @@ use super::DEADLINE;
 /// Life of a watch.
 const WATCH_SECONDS: u32 = 290;
 
+type Events<K> = std::pin::Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<K>>> + Send>>;
+
 /// A watch that has begun: everything that happens from now on is seen.
 pub(super) struct Watch<K> {
-    events: std::pin::Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<K>>> + Send>>,
+    api: Api<K>,
+    /// Of what was seen last: the API server ends a watch that does not keep up with a burst.
+    version: String,
+    events: Events<K>,
     what: &'static str,
 }
 
-impl<K: Clone + DeserializeOwned + Debug + Send + 'static> Watch<K> {
+async fn events<K>(api: &Api<K>, version: &str) -> kube::Result<Events<K>>
+where
+    K: Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    Ok(Box::pin(api.watch(&WatchParams::default().timeout(WATCH_SECONDS), version).await?))
+}
+
+impl<K> Watch<K>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     /// Begins to watch everything of a kind. `what` is what failures call it.
     pub(super) async fn begin(api: &Api<K>, what: &'static str) -> Result<Self> {
         let now = api.list_metadata(&ListParams::default().limit(1)).await?;
         let version = now.metadata.resource_version.context("a list without resource version")?;
-        let events = api.watch(&WatchParams::default().timeout(WATCH_SECONDS), &version).await?;
-        Ok(Self { events: Box::pin(events), what })
+        let events = events(api, &version).await?;
+        Ok(Self { api: api.clone(), version, events, what })
     }
 
     /// The first moment at which `seen` answers, with the answer. `seen` is given the object and whether it
@@ -42,8 +57,15 @@ impl<K: Clone + DeserializeOwned + Debug + Send + 'static> Watch<K> {
         mut seen: impl FnMut(&K, bool) -> Option<T>,
     ) -> Result<(Instant, T)> {
         let look = async {
-            while let Some(event) = self.events.next().await {
+            loop {
+                let Some(event) = self.events.next().await else {
+                    self.events = events(&self.api, &self.version).await?;
+                    continue;
+                };
                 let now = Instant::now();
+                if let Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) = &event {
+                    self.version = object.meta().resource_version.clone().unwrap_or_default();
+                }
                 let answer = match event? {
                     WatchEvent::Added(object) | WatchEvent::Modified(object) => seen(&object, false),
                     WatchEvent::Deleted(object) => seen(&object, true),
@@ -54,7 +76,6 @@ impl<K: Clone + DeserializeOwned + Debug + Send + 'static> Watch<K> {
                     return Ok((now, answer));
                 }
             }
-            bail!("the watch of {} ended", self.what)
         };
         tokio::time::timeout(deadline, look)
             .await

@@ -30,7 +30,7 @@ fn compare() -> Result<bool> {
     }
     let report = Report::new(&requests);
     for (right, count) in &report.used {
-        let place = if right.in_system_namespace { "in the system's namespace" } else { "" };
+        let place = if right.in_system_namespace { "in the system's namespace " } else { "" };
         let why = right.without_request().filter(|_| *count == 0).unwrap_or_default();
         println!("{count:>8} {} {}.{} {place}{why}", right.verb, right.resource, right.group);
     }
