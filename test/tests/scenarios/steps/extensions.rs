@@ -148,10 +148,7 @@ async fn nothing_installed(w: &mut World) -> Outcome {
 #[given(expr = "the extension reports {word} {word} because of {word}")]
 #[then(expr = "the extension reports {word} {word} because of {word}")]
 async fn reports(w: &mut World, type_: String, status: String, reason: String) -> Outcome {
-    Ok(w.until(&format!("to report {type_} {status}"), "ClusterExtension", "${ID}", |object| {
-        shows(object, &type_, &status, &reason, &[])
-    })
-    .await?)
+    object_reports(w, "ClusterExtension".into(), "${ID}".into(), type_, status, reason).await
 }
 
 #[then(expr = "the extension reports {word} {word} because of {word}, saying")]
