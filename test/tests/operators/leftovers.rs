@@ -24,17 +24,18 @@ const COLLECTED: Duration = Duration::from_mins(6);
 /// After this, what only the garbage collector has still to collect is told and not waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits until nothing is left but what the cluster's garbage collector is bound to collect: objects whose owners are
-/// all gone, for which it takes many minutes when kinds come and go. Those that are still there in the end are told.
+/// Waits until nothing is left but what the cluster's own controllers are bound to take away: objects whose owners are
+/// all gone, for which the garbage collector takes many minutes when kinds come and go, and what hangs on those. Those
+/// that are still there in the end are told.
 pub(crate) async fn none(place: &Place) -> Result<()> {
     let begun = Instant::now();
     let collectable = wait::until("everything of the operators to be gone", COLLECTED, || async {
         let everything = inventory(&place.client, &ListParams::default()).await?;
-        let living: BTreeSet<&str> = everything.iter().filter_map(|(_, item)| item.uid.as_deref()).collect();
+        let going = going(&everything);
         let (collectable, left): (Vec<_>, Vec<_>) = everything
             .iter()
             .filter(|(kind, item)| is_left(kind, item))
-            .partition(|(_, item)| is_orphaned(item, &living));
+            .partition(|(_, item)| item.uid.as_deref().is_some_and(|uid| going.contains(uid)));
         ensure!(left.is_empty(), "left: {:?}", named(&left));
         let patient = begun.elapsed() > PATIENCE;
         ensure!(collectable.is_empty() || patient, "not collected: {:?}", named(&collectable));
@@ -53,10 +54,33 @@ fn named(items: &[&(String, ObjectMeta)]) -> Vec<String> {
     items.iter().map(name).collect()
 }
 
-/// Whether the object has owners and none of them is there any more.
-fn is_orphaned(item: &ObjectMeta, living: &BTreeSet<&str>) -> bool {
-    let owners = item.owner_references.as_deref().unwrap_or_default();
-    !owners.is_empty() && owners.iter().all(|owner| !living.contains(owner.uid.as_str()))
+/// Which of the objects the cluster is bound to take away, by UID: those whose owners are all gone or are taken away
+/// themselves. Endpoints name no owner: they go with the Service of their name.
+fn going(everything: &[(String, ObjectMeta)]) -> BTreeSet<&str> {
+    let mut staying: BTreeSet<&str> = everything.iter().filter_map(|(_, item)| item.uid.as_deref()).collect();
+    let mut going = BTreeSet::new();
+    loop {
+        let services: BTreeSet<_> = everything
+            .iter()
+            .filter(|(kind, item)| {
+                kind == "Service" && item.uid.as_deref().is_some_and(|uid| going.contains(uid))
+            })
+            .map(|(_, item)| (&item.namespace, &item.name))
+            .collect();
+        let goes = |(kind, item): &(String, ObjectMeta)| {
+            let owners = item.owner_references.as_deref().unwrap_or_default();
+            let owned =
+                !owners.is_empty() && !owners.iter().any(|owner| staying.contains(owner.uid.as_str()));
+            owned || (kind == "Endpoints" && services.contains(&(&item.namespace, &item.name)))
+        };
+        let found: BTreeSet<&str> =
+            everything.iter().filter(|one| goes(one)).filter_map(|(_, item)| item.uid.as_deref()).collect();
+        if found == going {
+            return going;
+        }
+        staying.retain(|uid| !found.contains(uid));
+        going = found;
+    }
 }
 
 /// Waits until no webhook and no kind of an operator is there that others would notice.
