@@ -117,17 +117,21 @@ async fn rolled_out(scenario: &Scenario<'_>, name: &str) -> Result<()> {
 
 /// Waits for an Event of this reason about an object of this kind and name whose note contains the text.
 async fn event(scenario: &Scenario<'_>, kind: &str, name: &str, reason: &str, text: &str) -> Result<()> {
-    let api: Api<Event> = Api::all(scenario.client.clone());
     wait::until(&format!("an Event {reason} about {kind} {name}"), DEADLINE, || async {
-        let about = api.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
-            let regarding = event.regarding.clone().unwrap_or_default();
-            regarding.kind.as_deref() == Some(kind) && regarding.name.as_deref() == Some(name)
-        });
-        let told: Vec<(String, String)> =
-            about.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default())).collect();
+        let told = events(scenario, kind, name).await?;
         wait::check(told.iter().any(|(r, note)| r == reason && note.contains(text)), || format!("{told:?}"))
     })
     .await
+}
+
+/// Reason and note of the Events about an object of this kind and name.
+async fn events(scenario: &Scenario<'_>, kind: &str, name: &str) -> Result<Vec<(String, String)>> {
+    let api: Api<Event> = Api::all(scenario.client.clone());
+    let about = api.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
+        let regarding = event.regarding.clone().unwrap_or_default();
+        regarding.kind.as_deref() == Some(kind) && regarding.name.as_deref() == Some(name)
+    });
+    Ok(about.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default())).collect())
 }
 
 /// UID of the controller of a ConfigMap.

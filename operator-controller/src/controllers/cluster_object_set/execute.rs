@@ -125,6 +125,8 @@ impl Executor<'_> {
         let applied = look.as_ref().and_then(|look| look.applied.as_deref());
         let planned = action(context, item.protection, &desired, live.as_ref(), applied);
         let written = matches!(planned, Action::Create | Action::Apply { .. });
+        let version = |live: &Value| live.pointer("/metadata/resourceVersion").cloned();
+        let before = live.as_ref().and_then(version);
         let current = match planned {
             Action::Leave => return Done::Healthy,
             Action::Collision { report } => return Done::Collision(report),
@@ -144,7 +146,9 @@ impl Executor<'_> {
             Ok(current) => current,
             Err(error) => return failed(key, &error),
         };
-        self.note_rewritten(key, written);
+        // An object that the server keeps in another form than it was written in is applied once by each process:
+        // what that did not change was no drift.
+        self.note_rewritten(key, written && version(&current) != before);
         let mut failures = evaluate(self.probes, &current);
         if injection.is_some_and(|injection| !injection.is_done(&current)) {
             failures.push("waits for the CA bundle of its webhook".to_owned());

@@ -7,7 +7,8 @@ use olm_test::wait;
 use serde_json::{Value, json};
 
 use super::{
-    condition, create, create_with, event, inline, map, maps, patch, rolled_out, scenario, sets, shows, spec,
+    condition, create, create_with, event, events, inline, map, maps, patch, rolled_out, scenario, sets,
+    shows, spec,
 };
 use crate::world::{ACCOUNT, DEADLINE, World};
 
@@ -199,4 +200,37 @@ async fn all_objects_of_a_phase_are_tried_and_drift_is_repaired() -> Result<()> 
         wait::check(sets(&scenario).get_opt(&set).await?.is_none(), || "it is still there".into())
     })
     .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_only_what_was_changed_counts_as_drift() -> Result<()> {
+    // A world of its own: the other tests need a program that lives.
+    let world = World::start().await?;
+    let scenario = scenario(&world, "form").await?;
+    // The server keeps 1000m as 1: a new process cannot see by comparing that nobody changed it.
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "app", "namespace": scenario.name},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": {"app": "app"}},
+            "template": {
+                "metadata": {"labels": {"app": "app"}},
+                "spec": {"containers": [
+                    {"name": "app", "image": "app", "resources": {"limits": {"cpu": "1000m"}}},
+                ]},
+            },
+        },
+    });
+    let set =
+        create(&scenario, "form", spec(&[("one", inline(&[deployment, map(&scenario, "kept")]))])).await?;
+    rolled_out(&scenario, &set).await?;
+    world.operator.process().kill()?;
+    maps(&scenario).delete("kept", &DeleteParams::default()).await?;
+    world.operator.process().restart()?;
+    let text = format!("Brought back to what the revision says: ConfigMap.v1 {}/kept", scenario.name);
+    event(&scenario, "ClusterObjectSet", &set, "DriftRepaired", &text).await?;
+    let told = events(&scenario, "ClusterObjectSet", &set).await?;
+    ensure!(!told.iter().any(|(_, note)| note.contains("Deployment")), "{told:?}");
+    Ok(())
 }
