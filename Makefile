@@ -1,7 +1,7 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
 
-.PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e bench fuzz lint manifests install-manifest image requirements check-tools
+.PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz lint manifests install-manifest image requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
@@ -37,7 +37,18 @@ test-takeover: check-tools ## clusters on which upstream installed operators, ta
 
 e2e: check-tools ## on a cluster with nodes: KUBECONFIG, else kind, else a node of this machine's own (root on Debian)
 	@$(CARGO) build --quiet --locked --workspace --bins
-	@$${CARGO_TARGET_DIR:-target}/debug/olm-e2e
+	@rm -rf $(RIGHTS_USED)-e2e
+	@OLM_TEST_RIGHTS=$(RIGHTS_USED)-e2e $${CARGO_TARGET_DIR:-target}/debug/olm-e2e
+	@$${CARGO_TARGET_DIR:-target}/debug/olm-rights-used --some $(RIGHTS_USED)-e2e
+
+PREVIOUS ?= HEAD~1
+PREVIOUS_FOLDER = $(CURDIR)/target/previous
+
+previous: check-tools ## images and install.yaml of the commit PREVIOUS, from which make e2e upgrades
+	@rm -rf $(PREVIOUS_FOLDER) && mkdir -p $(PREVIOUS_FOLDER)/tree && git archive $(PREVIOUS) | tar -x -C $(PREVIOUS_FOLDER)/tree
+	@$(MAKE) --no-print-directory -C $(PREVIOUS_FOLDER)/tree image PROGRAMS=operator-controller \
+		IMAGE_PREFIX=localhost/previous IMAGES=$(PREVIOUS_FOLDER)
+	@cp $(PREVIOUS_FOLDER)/tree/config/install.yaml $(PREVIOUS_FOLDER) && rm -rf $(PREVIOUS_FOLDER)/tree
 
 bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
 	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test \

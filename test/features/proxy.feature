@@ -1,4 +1,4 @@
-@serial @split @proxy
+@serial @split
 Feature: Proxies
 
   Scenario: A proxy that nobody runs is named as the reason
@@ -12,6 +12,7 @@ Feature: Proxies
       proxyconnect
       """
 
+  @proxy
   Scenario: Catalogs are read through the proxy
     Given the catalog "main" offers
       | version | contains  |

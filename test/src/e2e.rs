@@ -22,6 +22,11 @@ pub const OWN_NODE: &str = "OLM_E2E_OWN_NODE";
 /// `localhost/olmv1/`.
 pub const IMAGE_PREFIX: &str = "OLM_E2E_IMAGE_PREFIX";
 
+/// A folder with `install.yaml` of another commit and the archives of its images, named with [`PREVIOUS_PREFIX`].
+pub const PREVIOUS: &str = "OLM_E2E_PREVIOUS";
+/// What the images' names of another commit begin with.
+pub const PREVIOUS_PREFIX: &str = "localhost/previous/";
+
 /// A name of a registry that does not exist: the programs' registries configuration leads from it to the one that does.
 pub const MIRRORED: &str = "mirrored-registry.example.com:5000";
 
@@ -44,9 +49,9 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Chooses, and installs what a node of one's own needs. The error says in one sentence why there is nothing to
-    /// choose from.
-    pub fn make() -> Result<Self, String> {
+    /// Chooses, and installs what a node of one's own needs, or demands it to be there. The error says in one sentence
+    /// why there is nothing to choose from.
+    pub fn make(install: bool) -> Result<Self, String> {
         if let Some(path) = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
             return Ok(Self::Given(PathBuf::from(path)));
         }
@@ -59,7 +64,7 @@ impl Choice {
         {
             return Ok(Self::Kind(engine));
         }
-        packages::provide().map(|()| Self::Node)
+        packages::provide(install).map(|()| Self::Node)
     }
 }
 

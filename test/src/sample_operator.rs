@@ -14,7 +14,7 @@ use crate::images::{Images, catalog};
 /// The program's name, and its image's.
 pub const PROGRAM: &str = "olm-sample-operator";
 /// Versions in upgrade order. Each says in the status of its objects which one it is.
-pub const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "1.2.0"];
+pub const VERSIONS: [&str; 4] = ["1.0.0", "1.1.0", "1.2.0", "1.3.0"];
 /// The port on which the program's webhooks listen.
 const WEBHOOK_PORT: u16 = 9443;
 /// The port of the program's probes.

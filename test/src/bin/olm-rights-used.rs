@@ -1,7 +1,8 @@
 //! `make test`'s last line: the program's table of rights beside what its requests used in all suites.
 //!
 //! `olm-rights-used <folder>`, the folder being the one that `OLM_TEST_RIGHTS` named for the tests. The exit code is
-//! 0 if every request was covered by a row and each right of the table was used.
+//! 0 if every request was covered by a row and each right of the table was used. With `--some` before the folder the
+//! tests were not all there are, and rights may have gone without use.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,7 +22,9 @@ fn main() -> ExitCode {
 }
 
 fn compare() -> Result<bool> {
-    let folder = PathBuf::from(std::env::args_os().nth(1).context("which folder?")?);
+    let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let some = arguments.first().is_some_and(|first| first == "--some");
+    let folder = PathBuf::from(arguments.pop().context("which folder?")?);
     wait_for_ends(&folder)?;
     let (clusters, requests) = kept(&folder)?;
     if clusters == 0 {
@@ -50,5 +53,5 @@ fn compare() -> Result<bool> {
         unused.len(),
         report.outside.len()
     );
-    Ok(unused.is_empty() && report.outside.is_empty())
+    Ok((some || unused.is_empty()) && report.outside.is_empty())
 }

@@ -41,8 +41,8 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Makes sure that everything is there; otherwise says in one sentence why there can be no node here.
-pub fn provide() -> Result<(), String> {
+/// Makes sure that everything is there, and installs what is not if it may; otherwise says in one sentence why there can be no node here.
+pub fn provide(may_install: bool) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("a node needs root: its namespaces, cgroups and container runtime do".to_owned());
     }
@@ -53,7 +53,7 @@ pub fn provide() -> Result<(), String> {
     if missing.is_empty() {
         return Ok(());
     }
-    if find("apt-get").is_none() {
+    if !may_install || find("apt-get").is_none() {
         return Err(format!("a node needs what Debian has in {}", missing.join(", ")));
     }
     eprintln!("installing {}", missing.join(", "));

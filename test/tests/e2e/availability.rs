@@ -46,16 +46,18 @@ pub(crate) async fn leader_deleted(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The leading process dies without a word: the lease runs out, the container starts again.
+/// The leading process dies without a word while an upgrade is under way: the lease runs out, the container starts
+/// again, and whoever leads then brings the upgrade to its end.
 pub(crate) async fn leader_killed(world: &World) -> Result<()> {
     if !world.own_node {
-        println!("   left out: processes are killed on a node of this machine's own only");
+        world.leave_out("processes are killed on a node of this machine's own only");
         return Ok(());
     }
     let watched = Watched::begin(world, CATALOG);
     let leader = world.leader()?;
     let before = holders(world)?;
     let process = crate::confinement::process(world, &leader)?;
+    world.apply(&sample::extension("1.3.0").to_string())?;
     let started = Instant::now();
     ensure!(std::process::Command::new("kill").args(["-9", &process.to_string()]).status()?.success());
     wait::until("somebody to lead again", LEASE_DEADLINE, async || {
@@ -75,7 +77,8 @@ pub(crate) async fn leader_killed(world: &World) -> Result<()> {
     );
     println!("BENCH e2e_failover_killed_longest_gap {:.3} s", seen.longest.as_secs_f64());
     ensure!(seen.longest < GAP_MAX, "no catalog for {:?}: {:?}", seen.longest, seen.refused.first());
-    installed(world, "1.2.0").await
+    installed(world, "1.3.0").await?;
+    operated(world, "1.3.0").await
 }
 
 /// Who holds the leases of extensions and of catalogs.
@@ -93,7 +96,7 @@ pub(crate) async fn drained(world: &World) -> Result<()> {
     let nodes = world.get(&["nodes"])?;
     let nodes = nodes["items"].as_array().context("items")?;
     let [node] = nodes.as_slice() else {
-        println!("   left out: the cluster has {} nodes", nodes.len());
+        world.leave_out(&format!("draining the only node: the cluster has {} nodes", nodes.len()));
         return Ok(());
     };
     let node = node["metadata"]["name"].as_str().context("a node has a name")?;
@@ -120,6 +123,6 @@ pub(crate) async fn drained(world: &World) -> Result<()> {
     })
     .await?;
     println!("BENCH e2e_uncordon_to_served {:.2} s", started.elapsed().as_secs_f64());
-    installed(world, "1.2.0").await?;
+    installed(world, "1.3.0").await?;
     wait::until("the operator's webhooks", DEADLINE, async || both_versions_readable(world)).await
 }

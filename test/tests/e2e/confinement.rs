@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::world::{OPERATOR, SYSTEM, World};
+use crate::world::{SYSTEM, World};
 
 /// What the programs may write into.
 const CACHE: &str = "/var/cache";
@@ -31,13 +31,13 @@ pub(crate) fn process(world: &World, pod: &str) -> Result<u32> {
     anyhow::bail!("no process is in the container {id}")
 }
 
-/// Each Pod's process: no rights of its own, a root that is read only, files open for writing in the cache alone.
-pub(crate) fn written(world: &World) -> Result<()> {
+/// The process of each Pod of a Deployment: no rights of its own, a root that is read only, files open for writing in the cache alone.
+pub(crate) fn written(world: &World, deployment: &str) -> Result<()> {
     if !world.own_node {
-        println!("   left out: processes are looked at on a node of this machine's own only");
+        world.leave_out("processes are looked at on a node of this machine's own only");
         return Ok(());
     }
-    for pod in world.pods(OPERATOR)? {
+    for pod in world.pods(deployment)? {
         let name = pod["metadata"]["name"].as_str().context("a Pod has a name")?;
         let number = process(world, name)?;
         let place = Path::new("/proc").join(number.to_string());

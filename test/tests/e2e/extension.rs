@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use olm_test::wait;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::sample::{self, PACKAGE};
 use crate::world::{DEADLINE, World};
@@ -14,18 +14,14 @@ const ROLLBACK: &str = "extensions.olm.operatorframework.io/rollback-to";
 /// An object of the operator's.
 const OBJECT: &str = "keeper";
 
-/// Installed, used, upgraded, rolled back; it stays installed.
-pub(crate) async fn life(world: &World) -> Result<()> {
-    let namespace = format!(
-        r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{PACKAGE}","labels":{{"pod-security.kubernetes.io/enforce":"restricted"}}}}}}"#
-    );
-    world.apply(&namespace)?;
-    world.apply(&sample::rights()?)?;
+/// Installed, used, upgraded, rolled back; it stays installed at 1.1.0. The layout is part of the figures' names.
+pub(crate) async fn life(world: &World, layout: &str) -> Result<()> {
+    namespace_and_rights(world)?;
     let started = Instant::now();
     world.apply(&sample::extension("1.0.0").to_string())?;
     installed(world, "1.0.0").await?;
     world.deployed(PACKAGE, PACKAGE, 1).await?;
-    println!("BENCH e2e_extension_to_ready {:.2} s", started.elapsed().as_secs_f64());
+    println!("BENCH e2e_{layout}extension_to_ready {:.2} s", started.elapsed().as_secs_f64());
     println!("{}", world.kubectl(&["get", "clusterextensions,clusterobjectsets"])?.trim_end());
     used(world).await?;
 
@@ -33,7 +29,7 @@ pub(crate) async fn life(world: &World) -> Result<()> {
     world.apply(&sample::extension("1.1.0").to_string())?;
     installed(world, "1.1.0").await?;
     operated(world, "1.1.0").await?;
-    println!("BENCH e2e_upgrade_to_operated {:.2} s", started.elapsed().as_secs_f64());
+    println!("BENCH e2e_{layout}upgrade_to_operated {:.2} s", started.elapsed().as_secs_f64());
     both_versions_readable(world)?;
 
     world.kubectl(&["annotate", "clusterextension", PACKAGE, &format!("{ROLLBACK}=1")])?;
@@ -45,6 +41,14 @@ pub(crate) async fn life(world: &World) -> Result<()> {
     world.kubectl(&["annotate", "clusterextension", PACKAGE, &format!("{ROLLBACK}-")])?;
     operated(world, "1.1.0").await?;
     installed(world, "1.1.0").await
+}
+
+/// A namespace in which Pods are restricted, and the account with the rights that `olm bundle rbac` prints.
+pub(crate) fn namespace_and_rights(world: &World) -> Result<()> {
+    let restricted = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+    let metadata = json!({"name": PACKAGE, "labels": restricted});
+    world.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string())?;
+    world.apply(&sample::rights()?)
 }
 
 /// Waits until the extension says that it is ready at this version.

@@ -21,7 +21,7 @@ const READS: usize = 5;
 /// Takes them.
 pub(crate) async fn taken(world: &World) -> Result<()> {
     if !world.own_node {
-        println!("   left out: figures are taken on a node of this machine's own only");
+        world.leave_out("figures are taken on a node of this machine's own only");
         return Ok(());
     }
     let mut processes = Vec::new();
@@ -53,7 +53,10 @@ pub(crate) async fn taken(world: &World) -> Result<()> {
 
 /// A large catalog is unpacked, indexed and read.
 async fn loaded(world: &World, processes: &[(&str, u32)]) -> Result<()> {
-    let Some(folder) = olm_test::data::folder("") else { return Ok(()) };
+    let Some(folder) = olm_test::data::folder("") else {
+        world.leave_out("figures under load: the large catalog is not at hand");
+        return Ok(());
+    };
     let packed = std::fs::File::open(folder.join("community.jsonl.zst"))?;
     let mut content = String::new();
     std::io::Read::read_to_string(&mut zstd::Decoder::new(packed)?, &mut content)?;

@@ -10,11 +10,14 @@ use crate::sample;
 use crate::world::{CATALOGD, DEADLINE, OPERATOR, SYSTEM, World};
 
 /// A namespace with everything in it takes its time to go.
-const REMOVAL: &str = "--timeout=180s";
+pub(crate) const REMOVAL: &str = "--timeout=180s";
 
 /// Upstream's objects first, then ours over them; then all of it removed.
 pub(crate) async fn over_upstream(world: &World) -> Result<()> {
-    let Some(dump) = upstream::dump() else { return Ok(()) };
+    let Some(dump) = upstream::dump() else {
+        world.leave_out("upstream's objects: the data of a cluster that it ran are not at hand");
+        return Ok(());
+    };
     let theirs = upstream::list_file(&upstream::objects(&dump)?)?;
     world.kubectl(&["apply", "-f", &theirs.path().display().to_string()])?;
     world.apply(&world.manifests("install.yaml")?)?;
@@ -34,11 +37,13 @@ pub(crate) async fn over_upstream(world: &World) -> Result<()> {
     world.kubectl(&["delete", "clustercatalog", "over-upstream", REMOVAL])?;
     let left = theirs.path().display().to_string();
     world.kubectl(&["delete", "--ignore-not-found", REMOVAL, "-f", &left])?;
-    world.kubectl_with(
-        &["delete", "--ignore-not-found", REMOVAL, "-f", "-"],
-        &world.manifests("install.yaml")?,
-    )?;
-    Ok(())
+    removed(world)
+}
+
+/// Takes away everything that `install.yaml` brought.
+pub(crate) fn removed(world: &World) -> Result<()> {
+    let manifests = world.manifests("install.yaml")?;
+    world.kubectl_with(&["delete", "--ignore-not-found", REMOVAL, "-f", "-"], &manifests).map(drop)
 }
 
 /// One apply and nothing else; how long it takes.

@@ -1,11 +1,12 @@
-//! Two Deployments, as upstream has them, over the one; and back.
+//! Two Deployments, as upstream has them, over the one; an extension's whole life under them; and back.
 
 use anyhow::{Context, Result, ensure};
 use olm_test::wait;
 
-use crate::extension::{both_versions_readable, installed};
+use crate::confinement;
+use crate::extension::{self, both_versions_readable, installed, operated};
 use crate::installing::mount_registries;
-use crate::sample::CATALOG;
+use crate::sample::{self, CATALOG};
 use crate::world::{CATALOGD, DEADLINE, OPERATOR, SYSTEM, World};
 
 /// Where each program's metrics are.
@@ -13,25 +14,36 @@ const METRICS: [(&str, &str, u16); 2] =
     [(OPERATOR, "operator-controller", 8443), (CATALOGD, "catalogd", 7443)];
 
 pub(crate) async fn there_and_back(world: &World) -> Result<()> {
-    world.apply(&world.manifests("overlays/split")?)?;
-    for deployment in [OPERATOR, CATALOGD] {
-        mount_registries(world, deployment)?;
-    }
-    world.deployed(SYSTEM, CATALOGD, 2).await?;
-    world.deployed(SYSTEM, OPERATOR, 2).await?;
-    served_by(world, CATALOGD).await?;
+    applied(world).await?;
     for (deployment, role, port) in METRICS {
         metrics(world, deployment, role, port).await?;
+        confinement::written(world, deployment)?;
     }
-    installed(world, "1.2.0").await?;
+    installed(world, "1.3.0").await?;
     both_versions_readable(world)?;
+    // What is installed needs no catalog; what is to be installed is read from the other Deployment.
+    extension::deleted(world).await?;
+    extension::life(world, "split_").await?;
 
     world.apply(&world.manifests("install.yaml")?)?;
     world.deployed(SYSTEM, CATALOGD, 0).await?;
     mount_registries(world, OPERATOR)?;
     world.deployed(SYSTEM, OPERATOR, 2).await?;
     served_by(world, OPERATOR).await?;
-    installed(world, "1.2.0").await
+    world.apply(&sample::extension("1.2.0").to_string())?;
+    installed(world, "1.2.0").await?;
+    operated(world, "1.2.0").await
+}
+
+/// Two Deployments instead of the one; catalogs are served by catalogd's.
+pub(crate) async fn applied(world: &World) -> Result<()> {
+    world.apply(&world.manifests("overlays/split")?)?;
+    for deployment in [OPERATOR, CATALOGD] {
+        mount_registries(world, deployment)?;
+    }
+    world.deployed(SYSTEM, CATALOGD, 2).await?;
+    world.deployed(SYSTEM, OPERATOR, 2).await?;
+    served_by(world, CATALOGD).await
 }
 
 /// Waits until the Pods of this Deployment, and no others, are behind the Service, and answer.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -28,6 +29,7 @@ pub(crate) struct World {
     pub(crate) pull: String,
     /// Processes of the Pods are this machine's own.
     pub(crate) own_node: bool,
+    left_out: Mutex<Vec<String>>,
 }
 
 impl World {
@@ -45,7 +47,19 @@ impl World {
         let cluster = Cluster::start(Options::default()).await?;
         let client = cluster.client().await?;
         let own_node = variable(OWN_NODE).is_some();
-        Ok(Some(Self { cluster, client, images: Images::at(push)?, pull, own_node }))
+        let left_out = Mutex::default();
+        Ok(Some(Self { cluster, client, images: Images::at(push)?, pull, own_node, left_out }))
+    }
+
+    /// Says that a part of a chapter is not told here, and why.
+    pub(crate) fn leave_out(&self, reason: &str) {
+        println!("   left out: {reason}");
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).push(reason.to_owned());
+    }
+
+    /// The reasons for all that was left out.
+    pub(crate) fn parts_left_out(&self) -> Vec<String> {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn kubectl(&self, args: &[&str]) -> Result<String> {
