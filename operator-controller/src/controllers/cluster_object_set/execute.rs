@@ -44,10 +44,21 @@ pub(crate) struct Executor<'a> {
     pub(crate) probes: &'a [ProgressionProbe],
     /// Objects whose kind a CustomResourceDefinition of the revision brings, and the cluster does not serve yet.
     pub(crate) awaited: &'a BTreeSet<ObjectKey>,
+    /// Whether the revision has not rolled out yet and nothing is known to be in its way.
+    pub(crate) rolling_out: bool,
     /// Takes the objects that were written although the revision had rolled out before.
     pub(crate) rewritten: Option<&'a Mutex<BTreeSet<ObjectKey>>>,
     /// What webhooks are to trust, where the built-in provider makes their certificates.
     pub(crate) ca_bundles: &'a CaBundles,
+}
+
+/// An object after it was looked at.
+struct Step {
+    current: Value,
+    /// Whether it was created or applied.
+    written: bool,
+    /// Whether that changed what it says about the desired fields.
+    changed: bool,
 }
 
 /// What became of one object.
@@ -109,69 +120,106 @@ impl Executor<'_> {
         };
         let look = self.memory.recall(&self.owner.uid, key).filter(|look| look.desired == digest);
         let seen = self.watches.seen(&kind.resource, &key.namespace, &key.name);
-        if let (Some(look), Seen::Present { uid, resource_version }) = (&look, seen)
-            && look.uid == uid
-            && look.resource_version == resource_version
+        if let (Some(look), Seen::Present { uid, resource_version }) = (&look, &seen)
+            && look.uid == *uid
+            && look.resource_version == *resource_version
         {
             return health(look.failures.clone());
         }
         let api = self.api(&kind, key);
-        let live = match get(&api, &key.name).await {
-            Ok(live) => live,
-            Err(error) => return failed(key, &error),
+        let unseen = self.rolling_out && look.is_none() && seen == Seen::Absent;
+        let created =
+            if unseen { self.create_unseen(&api, &desired, injection.as_ref()).await } else { Ok(None) };
+        let applied = look.and_then(|look| look.applied);
+        let step = match created {
+            Ok(Some(created)) => Ok(Step { current: created, written: true, changed: true }),
+            Ok(None) => self.step(&api, item, &desired, applied.as_deref(), injection.as_ref()).await,
+            Err(error) => Err(failed(key, &error)),
         };
-        let (owner, siblings) = (&self.owner, self.siblings.as_slice());
-        let context = Context { owner, siblings, present: self.present.as_ref() };
-        let applied = look.as_ref().and_then(|look| look.applied.as_deref());
-        let planned = action(context, item.protection, &desired, live.as_ref(), applied);
-        let written = matches!(planned, Action::Create | Action::Apply { .. });
-        let version = |live: &Value| live.pointer("/metadata/resourceVersion").cloned();
-        let before = live.as_ref().and_then(version);
-        let current = match planned {
-            Action::Leave => return Done::Healthy,
-            Action::Collision { report } => return Done::Collision(report),
-            Action::AwaitDeletion => return Done::Unhealthy(vec!["is being deleted".into()]),
-            Action::Nothing => Ok(live.unwrap_or_default()),
-            Action::Create => self.create(&api, &desired, injection.as_ref()).await,
-            Action::Apply { metadata_patch } => {
-                let live = live.unwrap_or_default();
-                self.apply(&api, key, &desired, metadata_patch, (&live, injection.as_ref())).await
-            }
+        let Step { current, written, changed } = match step {
+            Ok(step) => step,
+            Err(done) => return done,
         };
-        let current = match current {
-            Ok(current) => self.inject(&api, key, &desired, current, injection.as_ref()).await,
-            Err(error) => Err(error),
-        };
-        let current = match current {
-            Ok(current) => current,
-            Err(error) => return failed(key, &error),
-        };
-        // An object that the server keeps in another form than it was written in is applied once by each process:
-        // what that did not change was no drift.
-        self.note_rewritten(key, written && version(&current) != before);
+        self.note_rewritten(key, changed);
         let mut failures = evaluate(self.probes, &current);
         if injection.is_some_and(|injection| !injection.is_done(&current)) {
             failures.push("waits for the CA bundle of its webhook".to_owned());
         }
-        let text =
-            |pointer: &str| current.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let look = Look {
-            desired: digest,
-            uid: text("/metadata/uid"),
-            resource_version: text("/metadata/resourceVersion"),
-            applied: if written {
-                Some(observation_digest(&current, &desired))
-            } else {
-                look.and_then(|look| look.applied)
-            },
-            failures: failures.clone(),
-        };
-        self.memory.remember(&self.owner.uid, key.clone(), look);
+        let applied = if written { Some(observation_digest(&current, &desired)) } else { applied };
+        self.remember(
+            key,
+            &current,
+            Look { desired: digest, applied, failures: failures.clone(), ..Look::default() },
+        );
         health(failures)
     }
 
-    fn note_rewritten(&self, key: &ObjectKey, written: bool) {
-        if let Some(rewritten) = self.rewritten.filter(|_| written) {
+    /// Keeps what the look at an object found; whose look it was is told by the object.
+    fn remember(&self, key: &ObjectKey, current: &Value, look: Look) {
+        let text =
+            |pointer: &str| current.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (uid, resource_version) = (text("/metadata/uid"), text("/metadata/resourceVersion"));
+        self.memory.remember(&self.owner.uid, key.clone(), Look { uid, resource_version, ..look });
+    }
+
+    /// Creates an object that its kind's watch does not show, without asking first whether somebody else has made it.
+    /// None if somebody has, or if that cannot be told.
+    async fn create_unseen(
+        &self,
+        api: &Api<DynamicObject>,
+        desired: &Value,
+        injection: Option<&Injection>,
+    ) -> Result<Option<Value>, kube::Error> {
+        match self.create(api, desired, injection).await {
+            Ok(created) => Ok(Some(created)),
+            Err(kube::Error::Api(status)) if status.is_already_exists() || status.is_forbidden() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Looks at the object, plans, and does what was planned.
+    ///
+    /// # Errors
+    /// What became of it, when it is not this revision's to look at or a request failed.
+    async fn step(
+        &self,
+        api: &Api<DynamicObject>,
+        item: &Item,
+        desired: &Value,
+        applied: Option<&str>,
+        injection: Option<&Injection>,
+    ) -> Result<Step, Done> {
+        let key = &ObjectKey::of(&item.stored);
+        let live = get(api, &key.name).await.map_err(|error| failed(key, &error))?;
+        let (owner, siblings) = (&self.owner, self.siblings.as_slice());
+        let context = Context { owner, siblings, present: self.present.as_ref() };
+        let planned = action(context, item.protection, desired, live.as_ref(), applied);
+        let written = matches!(planned, Action::Create | Action::Apply { .. });
+        let before = live.as_ref().filter(|_| written).map(|live| observation_digest(live, desired));
+        let current = match planned {
+            Action::Leave => return Err(Done::Healthy),
+            Action::Collision { report } => return Err(Done::Collision(report)),
+            Action::AwaitDeletion => return Err(Done::Unhealthy(vec!["is being deleted".into()])),
+            Action::Nothing => Ok(live.unwrap_or_default()),
+            Action::Create => self.create(api, desired, injection).await,
+            Action::Apply { metadata_patch } => {
+                let live = live.unwrap_or_default();
+                self.apply(api, key, desired, metadata_patch, (&live, injection)).await
+            }
+        };
+        let current = match current {
+            Ok(current) => self.inject(api, key, desired, current, injection).await,
+            Err(error) => Err(error),
+        };
+        let current = current.map_err(|error| failed(key, &error))?;
+        // An object that the server keeps in another form than it was written in is applied once by each process, which
+        // may set its managers right: what else that did not change was no drift.
+        let changed = written && before != Some(observation_digest(&current, desired));
+        Ok(Step { current, written, changed })
+    }
+
+    fn note_rewritten(&self, key: &ObjectKey, changed: bool) {
+        if let Some(rewritten) = self.rewritten.filter(|_| changed) {
             rewritten.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
         }
     }

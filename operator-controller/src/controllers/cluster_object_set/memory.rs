@@ -11,7 +11,7 @@ use std::{
 use olm_objectset::ObjectKey;
 
 /// What the last look at an object found; after it the object was as desired.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Look {
     /// Digest of the desired object it was compared with.
     pub(crate) desired: String,

@@ -266,6 +266,7 @@ impl ObjectSets {
         let rewritten = Mutex::default();
         let executor = |family| Executor {
             awaited: &survey.awaited,
+            rolling_out: is_rolling_out(set),
             rewritten: has_succeeded(set).then_some(&rewritten),
             ..self.executor(set, client.clone(), family, ca_bundles)
         };
@@ -337,6 +338,7 @@ impl ObjectSets {
             present: family.present,
             probes: &set.spec.progression_probes,
             awaited: &NONE_AWAITED,
+            rolling_out: false,
             rewritten: None,
             ca_bundles,
         }
@@ -443,6 +445,13 @@ fn is_torn_down(set: &ClusterObjectSet) -> bool {
     set.spec.lifecycle_state == LifecycleState::Archived
         && told.is_some_and(|c| c.reason == olm_api::Reason::Archived.as_str())
         && set.finalizers().iter().all(|f| f != TEARDOWN_FINALIZER)
+}
+
+/// Whether the status says nothing yet, or that the revision is rolling out undisturbed.
+fn is_rolling_out(set: &ClusterObjectSet) -> bool {
+    let conditions = set.status.as_ref().map(|status| &status.conditions);
+    let progressing = conditions.and_then(|conditions| conditions.find(olm_api::ConditionType::Progressing));
+    !has_succeeded(set) && progressing.is_none_or(|c| c.reason == olm_api::Reason::RollingOut.as_str())
 }
 
 /// Whether the status says that the revision has rolled out.
