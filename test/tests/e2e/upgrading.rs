@@ -7,8 +7,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use olm_test::e2e::{PREVIOUS, PREVIOUS_PREFIX};
 
-use crate::extension::{installed, namespace_and_rights, operated};
-use crate::sample::{self, CATALOG};
+use crate::extension::{installed, namespace_and_rights};
+use crate::sample::{self, CATALOG, PACKAGE};
 use crate::watched::Watched;
 use crate::world::{OPERATOR, SYSTEM, World};
 use crate::{extension, installing};
@@ -41,7 +41,7 @@ pub(crate) async fn under_load(world: &World) -> Result<()> {
     world.deployed(SYSTEM, OPERATOR, 2).await?;
     installed(world, "1.1.0").await?;
     println!("BENCH e2e_program_upgraded_under_load {:.2} s", started.elapsed().as_secs_f64());
-    operated(world, "1.1.0").await?;
+    world.deployed(PACKAGE, PACKAGE, 1).await?;
     let now = images(world)?;
     ensure!(!now.iter().any(|image| image.starts_with(PREVIOUS_PREFIX)), "of that commit still: {now:?}");
     let mut answered = 0;
