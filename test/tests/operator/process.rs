@@ -1,20 +1,18 @@
 //! The process: who may read its metrics, and catalogs that a catalogd on its own serves.
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::{
-    authentication::v1::TokenRequest,
-    core::v1::ConfigMap,
-    rbac::v1::{ClusterRole, ClusterRoleBinding},
-};
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, ResourceExt};
 use olm_api::ConditionType;
 use olm_test::{
     catalogd::{Catalogd, Settings},
     cluster::{Cluster, Options},
     images::Images,
     operator::{Operator, SYSTEM_NAMESPACE},
+    promtool,
     registry::Registry,
     rights::create_account,
+    scrape::{let_read, token},
 };
 use reqwest::{Certificate, StatusCode};
 use serde_json::json;
@@ -33,30 +31,6 @@ async fn trusting(client: &Client) -> Result<reqwest::Client> {
         builder = builder.add_root_certificate(certificate);
     }
     Ok(builder.build()?)
-}
-
-async fn token(client: &Client, namespace: &str, account: &str) -> Result<String> {
-    create_account(client, namespace, account).await?;
-    let api: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), namespace);
-    let granted = api.create_token_request(account, &PostParams::default(), &TokenRequest::default()).await?;
-    granted.status.and_then(|status| status.token).context("no token")
-}
-
-/// Lets an account read metrics, as an administrator does for a scraper.
-async fn let_read(client: &Client, namespace: &str, account: &str) -> Result<()> {
-    let name = format!("{namespace}-metrics-reader");
-    let role: ClusterRole = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
-    }))?;
-    let binding: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
-    }))?;
-    Api::all(client.clone()).create(&PostParams::default(), &role).await?;
-    Api::all(client.clone()).create(&PostParams::default(), &binding).await?;
-    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +57,7 @@ async fn metrics_are_for_those_who_may_read_them() -> Result<()> {
     ] {
         ensure!(text.contains(wanted), "{wanted:?} is missing in\n{text}");
     }
-    Ok(())
+    promtool::check_metrics(&text)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -104,6 +104,7 @@ pub async fn run<K, R, F>(
                     one(object, shared).await
                 } else {
                     shared.queue.dropped(&next);
+                    shared.metrics.gone(&K::kind(&()), &next);
                     None
                 };
                 (next, wait)

@@ -188,6 +188,11 @@ impl ControllerMetrics {
         QueueMetrics::new(self.families.queue.clone(), self.controller)
     }
 
+    /// An object went before anybody worked on it.
+    pub(crate) fn gone(&self, kind: &str, name: &str) {
+        self.families.objects.gone(kind, name);
+    }
+
     pub(crate) fn panicked(&self) {
         self.families.panics.get_or_create(&ControllerLabel { controller: self.controller }).inc();
     }
