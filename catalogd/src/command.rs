@@ -15,8 +15,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Catalogd, Config, ConfigError, FlagError, LEASE, PullSecrets, SERVING_SECRET, SharedFlags, StoreError,
-    SystemClock,
+    Catalogd, Config, ConfigError, FeatureGates, FlagError, LEASE, PullSecrets, SERVING_SECRET, SharedFlags,
+    StoreError, SystemClock, log_gates,
 };
 
 /// Where catalog content is served without the flag.
@@ -26,7 +26,7 @@ const METRICS_ADDRESS: &str = ":7443";
 
 /// Serves the content of ClusterCatalogs.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "catalogd", version, disable_version_flag = true)]
+#[command(name = "catalogd", version, disable_version_flag = true, args_override_self = true)]
 pub struct Command {
     #[command(subcommand)]
     command: Option<SubCommand>,
@@ -84,6 +84,7 @@ impl Command {
         for told in self.shared.without_effect() {
             tracing::warn!("{told}");
         }
+        log_gates(config.gates());
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let profile = self.shared.tls_profile()?;
@@ -161,9 +162,7 @@ impl Command {
     fn config(&self) -> Result<Config, CommandError> {
         self.shared.certificate_files()?;
         let mut config = self.shared.config()?;
-        for gates in &self.shared.feature_gates {
-            config.apply_feature_gates(gates)?;
-        }
+        config.apply_feature_gates(&FeatureGates::parse(&self.shared.feature_gates)?)?;
         Ok(config)
     }
 

@@ -73,7 +73,7 @@ pub struct SharedFlags {
     #[arg(long, default_value_t = 9443, hide = true)]
     webhook_server_port: u16,
     /// Campaign for leadership, for several replicas.
-    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set)]
+    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set, value_parser = boolean)]
     pub leader_elect: bool,
     /// Time between two clean-ups of catalog content, for instance 12h.
     #[arg(long, default_value = "12h")]
@@ -90,7 +90,7 @@ pub struct SharedFlags {
     /// Registries that may be spoken to without TLS, as host:port.
     #[arg(long)]
     insecure_registry: Vec<String>,
-    /// Feature gates: Name=true|false, separated by commas.
+    /// Feature gates: Name=true|false, separated by commas; AllAlpha is for those that are not named.
     #[arg(long)]
     pub feature_gates: Vec<String>,
     /// Verbosity of the log: 0 for outcomes, 4 for progress, 8 for everything.
@@ -278,6 +278,11 @@ impl SharedFlags {
         let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or(program);
         format!("{host}_{:016x}", fastrand::u64(..))
     }
+}
+
+/// A boolean in the spellings that the original's flags take.
+fn boolean(text: &str) -> Result<bool, String> {
+    crate::gates::boolean(text).ok_or_else(|| "want true or false".to_owned())
 }
 
 fn path_from(variable: &str, default: &str) -> PathBuf {
