@@ -8,7 +8,7 @@ mod klog;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use olm_image::{Keyring, KeyringError, PullerConfig};
+use olm_image::{Keyring, KeyringError, PullerConfig, RegistryError};
 use olm_runtime::{AccountRef, TlsProfile, TlsProfileError};
 use thiserror::Error;
 
@@ -78,7 +78,8 @@ pub struct SharedFlags {
     /// Time between two clean-ups of catalog content, for instance 12h.
     #[arg(long, default_value = "12h")]
     gc_interval: String,
-    /// Folder with certificates of registries; read again when it changes.
+    /// Folder with certificates of registries: authorities in *.crt, for clients *.cert with *.key; read again when it
+    /// changes.
     #[arg(long, default_value = "", hide_default_value = true)]
     pull_cas_dir: String,
     /// Secret with credentials for registries: <namespace>/<name>.
@@ -132,6 +133,9 @@ pub enum FlagError {
         /// What is wrong with it.
         source: KeyringError,
     },
+    /// The folder of `--pull-cas-dir` cannot be used.
+    #[error("pull-cas-dir: {0}")]
+    Certificates(#[from] RegistryError),
     /// The folder for spool files cannot be made.
     #[error("cache folder {}: {source}", path.display())]
     Spool {
@@ -189,7 +193,7 @@ impl SharedFlags {
     /// How images are pulled. `spool` is emptied: what another process left there is nobody's.
     ///
     /// # Errors
-    /// The credentials cannot be read, or the folder not be made.
+    /// The credentials or certificates cannot be read, or the folder not be made.
     pub fn puller(&self, spool: PathBuf) -> Result<PullerConfig, FlagError> {
         let failed = |source| FlagError::Spool { path: spool.clone(), source };
         match std::fs::remove_dir_all(&spool) {
@@ -201,6 +205,7 @@ impl SharedFlags {
         // Without this file everything is accepted; with it, a scope that asks for a signature is refused.
         config.policy = Some(path_from("CONTAINERS_POLICY_JSON", SIGNATURE_POLICY));
         config.cas_dir = Some(PathBuf::from(&self.pull_cas_dir)).filter(|path| !path.as_os_str().is_empty());
+        config.check_certificates()?;
         config.insecure_hosts.extend(self.insecure_registry.iter().cloned());
         if let Some(path) = &self.registry_config {
             let text = std::fs::read(path)
