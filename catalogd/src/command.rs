@@ -113,7 +113,7 @@ impl Command {
             &metrics,
             &mut registry,
         )?;
-        let certificate = self.certificate(&client, &names, &chance).await?;
+        let certificate = self.certificate(&client, &names, &chance, &metrics).await?;
         let tls = server_config(certificate.serving(), &profile)?;
         let content = serve(
             listen(&self.shared.catalogs_address(CATALOGS_ADDRESS))?,
@@ -149,9 +149,12 @@ impl Command {
         client: &kube::Client,
         names: &[String],
         chance: &Chance,
+        metrics: &Metrics,
     ) -> Result<Certificate, CommandError> {
         if let Some((cert, key)) = self.shared.certificate_files()? {
-            return Ok(Certificate::Files(CertWatcher::new(&cert, &key)?));
+            return Ok(Certificate::Files(
+                CertWatcher::new(&cert, &key)?.counted(metrics.certificate_reads()),
+            ));
         }
         let (client, namespace) = (client.clone(), self.shared.namespace());
         let kept = ServingSecret::open(client, &namespace, SERVING_SECRET, names, chance).await?;

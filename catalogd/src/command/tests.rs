@@ -61,7 +61,8 @@ fn gates_and_election_are_read_in_all_their_spellings() {
         "--feature-gates=AllAlpha=true",
         "--leader-elect=true",
     ]);
-    assert!(on.config().unwrap().metas && on.shared.leader_elect);
+    let config = on.config().unwrap();
+    assert!(!config.metas && config.graphql && on.shared.leader_elect, "what is named is as it was named");
     for (gates, graphql) in [
         ("APIV1MetasHandler=true", false),
         ("GraphQLCatalogQueries=true", true),
