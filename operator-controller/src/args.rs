@@ -171,7 +171,8 @@ impl Args {
             max_concurrent_reconciles: self.max_concurrent_reconciles,
             identity: shared.identity("operator-controller"),
             default_account: default_account.transpose().map_err(anyhow::Error::msg)?,
-            global_pull_secret: shared.pull_secret()?,
+            // The original's words, and what they mean.
+            global_pull_secret: shared.pull_secret().context("incorrect number of components")?,
             own_account: shared.account(),
             catalog_deadline: self.catalog_deadline,
             gates,
