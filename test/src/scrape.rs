@@ -60,12 +60,12 @@ impl Scraper {
     }
 }
 
-/// The sum of a family's samples whose labels hold each of these texts, in the text of metrics.
-pub fn sum(text: &str, family: &str, labels: &[&str]) -> f64 {
+/// The sum of a family's samples whose labels hold each of these texts, in the text of metrics that count things.
+pub fn count(text: &str, family: &str, labels: &[&str]) -> u64 {
     let of_family = |line: &&str| {
         line.strip_prefix(family).is_some_and(|rest| rest.starts_with(['{', ' ']))
             && labels.iter().all(|label| line.contains(label))
     };
-    let value = |line: &str| line.rsplit(' ').next().and_then(|number| number.parse::<f64>().ok());
+    let value = |line: &str| line.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok());
     text.lines().filter(of_family).filter_map(value).sum()
 }

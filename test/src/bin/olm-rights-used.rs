@@ -1,7 +1,7 @@
-//! `make test`'s last line: the program's table of rights beside what its requests used in all suites.
+//! `make test`'s last line: the programs' tables of rights beside what their requests used in all suites.
 //!
 //! `olm-rights-used <folder>`, the folder being the one that `OLM_TEST_RIGHTS` named for the tests. The exit code is
-//! 0 if every request was covered by a row and each right of the table was used.
+//! 0 if every request was covered by a row and each right of the tables was used.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,11 +28,17 @@ fn compare() -> Result<bool> {
         println!("skipped: the clusters of these tests show no audit log");
         return Ok(true);
     }
-    let report = Report::new(&requests);
+    let of_operator = told("operator-controller", clusters, &Report::new(false, &requests));
+    let of_catalogd = told("catalogd", clusters, &Report::new(true, &requests));
+    Ok(of_operator && of_catalogd)
+}
+
+/// Tells of one program; whether all is well.
+fn told(program: &str, clusters: usize, report: &Report) -> bool {
     for (right, count) in &report.used {
         let place = if right.in_system_namespace { "in the system's namespace " } else { "" };
         let why = right.without_request().filter(|_| *count == 0).unwrap_or_default();
-        println!("{count:>8} {} {}.{} {place}{why}", right.verb, right.resource, right.group);
+        println!("{count:>8} {program}: {} {}.{} {place}{why}", right.verb, right.resource, right.group);
     }
     for (what, requests) in [("no row covers", &report.outside), ("taken away by a test", &report.taken_away)]
     {
@@ -42,13 +48,13 @@ fn compare() -> Result<bool> {
     }
     let unused = report.unused();
     for right in &unused {
-        println!("not used: {} {}.{}", right.verb, right.resource, right.group);
+        println!("not used by {program}: {} {}.{}", right.verb, right.resource, right.group);
     }
     println!(
-        "{clusters} clusters: {} rights, {} not used; {} kinds of requests outside of the table",
+        "{program} in {clusters} clusters: {} rights, {} not used; {} kinds of requests outside of the table",
         report.used.len(),
         unused.len(),
         report.outside.len()
     );
-    Ok(unused.is_empty() && report.outside.is_empty())
+    unused.is_empty() && report.outside.is_empty()
 }

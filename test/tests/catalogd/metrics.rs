@@ -49,9 +49,9 @@ async fn a_catalog_that_was_never_served_makes_its_alert_fire() -> Result<()> {
     bad.shows(Progressing, "True/Retrying/").await?;
     let series = wait::until("both catalogs to be counted", DEADLINE, async || {
         let text = scraper.read(&catalogd.metrics_url()).await?;
-        let served = scrape::sum(&text, family, &["ClusterCatalog", "status=\"True\""]);
+        let served = scrape::count(&text, family, &["ClusterCatalog", "status=\"True\""]);
         let found = not_served(&text);
-        ensure!(served >= 1.0 && !found.is_empty(), "{served} served, {found:?}");
+        ensure!(served >= 1 && !found.is_empty(), "{served} served, {found:?}");
         Ok(found)
     })
     .await?;
@@ -68,8 +68,8 @@ async fn a_catalog_that_was_never_served_makes_its_alert_fire() -> Result<()> {
     }
     wait::until("what is gone to count no more", DEADLINE, async || {
         let text = scraper.read(&catalogd.metrics_url()).await?;
-        let counted = scrape::sum(&text, family, &["ClusterCatalog"]);
-        wait::check(counted == 0.0, || format!("{counted} are counted"))
+        let counted = scrape::count(&text, family, &["ClusterCatalog"]);
+        wait::check(counted == 0, || format!("{counted} are counted"))
     })
     .await
 }
