@@ -15,8 +15,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Catalogd, Config, ConfigError, FlagError, LEASE, PullSecrets, SERVING_SECRET, SharedFlags, StoreError,
-    SystemClock,
+    Catalogd, Config, ConfigError, FeatureGates, FlagError, LEASE, PullSecrets, SERVING_SECRET, SharedFlags,
+    StoreError, SystemClock, log_gates,
 };
 
 /// Where catalog content is served without the flag.
@@ -26,7 +26,7 @@ const METRICS_ADDRESS: &str = ":7443";
 
 /// Serves the content of ClusterCatalogs.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "catalogd", version, disable_version_flag = true)]
+#[command(name = "catalogd", version, disable_version_flag = true, args_override_self = true)]
 pub struct Command {
     #[command(subcommand)]
     command: Option<SubCommand>,
@@ -84,6 +84,7 @@ impl Command {
         for told in self.shared.without_effect() {
             tracing::warn!("{told}");
         }
+        log_gates(config.gates());
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let profile = self.shared.tls_profile()?;
@@ -112,7 +113,7 @@ impl Command {
             &metrics,
             &mut registry,
         )?;
-        let certificate = self.certificate(&client, &names, &chance).await?;
+        let certificate = self.certificate(&client, &names, &chance, &metrics).await?;
         let tls = server_config(certificate.serving(), &profile)?;
         let content = serve(
             listen(&self.shared.catalogs_address(CATALOGS_ADDRESS))?,
@@ -148,9 +149,12 @@ impl Command {
         client: &kube::Client,
         names: &[String],
         chance: &Chance,
+        metrics: &Metrics,
     ) -> Result<Certificate, CommandError> {
         if let Some((cert, key)) = self.shared.certificate_files()? {
-            return Ok(Certificate::Files(CertWatcher::new(&cert, &key)?));
+            return Ok(Certificate::Files(
+                CertWatcher::new(&cert, &key)?.counted(metrics.certificate_reads()),
+            ));
         }
         let (client, namespace) = (client.clone(), self.shared.namespace());
         let kept = ServingSecret::open(client, &namespace, SERVING_SECRET, names, chance).await?;
@@ -161,9 +165,7 @@ impl Command {
     fn config(&self) -> Result<Config, CommandError> {
         self.shared.certificate_files()?;
         let mut config = self.shared.config()?;
-        for gates in &self.shared.feature_gates {
-            config.apply_feature_gates(gates)?;
-        }
+        config.apply_feature_gates(&FeatureGates::parse(&self.shared.feature_gates)?)?;
         Ok(config)
     }
 

@@ -4,6 +4,13 @@ use std::{path::PathBuf, time::Duration};
 
 use thiserror::Error;
 
+use crate::FeatureGates;
+
+/// The gate of `/metas`.
+const METAS_GATE: &str = "APIV1MetasHandler";
+/// The gate of `/graphql`.
+const GRAPHQL_GATE: &str = "GraphQLCatalogQueries";
+
 /// Settings of a [`crate::Catalogd`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -52,28 +59,27 @@ impl Config {
         names
     }
 
-    /// Applies `--feature-gates`: `name=bool`, separated by commas.
+    /// Applies `--feature-gates`.
     ///
     /// # Errors
-    /// A gate is unknown, its value no boolean, or it asks for what this build does not have.
-    pub fn apply_feature_gates(&mut self, gates: &str) -> Result<(), ConfigError> {
-        for gate in gates.split(',').map(str::trim).filter(|gate| !gate.is_empty()) {
-            let malformed = || ConfigError::Gate { gate: gate.to_owned() };
-            let (name, value) = gate.split_once('=').ok_or_else(malformed)?;
-            let on = match value.trim() {
-                "true" | "True" | "TRUE" | "t" | "T" | "1" => true,
-                "false" | "False" | "FALSE" | "f" | "F" | "0" => false,
-                _ => return Err(malformed()),
-            };
-            match name.trim() {
-                "APIV1MetasHandler" => self.metas = on,
-                "GraphQLCatalogQueries" => self.graphql = on,
-                "AllAlpha" => (self.metas, self.graphql) = (on, on),
-                "AllBeta" => {}
+    /// A gate is unknown.
+    pub fn apply_feature_gates(&mut self, gates: &FeatureGates) -> Result<(), ConfigError> {
+        if let Some(on) = gates.alpha() {
+            (self.metas, self.graphql) = (on, on);
+        }
+        for (name, on) in gates.named() {
+            match name {
+                METAS_GATE => self.metas = on,
+                GRAPHQL_GATE => self.graphql = on,
                 other => return Err(ConfigError::UnknownGate { name: other.to_owned() }),
             }
         }
         Ok(())
+    }
+
+    /// How every gate stands.
+    pub fn gates(&self) -> [(&'static str, bool); 2] {
+        [(METAS_GATE, self.metas), (GRAPHQL_GATE, self.graphql)]
     }
 }
 

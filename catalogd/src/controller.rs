@@ -115,7 +115,6 @@ impl Reconciler {
         if catalog.metadata.deletion_timestamp.is_none() {
             self.store.set_tried(&name);
         }
-        tracing::info!(catalog = name, "reconcile ending");
         next
     }
 

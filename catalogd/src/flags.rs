@@ -8,7 +8,7 @@ mod klog;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use olm_image::{Keyring, KeyringError, PullerConfig};
+use olm_image::{Keyring, KeyringError, PullerConfig, RegistryError};
 use olm_runtime::{AccountRef, TlsProfile, TlsProfileError};
 use thiserror::Error;
 
@@ -73,12 +73,13 @@ pub struct SharedFlags {
     #[arg(long, default_value_t = 9443, hide = true)]
     webhook_server_port: u16,
     /// Campaign for leadership, for several replicas.
-    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set)]
+    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set, value_parser = boolean)]
     pub leader_elect: bool,
     /// Time between two clean-ups of catalog content, for instance 12h.
     #[arg(long, default_value = "12h")]
     gc_interval: String,
-    /// Folder with certificates of registries; read again when it changes.
+    /// Folder with certificates of registries: authorities in *.crt, for clients *.cert with *.key; read again when it
+    /// changes.
     #[arg(long, default_value = "", hide_default_value = true)]
     pull_cas_dir: String,
     /// Secret with credentials for registries: <namespace>/<name>.
@@ -90,7 +91,7 @@ pub struct SharedFlags {
     /// Registries that may be spoken to without TLS, as host:port.
     #[arg(long)]
     insecure_registry: Vec<String>,
-    /// Feature gates: Name=true|false, separated by commas.
+    /// Feature gates: Name=true|false, separated by commas; AllAlpha is for those that are not named.
     #[arg(long)]
     pub feature_gates: Vec<String>,
     /// Verbosity of the log: 0 for outcomes, 4 for progress, 8 for everything.
@@ -132,6 +133,9 @@ pub enum FlagError {
         /// What is wrong with it.
         source: KeyringError,
     },
+    /// The folder of `--pull-cas-dir` cannot be used.
+    #[error("pull-cas-dir: {0}")]
+    Certificates(#[from] RegistryError),
     /// The folder for spool files cannot be made.
     #[error("cache folder {}: {source}", path.display())]
     Spool {
@@ -189,7 +193,7 @@ impl SharedFlags {
     /// How images are pulled. `spool` is emptied: what another process left there is nobody's.
     ///
     /// # Errors
-    /// The credentials cannot be read, or the folder not be made.
+    /// The credentials or certificates cannot be read, or the folder not be made.
     pub fn puller(&self, spool: PathBuf) -> Result<PullerConfig, FlagError> {
         let failed = |source| FlagError::Spool { path: spool.clone(), source };
         match std::fs::remove_dir_all(&spool) {
@@ -201,6 +205,7 @@ impl SharedFlags {
         // Without this file everything is accepted; with it, a scope that asks for a signature is refused.
         config.policy = Some(path_from("CONTAINERS_POLICY_JSON", SIGNATURE_POLICY));
         config.cas_dir = Some(PathBuf::from(&self.pull_cas_dir)).filter(|path| !path.as_os_str().is_empty());
+        config.check_certificates()?;
         config.insecure_hosts.extend(self.insecure_registry.iter().cloned());
         if let Some(path) = &self.registry_config {
             let text = std::fs::read(path)
@@ -278,6 +283,11 @@ impl SharedFlags {
         let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or(program);
         format!("{host}_{:016x}", fastrand::u64(..))
     }
+}
+
+/// A boolean in the spellings that the original's flags take.
+fn boolean(text: &str) -> Result<bool, String> {
+    crate::gates::boolean(text).ok_or_else(|| "want true or false".to_owned())
 }
 
 fn path_from(variable: &str, default: &str) -> PathBuf {

@@ -22,8 +22,14 @@ async fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(%error, "catalogd ended");
+            tell(&format!("Error: {error}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints why the program ends, as the original does.
+#[expect(clippy::print_stderr, reason = "the last words of the program, after logging")]
+fn tell(text: &str) {
+    eprintln!("{text}");
 }

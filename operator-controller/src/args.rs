@@ -3,7 +3,7 @@
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use anyhow::Context;
-use catalogd::{SharedFlags, Trust};
+use catalogd::{FeatureGates, SharedFlags, Trust};
 use clap::{Parser, Subcommand, ValueEnum};
 use olm_runtime::{Terms, cluster_config};
 use operator_controller::{
@@ -19,7 +19,7 @@ const LIFETIME: RangeInclusive<Duration> = Duration::from_secs(30)..=Duration::f
 
 /// Installs and upgrades operators from catalogs, and serves the catalogs.
 #[derive(Debug, Parser)]
-#[command(name = "operator-controller", version, disable_version_flag = true)]
+#[command(name = "operator-controller", version, disable_version_flag = true, args_override_self = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -152,9 +152,7 @@ impl Args {
         });
         let mut catalogd = shared.config()?;
         let mut gates = Gates::default();
-        for text in &shared.feature_gates {
-            gates.apply(text, &mut catalogd)?;
-        }
+        gates.apply(&FeatureGates::parse(&shared.feature_gates)?, &mut catalogd)?;
         let provider = self.webhook_certificate_provider.into();
         gates.check_provider(provider)?;
         Ok(Config {
@@ -173,7 +171,8 @@ impl Args {
             max_concurrent_reconciles: self.max_concurrent_reconciles,
             identity: shared.identity("operator-controller"),
             default_account: default_account.transpose().map_err(anyhow::Error::msg)?,
-            global_pull_secret: shared.pull_secret()?,
+            // The original's words, and what they mean.
+            global_pull_secret: shared.pull_secret().context("incorrect number of components")?,
             own_account: shared.account(),
             catalog_deadline: self.catalog_deadline,
             gates,
@@ -227,6 +226,12 @@ mod tests {
         let late = ["operator-controller", "--leader-elect-renew-deadline=3m"];
         assert!(Args::try_parse_from(late).unwrap().terms().is_err(), "it would lead longer than it may");
         assert!(Args::try_parse_from(["operator-controller", "--max-concurrent-reconciles=0"]).is_err());
+        let again = ["operator-controller", "--cache-path=/a", "--max-concurrent-reconciles=4"];
+        let last =
+            ["--cache-path=/b", "--leader-elect", "--leader-elect=false", "--max-concurrent-reconciles=6"];
+        let args = Args::try_parse_from(again.into_iter().chain(last)).unwrap();
+        assert_eq!((args.cache_path.to_str(), args.max_concurrent_reconciles), (Some("/b"), 6));
+        assert!(!args.shared.leader_elect, "the last one counts");
         for wrong in ["--webhook-certificate-provider=me", "--webhook-certificate-lifetime=1s"] {
             assert!(Args::try_parse_from(["operator-controller", wrong]).is_err(), "{wrong}");
         }

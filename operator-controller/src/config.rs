@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use catalogd::FeatureGates;
 use olm_image::PullerConfig;
 use olm_runtime::{AccountRef, Terms, TlsProfile};
 use olm_semver::ReleaseSupport;
@@ -89,9 +90,6 @@ impl Default for Gates {
 /// Why `--feature-gates` was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GateError {
-    /// Not of the form `name=bool`.
-    #[error("invalid value of feature gate {0:?}, want <name>=true or <name>=false")]
-    Malformed(String),
     /// There is no gate of that name.
     #[error("unrecognized feature gate: {0}")]
     Unknown(String),
@@ -101,54 +99,67 @@ pub enum GateError {
 }
 
 impl Gates {
-    /// Applies one `--feature-gates` value: `name=bool`, separated by commas. Names of catalogd's gates are
-    /// left to catalogd.
+    /// Applies `--feature-gates`, catalogd's gates included. `AllAlpha` is for those that can be on and off.
     ///
     /// # Errors
-    /// A gate is unknown, its value no boolean, or it cannot have that value.
-    pub fn apply(&mut self, gates: &str, catalogd: &mut catalogd::Config) -> Result<(), GateError> {
-        for gate in gates.split(',').map(str::trim).filter(|gate| !gate.is_empty()) {
-            let malformed = || GateError::Malformed(gate.to_owned());
-            let (name, value) = gate.split_once('=').ok_or_else(malformed)?;
-            let on = match value.trim().to_ascii_lowercase().as_str() {
-                "true" | "t" | "1" => true,
-                "false" | "f" | "0" => false,
-                _ => return Err(malformed()),
-            };
-            match name.trim() {
+    /// A gate is unknown, or it cannot have that value.
+    pub fn apply(&mut self, gates: &FeatureGates, catalogd: &mut catalogd::Config) -> Result<(), GateError> {
+        if let Some(on) = gates.alpha() {
+            (catalogd.metas, catalogd.graphql) = (on, on);
+            self.single_own_namespace = on;
+            self.deployment_config = on;
+            self.bundle_release = on;
+            self.preflight_permissions = on;
+        }
+        for (name, on) in gates.named() {
+            match name {
                 "SingleOwnNamespaceInstallSupport" => self.single_own_namespace = on,
                 "DeploymentConfig" => self.deployment_config = on,
                 "BundleReleaseSupport" => self.bundle_release = on,
                 "PreflightPermissions" => self.preflight_permissions = on,
                 "WebhookProviderCertManager" => self.cert_manager = on,
                 "WebhookProviderOpenshiftServiceCA" => self.service_ca = on,
-                // What is always on, and what is never.
-                "BoxcutterRuntime" if on => {}
-                "SyntheticPermissions" | "HelmChartSupport" if !on => {}
-                "BoxcutterRuntime" => {
-                    return Err(GateError::Fixed(
-                        "BoxcutterRuntime",
-                        "revisions are the only runtime here, leave the gate out or set it to true",
-                    ));
-                }
-                "SyntheticPermissions" => {
-                    return Err(GateError::Fixed(
-                        "SyntheticPermissions",
-                        "synthetic users are not supported, name a service account in the extension",
-                    ));
-                }
-                "HelmChartSupport" => {
-                    return Err(GateError::Fixed(
-                        "HelmChartSupport",
-                        "Helm charts are not supported as bundles",
-                    ));
-                }
                 "APIV1MetasHandler" => catalogd.metas = on,
                 "GraphQLCatalogQueries" => catalogd.graphql = on,
-                other => return Err(GateError::Unknown(other.to_owned())),
+                fixed => Self::check_fixed(fixed, on)?,
             }
         }
         Ok(())
+    }
+
+    /// What is always on, and what is never.
+    fn check_fixed(name: &str, on: bool) -> Result<(), GateError> {
+        match name {
+            "BoxcutterRuntime" if on => Ok(()),
+            "SyntheticPermissions" | "HelmChartSupport" if !on => Ok(()),
+            "BoxcutterRuntime" => Err(GateError::Fixed(
+                "BoxcutterRuntime",
+                "revisions are the only runtime here, leave the gate out or set it to true",
+            )),
+            "SyntheticPermissions" => Err(GateError::Fixed(
+                "SyntheticPermissions",
+                "synthetic users are not supported, name a service account in the extension",
+            )),
+            "HelmChartSupport" => {
+                Err(GateError::Fixed("HelmChartSupport", "Helm charts are not supported as bundles"))
+            }
+            other => Err(GateError::Unknown(other.to_owned())),
+        }
+    }
+
+    /// How every gate of operator-controller stands, those that cannot be changed included.
+    pub fn states(self) -> [(&'static str, bool); 9] {
+        [
+            ("SingleOwnNamespaceInstallSupport", self.single_own_namespace),
+            ("DeploymentConfig", self.deployment_config),
+            ("BundleReleaseSupport", self.bundle_release),
+            ("PreflightPermissions", self.preflight_permissions),
+            ("WebhookProviderCertManager", self.cert_manager),
+            ("WebhookProviderOpenshiftServiceCA", self.service_ca),
+            ("BoxcutterRuntime", true),
+            ("SyntheticPermissions", false),
+            ("HelmChartSupport", false),
+        ]
     }
 
     /// Refuses a provider that its gate turns off.
@@ -193,9 +204,15 @@ impl Gates {
 mod tests {
     use super::*;
 
+    fn both(text: &str) -> Result<(Gates, catalogd::Config), String> {
+        let (mut gates, mut catalogd) = (Gates::default(), catalogd::Config::default());
+        let asked = FeatureGates::parse(&[text]).map_err(|e| e.to_string())?;
+        gates.apply(&asked, &mut catalogd).map_err(|e| e.to_string())?;
+        Ok((gates, catalogd))
+    }
+
     fn apply(text: &str) -> Result<Gates, String> {
-        let mut gates = Gates::default();
-        gates.apply(text, &mut catalogd::Config::default()).map(|()| gates).map_err(|e| e.to_string())
+        both(text).map(|(gates, _)| gates)
     }
 
     #[test]
@@ -207,10 +224,29 @@ mod tests {
         assert!(gates.check_provider(ProviderSetting::CertManager).is_err());
         assert!(gates.check_provider(ProviderSetting::OpenshiftServiceCa).is_ok());
         assert!(apply("BoxcutterRuntime=true,APIV1MetasHandler=true,SyntheticPermissions=false").is_ok());
-        let mut catalogd = catalogd::Config::default();
+        let catalogd = catalogd::Config::default();
         assert!(catalogd.metas && !catalogd.graphql, "GraphQL is asked for, /metas is not");
-        Gates::default().apply("APIV1MetasHandler=false,GraphQLCatalogQueries=true", &mut catalogd).unwrap();
+        let (_, catalogd) = both("APIV1MetasHandler=false,GraphQLCatalogQueries=true").unwrap();
         assert!(!catalogd.metas && catalogd.graphql);
+    }
+
+    #[test]
+    fn all_alpha_gates_are_those_of_both_programs_that_are_not_named() {
+        let on = |gates: Gates, catalogd: &catalogd::Config| -> Vec<&str> {
+            let states = gates.states().into_iter().chain(catalogd.gates());
+            states.filter(|(_, on)| *on).map(|(name, _)| name).collect()
+        };
+        let stable = ["WebhookProviderCertManager", "WebhookProviderOpenshiftServiceCA", "BoxcutterRuntime"];
+        let (gates, catalogd) = both("AllAlpha=false,AllBeta=true").unwrap();
+        assert_eq!(on(gates, &catalogd), stable, "revisions are no alpha here");
+        let (gates, catalogd) = both("DeploymentConfig=true,GraphQLCatalogQueries=1,AllAlpha=false").unwrap();
+        let named = [&["DeploymentConfig"][..], &stable, &["GraphQLCatalogQueries"]].concat();
+        assert_eq!(on(gates, &catalogd), named);
+        let (gates, catalogd) = both("AllAlpha=true,PreflightPermissions=false").unwrap();
+        let shown = on(gates, &catalogd);
+        assert_eq!(shown.len(), 8, "{shown:?}");
+        assert!(!shown.contains(&"PreflightPermissions") && shown.contains(&"GraphQLCatalogQueries"));
+        assert!(both("AllAlpha").is_err() && both("AllBeta=maybe").is_err());
     }
 
     #[test]

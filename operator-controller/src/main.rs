@@ -36,7 +36,9 @@ fn run(args: args::Args) -> anyhow::Result<()> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let ended = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let shutdown = olm_runtime::on_signal()?;
-        Ok(Box::pin(Operator::new(args.into_config().await?)?.run(shutdown)).await?)
+        let config = args.into_config().await?;
+        catalogd::log_gates(config.gates.states().into_iter().chain(config.catalogd.gates()));
+        Ok(Box::pin(Operator::new(config)?.run(shutdown)).await?)
     });
     traces.end();
     ended

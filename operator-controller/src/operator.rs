@@ -238,7 +238,7 @@ impl Operator {
     ) -> Result<Vec<tokio::task::JoinHandle<()>>, OperatorError> {
         let mut tasks = Vec::new();
         let certificate = if let Some((cert, key)) = &self.config.tls {
-            Certificate::Files(CertWatcher::new(cert, key)?)
+            Certificate::Files(CertWatcher::new(cert, key)?.counted(self.metrics.certificate_reads()))
         } else {
             let (client, namespace) = (self.accounts.controller(), &self.config.system_namespace);
             let (secret, names) = self.kept_certificate();

@@ -1,5 +1,5 @@
-//! The rights of the program's own identity, as a table. It is the truth: `config/rbac` is generated from it,
-//! and tests run the program with nothing else.
+//! The rights of the program's own identity, as a table, and those of a catalogd on its own. They are the truth:
+//! `config/rbac` and `config/catalogd` are generated from them, and tests run the programs with nothing else.
 //!
 //! Bundle content is never written with these rights but with those of the extension's ServiceAccount.
 
@@ -156,3 +156,83 @@ pub const PERMISSIONS: &[Permission] = &[
         "leader election",
     ),
 ];
+
+/// All rights of a catalogd on its own.
+pub const CATALOGD_PERMISSIONS: &[Permission] = &[
+    row(
+        Scope::Cluster,
+        OLM,
+        &["clustercatalogs"],
+        &["list", "patch", "watch"],
+        "read the specs; finalizers and labels are metadata",
+    ),
+    row(Scope::Cluster, OLM, &["clustercatalogs/status"], &["update"], "tell what became of them"),
+    row(
+        Scope::Cluster,
+        OLM,
+        &["clustercatalogs/finalizers"],
+        &["update"],
+        "own what is made for them, on clusters that enforce it",
+    ),
+    row(
+        Scope::Cluster,
+        "authentication.k8s.io",
+        &["tokenreviews"],
+        &["create"],
+        "find out who asks for metrics",
+    ),
+    row(
+        Scope::Cluster,
+        "authorization.k8s.io",
+        &["subjectaccessreviews"],
+        &["create"],
+        "find out whether metrics may be read",
+    ),
+    row(Scope::Cluster, "events.k8s.io", &["events"], &["create", "patch"], "Events about catalogs"),
+    row(
+        Scope::SystemNamespace,
+        "",
+        &["secrets"],
+        &["create", "get", "list", "patch", "watch"],
+        "pull secrets, and the serving certificate",
+    ),
+    row(
+        Scope::SystemNamespace,
+        "",
+        &["configmaps"],
+        &["create", "get", "patch"],
+        "publish the authority of the serving certificate",
+    ),
+    row(
+        Scope::SystemNamespace,
+        "",
+        &["serviceaccounts"],
+        &["get"],
+        "the pull secrets of the program's own account",
+    ),
+    row(
+        Scope::SystemNamespace,
+        "coordination.k8s.io",
+        &["leases"],
+        &["create", "get", "update"],
+        "leader election",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn catalogd_on_its_own_may_do_nothing_that_it_may_not_inside() {
+        for right in CATALOGD_PERMISSIONS {
+            for resource in right.resources {
+                let row = PERMISSIONS.iter().find(|row| {
+                    row.scope == right.scope && row.group == right.group && row.resources.contains(resource)
+                });
+                let row = row.unwrap_or_else(|| panic!("{resource} is in no row"));
+                assert!(right.verbs.iter().all(|verb| row.verbs.contains(verb)), "{resource}: {right:?}");
+            }
+        }
+    }
+}

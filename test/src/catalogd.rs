@@ -1,20 +1,50 @@
 //! catalogd on its own, run against a cluster as an administrator would.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 
 use crate::{
     cluster::Cluster,
-    operator::{SYSTEM_NAMESPACE, install, kubeconfig},
+    operator::{GROUPS, SYSTEM_NAMESPACE, install, kubectl},
     process::{Process, StateDirectory, cargo_program, free_ports},
     supervisor::Program,
     wait,
 };
 
+/// The user that a catalogd on its own is known as in the cluster.
+pub const USER: &str = "system:serviceaccount:olmv1-system:catalogd-controller-manager";
 const READY: Duration = Duration::from_mins(1);
 /// The flag with the name that its certificate is for.
 const EXTERNAL_ADDRESS: &str = "--external-address=";
+
+/// A kubeconfig of its own account, with the rights it has when installed on its own.
+pub fn kubeconfig(cluster: &Cluster) -> Result<PathBuf> {
+    cluster.kubeconfig_for(USER, &GROUPS)
+}
+
+/// Applies the rights of its account, without its Pods.
+pub(crate) fn install_rights(cluster: &Cluster) -> Result<()> {
+    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/catalogd/catalogd.yaml");
+    let text = std::fs::read_to_string(&manifests).with_context(|| manifests.display().to_string())?;
+    let objects = olm_yaml::documents(&text).collect::<Result<Vec<_>, _>>()?;
+    let is_right = |object: &Value| {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        kind == "ServiceAccount" || kind.ends_with("Role") || kind.ends_with("RoleBinding")
+    };
+    let rights: Vec<Value> = objects.into_iter().filter(is_right).collect();
+    ensure!(rights.len() == 5, "account, roles and bindings in {}: {rights:?}", manifests.display());
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": rights}).to_string())?;
+    let path = file.path().display().to_string();
+    kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &path])?;
+    Ok(())
+}
 
 /// How a catalogd is started.
 #[derive(Debug, Clone, Default)]
@@ -68,6 +98,13 @@ impl Catalogd {
 
     /// Starts the program where CRDs and rights are installed already.
     pub async fn start_installed(cluster: &Cluster, settings: &Settings) -> Result<Self> {
+        let this = Self::begin(cluster, settings)?;
+        this.ready().await?;
+        Ok(this)
+    }
+
+    /// The same, without waiting for it to be ready.
+    pub fn begin(cluster: &Cluster, settings: &Settings) -> Result<Self> {
         let directory = StateDirectory::new("catalogd")?;
         let [port, metrics_port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");
@@ -105,9 +142,7 @@ impl Catalogd {
             log: directory.path().join("catalogd.log"),
         };
         let process = Process::start("catalogd", program)?;
-        let this = Self { process, port, metrics_port, health_port, directory };
-        this.ready().await?;
-        Ok(this)
+        Ok(Self { process, port, metrics_port, health_port, directory })
     }
 
     /// Waits until `/readyz` says so.

@@ -28,6 +28,7 @@ pub mod requirements;
 pub mod rights;
 pub mod rights_used;
 pub mod sample_operator;
+pub mod scrape;
 pub mod supervisor;
 pub mod takeover;
 pub mod upstream;

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    catalogd::Settings,
+    catalogd::{self, Settings},
     cluster::Cluster,
     images::Images,
     process::{Process, StateDirectory, cargo_program, free_ports},
@@ -21,7 +21,7 @@ use crate::{
 pub const USER: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 /// The namespace of its Secrets and leases.
 pub const SYSTEM_NAMESPACE: &str = "olmv1-system";
-const GROUPS: [&str; 3] =
+pub(crate) const GROUPS: [&str; 3] =
     ["system:serviceaccounts", "system:serviceaccounts:olmv1-system", "system:authenticated"];
 const READY: Duration = Duration::from_secs(30);
 
@@ -155,6 +155,7 @@ pub fn install(cluster: &Cluster) -> Result<()> {
             &["apply", "--server-side", "--force-conflicts", "-k", &config.join(part).display().to_string()],
         )?;
     }
+    catalogd::install_rights(cluster)?;
     kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"])?;
     Ok(())
 }

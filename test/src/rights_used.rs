@@ -1,7 +1,7 @@
-//! Which rights of the program's table its requests use, over the runs of all suites.
+//! Which rights of the programs' tables their requests use, over the runs of all suites.
 //!
-//! With `OLM_TEST_RIGHTS` naming a folder, the clusters' audit logs hold the reads of the program's account too, and
-//! what it asked for is kept in that folder when a cluster ends. `olm-rights-used` compares it with the table: every
+//! With `OLM_TEST_RIGHTS` naming a folder, the clusters' audit logs hold the reads of the programs' accounts too, and
+//! what they asked for is kept in that folder when a cluster ends. `olm-rights-used` compares it with the tables: every
 //! request is covered by a row, and each right of each row was used.
 
 use std::{
@@ -13,11 +13,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use operator_controller::{PERMISSIONS, Scope};
+use operator_controller::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::operator::{SYSTEM_NAMESPACE, USER};
+use crate::{
+    catalogd,
+    operator::{SYSTEM_NAMESPACE, USER},
+};
 
 /// Names the folder.
 pub const FOLDER: &str = "OLM_TEST_RIGHTS";
@@ -29,10 +32,11 @@ const ENDS: Duration = Duration::from_mins(5);
 /// Between two looks for it.
 const LOOKS: Duration = Duration::from_millis(200);
 
-/// Writes of everybody, and what the program reads.
+/// Writes of everybody, and what the programs read.
 pub(crate) const AUDIT_POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],"rules":[
 {"level":"Metadata","verbs":["create","update","patch","delete","deletecollection"]},
-{"level":"Metadata","users":["system:serviceaccount:olmv1-system:operator-controller-controller-manager"]},
+{"level":"Metadata","users":["system:serviceaccount:olmv1-system:operator-controller-controller-manager",
+"system:serviceaccount:olmv1-system:catalogd-controller-manager"]},
 {"level":"None"}]}"#;
 
 /// Reviews of oneself, which every user may ask for.
@@ -94,9 +98,11 @@ pub const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("leases", "create get update", "operator::a_clean_stop_hands_the_leases_over"),
 ];
 
-/// What the program asked for.
+/// What a program asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Request {
+    /// Whether it was a catalogd on its own.
+    pub by_catalogd: bool,
     /// API group, empty for the core group.
     pub group: String,
     /// Resource, with its subresource if there is one: `clusterextensions/status`.
@@ -123,9 +129,18 @@ pub struct Right {
 }
 
 impl Right {
-    /// All rights of the table.
+    /// All rights of operator-controller.
     pub fn all() -> Vec<Self> {
-        let of_row = |row: &operator_controller::Permission| {
+        Self::of(PERMISSIONS)
+    }
+
+    /// All rights of a catalogd on its own.
+    pub fn all_of_catalogd() -> Vec<Self> {
+        Self::of(CATALOGD_PERMISSIONS)
+    }
+
+    fn of(table: &'static [Permission]) -> Vec<Self> {
+        let of_row = |row: &'static Permission| {
             let (scope, group, verbs) = (row.scope, row.group, row.verbs);
             let of_resource = move |resource: &&'static str| {
                 let resource = *resource;
@@ -138,7 +153,7 @@ impl Right {
             };
             row.resources.iter().flat_map(of_resource).collect::<Vec<_>>()
         };
-        PERMISSIONS.iter().flat_map(of_row).collect()
+        table.iter().flat_map(of_row).collect()
     }
 
     fn covers(&self, request: &Request) -> bool {
@@ -177,9 +192,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Compares requests with the table.
-    pub fn new(requests: &BTreeMap<Request, u64>) -> Self {
-        let rights = Right::all();
+    /// Compares the requests of one program with its table.
+    pub fn new(by_catalogd: bool, requests: &BTreeMap<Request, u64>) -> Self {
+        let rights = if by_catalogd { Right::all_of_catalogd() } else { Right::all() };
+        let requests = requests.iter().filter(|(request, _)| request.by_catalogd == by_catalogd);
         let mut report = Self { used: rights.iter().map(|right| (*right, 0)).collect(), ..Self::default() };
         for (request, count) in requests {
             if OF_ONESELF.contains(&request.resource.as_str()) {
@@ -283,15 +299,15 @@ pub fn kept(folder: &Path) -> Result<(usize, BTreeMap<Request, u64>)> {
     Ok((clusters, requests))
 }
 
-/// The requests of the program's account in an audit log, each once with its number.
+/// The requests of the programs' accounts in an audit log, each once with its number.
 fn distilled(log: &Path) -> Result<BTreeMap<Request, u64>> {
     let mut requests = BTreeMap::new();
     let file = File::open(log).with_context(|| format!("opening {}", log.display()))?;
     for line in BufReader::new(file).lines() {
         let line = line?;
         // The last line may have been cut when the API server ended.
-        let Some(event) = line.contains(USER).then(|| serde_json::from_str::<Value>(&line).ok()).flatten()
-        else {
+        let is_ours = line.contains(USER) || line.contains(catalogd::USER);
+        let Some(event) = is_ours.then(|| serde_json::from_str::<Value>(&line).ok()).flatten() else {
             continue;
         };
         let Some(request) = request(&event) else { continue };
@@ -304,9 +320,10 @@ fn distilled(log: &Path) -> Result<BTreeMap<Request, u64>> {
     Ok(requests)
 }
 
-/// What an event says, if it is the program's and about a resource.
+/// What an event says, if it is a program's and about a resource.
 fn request(event: &Value) -> Option<Request> {
-    if event["user"]["username"] != USER || !event["impersonatedUser"].is_null() {
+    let user = event["user"]["username"].as_str()?;
+    if ![USER, catalogd::USER].contains(&user) || !event["impersonatedUser"].is_null() {
         return None;
     }
     // A watch is told twice, when it begins and when it ends.
@@ -317,6 +334,7 @@ fn request(event: &Value) -> Option<Request> {
     let text = |name: &str| object[name].as_str().unwrap_or_default();
     let subresource = object["subresource"].as_str().map(|name| format!("/{name}")).unwrap_or_default();
     Some(Request {
+        by_catalogd: user == catalogd::USER,
         group: text("apiGroup").to_owned(),
         resource: format!("{}{subresource}", text("resource")),
         verb: event["verb"].as_str()?.to_owned(),
@@ -344,7 +362,7 @@ mod tests {
         for event in events {
             writeln!(file, "{event}").unwrap();
         }
-        Report::new(&distilled(file.path()).unwrap())
+        Report::new(false, &distilled(file.path()).unwrap())
     }
 
     fn used(report: &Report, resource: &str, verb: &str) -> Vec<(bool, u64)> {
@@ -371,6 +389,25 @@ mod tests {
         assert_eq!(report.outside.len(), 1, "{:?}", report.outside);
         assert!(report.unused().iter().any(|right| right.resource == "leases"));
         assert!(!report.unused().iter().any(|right| right.resource.ends_with("/finalizers")));
+    }
+
+    #[test]
+    fn each_program_is_held_to_its_own_table() {
+        let mut of_catalogd = event("list", "olm.operatorframework.io", "clustercatalogs", "");
+        of_catalogd["user"]["username"] = json!(catalogd::USER);
+        let mut too_much = event("delete", "", "secrets", SYSTEM_NAMESPACE);
+        too_much["user"]["username"] = json!(catalogd::USER);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        for event in [of_catalogd, too_much, event("delete", "", "secrets", SYSTEM_NAMESPACE)] {
+            writeln!(file, "{event}").unwrap();
+        }
+        let requests = distilled(file.path()).unwrap();
+        let [operator, catalogd] = [false, true].map(|by_catalogd| Report::new(by_catalogd, &requests));
+        assert_eq!(used(&operator, "clustercatalogs", "list"), [(false, 0)]);
+        assert_eq!(used(&catalogd, "clustercatalogs", "list"), [(false, 1)]);
+        assert_eq!(used(&operator, "secrets", "delete"), [(true, 1)]);
+        assert_eq!((operator.outside.len(), catalogd.outside.len()), (0, 1), "{:?}", catalogd.outside);
+        assert!(!catalogd.used.keys().any(|right| right.resource.starts_with("clusterextensions")));
     }
 
     #[test]

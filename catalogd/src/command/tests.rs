@@ -61,17 +61,98 @@ fn gates_and_election_are_read_in_all_their_spellings() {
         "--feature-gates=AllAlpha=true",
         "--leader-elect=true",
     ]);
-    assert!(on.config().unwrap().metas && on.shared.leader_elect);
+    let config = on.config().unwrap();
+    assert!(!config.metas && config.graphql && on.shared.leader_elect, "what is named is as it was named");
     for (gates, graphql) in [
         ("APIV1MetasHandler=true", false),
         ("GraphQLCatalogQueries=true", true),
         ("GraphQLCatalogQueries=false", false),
         ("AllAlpha=true", true),
+        ("AllAlpha=true,GraphQLCatalogQueries=false", false),
+        ("GraphQLCatalogQueries=true,AllAlpha=false", true),
+        ("AllBeta=true", false),
     ] {
         let config = parsed(&["--feature-gates", gates]).config().unwrap();
         assert_eq!(config.graphql, graphql, "{gates}");
     }
     assert!(!parsed(&["--leader-elect=false"]).shared.leader_elect);
+}
+
+/// Charts and tests append flags to what is there already.
+#[test]
+fn a_flag_that_is_given_again_counts_as_it_was_given_last() {
+    let flags = [
+        "--gc-interval=1h",
+        "--leader-elect",
+        "--tls-profile=intermediate",
+        "--feature-gates=GraphQLCatalogQueries=true,APIV1MetasHandler=false",
+        "--tls-custom-ciphers=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        "-v=2",
+        "--log_dir=/x",
+        "--gc-interval=2h",
+        "--leader-elect=F",
+        "--tls-profile=nonsense",
+        "--tls-profile=custom",
+        "--feature-gates=APIV1MetasHandler=true",
+        "--tls-custom-ciphers=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        "--v=5",
+        "--log_dir=/y",
+        "--insecure-registry=a:5000",
+        "--insecure-registry=b:5000",
+    ];
+    let command = parsed(&flags);
+    let config = command.config().unwrap();
+    assert_eq!(config.gc_interval.as_secs(), 2 * 3600);
+    assert!(!command.shared.leader_elect);
+    assert_eq!(command.shared.verbosity, 5);
+    // Maps and lists add up.
+    assert_eq!(config.gates(), [("APIV1MetasHandler", true), ("GraphQLCatalogQueries", true)]);
+    let profile = format!("{:?}", command.shared.tls_profile().unwrap());
+    let twice = ["--tls-profile=custom", flags[4], flags[12]];
+    assert_eq!(profile, format!("{:?}", parsed(&twice).shared.tls_profile().unwrap()));
+    for one in [flags[4], flags[12]] {
+        let single = parsed(&["--tls-profile=custom", one]).shared.tls_profile().unwrap();
+        assert_ne!(profile, format!("{single:?}"), "both ciphers are allowed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let puller = command.shared.puller(folder.path().join("spool")).unwrap();
+    assert_eq!(puller.insecure_hosts.into_iter().collect::<Vec<_>>(), ["a:5000", "b:5000"]);
+}
+
+/// All flags that klog registers, as klog spells them.
+#[test]
+fn every_flag_of_klog_is_accepted() {
+    let booleans = [
+        "add_dir_header",
+        "alsologtostderr",
+        "legacy_stderr_threshold_behavior",
+        "logtostderr",
+        "one_output",
+        "skip_headers",
+        "skip_log_headers",
+    ];
+    for name in booleans {
+        for spelling in [format!("--{name}"), format!("--{name}=true"), format!("--{name}=0")] {
+            parsed(&[&spelling]);
+        }
+        assert!(Command::try_parse_from(["catalogd", &format!("--{name}=perhaps")]).is_err(), "{name}");
+    }
+    for (name, value) in [
+        ("alsologtostderrthreshold", "ERROR"),
+        ("log_backtrace_at", "file.go:3"),
+        ("log_dir", "/x"),
+        ("log_file", "/x"),
+        ("log_file_max_size", "1800"),
+        ("stderrthreshold", "2"),
+        ("vmodule", "x=4"),
+    ] {
+        let told = parsed(&[&format!("--{name}={value}")]).shared.without_effect();
+        assert!(told.len() == 1 && told[0].starts_with(&format!("--{name} has no effect")), "{told:?}");
+        parsed(&[&format!("--{name}"), value]);
+    }
+    for spelling in [&["-v", "4"][..], &["-v=4"], &["--v=4"], &["--v", "4"]] {
+        assert_eq!(parsed(spelling).shared.verbosity, 4);
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use crate::{
     Resolution,
+    limits::READY_WAIT,
     testing::{MemoryFiles, ONE, TWO, TestStore, at},
 };
 
@@ -194,6 +195,39 @@ fn what_validation_would_refuse_is_served_all_the_same() {
     assert_eq!(lines(&generation), all);
     let content = generation.package("p").unwrap();
     assert_eq!((content.packages.len(), content.channels.len(), content.bundles.len()), (2, 0, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_waits_for_content_that_was_neither_brought_nor_tried_and_not_for_long() {
+    let test = TestStore::new();
+    let (store, named) = (&test.store, |reference: &str| Some((reference.to_owned(), None)));
+    assert_eq!(store.awaited(), None, "no catalog is known");
+    store.announce("unresolved", None);
+    assert_eq!(store.awaited(), None, "its status names nothing");
+    store.announce("c", named(ONE));
+    assert_eq!(store.awaited().as_deref(), Some("c"));
+    test.install("c", ONE, FILES);
+    assert_eq!(store.awaited(), None, "it is here");
+    store.announce("c", named(TWO));
+    assert_eq!(store.awaited(), None, "what was served before is served meanwhile");
+
+    store.announce("d", named(ONE));
+    assert_eq!(store.awaited().as_deref(), Some("d"));
+    store.set_tried("d");
+    assert_eq!(store.awaited(), None, "trying again may take for ever");
+
+    let second = Duration::from_secs(1);
+    store.announce("e", named(ONE));
+    tokio::time::advance(READY_WAIT - second).await;
+    // Hearing the same again is no news.
+    store.announce("e", named(ONE));
+    assert_eq!(store.awaited().as_deref(), Some("e"));
+    tokio::time::advance(second).await;
+    assert_eq!(store.awaited(), None, "a minute is over");
+    store.announce("e", named(TWO));
+    assert_eq!(store.awaited().as_deref(), Some("e"), "news are waited for");
+    store.remove("e").unwrap();
+    assert_eq!(store.awaited(), None, "it is gone");
 }
 
 #[test]

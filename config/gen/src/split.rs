@@ -1,8 +1,8 @@
 //! catalogd on its own: account, rights, Deployment and what stands around it.
 //!
-//! Its rights are the rows of operator-controller's table that are about catalogs.
+//! Its rights have a table of their own, which lies within operator-controller's.
 
-use operator_controller::{PERMISSIONS, Scope};
+use operator_controller::{CATALOGD_PERMISSIONS, Scope};
 use serde_json::{Value, json};
 
 use crate::{
@@ -11,16 +11,6 @@ use crate::{
     rbac::{NAMESPACE, RBAC},
 };
 
-/// What catalogd does, in resources.
-const CLUSTER: [&str; 6] = [
-    "clustercatalogs",
-    "clustercatalogs/status",
-    "clustercatalogs/finalizers",
-    "events",
-    "tokenreviews",
-    "subjectaccessreviews",
-];
-const SYSTEM_NAMESPACE: [&str; 4] = ["secrets", "configmaps", "serviceaccounts", "leases"];
 const ROLE: &str = "catalogd-manager-role";
 const BINDING: &str = "catalogd-manager-rolebinding";
 
@@ -49,7 +39,7 @@ fn rights() -> Vec<Value> {
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": namespaced(account)}),
         json!({
             "apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata(ROLE),
-            "rules": rules(Scope::Cluster, &CLUSTER),
+            "rules": rules(Scope::Cluster),
         }),
         json!({
             "apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": metadata(BINDING),
@@ -57,7 +47,7 @@ fn rights() -> Vec<Value> {
         }),
         json!({
             "apiVersion": RBAC, "kind": "Role", "metadata": namespaced(ROLE),
-            "rules": rules(Scope::SystemNamespace, &SYSTEM_NAMESPACE),
+            "rules": rules(Scope::SystemNamespace),
         }),
         json!({
             "apiVersion": RBAC, "kind": "RoleBinding", "metadata": namespaced(BINDING),
@@ -66,15 +56,10 @@ fn rights() -> Vec<Value> {
     ]
 }
 
-fn rules(scope: Scope, wanted: &[&str]) -> Vec<Value> {
-    let rows = PERMISSIONS.iter().filter(|row| row.scope == scope);
-    rows.filter_map(|row| {
-        let resources: Vec<&str> =
-            row.resources.iter().copied().filter(|resource| wanted.contains(resource)).collect();
-        (!resources.is_empty())
-            .then(|| json!({"apiGroups": [row.group], "resources": resources, "verbs": row.verbs}))
-    })
-    .collect()
+fn rules(scope: Scope) -> Vec<Value> {
+    let rows = CATALOGD_PERMISSIONS.iter().filter(|row| row.scope == scope);
+    rows.map(|row| json!({"apiGroups": [row.group], "resources": row.resources, "verbs": row.verbs}))
+        .collect()
 }
 
 #[cfg(test)]
@@ -83,7 +68,7 @@ mod tests {
 
     #[test]
     fn catalogd_gets_nothing_that_is_about_extensions_or_accounts() {
-        let rules = rules(Scope::Cluster, &CLUSTER);
+        let rules = rules(Scope::Cluster);
         let resources: Vec<&str> = rules
             .iter()
             .flat_map(|rule| rule["resources"].as_array().unwrap())

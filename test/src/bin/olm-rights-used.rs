@@ -1,7 +1,7 @@
-//! `make test`'s last line: the program's table of rights beside what its requests used in all suites.
+//! `make test`'s last line: the programs' tables of rights beside what their requests used in all suites.
 //!
 //! `olm-rights-used <folder>`, the folder being the one that `OLM_TEST_RIGHTS` named for the tests. The exit code is
-//! 0 if every request was covered by a row and each right of the table was used. With `--some` before the folder the
+//! 0 if every request was covered by a row and each right of the tables was used. With `--some` before the folder the
 //! tests were not all there are, and rights may have gone without use.
 
 use std::path::PathBuf;
@@ -31,11 +31,17 @@ fn compare() -> Result<bool> {
         println!("skipped: the clusters of these tests show no audit log");
         return Ok(true);
     }
-    let report = Report::new(&requests);
+    let of_operator = told("operator-controller", clusters, some, &Report::new(false, &requests));
+    let of_catalogd = told("catalogd", clusters, some, &Report::new(true, &requests));
+    Ok(of_operator && of_catalogd)
+}
+
+/// Tells of one program; whether all is well. Rights without use are, where only `some` of the tests were run.
+fn told(program: &str, clusters: usize, some: bool, report: &Report) -> bool {
     for (right, count) in &report.used {
         let place = if right.in_system_namespace { "in the system's namespace " } else { "" };
         let why = right.without_request().filter(|_| *count == 0).unwrap_or_default();
-        println!("{count:>8} {} {}.{} {place}{why}", right.verb, right.resource, right.group);
+        println!("{count:>8} {program}: {} {}.{} {place}{why}", right.verb, right.resource, right.group);
     }
     for (what, requests) in [("no row covers", &report.outside), ("taken away by a test", &report.taken_away)]
     {
@@ -45,13 +51,13 @@ fn compare() -> Result<bool> {
     }
     let unused = report.unused();
     for right in &unused {
-        println!("not used: {} {}.{}", right.verb, right.resource, right.group);
+        println!("not used by {program}: {} {}.{}", right.verb, right.resource, right.group);
     }
     println!(
-        "{clusters} clusters: {} rights, {} not used; {} kinds of requests outside of the table",
+        "{program} in {clusters} clusters: {} rights, {} not used; {} kinds of requests outside of the table",
         report.used.len(),
         unused.len(),
         report.outside.len()
     );
-    Ok((some || unused.is_empty()) && report.outside.is_empty())
+    (some || unused.is_empty()) && report.outside.is_empty()
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::operator::USER;
+use crate::{catalogd, operator};
 
 /// Verbs that change nothing.
 const READS: [&str; 3] = ["get", "list", "watch"];
@@ -86,8 +86,11 @@ pub(super) fn read(log: &Path, from: u64) -> Result<Vec<AuditEvent>> {
     file.read_to_string(&mut text).with_context(|| format!("reading {}", log.display()))?;
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let events = whole.lines().map(event).collect::<Result<Vec<_>>>()?;
-    // The program's reads are there only for [`crate::rights_used`], which other tests need not know of.
-    let for_rights = |event: &AuditEvent| event.user == USER && READS.contains(&event.verb.as_str());
+    // The programs' reads are there only for [`crate::rights_used`], which other tests need not know of.
+    let for_rights = |event: &AuditEvent| {
+        [operator::USER, catalogd::USER].contains(&event.user.as_str())
+            && READS.contains(&event.verb.as_str())
+    };
     Ok(events.into_iter().filter(|event| !for_rights(event)).collect())
 }
 

@@ -7,6 +7,7 @@ mod disk;
 mod faults;
 mod hostile;
 mod kills;
+mod metrics;
 mod replicas;
 mod trust;
 mod world;

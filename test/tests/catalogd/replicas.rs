@@ -14,6 +14,9 @@ use crate::world::{Alone, Catalog, DEADLINE, all, content, trusting};
 /// How long a replica that is behind asks clients to wait, and some more for this machine.
 const CATCH_UP: Duration = Duration::from_secs(30);
 
+/// For a process to end, and to give its lease back.
+const LAST_WORDS: Duration = Duration::from_secs(20);
+
 /// Each replica has metrics, for who may read them; the leader's log says whose pass ended.
 async fn observable(leader: &Catalogd, follower: &Catalogd, catalog: &str) -> Result<()> {
     for replica in [leader, follower] {
@@ -92,13 +95,75 @@ async fn every_replica_serves_what_the_status_says() -> Result<()> {
     }
 
     // The leader goes: the follower leads, with what it holds, and looks at tags from now on.
-    leader.process().terminate(Duration::from_secs(20)).await?;
+    leader.process().terminate(LAST_WORDS).await?;
     catalog.set_reference(&reference("v1")).await?;
     catalog.serves(&first).await?;
     ensure!(all(&follower, &catalog.name).await? == content(1, 100_000), "new content");
     catalog.delete().await?;
     let gone = trusting()?.get(follower.all(&catalog.name)).send().await?.status();
     ensure!(gone == reqwest::StatusCode::NOT_FOUND, "{gone}");
+    follower.process().terminate(LAST_WORDS).await?;
+    Ok(())
+}
+
+/// Readiness waits for content that can be had, not for a registry that is down, and never for leadership.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_is_ready_once_it_serves_or_has_tried() -> Result<()> {
+    let alone = Alone::take().await?;
+    let (cluster, images) = (&alone.cluster, &alone.registries.images);
+    let settings = alone.registries.settings().arg("--leader-elect");
+    let leader = Catalogd::start(cluster, &settings).await?;
+    let catalog = Catalog::named(cluster, "readiness").await?;
+    let pushed = images.push_catalog(&content(5, 100_000), &format!("{}:v1", catalog.name)).await?;
+    catalog.put(serde_json::json!({ "ref": pushed })).await?;
+    catalog.serves(&pushed).await?;
+
+    let faulty = FaultyRegistry::start(&alone.registries.registry.url(), None)?;
+    let conf = alone.registries.directory.path().join("readiness.conf");
+    let (host, address) = (images.host(), faulty.address());
+    let text = format!("[[registry]]\nprefix = {host:?}\nlocation = {address:?}\ninsecure = true\n");
+    std::fs::write(&conf, text)?;
+    let settings = settings.env("CONTAINERS_REGISTRIES_CONF", conf.display().to_string());
+
+    // Content is on its way: whoever asks is better sent to the leader.
+    faulty.set(&catalog.name, Some(Fault::Slow(30, Duration::from_millis(500))));
+    let follower = Catalogd::begin(cluster, &settings)?;
+    let missing = format!("catalog {} is not served yet", catalog.name);
+    wait::until("readiness to name the catalog", DEADLINE, async || {
+        let answer = trusting()?.get(follower.readiness_url()).send().await?;
+        let (status, text) = (answer.status(), answer.text().await?);
+        ensure!(
+            status == reqwest::StatusCode::INTERNAL_SERVER_ERROR && text.contains(&missing),
+            "{status} {text}"
+        );
+        Ok(())
+    })
+    .await?;
+    follower.ready().await?;
+    ensure!(all(&follower, &catalog.name).await? == content(5, 100_000), "ready with its content");
+    drop(follower);
+
+    // The registry is down: it was tried, and the Pod is of use for the other catalogs.
+    faulty.set(&catalog.name, Some(Fault::Status(503)));
+    let before = faulty.seen(&catalog.name).len();
+    let follower = Catalogd::begin(cluster, &settings)?;
+    follower.ready().await?;
+    ensure!(faulty.seen(&catalog.name).len() > before, "it is ready without having tried");
+    let answer = trusting()?.get(follower.all(&catalog.name)).send().await?;
+    ensure!(!answer.status().is_success(), "content from nowhere: {}", answer.status());
+    let lines = follower.process().log();
+    ensure!(!lines.contains("became leader"), "the leader leads still");
+    faulty.set(&catalog.name, None);
+    wait::until("the follower to catch up", DEADLINE, async || {
+        let served = all(&follower, &catalog.name).await?;
+        ensure!(served == content(5, 100_000), "{} other bytes", served.len());
+        Ok(())
+    })
+    .await?;
+    catalog.delete().await?;
+    // In this order, so that nobody holds the lease whom the next test would have to wait for.
+    follower.process().terminate(LAST_WORDS).await?;
+    leader.process().terminate(LAST_WORDS).await?;
     Ok(())
 }
 

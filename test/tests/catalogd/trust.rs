@@ -1,10 +1,21 @@
 //! TLS towards registries: authorities from a folder that is read again, through a proxy.
 
-use anyhow::{Result, ensure};
-use olm_api::ConditionType::Progressing;
-use olm_test::faults::FaultyRegistry;
+use std::{fs, os::unix::fs::symlink, path::Path};
 
-use crate::world::{Catalog, PROXIED_HOST, World, content, proxied_identity};
+use anyhow::{Context, Result, ensure};
+use kube::config::Kubeconfig;
+use olm_api::ConditionType::Progressing;
+use olm_test::{
+    catalogd::{Catalogd, kubeconfig},
+    faults::{ConnectProxy, FaultyRegistry},
+    process::StateDirectory,
+    scrape::Scraper,
+};
+
+use crate::world::{Alone, Catalog, PROXIED_HOST, World, content, proxied_identity};
+
+/// A host that only a proxy knows.
+const API_HOST: &str = "api.example";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn authorities_are_read_again_and_proxies_are_used() -> Result<()> {
@@ -44,4 +55,86 @@ async fn authorities_are_read_again_and_proxies_are_used() -> Result<()> {
     let text = text?;
     ensure!(text.contains("loading certificates: ") && text.contains("broken.crt"), "{text}");
     broken.serves(&pushed).await
+}
+
+/// Fills a folder as the kubelet fills a ConfigMap's mount: files are links into a folder behind a link.
+fn mount(folder: &Path, version: &str, certificate: &str) -> Result<()> {
+    fs::create_dir(folder.join(version))?;
+    fs::write(folder.join(version).join("ca-bundle.crt"), certificate)?;
+    symlink(version, folder.join("..next"))?;
+    fs::rename(folder.join("..next"), folder.join("..data"))?;
+    if !folder.join("ca-bundle.crt").is_symlink() {
+        symlink("..data/ca-bundle.crt", folder.join("ca-bundle.crt"))?;
+    }
+    Ok(())
+}
+
+/// What OpenShift's overlay does: the cluster's bundle is injected into a ConfigMap, which `SSL_CERT_DIR` names.
+#[tokio::test(flavor = "multi_thread")]
+async fn authorities_that_the_environment_names_are_read_again() -> Result<()> {
+    let alone = Alone::take().await?;
+    let (first, first_identity) = proxied_identity()?;
+    let (second, second_identity) = proxied_identity()?;
+    let upstream = alone.registries.registry.url();
+    let behind_first = FaultyRegistry::start(&upstream, Some(&first_identity))?;
+    let behind_second = FaultyRegistry::start(&upstream, Some(&second_identity))?;
+    let pushed = alone.registries.images.push_catalog(&content(9, 10_000), "injected:v1").await?;
+    let at = |registry: &FaultyRegistry| format!("{PROXIED_HOST}:{}/injected:v1", registry.port());
+    let (directory, proxy) = (StateDirectory::new("bundle")?, ConnectProxy::start()?);
+    mount(directory.path(), "..1", &first.identity().certificate)?;
+    let settings = alone
+        .registries
+        .settings()
+        .env("SSL_CERT_DIR", directory.path().display().to_string())
+        .env("HTTPS_PROXY", proxy.url())
+        .env("NO_PROXY", "127.0.0.1,localhost");
+    let catalogd = Catalogd::start(&alone.cluster, &settings).await?;
+    let pid = catalogd.process().pid();
+    let known = Catalog::create(&alone.cluster, "known", &at(&behind_first)).await?;
+    known.serves(&pushed).await?;
+    let rotated = Catalog::create(&alone.cluster, "rotated-bundle", &at(&behind_second)).await?;
+    let text = rotated.shows(Progressing, "True/Retrying/").await?;
+    ensure!(text.contains("certificate"), "{text}");
+    mount(directory.path(), "..2", &second.identity().certificate)?;
+    rotated.serves(&pushed).await?;
+    let late = Catalog::create(&alone.cluster, "too-late-bundle", &at(&behind_first)).await?;
+    late.shows(Progressing, "True/Retrying/").await?;
+    ensure!(catalogd.process().pid() == pid, "it was started again");
+    catalogd.process().check_running()?;
+    for catalog in [known, rotated, late] {
+        catalog.delete().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_is_reached_through_the_proxy_of_the_environment() -> Result<()> {
+    let alone = Alone::take().await?;
+    let mut file = Kubeconfig::read_from(kubeconfig(&alone.cluster)?)?;
+    let cluster = file.clusters.iter_mut().find_map(|named| named.cluster.as_mut()).context("no cluster")?;
+    let server = cluster.server.take().context("no server")?;
+    let (host, port) =
+        server.trim_start_matches("https://").trim_end_matches('/').rsplit_once(':').context("no port")?;
+    let target = format!("{API_HOST}:{port}");
+    cluster.server = Some(format!("https://{target}"));
+    cluster.tls_server_name = Some(host.to_owned());
+    let (directory, proxy) = (StateDirectory::new("proxied")?, ConnectProxy::start()?);
+    let path = directory.path().join("kubeconfig");
+    fs::write(&path, serde_json::to_string(&file)?)?;
+    let settings = alone
+        .registries
+        .settings()
+        .arg(format!("--kubeconfig={}", path.display()))
+        .env("HTTPS_PROXY", proxy.url())
+        .env("NO_PROXY", "127.0.0.1,localhost");
+    let catalogd = Catalogd::start(&alone.cluster, &settings).await?;
+    let pushed = alone.registries.images.push_catalog(&content(10, 10_000), "behind:v1").await?;
+    let catalog = Catalog::create(&alone.cluster, "behind", &pushed).await?;
+    catalog.serves(&pushed).await?;
+    ensure!(proxy.asked().contains(&target), "{:?}", proxy.asked());
+    let scraper = Scraper::new(&alone.cluster.client().await?, "default").await?;
+    let text = scraper.read(&catalogd.metrics_url()).await?;
+    let counted = format!("rest_client_requests_total{{code=\"200\",host=\"{target}\",method=\"GET\"}} ");
+    ensure!(text.contains(&counted), "{counted} is not in\n{text}");
+    catalog.delete().await
 }

@@ -89,6 +89,9 @@ impl World {
         let proxy = ConnectProxy::start()?;
         let authorities = registries.directory.path().join("authorities");
         std::fs::create_dir(&authorities)?;
+        // Without any certificate the program would not start.
+        let nobody = Authority::new("nobody")?.identity().certificate;
+        std::fs::write(authorities.join("nobody.crt"), nobody)?;
         let settings = registries
             .settings()
             .env("HTTPS_PROXY", proxy.url())

@@ -145,7 +145,7 @@ fn every_condition_and_reason_is_told() -> Result<()> {
 fn every_metric_is_told() -> Result<()> {
     let sources = sources()?;
     let registered = found(r#"\.register\(\s*"([a-z_]+)""#, &sources)?;
-    let of_process = found(r#""(process_[a-z_]+)""#, &sources)?;
+    let of_process = found(r#""((?:process|workqueue)_[a-z_]+)""#, &sources)?;
     let known: BTreeSet<String> = registered.union(&of_process).cloned().collect();
     assert!(known.contains("olm_objects") && known.contains("process_open_fds"), "{known:?}");
     let told = first_column(&page("metrics.md")?, "metric");

@@ -1,27 +1,59 @@
 //! The process: who may read its metrics, and catalogs that a catalogd on its own serves.
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::{
-    authentication::v1::TokenRequest,
-    core::v1::ConfigMap,
-    rbac::v1::{ClusterRole, ClusterRoleBinding},
-};
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, ResourceExt};
 use olm_api::ConditionType;
 use olm_test::{
     catalogd::{Catalogd, Settings},
     cluster::{Cluster, Options},
     images::Images,
     operator::{Operator, SYSTEM_NAMESPACE},
+    process::Process,
+    promtool,
     registry::Registry,
     rights::create_account,
+    scrape::{self, Scraper, let_read, token},
+    wait,
 };
 use reqwest::{Certificate, StatusCode};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::world::{Scenario, World, sample_bundle};
+use super::world::{DEADLINE, Scenario, World, sample_bundle};
 
 const LIGHTHOUSE: &str = "lighthouse-operator";
+/// The families of the original's metrics, but those of the Go runtime.
+const OF_UPSTREAM: [&str; 27] = [
+    "controller_runtime_reconcile_total",
+    "controller_runtime_reconcile_errors_total",
+    "controller_runtime_terminal_reconcile_errors_total",
+    "controller_runtime_reconcile_panics_total",
+    "controller_runtime_reconcile_time_seconds",
+    "controller_runtime_max_concurrent_reconciles",
+    "controller_runtime_active_workers",
+    "workqueue_depth",
+    "workqueue_adds_total",
+    "workqueue_queue_duration_seconds",
+    "workqueue_work_duration_seconds",
+    "workqueue_unfinished_work_seconds",
+    "workqueue_longest_running_processor_seconds",
+    "workqueue_retries_total",
+    "rest_client_requests_total",
+    "leader_election_master_status",
+    "certwatcher_read_certificate_total",
+    "certwatcher_read_certificate_errors_total",
+    "process_cpu_seconds_total",
+    "process_max_fds",
+    "process_network_receive_bytes_total",
+    "process_network_transmit_bytes_total",
+    "process_open_fds",
+    "process_resident_memory_bytes",
+    "process_start_time_seconds",
+    "process_virtual_memory_bytes",
+    "process_virtual_memory_max_bytes",
+];
+/// How the log says that a pass is over: one of these, once.
+const ENDINGS: [&str; 3] = ["reconcile ending", "reconcile failed", "blocked until something changes"];
 
 /// A client that trusts what the program publishes.
 async fn trusting(client: &Client) -> Result<reqwest::Client> {
@@ -33,30 +65,6 @@ async fn trusting(client: &Client) -> Result<reqwest::Client> {
         builder = builder.add_root_certificate(certificate);
     }
     Ok(builder.build()?)
-}
-
-async fn token(client: &Client, namespace: &str, account: &str) -> Result<String> {
-    create_account(client, namespace, account).await?;
-    let api: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), namespace);
-    let granted = api.create_token_request(account, &PostParams::default(), &TokenRequest::default()).await?;
-    granted.status.and_then(|status| status.token).context("no token")
-}
-
-/// Lets an account read metrics, as an administrator does for a scraper.
-async fn let_read(client: &Client, namespace: &str, account: &str) -> Result<()> {
-    let name = format!("{namespace}-metrics-reader");
-    let role: ClusterRole = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
-    }))?;
-    let binding: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
-    }))?;
-    Api::all(client.clone()).create(&PostParams::default(), &role).await?;
-    Api::all(client.clone()).create(&PostParams::default(), &binding).await?;
-    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +91,35 @@ async fn metrics_are_for_those_who_may_read_them() -> Result<()> {
     ] {
         ensure!(text.contains(wanted), "{wanted:?} is missing in\n{text}");
     }
-    Ok(())
+    let missing: Vec<_> =
+        OF_UPSTREAM.iter().filter(|name| !text.contains(&format!("# TYPE {name} "))).collect();
+    ensure!(missing.is_empty(), "{missing:?} are missing in\n{text}");
+    promtool::check_metrics(&text)
+}
+
+/// Every line of the log is a JSON object, and each pass has one that says how it ended.
+async fn each_pass_has_its_line(process: &Process, url: &str, scraper: &Scraper) -> Result<()> {
+    let endings = || -> Result<u64> {
+        let mut endings = 0;
+        for line in process.log().lines() {
+            let fields: Map<String, Value> = serde_json::from_str(line).with_context(|| line.to_owned())?;
+            let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
+            ensure!(!text("timestamp").is_empty() && !text("level").is_empty(), "{line}");
+            if ENDINGS.contains(&text("message")) {
+                ensure!(!text("controller").is_empty() && !text("name").is_empty(), "whose pass? {line}");
+                endings += 1;
+            }
+        }
+        Ok(endings)
+    };
+    wait::until("each pass to have its line", DEADLINE, async || {
+        let before = endings()?;
+        let text = scraper.read(url).await?;
+        let (after, passes) = (endings()?, scrape::count(&text, "controller_runtime_reconcile_total", &[]));
+        ensure!(before > 0 && before == after && passes == before, "{passes} passes, {before} lines");
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,6 +152,18 @@ async fn a_catalogd_on_its_own_serves_what_is_installed() -> Result<()> {
     let patch = json!({"spec": {"source": {"image": {"ref": scenario.push(LIGHTHOUSE, &second, "next").await?, "pollIntervalMinutes": null}}}});
     api.patch(&scenario.name, &kube::api::PatchParams::default(), &kube::api::Patch::Merge(&patch)).await?;
     scenario.installed("1.1.0").await?;
+
+    let scraper = Scraper::new(&scenario.client, &scenario.name).await?;
+    each_pass_has_its_line(world.operator.process(), &world.operator.metrics_url(), &scraper).await?;
+    each_pass_has_its_line(catalogd.process(), &catalogd.metrics_url(), &scraper).await?;
+    for (process, gates) in [
+        (world.operator.process(), "APIV1MetasHandler=true,BoxcutterRuntime=true,BundleReleaseSupport=true,"),
+        (catalogd.process(), "APIV1MetasHandler=true,GraphQLCatalogQueries=false"),
+    ] {
+        let told =
+            process.log().lines().any(|line| line.contains("feature gate status") && line.contains(gates));
+        ensure!(told, "{} does not say how its gates stand", process.name());
+    }
 
     // Away, it hurts nobody who needs nothing new.
     drop(catalogd);

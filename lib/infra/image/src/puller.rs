@@ -21,7 +21,7 @@ use crate::{
     policy::Policy,
     reference::{CanonicalReference, Reference, Repository},
     registries::{Config, Endpoint, candidates},
-    registry::{OciRegistry, Registry, RegistryError},
+    registry::{OciRegistry, Registry, RegistryError, check_certificates},
     select::{Refusal, Select},
     spool::Spool,
 };
@@ -79,6 +79,14 @@ impl PullerConfig {
             limits: Limits::default(),
             timeouts: Timeouts::default(),
         }
+    }
+
+    /// Whether the folder of certificates can be used as it is now; it is read again for every request.
+    ///
+    /// # Errors
+    /// It cannot be read, holds no certificates, or one that is none.
+    pub fn check_certificates(&self) -> Result<(), RegistryError> {
+        self.cas_dir.as_deref().map_or(Ok(()), check_certificates)
     }
 }
 

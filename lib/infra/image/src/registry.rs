@@ -22,6 +22,7 @@ mod tls;
 pub use client::OciRegistry;
 pub use layout::{LayoutError, LayoutRegistry};
 pub use memory::MemoryRegistry;
+pub(crate) use tls::check as check_certificates;
 
 /// A boxed future, so that [`Registry`] can be a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -24,7 +24,7 @@ use kube::{
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::{connection, fence::Fence, metrics::RequestCount};
+use crate::{connection, fence::Fence, metrics::RequestCount, proxy};
 
 /// How long one request may take; watches are not bound by it.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -37,6 +37,9 @@ pub enum ClientError {
     /// No usable kubeconfig and not in a pod.
     #[error("no cluster to talk to: give --kubeconfig, set KUBECONFIG or run in a pod: {0}")]
     Config(String),
+    /// What names a proxy does not hold an address.
+    #[error("{0} is no address of a proxy, want http://<host>:<port>")]
+    Proxy(&'static str),
     /// The configuration names certificates or keys that cannot be used.
     #[error("client for the cluster: {0}")]
     Build(#[source] kube::Error),
@@ -74,18 +77,24 @@ pub enum ClientError {
     },
 }
 
-/// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's.
+/// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's. A proxy is that
+/// of the kubeconfig, else of `HTTPS_PROXY` (`HTTP_PROXY` for an API server without TLS) where `NO_PROXY` does not
+/// name the API server.
+///
+/// # Errors
+/// There is no cluster, or a proxy that is none.
 pub async fn cluster_config(kubeconfig: Option<&Path>) -> Result<Config, ClientError> {
     let broken = |e: &dyn std::fmt::Display| ClientError::Config(e.to_string());
-    let mut config = match kubeconfig {
+    let (mut config, file) = match kubeconfig {
         Some(path) => {
             let file = Kubeconfig::read_from(path).map_err(|e| broken(&e))?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-                .await
-                .map_err(|e| broken(&e))?
+            let config = Config::from_custom_kubeconfig(file.clone(), &KubeConfigOptions::default()).await;
+            (config.map_err(|e| broken(&e))?, Some(file))
         }
-        None => Config::infer().await.map_err(|e| broken(&e))?,
+        // In a Pod there is no file.
+        None => (Config::infer().await.map_err(|e| broken(&e))?, Kubeconfig::read().ok()),
     };
+    config.proxy_url = proxy::to_cluster(&config.cluster_url, file.as_ref())?;
     // Our own callers decide about repetition; the library's would wait for up to a quarter of an hour.
     config.default_retry = false;
     Ok(config)

@@ -104,6 +104,7 @@ pub async fn run<K, R, F>(
                     one(object, shared).await
                 } else {
                     shared.queue.dropped(&next);
+                    shared.metrics.gone(&K::kind(&()), &next);
                     None
                 };
                 (next, wait)
@@ -184,7 +185,7 @@ where
     span.record("outcome", next.outcome());
     let took = started.elapsed();
     shared.metrics.reconciled(&next, took);
-    shared.queue.done(took);
+    shared.queue.done(&name, took);
     // One line for each outcome. The words of the good one are the original's, which scenarios look for.
     if matches!(next, Next::Await | Next::After(_)) {
         tracing::info!(controller, name, "reconcile ending");

@@ -1,5 +1,6 @@
 //! Metrics under the names that dashboards of controller-runtime expect.
 
+mod certificates;
 mod process;
 mod requests;
 mod text;
@@ -12,6 +13,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
+pub use certificates::CertificateReads;
 pub use requests::RequestCount;
 pub(crate) use text::{CONTENT_TYPE, text};
 
@@ -53,6 +55,7 @@ pub struct Metrics {
     objects: ObjectMetrics,
     leader: Gauge,
     requests: RequestCount,
+    certificates: CertificateReads,
 }
 
 impl Metrics {
@@ -70,6 +73,7 @@ impl Metrics {
             objects: ObjectMetrics::register(registry),
             leader: Gauge::default(),
             requests: RequestCount::default(),
+            certificates: CertificateReads::default(),
         };
         // The library appends `_total` to counters itself.
         registry.register(
@@ -113,6 +117,7 @@ impl Metrics {
             metrics.leader.clone(),
         );
         metrics.requests.register(registry);
+        metrics.certificates.register(registry);
         registry.register_collector(Box::new(ProcessCollector::started_now()));
         metrics
     }
@@ -133,6 +138,11 @@ impl Metrics {
     /// The count of requests to the API server, for the clients of the process.
     pub fn requests(&self) -> RequestCount {
         self.requests.clone()
+    }
+
+    /// The count of readings of the serving certificate's files, for who watches them.
+    pub fn certificate_reads(&self) -> CertificateReads {
+        self.certificates.clone()
     }
 
     /// What is known of the objects of each kind.
@@ -186,6 +196,11 @@ impl ControllerMetrics {
     /// The queue of the controller.
     pub(crate) fn queue(&self) -> QueueMetrics {
         QueueMetrics::new(self.families.queue.clone(), self.controller)
+    }
+
+    /// An object went before anybody worked on it.
+    pub(crate) fn gone(&self, kind: &str, name: &str) {
+        self.families.objects.gone(kind, name);
     }
 
     pub(crate) fn panicked(&self) {

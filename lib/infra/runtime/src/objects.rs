@@ -26,7 +26,11 @@ struct KindLabel {
     kind: String,
 }
 
-type States = BTreeMap<(&'static str, String), StateLabels>;
+/// By kind and name.
+type States = BTreeMap<(String, String), StateLabels>;
+
+/// Status and reason of an object that lacks the condition: nobody has come so far with it.
+const UNKNOWN: (&str, &str) = ("Unknown", "Unset");
 
 /// Counts objects by the condition that sums them up. Clones share their state.
 #[derive(Debug, Clone)]
@@ -57,7 +61,7 @@ impl ObjectMetrics {
     fn is(&self, kind: &'static str, name: &str, condition: &'static str, status: &str, reason: &str) {
         let labels = StateLabels { kind, condition, status: status.to_owned(), reason: reason.to_owned() };
         let mut known = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = known.insert((kind, name.to_owned()), labels.clone());
+        let before = known.insert((kind.to_owned(), name.to_owned()), labels.clone());
         if before.as_ref() == Some(&labels) {
             return;
         }
@@ -67,7 +71,8 @@ impl ObjectMetrics {
         }
     }
 
-    /// Takes the state from the conditions of an object; one that is being deleted counts no more.
+    /// Takes the state from the conditions of an object; one that is being deleted counts no more. One without the
+    /// condition counts as `Unknown`: what was never brought about is no better than what was lost.
     pub fn observe<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
@@ -78,15 +83,18 @@ impl ObjectMetrics {
         let name = object.meta().name.as_deref().unwrap_or_default();
         if object.meta().deletion_timestamp.is_some() {
             self.gone(kind, name);
-        } else if let Some(found) = conditions.and_then(|all| all.find(condition)) {
-            self.is(kind, name, condition.as_str(), &found.status, &found.reason);
+        } else {
+            let found = conditions.and_then(|all| all.find(condition));
+            let (status, reason) =
+                found.map_or(UNKNOWN, |found| (found.status.as_str(), found.reason.as_str()));
+            self.is(kind, name, condition.as_str(), status, reason);
         }
     }
 
     /// The object is gone.
-    fn gone(&self, kind: &'static str, name: &str) {
+    pub(crate) fn gone(&self, kind: &str, name: &str) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = states.remove(&(kind, name.to_owned())) {
+        if let Some(before) = states.remove(&(kind.to_owned(), name.to_owned())) {
             self.leaves(&before);
         }
     }
@@ -105,17 +113,57 @@ impl ObjectMetrics {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use olm_api::{ConditionStatus, ConditionUpdate, Reason, v1::ClusterCatalog};
+
     use super::*;
+
+    fn shown(registry: &Registry) -> Vec<String> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+        text.lines().filter(|line| line.starts_with("olm_")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_object_without_the_condition_counts_until_it_goes() {
+        let mut registry = Registry::default();
+        let metrics = ObjectMetrics::register(&mut registry);
+        let mut catalog: ClusterCatalog = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "a"}, "spec": {"source": {"type": "Image", "image": {"ref": "i"}}},
+        }))
+        .unwrap();
+        let observe = |catalog: &ClusterCatalog, conditions: Option<&Conditions>| {
+            metrics.observe(catalog, "ClusterCatalog", ConditionType::Serving, conditions);
+        };
+        let series = |status: &str, reason: &str| {
+            format!(
+                "olm_objects{{kind=\"ClusterCatalog\",condition=\"Serving\",status=\"{status}\",reason=\"{reason}\"}} 1"
+            )
+        };
+        observe(&catalog, None);
+        assert_eq!(shown(&registry), [series("Unknown", "Unset")]);
+        let mut conditions = Conditions::default();
+        let set = |conditions: &mut Conditions, type_, status, reason| {
+            let update = ConditionUpdate::new(type_, status, reason, "", Some(1));
+            conditions.set(update, Timestamp::UNIX_EPOCH);
+        };
+        set(&mut conditions, ConditionType::Progressing, ConditionStatus::True, Reason::Retrying);
+        observe(&catalog, Some(&conditions));
+        assert_eq!(shown(&registry), [series("Unknown", "Unset")], "another condition says nothing of it");
+        set(&mut conditions, ConditionType::Serving, ConditionStatus::True, Reason::Available);
+        observe(&catalog, Some(&conditions));
+        assert_eq!(shown(&registry), [series("True", "Available")]);
+        catalog.metadata.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
+        observe(&catalog, Some(&conditions));
+        assert!(shown(&registry).is_empty());
+    }
 
     #[test]
     fn each_object_counts_in_one_state() {
         let mut registry = Registry::default();
         let metrics = ObjectMetrics::register(&mut registry);
-        let shown = || {
-            let mut text = String::new();
-            prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-            text.lines().filter(|line| line.starts_with("olm_")).map(str::to_owned).collect::<Vec<_>>()
-        };
+        let shown = || shown(&registry);
         metrics.is("ClusterExtension", "a", "Ready", "False", "Retrying");
         metrics.is("ClusterExtension", "a", "Ready", "False", "Retrying");
         metrics.is("ClusterExtension", "b", "Ready", "False", "Retrying");

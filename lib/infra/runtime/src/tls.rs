@@ -26,6 +26,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::CertificateReads;
+
 pub use profile::{TlsProfile, TlsProfileError};
 pub use serving_secret::{ServingSecret, ServingSecretError};
 
@@ -121,6 +123,7 @@ pub struct CertWatcher {
     key: PathBuf,
     digest: [u8; 32],
     serving: Arc<ServingCert>,
+    reads: CertificateReads,
 }
 
 impl CertWatcher {
@@ -131,7 +134,16 @@ impl CertWatcher {
     pub fn new(cert: &Path, key: &Path) -> Result<Self, TlsError> {
         let (digest, certified) = load(cert, key)?;
         let serving = Arc::new(ServingCert(ArcSwap::from_pointee(certified)));
-        Ok(Self { cert: cert.to_owned(), key: key.to_owned(), digest, serving })
+        let reads = CertificateReads::default();
+        Ok(Self { cert: cert.to_owned(), key: key.to_owned(), digest, serving, reads })
+    }
+
+    /// Counts there how often the files are read, the first time included.
+    #[must_use]
+    pub fn counted(mut self, reads: CertificateReads) -> Self {
+        self.reads = reads;
+        self.reads.read(true);
+        self
     }
 
     /// What connections are answered with.
@@ -156,7 +168,9 @@ impl CertWatcher {
 
     /// Reads the files once; answers whether they had changed.
     fn look(&mut self) -> Result<bool, TlsError> {
-        let (digest, certified) = load(&self.cert, &self.key)?;
+        let loaded = load(&self.cert, &self.key);
+        self.reads.read(loaded.is_ok());
+        let (digest, certified) = loaded?;
         let changed = digest != self.digest;
         if changed {
             self.digest = digest;

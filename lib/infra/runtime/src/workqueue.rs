@@ -4,14 +4,22 @@
 //! out. What waits for a later time is not in the queue, and comes in when that time has come.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
+    fmt::Error,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
+    metrics::{
+        MetricType,
+        counter::Counter,
+        family::Family,
+        gauge::{ConstGauge, Gauge},
+        histogram::Histogram,
+    },
     registry::Registry,
 };
 use tokio::time::Instant;
@@ -33,6 +41,51 @@ pub(crate) struct QueueFamilies {
     waited: Family<QueueLabels, Histogram, fn() -> Histogram>,
     worked: Family<QueueLabels, Histogram, fn() -> Histogram>,
     retries: Family<QueueLabels, Counter>,
+    under_way: UnderWay,
+}
+
+/// By controller, the objects that are worked on, and since when.
+#[derive(Debug, Clone, Default)]
+struct UnderWay(Arc<Mutex<BTreeMap<&'static str, HashMap<String, Instant>>>>);
+
+impl UnderWay {
+    fn change(&self, controller: &'static str, change: impl FnOnce(&mut HashMap<String, Instant>)) {
+        change(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(controller).or_default());
+    }
+}
+
+/// Says for how long work that is not over has gone on: how a pass that hangs is seen.
+impl Collector for UnderWay {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let seconds: Vec<(QueueLabels, Vec<f64>)> = {
+            let controllers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let lasting = |objects: &HashMap<String, Instant>| {
+                objects.values().map(|since| since.elapsed().as_secs_f64()).collect()
+            };
+            controllers
+                .iter()
+                .map(|(controller, objects)| (QueueLabels { controller, name: controller }, lasting(objects)))
+                .collect()
+        };
+        let mut gauge = |name: &str, help: &str, of: fn(&[f64]) -> f64| {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (labels, seconds) in &seconds {
+                ConstGauge::new(of(seconds)).encode(family.encode_family(labels)?)?;
+            }
+            Ok(())
+        };
+        gauge(
+            "workqueue_unfinished_work_seconds",
+            "How long all work that is under way has taken so far",
+            // An empty sum is minus zero.
+            |all| all.iter().fold(0.0, |sum, seconds| sum + seconds),
+        )?;
+        gauge(
+            "workqueue_longest_running_processor_seconds",
+            "How long the work has taken so far that is under way for longest",
+            |all| all.iter().copied().fold(0.0, f64::max),
+        )
+    }
 }
 
 impl QueueFamilies {
@@ -44,6 +97,7 @@ impl QueueFamilies {
             waited: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             worked: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             retries: Family::default(),
+            under_way: UnderWay::default(),
         };
         // The library appends `_total` to counters itself.
         registry.register("workqueue_adds", "Additions to the queue", families.adds.clone());
@@ -59,6 +113,7 @@ impl QueueFamilies {
             families.worked.clone(),
         );
         registry.register("workqueue_retries", "Objects that are tried again", families.retries.clone());
+        registry.register_collector(Box::new(families.under_way.clone()));
         families
     }
 }
@@ -80,6 +135,7 @@ pub(crate) struct QueueMetrics {
 impl QueueMetrics {
     pub(crate) fn new(families: QueueFamilies, controller: &'static str) -> Self {
         let labels = QueueLabels { controller, name: controller };
+        families.under_way.change(controller, |_| ());
         Self { families, labels, waiting: Arc::default() }
     }
 
@@ -115,10 +171,16 @@ impl QueueMetrics {
         }
         let waited = since.or(later).map(|since| since.elapsed()).unwrap_or_default();
         self.families.waited.get_or_create(&self.labels).observe(waited.as_secs_f64());
+        self.families.under_way.change(self.labels.controller, |objects| {
+            objects.insert(object.to_owned(), Instant::now());
+        });
     }
 
     /// Work on an object is over.
-    pub(crate) fn done(&self, took: Duration) {
+    pub(crate) fn done(&self, object: &str, took: Duration) {
+        self.families.under_way.change(self.labels.controller, |objects| {
+            objects.remove(object);
+        });
         self.families.worked.get_or_create(&self.labels).observe(took.as_secs_f64());
     }
 
@@ -156,15 +218,27 @@ mod tests {
         shows("workqueue_adds_total{controller=\"test\",name=\"test\"} 3");
         tokio::time::advance(Duration::from_secs(2)).await;
         queue.taken("a");
-        queue.done(Duration::from_secs(1));
+        queue.taken("b");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        queue.done("b", Duration::from_secs(1));
+        queue.added("b");
+        queue.taken("c");
+        tokio::time::advance(Duration::from_secs(3)).await;
+        shows("workqueue_unfinished_work_seconds{controller=\"test\",name=\"test\"} 7.0");
+        shows("workqueue_longest_running_processor_seconds{controller=\"test\",name=\"test\"} 4.0");
+        for object in ["a", "c"] {
+            queue.done(object, Duration::from_secs(1));
+        }
+        shows("workqueue_unfinished_work_seconds{controller=\"test\",name=\"test\"} 0.0");
+        shows("workqueue_longest_running_processor_seconds{controller=\"test\",name=\"test\"} 0.0");
         shows("workqueue_depth{controller=\"test\",name=\"test\"} 1");
-        shows("workqueue_queue_duration_seconds_sum{controller=\"test\",name=\"test\"} 2.0");
-        shows("workqueue_work_duration_seconds_count{controller=\"test\",name=\"test\"} 1");
+        shows("workqueue_queue_duration_seconds_sum{controller=\"test\",name=\"test\"} 4.0");
+        shows("workqueue_work_duration_seconds_count{controller=\"test\",name=\"test\"} 3");
         queue.retried("a", Duration::from_secs(5));
         shows("workqueue_retries_total{controller=\"test\",name=\"test\"} 1");
         tokio::time::advance(Duration::from_secs(6)).await;
         queue.taken("a");
-        shows("workqueue_queue_duration_seconds_sum{controller=\"test\",name=\"test\"} 3.0");
+        shows("workqueue_queue_duration_seconds_sum{controller=\"test\",name=\"test\"} 5.0");
         queue.dropped("b");
         shows("workqueue_depth{controller=\"test\",name=\"test\"} 0");
     }

@@ -85,7 +85,11 @@ async fn authorities_of_the_folder_are_trusted_as_soon_as_they_are_there() {
     config.timeouts.retries = 0;
     let puller = Puller::new(config);
     let text = error(&puller, &server.reference()).await;
-    assert!(text.contains("certificate") || text.contains("No CA"), "{text}");
+    assert!(text.contains("no certificates found in \""), "{text}");
+    let other = Secure::start(manifest).await;
+    std::fs::write(folder.path().join("other.crt"), &other.authority).expect("written");
+    let text = error(&puller, &server.reference()).await;
+    assert!(text.contains("certificate") && !text.contains("loading certificates"), "{text}");
     std::fs::write(folder.path().join("own.crt"), &server.authority).expect("written");
     assert!(puller.resolve(&server.reference()).await.is_ok());
     std::fs::remove_file(folder.path().join("own.crt")).expect("removed");

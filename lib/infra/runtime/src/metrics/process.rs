@@ -7,6 +7,7 @@ use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
+use rustix::process::Resource;
 
 /// Reads what the system knows of this process when metrics are read.
 #[derive(Debug, Default)]
@@ -32,20 +33,59 @@ impl Collector for ProcessCollector {
         let memory = memory();
         gauge("process_resident_memory_bytes", "Resident memory size in bytes", memory.map(|m| m.1))?;
         gauge("process_virtual_memory_bytes", "Virtual memory size in bytes", memory.map(|m| m.0))?;
+        gauge(
+            "process_virtual_memory_max_bytes",
+            "Maximum amount of virtual memory available in bytes",
+            Some(limit(Resource::As)),
+        )?;
+        gauge("process_max_fds", "Maximum number of open file descriptors", Some(limit(Resource::Nofile)))?;
         gauge("process_open_fds", "Number of open file descriptors", open_files())?;
         gauge(
             "process_start_time_seconds",
             "Start time of the process since the Unix epoch in seconds",
             self.started.get().copied(),
         )?;
-        if let Some(seconds) = cpu_seconds() {
-            let counter = ConstCounter::new(seconds);
-            let name = "process_cpu_seconds";
-            let help = "Total user and system CPU time spent in seconds";
-            counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
-        }
-        Ok(())
+        let mut counter = |name: &str, help: &str, value: Option<f64>| {
+            let Some(value) = value else { return Ok(()) };
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)
+        };
+        // The library appends `_total` itself.
+        counter("process_cpu_seconds", "Total user and system CPU time spent in seconds", cpu_seconds())?;
+        let network = fs::read_to_string("/proc/self/net/netstat").ok().and_then(|text| octets(&text));
+        counter(
+            "process_network_receive_bytes",
+            "Number of bytes received by the process over the network",
+            network.map(|(received, _)| received),
+        )?;
+        counter(
+            "process_network_transmit_bytes",
+            "Number of bytes sent by the process over the network",
+            network.map(|(_, sent)| sent),
+        )
     }
+}
+
+/// A limit of the process. Without one it is the largest number, as Prometheus' client for Go says it.
+fn limit(resource: Resource) -> f64 {
+    let limit = rustix::process::getrlimit(resource).current.unwrap_or(u64::MAX);
+    of_count(limit)
+}
+
+/// Bytes received and sent in the process's network namespace: a line of names, and below it one of numbers.
+fn octets(netstat: &str) -> Option<(f64, f64)> {
+    let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("IpExt: "));
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let of = |wanted: &str| {
+        let mut pairs = names.split_ascii_whitespace().zip(numbers.split_ascii_whitespace());
+        pairs.find(|(name, _)| *name == wanted).and_then(|(_, number)| number.parse::<f64>().ok())
+    };
+    Some((of("InOctets")?, of("OutOctets")?))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "metrics are floating point numbers")]
+fn of_count(count: u64) -> f64 {
+    count as f64
 }
 
 /// Virtual and resident size in bytes.
@@ -81,5 +121,11 @@ mod tests {
         assert!(resident > 100_000.0 && virtual_bytes > resident);
         assert!(open_files().unwrap() >= 3.0);
         assert!(cpu_seconds().unwrap() >= 0.0);
+        assert!(limit(Resource::Nofile) >= open_files().unwrap());
+        assert!(limit(Resource::As) >= virtual_bytes);
+        assert!(fs::read_to_string("/proc/self/net/netstat").is_ok_and(|text| octets(&text).is_some()));
+        let text = "TcpExt: A InOctets\nTcpExt: 1 2\nIpExt: InPkts InOctets OutOctets\nIpExt: 3 40 50\n";
+        assert_eq!(octets(text), Some((40.0, 50.0)));
+        assert_eq!(octets("IpExt: InOctets\nIpExt: 1\n"), None);
     }
 }

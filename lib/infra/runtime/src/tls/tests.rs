@@ -2,7 +2,7 @@ use std::fs;
 
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
-use super::{CertWatcher, TlsProfile, self_signed, server_config};
+use super::{CertWatcher, CertificateReads, TlsProfile, self_signed, server_config};
 
 fn strings(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
@@ -23,7 +23,8 @@ fn replaced_files_are_served_and_broken_ones_are_not() {
     let (cert, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
     assert!(matches!(CertWatcher::new(&cert, &key), Err(super::TlsError::Read { .. })));
     let first = write_pair(folder.path());
-    let mut watcher = CertWatcher::new(&cert, &key).unwrap();
+    let reads = CertificateReads::default();
+    let mut watcher = CertWatcher::new(&cert, &key).unwrap().counted(reads.clone());
     let serving = watcher.serving();
     let served = || serving.0.load_full().cert[0].clone();
     assert_eq!(served(), first);
@@ -40,6 +41,7 @@ fn replaced_files_are_served_and_broken_ones_are_not() {
     fs::write(&key, second_key).unwrap();
     assert!(watcher.look().unwrap());
     assert_eq!(served(), second);
+    assert_eq!(reads.counted(), (5, 2), "readings, and those that failed");
 }
 
 #[test]
