@@ -20,7 +20,7 @@ const PACKAGE: &str = "lighthouse-operator";
 const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "2.0.0"];
 
 /// The sample's catalog, its account, and its extension.
-async fn extension(cluster: &Cluster, images: &Images) -> Result<()> {
+pub(crate) async fn extension(cluster: &Cluster, images: &Images) -> Result<()> {
     let sample = config("samples/lighthouse");
     for version in VERSIONS {
         let folder = sample.join("bundles").join(version);

@@ -8,4 +8,5 @@ mod reference;
 mod released;
 mod rendered;
 mod rendering;
+mod started;
 mod superseding;

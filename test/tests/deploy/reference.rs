@@ -141,6 +141,11 @@ fn every_condition_and_reason_is_told() -> Result<()> {
     Ok(())
 }
 
+/// The metrics that the page has.
+pub(crate) fn metrics() -> Result<Vec<String>> {
+    Ok(first_column(&page("metrics.md")?, "metric"))
+}
+
 #[test]
 fn every_metric_is_told() -> Result<()> {
     let sources = sources()?;
@@ -148,7 +153,7 @@ fn every_metric_is_told() -> Result<()> {
     let of_process = found(r#""(process_[a-z_]+)""#, &sources)?;
     let known: BTreeSet<String> = registered.union(&of_process).cloned().collect();
     assert!(known.contains("olm_objects") && known.contains("process_open_fds"), "{known:?}");
-    let told = first_column(&page("metrics.md")?, "metric");
+    let told = metrics()?;
     // Counters have a suffix that their registration has not.
     let told = told.iter().map(|name| name.trim_end_matches("_total").to_owned());
     assert_eq!(told.collect::<BTreeSet<_>>(), known);
