@@ -141,6 +141,41 @@ fn every_condition_and_reason_is_told() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn every_condition_and_reason_can_be_looked_up_in_troubleshooting() -> Result<()> {
+    let text = std::fs::read_to_string(root().join("docs/troubleshooting.md"))?;
+    let quoted: BTreeSet<String> = text.lines().flat_map(names).collect();
+    let headings: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("### "))
+        .flat_map(|heading| heading.split(", "))
+        .collect();
+    let types = ConditionType::ALL.iter().map(|one| one.as_str());
+    let missing: Vec<&str> =
+        types.filter(|name| !quoted.contains(*name) && !headings.contains(name)).collect();
+    assert!(missing.is_empty(), "conditions that are not there: {missing:?}");
+    let reasons: BTreeSet<&str> = Reason::ALL.iter().map(|one| one.as_str()).collect();
+    let missing: Vec<&&str> = reasons.iter().filter(|name| !quoted.contains(**name)).collect();
+    assert!(missing.is_empty(), "reasons that are not there: {missing:?}");
+    // And nothing that no object ever shows.
+    let known = |name: &String| {
+        reasons.contains(name.as_str())
+            || ConditionType::ALL.iter().any(|one| one.as_str() == name)
+            || ["True", "False", "Unknown"].contains(&name.as_str())
+    };
+    let conditions = ["condition, reason", "status, reason", "status"];
+    let tables = text.split("\n\n").filter_map(|part| {
+        let part = part.trim_start();
+        conditions.iter().find(|heading| part.starts_with(&format!("| {heading} |"))).map(|_| part)
+    });
+    let cells: Vec<String> =
+        tables.flat_map(str::lines).filter_map(|line| line.split('|').nth(1)).flat_map(names).collect();
+    assert!(cells.len() > 30, "{cells:?}");
+    let unknown: Vec<&String> = cells.iter().filter(|name| !known(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    Ok(())
+}
+
 /// The metrics that the page has.
 pub(crate) fn metrics() -> Result<Vec<String>> {
     Ok(first_column(&page("metrics.md")?, "metric"))

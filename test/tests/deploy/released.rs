@@ -70,5 +70,14 @@ async fn a_release_is_upgraded_and_leaves_extensions_in_place_when_uninstalled()
 
     // What was kept is taken up again.
     helm.run(&["install", "olmv1", &chart, "--namespace=default"])?;
-    deployed(&cluster, "operator-controller-controller-manager", 2).await
+    deployed(&cluster, "operator-controller-controller-manager", 2).await?;
+
+    // docs/migrate.md: without its record the release is nobody's, and the objects stay until a chart takes them.
+    kubectl(&cluster, &["delete", "secrets", "-n=default", "-l=owner=helm,name=olmv1"])?;
+    assert!(helm.run(&["uninstall", "olmv1", "--namespace=default"]).is_err(), "helm knows the release");
+    deployed(&cluster, "operator-controller-controller-manager", 2).await?;
+    helm.run(&["install", "another", &chart, "--namespace=default", "--take-ownership"])?;
+    let catalog = get(&cluster, &["clustercatalog", "operatorhubio"])?;
+    assert_eq!(catalog["metadata"]["uid"], uid);
+    Ok(())
 }
