@@ -16,6 +16,7 @@ fn csv(modes: &[&str]) -> Value {
         "metadata": {"name": "sample.v1.0.0"},
         "spec": {
             "version": "1.0.0", "installModes": modes, "minKubeVersion": "1.30.0",
+            "relatedImages": [{"name": "beside", "image": "example.com/beside:1"}],
             "webhookdefinitions": [{
                 "type": "ValidatingAdmissionWebhook", "generateName": "v.example.com", "deploymentName": "sample",
                 "containerPort": 443, "sideEffects": "None", "admissionReviewVersions": ["v1"],
@@ -143,6 +144,12 @@ fn providers_namespaces_and_configurations_are_asked_for_by_flags() {
         "built-in",
     ]);
     assert!(stdout(&rights).contains("sample-service-cert"), "{}", stderr(&rights));
+    assert!(
+        stdout(&rights).contains("# There are webhooks. These are the rights where the controller makes")
+    );
+    let rights = olm(&["bundle", "rbac", source, "-n", "ops", "--watch-namespace", "apps"]);
+    let told = "on a cluster without it,\n# name --certificate-provider openshift-service-ca or built-in.\n";
+    assert!(stdout(&rights).contains(told), "{}", stdout(&rights));
 }
 
 #[test]
@@ -162,6 +169,7 @@ fn valid_bundles_are_told_with_modes_and_hints() {
             {"name": "OwnNamespace", "config": {"watchNamespace": "operators"}},
         ])
     );
+    assert_eq!(answer["images"], json!(["example.com/beside:1", "i"]));
     let hints = answer["hints"].to_string();
     for hint in [
         "needs Kubernetes 1.30.0",

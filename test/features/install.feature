@@ -253,6 +253,8 @@ Feature: Installing
       """
       service account "nobody" not found in namespace "${ID}"
       """
+    When the account "nobody" is made and gets all rights it needs
+    Then version "1.0.0" is installed
 
   @BoxcutterRuntime @PreflightPermissions
   Scenario: Missing rights to create are told before anything is written

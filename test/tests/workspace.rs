@@ -355,14 +355,32 @@ fn no_file_names_a_machine_or_a_package_registry() {
     assert_none("paths of a machine, or hosts of package registries, in the project", &wrong);
 }
 
+/// What the headings of a document are called in links.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let named = headings.map(|heading| {
+        let title = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        title.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+    });
+    named.collect()
+}
+
 #[test]
 fn links_between_documents_lead_somewhere() {
     let mut broken = Vec::new();
     for file in tracked_files().into_iter().filter(|file| has_extension(file, "md")) {
         let text = read(&file);
         let folder = root().join(&file).parent().map_or_else(root, Path::to_path_buf);
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
-            if !link.is_empty() && !link.contains("://") && !folder.join(link).exists() {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            if path.contains("://") {
+                continue;
+            }
+            let target = if path.is_empty() { root().join(&file) } else { folder.join(path) };
+            let leads = target.exists()
+                && (anchor.is_empty()
+                    || std::fs::read_to_string(&target).is_ok_and(|text| anchors(&text).contains(anchor)));
+            if !leads {
                 broken.push(format!("{file} links to {link}"));
             }
         }

@@ -12,6 +12,7 @@ use olm_render::{BundleFiles, Options, Rendered, render};
 use serde::Serialize;
 use serde_json::Value;
 
+pub(super) use self::workloads::images;
 use crate::{
     crd::{self, Definition},
     output::{self, Exit, Format},
@@ -124,8 +125,7 @@ impl Diff {
         let supported = modes.filter(|mode| mode["supported"] == true);
         let modes: BTreeSet<String> =
             supported.filter_map(|mode| mode["type"].as_str()).map(str::to_owned).collect();
-        let images = csv["spec"]["relatedImages"].as_array().into_iter().flatten();
-        let related_images = images.filter_map(|image| image["image"].as_str()).map(str::to_owned).collect();
+        let related_images = related_images(&csv).into_iter().collect();
         // The widest mode shows all rights.
         let watched = if modes.contains("AllNamespaces") || modes.is_empty() {
             String::new()
@@ -143,14 +143,20 @@ impl Diff {
 
 impl Bundle {
     fn images(&self) -> BTreeSet<String> {
-        let mut images = workloads::images(&self.rendered.objects);
+        let mut images = images(&self.rendered.objects);
         images.extend(self.related_images.iter().cloned());
         images
     }
 }
 
+/// The images that a ClusterServiceVersion names beside those of its Deployments.
+pub(super) fn related_images(csv: &Value) -> Vec<String> {
+    let images = csv["spec"]["relatedImages"].as_array().into_iter().flatten();
+    images.filter_map(|image| image["image"].as_str()).map(str::to_owned).collect()
+}
+
 /// The bundle's ClusterServiceVersion.
-fn service_version(files: &BundleFiles) -> anyhow::Result<Value> {
+pub(super) fn service_version(files: &BundleFiles) -> anyhow::Result<Value> {
     for (path, bytes) in files.iter().filter(|(path, _)| path.starts_with("manifests/")) {
         let text = olm_yaml::text(bytes).with_context(|| path.to_owned())?;
         for document in olm_yaml::mixed(text) {

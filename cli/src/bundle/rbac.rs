@@ -4,9 +4,8 @@ use std::io::Write;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
-use olm_render::{BundleFiles, Options, render};
+use olm_render::{CertificateProvider, render};
 use olm_rights::{Danger, Grant, Style, dangers, targets};
-use serde_json::Value;
 
 use super::rendering::{Rendering, written};
 use crate::{
@@ -54,10 +53,12 @@ enum Form {
 impl Rbac {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let options = self.rendering.options()?;
-        let mut rendered = Vec::new();
+        let (mut rendered, mut provider) = (Vec::new(), None);
         for source in &self.bundles {
             let (files, _) = self.registries.bundle(source).await?;
-            rendered.push(objects(&files, &options).with_context(|| source.to_string())?);
+            let bundle = render(&files, &options).with_context(|| source.to_string())?;
+            provider = provider.or(bundle.certificate_provider);
+            rendered.push(written(bundle));
         }
         let style = if self.escalate { Style::Escalate } else { Style::Exact };
         let bundles = rendered.iter().map(|bundle| targets(bundle)).collect::<Result<Vec<_>, _>>()?;
@@ -72,15 +73,30 @@ impl Rbac {
         let cluster = grant.rules().find(|(namespace, _)| namespace.is_empty());
         let found: Vec<Danger> = cluster.map(|(_, rules)| dangers(rules)).into_iter().flatten().collect();
         match self.output {
-            Form::Yaml => write!(out, "{}{}", warnings(&found, style), output::yaml_documents(&manifests))?,
+            Form::Yaml => {
+                let comments = warnings(&found, style) + provider.map_or("", certificates);
+                write!(out, "{comments}{}", output::yaml_documents(&manifests))?;
+            }
             Form::Json => output::json_list(out, &manifests)?,
         }
         Ok(())
     }
 }
 
-fn objects(files: &BundleFiles, options: &Options) -> anyhow::Result<Vec<Value>> {
-    Ok(written(render(files, options)?))
+/// A comment that says on which clusters these are the rights for certificates of webhooks.
+fn certificates(provider: CertificateProvider) -> &'static str {
+    match provider {
+        CertificateProvider::CertManager => {
+            "# There are webhooks. These are the rights where cert-manager makes their certificates; on a cluster without it,\n# name --certificate-provider openshift-service-ca or built-in.\n"
+        }
+        CertificateProvider::OpenshiftServiceCa => {
+            "# There are webhooks. These are the rights where OpenShift's service CA makes their certificates.\n"
+        }
+        CertificateProvider::BuiltIn => {
+            "# There are webhooks. These are the rights where the controller makes their certificates: on a cluster with neither\n# cert-manager nor OpenShift's service CA.\n"
+        }
+        CertificateProvider::None => "",
+    }
 }
 
 /// Comments that say what the account can do besides its job.

@@ -9,7 +9,10 @@ use olm_rights::{Grant, Style, dangers, targets};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::rendering::written;
+use super::{
+    diff::{images, related_images, service_version},
+    rendering::written,
+};
 use crate::{
     output::{self, Format},
     sources::{Registries, Source},
@@ -45,6 +48,8 @@ struct Answer {
     name: String,
     version: String,
     install_modes: Vec<Mode>,
+    /// What Deployments run, and what the ClusterServiceVersion names beside that.
+    images: BTreeSet<String>,
     errors: Vec<String>,
     hints: Vec<String>,
 }
@@ -102,6 +107,9 @@ fn examine(files: &BundleFiles, namespace: &str) -> Answer {
             answer.valid = true;
             (answer.package, answer.name, answer.version) =
                 (rendered.package_name.clone(), rendered.name.clone(), rendered.version.clone());
+            answer.images = images(&rendered.objects);
+            // It was rendered, so it is there and can be read.
+            answer.images.extend(service_version(files).iter().flat_map(related_images));
             answer.hints = hints(rendered, namespace);
         }
         (_, Some(RenderError::Invalid(findings))) => answer.errors = findings,
@@ -209,6 +217,7 @@ fn text(answer: &Answer) -> String {
             lines.push(format!("install mode {}: {config}", mode.name));
         }
     }
+    lines.extend(answer.images.iter().map(|image| format!("image: {image}")));
     lines.extend(answer.errors.iter().map(|error| format!("error: {error}")));
     lines.extend(answer.hints.iter().map(|hint| format!("hint: {hint}")));
     lines.join("\n")

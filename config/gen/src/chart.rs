@@ -23,10 +23,14 @@ pub(crate) fn files(parts: &Parts, variants: &[Variant]) -> Vec<(PathBuf, Vec<Va
         let stays = |object: &&Value| !kinds.iter().any(|kind| object["kind"] == *kind);
         objects.iter().filter(stays).cloned().collect::<Vec<_>>()
     };
+    let (cluster_role, rights): (Vec<Value>, Vec<Value>) =
+        rights.iter().cloned().partition(|object| object["kind"] == "ClusterRole");
     let mut files = vec![
         ("namespace", kept(namespace)),
         ("crds", kept(&parts.crds)),
-        ("rights", [cloned(rights), cloned(&parts.people)].concat()),
+        ("rights", [rights, cloned(&parts.people)].concat()),
+        ("cluster-role", cluster_role),
+        ("restricted-cluster-role", vec![parts.restricted.clone()]),
         ("admission", [cloned(&parts.policies), cloned(&parts.warnings)].concat()),
         ("leftovers", cloned(&parts.leftovers)),
         ("network-policies", only(&parts.network, "NetworkPolicy")),

@@ -54,6 +54,8 @@ fn files() -> anyhow::Result<BTreeMap<PathBuf, String>> {
         let objects: Vec<&Value> = variant.objects.iter().collect();
         files.insert(folder.join("objects.yaml"), text(&objects));
         files.insert(folder.join("deployments.patch.yaml"), text(&[&variant.patch()]));
+        let patch = variant.operator_controller_patch();
+        files.insert(folder.join("operator-controller.patch.yaml"), text(&[&patch]));
     }
     for (path, objects) in chart::files(&parts, &variants) {
         let objects: Vec<&Value> = objects.iter().collect();

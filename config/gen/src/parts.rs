@@ -17,7 +17,7 @@ pub(crate) struct Parts {
     /// Namespace, account and rights of operator-controller.
     pub(crate) rights: Vec<Value>,
     /// The rights in the cluster without that to act as any account.
-    restricted: Value,
+    pub(crate) restricted: Value,
     /// Roles for people.
     pub(crate) people: Vec<Value>,
     /// Policies that guard, and what they read.

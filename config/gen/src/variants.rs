@@ -13,6 +13,8 @@ const CERT_MANAGER_SECRET: &str = "olmv1-serving-cert";
 /// The Secret that OpenShift's service CA fills.
 pub(crate) const SERVICE_CA_SECRET: &str = "catalogd-service-cert";
 const TRUSTED_CAS: &str = "olmv1-trusted-ca-bundle";
+/// Where a JSON patch adds flags.
+const ARGS: &str = "/spec/template/spec/containers/0/args/-";
 const CERT_MANAGER_NAMESPACE: &str = "cert-manager";
 
 /// A kind of cluster.
@@ -21,7 +23,8 @@ pub(crate) struct Variant {
     pub(crate) name: &'static str,
     /// What it has beside the base.
     pub(crate) objects: Vec<Value>,
-    /// What each Deployment gets: `args`, `env`, `volumes`, `volumeMounts`, `annotations` of pods.
+    /// What each Deployment gets: `args`, `env`, `volumes`, `volumeMounts`, `annotations` of pods; and
+    /// `operatorControllerArgs`, flags that catalogd does not have.
     pub(crate) additions: Value,
 }
 
@@ -31,12 +34,12 @@ pub(crate) fn all() -> [Variant; 2] {
 }
 
 impl Variant {
-    /// The additions as a JSON patch for a Deployment.
+    /// The additions for every Deployment as a JSON patch.
     pub(crate) fn patch(&self) -> Value {
         let pod = "/spec/template/spec";
         let container = "/spec/template/spec/containers/0";
         let lists = [
-            ("args", format!("{container}/args/-")),
+            ("args", ARGS.to_owned()),
             ("env", format!("{container}/env/-")),
             ("volumeMounts", format!("{container}/volumeMounts/-")),
             ("volumes", format!("{pod}/volumes/-")),
@@ -53,6 +56,17 @@ impl Variant {
         }
         Value::Array(operations)
     }
+
+    /// What operator-controller's gets beside that.
+    pub(crate) fn operator_controller_patch(&self) -> Value {
+        let flags = self.additions["operatorControllerArgs"].as_array().into_iter().flatten();
+        flags.map(|flag| json!({"op": "add", "path": ARGS, "value": flag})).collect()
+    }
+}
+
+/// Trust in a catalogd on its own: it publishes no authority while its certificate is somebody else's.
+fn trust() -> String {
+    format!("--catalogd-cas-dir={CAS}")
 }
 
 fn cert_manager() -> Variant {
@@ -107,6 +121,7 @@ fn cert_manager() -> Variant {
                 format!("--tls-key={CERTS}/tls.key"),
                 format!("--pull-cas-dir={CAS}"),
             ],
+            "operatorControllerArgs": [trust()],
             "volumes": [
                 {"name": "certs", "secret": secret(json!([item("tls.crt", "tls.crt"), item("tls.key", "tls.key")]))},
                 {"name": "ca-certs", "secret": secret(json!([item("ca.crt", "olm-ca.crt")]))},
@@ -164,8 +179,9 @@ fn openshift() -> Variant {
                 format!("--tls-cert={CERTS}/tls.crt"),
                 format!("--tls-key={CERTS}/tls.key"),
                 "--global-pull-secret=openshift-config/pull-secret",
-                "--feature-gates=WebhookProviderCertManager=false",
             ],
+            // Gates of webhooks are unknown to catalogd, which ends when it is told one.
+            "operatorControllerArgs": [trust(), "--feature-gates=WebhookProviderCertManager=false"],
             "env": [{"name": "SSL_CERT_DIR", "value": CAS}],
             "volumes": [
                 {"name": "certs", "secret": {"secretName": SERVICE_CA_SECRET}},

@@ -2,7 +2,8 @@
 //!
 //! `olm-image-build --binaries <folder> --out <folder>`. An image holds the static program, certificates of public
 //! authorities, and nothing else that could run. The same programs give the same bytes: no times, no names of
-//! machines, and the certificates are those of a locked dependency, not of the machine.
+//! machines, and the certificates are those of a locked dependency, not of the machine. `--authorities <file>` writes
+//! these alone, for the Dockerfile.
 
 mod elf;
 mod rootfs;
@@ -22,11 +23,14 @@ const ARCHIVE_BYTES_MAX: u64 = 20_000_000;
 #[derive(Parser)]
 struct Arguments {
     /// Folder with the static programs.
-    #[arg(long)]
-    binaries: PathBuf,
+    #[arg(long, required_unless_present = "authorities")]
+    binaries: Option<PathBuf>,
     /// Folder for the archives.
-    #[arg(long)]
-    out: PathBuf,
+    #[arg(long, required_unless_present = "authorities")]
+    out: Option<PathBuf>,
+    /// Write the certificates of public authorities to this file instead, for images that are made in another way.
+    #[arg(long, conflicts_with_all = ["binaries", "out"])]
+    authorities: Option<PathBuf>,
     /// Registry and path that the images' names begin with.
     #[arg(long, default_value = "localhost/olmv1")]
     prefix: String,
@@ -44,18 +48,23 @@ fn program(name: &str) -> Result<&'static rootfs::Program, String> {
 #[expect(clippy::print_stdout, reason = "the program's output")]
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    fs::create_dir_all(&arguments.out).with_context(|| format!("creating {}", arguments.out.display()))?;
+    if let Some(path) = &arguments.authorities {
+        return fs::write(path, rootfs::certificates())
+            .with_context(|| format!("writing {}", path.display()));
+    }
+    let (binaries, out) = (arguments.binaries.unwrap_or_default(), arguments.out.unwrap_or_default());
+    fs::create_dir_all(&out).with_context(|| format!("creating {}", out.display()))?;
     let programs = match arguments.programs {
         none if none.is_empty() => rootfs::PROGRAMS.iter().collect(),
         some => some,
     };
     for program in programs {
-        let path = arguments.binaries.join(program.name);
+        let path = binaries.join(program.name);
         let binary = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
         let image = rootfs::image(program, &binary).with_context(|| path.display().to_string())?;
         let name = format!("{}/{}:{}", arguments.prefix, program.name, env!("CARGO_PKG_VERSION"));
         let name = Reference::parse(&name).context("the image's name")?;
-        let archive = arguments.out.join(format!("{}.tar", program.name));
+        let archive = out.join(format!("{}.tar", program.name));
         let bytes = write(&archive, &image, &name)?;
         ensure!(
             bytes <= ARCHIVE_BYTES_MAX,

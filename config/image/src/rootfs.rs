@@ -71,7 +71,7 @@ pub(crate) fn image(program: &Program, binary: &[u8]) -> anyhow::Result<PackedIm
 }
 
 /// Mozilla's authorities, as one PEM file.
-fn certificates() -> String {
+pub(crate) fn certificates() -> String {
     let mut text = String::new();
     for certificate in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
         text.push_str("-----BEGIN CERTIFICATE-----\n");
@@ -123,6 +123,32 @@ mod tests {
         assert_eq!(config["config"]["Labels"]["org.opencontainers.image.title"], "operator-controller");
         assert_eq!(config["architecture"], "amd64");
         assert_eq!(config.get("created"), None, "a time would make each image another one");
+    }
+
+    #[test]
+    fn the_dockerfile_makes_an_image_that_says_the_same() {
+        let file = include_str!("../Dockerfile");
+        let (of_default, image) = (&PROGRAMS[0], image(&PROGRAMS[0], &program(62, 1)).unwrap());
+        let parsed = image.blobs().find_map(|(_, blob)| serde_json::from_slice(blob).ok());
+        let config: serde_json::Value = parsed.unwrap();
+        let labels = config["config"]["Labels"].as_object().unwrap();
+        assert_eq!(labels.len(), 4, "{labels:?}");
+        for label in labels.keys() {
+            assert_eq!(file.matches(&format!("{label}=")).count(), 1, "{label}");
+        }
+        for default in [
+            format!("ARG PROGRAM={}\n", of_default.name),
+            format!("ARG DESCRIPTION=\"{}\"\n", of_default.description),
+            format!("ARG VERSION={}\n", env!("CARGO_PKG_VERSION")),
+            format!("USER {USER}\n"),
+            "--authorities /image/etc/ssl/certs/ca-certificates.crt".to_owned(),
+        ] {
+            assert!(file.contains(&default), "{default:?}");
+        }
+        for (path, content) in [("passwd", PASSWD), ("group", GROUP), ("nsswitch.conf", NAME_SERVICES)] {
+            let line = format!("printf '{}' >/image/etc/{path}", content.replace('\n', "\\n"));
+            assert!(file.contains(&line), "{line}");
+        }
     }
 
     #[test]

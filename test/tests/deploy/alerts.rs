@@ -6,9 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use olm_test::promtool::promtool;
+use regex::Regex;
 use serde_json::Value;
 
-use crate::rendering::{config, file, kustomized, run};
+use crate::rendering::{Objects, config, kustomized, kustomized_with, run};
 
 const RULES: &str = "observability/prometheusrule.yaml";
 const TESTS: &str = "observability/prometheusrule_test.yaml";
@@ -84,40 +85,102 @@ fn each_alert_has_tests_for_silence_and_for_its_words_and_a_page() -> Result<()>
     assert_eq!(of(false), names, "alerts whose words are tested");
     assert_eq!(of(true), names, "alerts that are seen to be silent");
     for rule in alerts(&rules) {
-        let page = rule["annotations"]["runbook_url"].as_str().context("runbook_url")?;
+        // A path of this repository, which no dashboard takes for an address.
+        let page = rule["annotations"]["runbook"].as_str().context("runbook")?;
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
         assert!(page.is_file(), "{} is missing", page.display());
     }
     Ok(())
 }
 
-#[test]
-fn monitors_select_services_that_serve_metrics_under_the_name_that_is_checked() -> Result<()> {
-    let monitors = file("observability/servicemonitor.yaml")?;
-    for (overlay, scraped) in
-        [("overlays/split", &["catalogd", "operator-controller"][..]), ("default", &["operator-controller"])]
-    {
-        let objects = kustomized(overlay)?;
-        let mut found = BTreeSet::new();
-        for ((_, namespace, monitor), object) in &monitors {
-            let spec = &object["spec"];
-            let wanted = spec["selector"]["matchLabels"].as_object().context("matchLabels")?;
-            let selected = objects.iter().filter(|((kind, of, _), service)| {
-                let labels = &service["metadata"]["labels"];
-                kind == "Service"
-                    && of == namespace
-                    && wanted.iter().all(|(key, value)| labels[key] == *value)
-            });
-            for ((_, _, service), object) in selected {
-                let endpoint = &spec["endpoints"][0];
-                let ports = object["spec"]["ports"].as_array().into_iter().flatten();
-                if ports.into_iter().any(|port| port["name"] == endpoint["port"]) {
-                    assert_eq!(endpoint["tlsConfig"]["serverName"], format!("{service}.{namespace}.svc"));
-                    found.insert(monitor.as_str());
-                }
+/// Each monitor with the name of the Service whose pods it scrapes, for objects of an installation.
+pub(crate) fn scraped<'a>(monitors: &'a Objects, objects: &'a Objects) -> Vec<(&'a str, &'a Value)> {
+    let mut scraped = Vec::new();
+    for ((kind, namespace, _), monitor) in monitors {
+        let endpoint = &monitor["spec"]["endpoints"][0];
+        let Some(wanted) = monitor["spec"]["selector"]["matchLabels"].as_object() else { continue };
+        let selected = objects.iter().filter(|((of_kind, of, _), service)| {
+            let labels = &service["metadata"]["labels"];
+            kind == "ServiceMonitor"
+                && of_kind == "Service"
+                && of == namespace
+                && wanted.iter().all(|(key, value)| labels[key] == *value)
+        });
+        for ((_, _, service), object) in selected {
+            let ports = object["spec"]["ports"].as_array().into_iter().flatten();
+            if ports.into_iter().any(|port| port["name"] == endpoint["port"]) {
+                scraped.push((service.as_str(), monitor));
             }
         }
-        assert_eq!(found, scraped.iter().copied().collect::<BTreeSet<_>>(), "{overlay}");
+    }
+    scraped
+}
+
+#[test]
+fn monitors_select_services_that_serve_metrics_under_the_name_that_is_checked() -> Result<()> {
+    let (one, two) =
+        (&["operator-controller-service"][..], &["catalogd-service", "operator-controller-service"]);
+    for (installation, observability, services) in [
+        (kustomized("default")?, "observability", one),
+        (kustomized("overlays/split")?, "overlays/observability/split", two),
+        (kustomized("overlays/cert-manager")?, "overlays/observability/cert-manager", one),
+        (kustomized_with("overlays/split", "cert-manager")?, "overlays/observability/cert-manager", two),
+        (kustomized("overlays/openshift")?, "overlays/observability/openshift", one),
+        (kustomized_with("overlays/split", "openshift")?, "overlays/observability/openshift", two),
+    ] {
+        let monitors = kustomized(observability)?;
+        let found = scraped(&monitors, &installation);
+        for (service, monitor) in &found {
+            let name = &monitor["spec"]["endpoints"][0]["tlsConfig"]["serverName"];
+            let signed = if observability.ends_with("openshift") { "catalogd-service" } else { service };
+            assert_eq!(*name, format!("{signed}.olmv1-system.svc"), "{observability}");
+        }
+        let found: BTreeSet<&str> = found.into_iter().map(|(service, _)| service).collect();
+        assert_eq!(found, services.iter().copied().collect::<BTreeSet<_>>(), "{observability}");
+    }
+    Ok(())
+}
+
+/// The names of metrics in a query.
+fn metrics(query: &str) -> Result<BTreeSet<String>> {
+    let without = Regex::new(r#"\{[^}]*\}|\[[^\]]*\]|"[^"]*"|\b(by|without|on|ignoring)\s*\([^)]*\)"#)?;
+    let query = without.replace_all(query, " ");
+    let words = Regex::new(r"([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(\(?)")?;
+    let operators = ["and", "or", "unless", "offset", "bool"];
+    let found =
+        words.captures_iter(&query).filter(|word| word[2].is_empty() && !operators.contains(&&word[1]));
+    Ok(found.map(|word| word[1].to_owned()).collect())
+}
+
+/// The queries of the dashboard's panels, in order.
+fn queries(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("expr").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|field| queries(field, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| queries(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn dashboard_and_alerts_ask_for_metrics_that_there_are() -> Result<()> {
+    let told: BTreeSet<String> = crate::reference::metrics()?.into_iter().collect();
+    let text = std::fs::read_to_string(config("observability/dashboard.json"))?;
+    let mut asked = Vec::new();
+    queries(&serde_json::from_str(&text)?, &mut asked);
+    let rules = document(RULES)?["spec"].clone();
+    asked.extend(alerts(&rules).iter().filter_map(|rule| rule["expr"].as_str().map(str::to_owned)));
+    assert!(asked.len() > 15, "{asked:?}");
+    for query in &asked {
+        let names = metrics(query)?;
+        assert!(!names.is_empty(), "{query}");
+        for name in names {
+            let parts = ["_bucket", "_sum", "_count"].map(|part| name.strip_suffix(part));
+            let known = told.contains(&name) || parts.into_iter().flatten().any(|name| told.contains(name));
+            assert!(known, "docs/reference/metrics.md has no {name}: {query}");
+        }
     }
     Ok(())
 }

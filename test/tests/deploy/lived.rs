@@ -11,6 +11,7 @@ use olm_test::registry::Registry;
 use olm_test::wait;
 use serde_json::{Value, json};
 
+use crate::followed::{Step, steps};
 use crate::installed::{get, own_cluster};
 use crate::released::Helm;
 use crate::rendering::{config, config_arg};
@@ -20,7 +21,7 @@ const PACKAGE: &str = "lighthouse-operator";
 const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "2.0.0"];
 
 /// The sample's catalog, its account, and its extension.
-async fn extension(cluster: &Cluster, images: &Images) -> Result<()> {
+pub(crate) async fn extension(cluster: &Cluster, images: &Images) -> Result<()> {
     let sample = config("samples/lighthouse");
     for version in VERSIONS {
         let folder = sample.join("bundles").join(version);
@@ -133,12 +134,44 @@ async fn extensions_outlive_upgrade_and_uninstall_of_the_chart_and_go_in_the_doc
     helm.run(&["uninstall", "olmv1", in_default, "--wait"])?;
     kubectl(&cluster, &["delete", "crd", "-l=app.kubernetes.io/part-of=olm", "--timeout=120s"])?;
     kubectl(&cluster, &["delete", "namespace", "olmv1-system", "--timeout=120s"])?;
-    let left = kubectl(&cluster, &["get", "crd,clusterroles,validatingadmissionpolicies", "-o=name"])?;
-    let ours: Vec<&str> =
-        left.lines().filter(|name| name.contains("olm") || name.contains("lighthouse")).collect();
-    // The sample's own account and roles are the user's.
+    nothing_is_left(&cluster)
+}
+
+/// Only the sample's own account and roles, which are the user's.
+fn nothing_is_left(cluster: &Cluster) -> Result<()> {
+    let kinds = "crd,namespaces,clusterroles,clusterrolebindings,validatingadmissionpolicies,\
+                 validatingadmissionpolicybindings,mutatingwebhookconfigurations,validatingwebhookconfigurations";
+    let left = kubectl(cluster, &["get", kinds, "-o=name"])?;
+    let signs = ["olm", "lighthouse", "operator-controller", "catalogd", "clusterextension"];
+    let ours = left.lines().filter(|name| signs.iter().any(|sign| name.contains(sign)));
+    let ours: Vec<&str> = ours.filter(|name| *name != "namespace/lighthouse").collect();
     ensure!(ours.iter().all(|name| name.ends_with("/lighthouse-installer")), "left: {ours:?}");
-    let deployments = kubectl(&cluster, &["get", "deployments", "-n=lighthouse", "-o=name"])?;
+    let deployments = kubectl(cluster, &["get", "deployments", "-n=lighthouse", "-o=name"])?;
     ensure!(deployments.is_empty(), "{deployments}");
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_of_the_page_remove_everything_that_was_applied() -> Result<()> {
+    let Some(cluster) = own_cluster().await? else { return Ok(()) };
+    kubectl(&cluster, &["apply", "--server-side", "-f", &config_arg("install.yaml")])?;
+    kubectl(&cluster, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"])?;
+    let registry = Registry::start().await?;
+    let images = Images::new(&registry)?;
+    let operator = Operator::start_installed(&cluster, &images, &[]).await?;
+    extension(&cluster, &images).await?;
+    ready(&cluster, &operator, "1.0.0").await?;
+    let steps = steps("upgrade-and-uninstall.md", Some("Removing everything"))?;
+    ensure!(steps.len() >= 8, "{steps:?}");
+    for step in &steps {
+        let Step::Command(line) = step else { anyhow::bail!("a file: {step:?}") };
+        let words: Vec<&str> = line.split(' ').collect();
+        ensure!(words[0] == "kubectl", "{line}");
+        // The Pods go with their Deployment.
+        if line.contains("deployments") {
+            operator.process().terminate(DEADLINE).await?;
+        }
+        kubectl(&cluster, &words[1..])?;
+    }
+    nothing_is_left(&cluster)
 }

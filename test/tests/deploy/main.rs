@@ -2,10 +2,12 @@
 //! names in the whole cluster, so each test that applies one has a control plane of its own.
 
 mod alerts;
+mod followed;
 mod installed;
 mod lived;
 mod reference;
 mod released;
 mod rendered;
 mod rendering;
+mod started;
 mod superseding;

@@ -142,13 +142,53 @@ fn every_condition_and_reason_is_told() -> Result<()> {
 }
 
 #[test]
+fn every_condition_and_reason_can_be_looked_up_in_troubleshooting() -> Result<()> {
+    let text = std::fs::read_to_string(root().join("docs/troubleshooting.md"))?;
+    let quoted: BTreeSet<String> = text.lines().flat_map(names).collect();
+    let headings: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("### "))
+        .flat_map(|heading| heading.split(", "))
+        .collect();
+    let types = ConditionType::ALL.iter().map(|one| one.as_str());
+    let missing: Vec<&str> =
+        types.filter(|name| !quoted.contains(*name) && !headings.contains(name)).collect();
+    assert!(missing.is_empty(), "conditions that are not there: {missing:?}");
+    let reasons: BTreeSet<&str> = Reason::ALL.iter().map(|one| one.as_str()).collect();
+    let missing: Vec<&&str> = reasons.iter().filter(|name| !quoted.contains(**name)).collect();
+    assert!(missing.is_empty(), "reasons that are not there: {missing:?}");
+    // And nothing that no object ever shows.
+    let known = |name: &String| {
+        reasons.contains(name.as_str())
+            || ConditionType::ALL.iter().any(|one| one.as_str() == name)
+            || ["True", "False", "Unknown"].contains(&name.as_str())
+    };
+    let conditions = ["condition, reason", "status, reason", "status"];
+    let tables = text.split("\n\n").filter_map(|part| {
+        let part = part.trim_start();
+        conditions.iter().find(|heading| part.starts_with(&format!("| {heading} |"))).map(|_| part)
+    });
+    let cells: Vec<String> =
+        tables.flat_map(str::lines).filter_map(|line| line.split('|').nth(1)).flat_map(names).collect();
+    assert!(cells.len() > 30, "{cells:?}");
+    let unknown: Vec<&String> = cells.iter().filter(|name| !known(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    Ok(())
+}
+
+/// The metrics that the page has.
+pub(crate) fn metrics() -> Result<Vec<String>> {
+    Ok(first_column(&page("metrics.md")?, "metric"))
+}
+
+#[test]
 fn every_metric_is_told() -> Result<()> {
     let sources = sources()?;
     let registered = found(r#"\.register\(\s*"([a-z_]+)""#, &sources)?;
     let of_process = found(r#""((?:process|workqueue)_[a-z_]+)""#, &sources)?;
     let known: BTreeSet<String> = registered.union(&of_process).cloned().collect();
     assert!(known.contains("olm_objects") && known.contains("process_open_fds"), "{known:?}");
-    let told = first_column(&page("metrics.md")?, "metric");
+    let told = metrics()?;
     // Counters have a suffix that their registration has not.
     let told = told.iter().map(|name| name.trim_end_matches("_total").to_owned());
     assert_eq!(told.collect::<BTreeSet<_>>(), known);

@@ -2,14 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Result;
 use olm_test::cluster::Cluster;
 use olm_test::helm::helm;
 use olm_test::operator::kubectl;
+use olm_test::wait;
 
 use crate::installed::{catalogs_can_be_created, deployed, get, own_cluster};
 use crate::rendering::{config_arg, run};
+
+const DEADLINE: Duration = Duration::from_mins(2);
 
 pub(crate) struct Helm {
     program: PathBuf,
@@ -47,6 +51,13 @@ async fn a_release_is_upgraded_and_leaves_extensions_in_place_when_uninstalled()
     let replicas = "--set=options.operatorController.deployment.replicas=1";
     helm.run(&["upgrade", "olmv1", &chart, "--namespace=default", replicas])?;
     deployed(&cluster, "operator-controller-controller-manager", 1).await?;
+    // A node with the only pod can be drained.
+    wait::until("the budget to let the only pod go", DEADLINE, async || {
+        let budget = get(&cluster, &["pdb", "operator-controller-controller-manager", "-n=olmv1-system"])?;
+        let status = &budget["status"];
+        wait::check(status["disruptionsAllowed"] == 1 && status["expectedPods"] == 1, || status.to_string())
+    })
+    .await?;
 
     helm.run(&["uninstall", "olmv1", "--namespace=default", "--wait"])?;
     let catalog = get(&cluster, &["clustercatalog", "operatorhubio"])?;
@@ -59,5 +70,14 @@ async fn a_release_is_upgraded_and_leaves_extensions_in_place_when_uninstalled()
 
     // What was kept is taken up again.
     helm.run(&["install", "olmv1", &chart, "--namespace=default"])?;
-    deployed(&cluster, "operator-controller-controller-manager", 2).await
+    deployed(&cluster, "operator-controller-controller-manager", 2).await?;
+
+    // docs/migrate.md: without its record the release is nobody's, and the objects stay until a chart takes them.
+    kubectl(&cluster, &["delete", "secrets", "-n=default", "-l=owner=helm,name=olmv1"])?;
+    assert!(helm.run(&["uninstall", "olmv1", "--namespace=default"]).is_err(), "helm knows the release");
+    deployed(&cluster, "operator-controller-controller-manager", 2).await?;
+    helm.run(&["install", "another", &chart, "--namespace=default", "--take-ownership"])?;
+    let catalog = get(&cluster, &["clustercatalog", "operatorhubio"])?;
+    assert_eq!(catalog["metadata"]["uid"], uid);
+    Ok(())
 }

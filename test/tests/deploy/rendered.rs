@@ -1,15 +1,26 @@
 //! What is rendered, without a cluster: all ways lead to the same objects, and the programs know their flags.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 use olm_test::process::cargo_program;
 use serde_json::{Value, json};
 
-use crate::rendering::{Objects, assert_same, file, kustomized, run, templated};
+use crate::rendering::{Objects, assert_same, file, kustomized, kustomized_with, run, templated};
 
 const OPERATOR_CONTROLLER: &str = "operator-controller-controller-manager";
 const CATALOGD: &str = "catalogd-controller-manager";
+const OVERLAYS: [&str; 5] = [
+    "default",
+    "overlays/split",
+    "overlays/cert-manager",
+    "overlays/openshift",
+    "overlays/restricted-accounts",
+];
+/// What can be added to the default and the split installation, and the chart's value for it.
+const COMPONENTS: [(&str, &str); 2] =
+    [("cert-manager", "options.certManager.enabled=true"), ("openshift", "options.openshift.enabled=true")];
 
 fn find<'a>(objects: &'a Objects, kind: &str, name: &str) -> Result<&'a Value> {
     let found = objects.iter().find(|((k, _, n), _)| k == kind && n == name);
@@ -22,6 +33,18 @@ fn container<'a>(objects: &'a Objects, deployment: &str) -> Result<&'a Value> {
 
 fn args(objects: &Objects, deployment: &str) -> Result<Vec<String>> {
     Ok(serde_json::from_value(container(objects, deployment)?["args"].clone())?)
+}
+
+/// Every way to install by kustomize.
+fn installations() -> Result<Vec<(&'static str, Objects)>> {
+    let mut installations = Vec::new();
+    for overlay in OVERLAYS {
+        installations.push((overlay, kustomized(overlay)?));
+    }
+    for (component, _) in COMPONENTS {
+        installations.push((component, kustomized_with("overlays/split", component)?));
+    }
+    Ok(installations)
 }
 
 #[test]
@@ -37,8 +60,13 @@ fn chart_and_kustomize_render_the_same() -> Result<()> {
         ("overlays/split", &["options.catalogd.separate=true"]),
         ("overlays/cert-manager", &["options.certManager.enabled=true"]),
         ("overlays/openshift", &["options.openshift.enabled=true"]),
+        ("overlays/restricted-accounts", &["options.restrictedAccounts.enabled=true"]),
     ] {
         assert_same(overlay, &kustomized(overlay)?, &templated(values)?);
+    }
+    for (component, value) in COMPONENTS {
+        let values = [value, "options.catalogd.separate=true"];
+        assert_same(component, &kustomized_with("overlays/split", component)?, &templated(&values)?);
     }
     Ok(())
 }
@@ -98,6 +126,14 @@ fn values_that_cannot_be_followed_are_refused_with_a_sentence() {
             "BoxcutterRuntime is the only runtime here",
         ),
         (&["options.openshift.catalogs.version=4.20"], "catalogs are not part of the release"),
+        (
+            &["options.catalogd.deployment.extraArguments={--gc-interval=1h}"],
+            "options.catalogd.deployment.extraArguments: operator-controller serves the catalogs",
+        ),
+        (
+            &["options.catalogd.deployment.podLabels.team=olm"],
+            "options.catalogd.deployment.podLabels: operator-controller serves the catalogs",
+        ),
     ] {
         let error = templated(values).map(|objects| objects.len()).unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
@@ -144,14 +180,80 @@ fn the_split_installation_shows_what_upstreams_suite_looks_at() -> Result<()> {
 
 #[test]
 fn the_programs_know_every_flag_of_the_manifests() -> Result<()> {
-    for overlay in ["default", "overlays/split", "overlays/cert-manager", "overlays/openshift"] {
-        let objects = kustomized(overlay)?;
+    for (overlay, objects) in installations()? {
         let program = cargo_program("operator-controller", "operator-controller")?;
         let told = run(Command::new(program).args(args(&objects, OPERATOR_CONTROLLER)?).arg("version"))?;
         assert!(told.contains("operator-controller version"), "{overlay}: {told}");
         let program = cargo_program("catalogd", "catalogd")?;
         let told = run(Command::new(program).args(args(&objects, CATALOGD)?).arg("--help"))?;
         assert!(told.contains("--catalogs-server-addr"), "{overlay}: {told}");
+    }
+    Ok(())
+}
+
+#[test]
+fn gates_of_catalogd_reach_the_program_that_serves_catalogs() -> Result<()> {
+    let gates = [
+        "options.catalogd.features.enabled={APIV1MetasHandler,GraphQLCatalogQueries}",
+        "options.catalogd.features.disabled={Another}",
+    ];
+    let wanted = ["--feature-gates=GraphQLCatalogQueries=true", "--feature-gates=Another=false"];
+    let apart = [&gates[..], &["options.catalogd.separate=true"]].concat();
+    for (values, deployment, other) in
+        [(&gates[..], OPERATOR_CONTROLLER, None), (&apart, CATALOGD, Some(OPERATOR_CONTROLLER))]
+    {
+        let objects = templated(values)?;
+        let has = |deployment: &str| -> Result<bool> {
+            let args = args(&objects, deployment)?;
+            Ok(wanted.iter().all(|gate| args.iter().any(|arg| arg == gate)))
+        };
+        assert!(has(deployment)?, "{deployment}: {:?}", args(&objects, deployment)?);
+        assert!(!other.map(has).transpose()?.unwrap_or_default(), "they are catalogd's");
+    }
+    Ok(())
+}
+
+#[test]
+fn network_policies_let_in_what_containers_serve() -> Result<()> {
+    for (overlay, objects) in installations()? {
+        let deployments = objects.iter().filter(|((kind, ..), _)| kind == "Deployment");
+        let mut seen = 0;
+        for ((_, namespace, name), deployment) in deployments {
+            let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+            let selects = |policy: &Value| {
+                let wanted = policy["spec"]["podSelector"]["matchLabels"].as_object();
+                wanted.is_some_and(|wanted| wanted.iter().all(|(key, value)| labels[key] == *value))
+            };
+            let numbers = |ports: &Value, field: &str| -> BTreeSet<u64> {
+                ports.as_array().into_iter().flatten().filter_map(|port| port[field].as_u64()).collect()
+            };
+            let policies: Vec<&Value> = objects
+                .iter()
+                .filter(|((kind, of, _), policy)| {
+                    kind == "NetworkPolicy" && of == namespace && selects(policy)
+                })
+                .map(|(_, policy)| policy)
+                .collect();
+            if deployment["spec"]["replicas"] == 0 {
+                continue;
+            }
+            let let_in: BTreeSet<u64> = policies
+                .iter()
+                .flat_map(|policy| policy["spec"]["ingress"].as_array().into_iter().flatten())
+                .flat_map(|rule| numbers(&rule["ports"], "port"))
+                .collect();
+            let container = container(&objects, name)?;
+            let served = numbers(&container["ports"], "containerPort");
+            assert_eq!(let_in, served, "{overlay}: {name}");
+            // The ports are those that the program is told to listen on.
+            let args = args(&objects, name)?;
+            let told = ["--metrics-bind-address=:", "--catalogs-server-addr=:"].map(|flag| {
+                args.iter().find_map(|arg| arg.strip_prefix(flag)).and_then(|port| port.parse::<u64>().ok())
+            });
+            assert_eq!(told.into_iter().flatten().collect::<BTreeSet<_>>(), served, "{overlay}: {name}");
+            seen += 1;
+        }
+        assert!(seen > 0, "{overlay}: no Deployment");
     }
     Ok(())
 }

@@ -34,9 +34,32 @@ pub(crate) fn file(path: &str) -> Result<Objects> {
 
 /// What kustomize, which kubectl has inside, makes of a folder below `config`.
 pub(crate) fn kustomized(folder: &str) -> Result<Objects> {
+    kustomize(&config(folder))
+}
+
+/// The same of a kustomization like those of users: a folder below `config` with a component of `config/components`.
+pub(crate) fn kustomized_with(folder: &str, component: &str) -> Result<Objects> {
+    let own = tempfile::tempdir()?;
+    let place = own.path().canonicalize()?;
+    // Kustomize takes no absolute paths.
+    let up = "../".repeat(place.components().count() - 1);
+    let path = |of: PathBuf| -> Result<String> {
+        let whole = of.canonicalize().with_context(|| of.display().to_string())?;
+        Ok(format!("{up}{}", whole.strip_prefix("/")?.display()))
+    };
+    let text = serde_json::json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": [path(config(folder))?],
+        "components": [path(config("components").join(component))?],
+    });
+    std::fs::write(place.join("kustomization.yaml"), text.to_string())?;
+    kustomize(&place)
+}
+
+fn kustomize(folder: &Path) -> Result<Objects> {
     let given = std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty());
     let kubectl = if given { PathBuf::from("kubectl") } else { Tools::locate()?.path(Tool::Kubectl) };
-    objects(&run(Command::new(kubectl).arg("kustomize").arg(config(folder)))?)
+    objects(&run(Command::new(kubectl).arg("kustomize").arg(folder))?)
 }
 
 /// What the chart makes of values, each `<name>=<value>` of helm's `--set`.

@@ -22,9 +22,7 @@ pub(crate) fn reason(place: &Facts, tags: &[&str]) -> Option<String> {
             return Some(format!("the feature gate {gate} is off"));
         }
     }
-    let text = if has("pods") && !place.pods {
-        "needs Pods that really run"
-    } else if has("split") && !place.split {
+    let text = if has("split") && !place.split {
         "catalogs are read in process here; needs a catalogd on its own (overlay split)"
     } else if has("mirror") && place.mirror.is_none() {
         "needs a registries.conf with a mirror (OLM_E2E_MIRROR)"

@@ -19,8 +19,15 @@
 {{- end -}}
 {{- range $values.features.enabled }}{{ $args = append $args (printf "--feature-gates=%s=true" .) }}{{ end -}}
 {{- range $values.features.disabled }}{{ $args = append $args (printf "--feature-gates=%s=false" .) }}{{ end -}}
-{{- if and $root.Values.options.catalogd.separate (eq .name "operator-controller-deployment") -}}
-  {{- $args = append $args (printf "--catalogd-address=catalogd-service.%s.svc" $root.Values.namespaces.olmv1.name) -}}
+{{- if eq .name "operator-controller-deployment" -}}
+  {{- if $root.Values.options.catalogd.separate -}}
+    {{- $args = append $args (printf "--catalogd-address=catalogd-service.%s.svc" $root.Values.namespaces.olmv1.name) -}}
+  {{- else -}}
+    {{- /* catalogd is inside, and its gates with it; this one is on without a word. */ -}}
+    {{- $gates := $root.Values.options.catalogd.features -}}
+    {{- range without $gates.enabled "APIV1MetasHandler" }}{{ $args = append $args (printf "--feature-gates=%s=true" .) }}{{ end -}}
+    {{- range $gates.disabled }}{{ $args = append $args (printf "--feature-gates=%s=false" .) }}{{ end -}}
+  {{- end -}}
 {{- end -}}
 {{- $variants := list -}}
 {{- if $root.Values.options.certManager.enabled }}{{ $variants = append $variants "cert-manager" }}{{ end -}}
@@ -28,6 +35,9 @@
 {{- range $variants -}}
   {{- $additions := include "olmv1.file" (dict "root" $root "name" (printf "%s-additions" .)) | fromYaml -}}
   {{- $args = concat $args (default list $additions.args) -}}
+  {{- if eq $.name "operator-controller-deployment" -}}
+    {{- $args = concat $args (default list $additions.operatorControllerArgs) -}}
+  {{- end -}}
   {{- $_ := set $container "env" (concat $container.env (default list $additions.env)) -}}
   {{- $_ := set $container "volumeMounts" (concat $container.volumeMounts (default list $additions.volumeMounts)) -}}
   {{- $_ := set $template.spec "volumes" (concat $template.spec.volumes (default list $additions.volumes)) -}}

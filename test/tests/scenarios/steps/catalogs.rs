@@ -37,14 +37,14 @@ async fn push_for(w: &mut World, host: &str, name: &str, tag: &str, step: &Step)
         w.offered.push(bundle.clone());
         pushed.push((bundle, named(&image)));
     }
-    grant(w, &w.id).await?;
+    grant(w, &w.id, ACCOUNT).await?;
     let repository = format!("{}-{name}:{tag}", w.id);
     let by_digest = w.place.images.push_catalog(&catalog(&pushed), &repository).await?;
     Ok((named(&by_digest), format!("{host}/{repository}")))
 }
 
-/// Gives the account of an install namespace the rights for everything offered, without what is withheld.
-async fn grant(w: &World, namespace: &str) -> Result<()> {
+/// Gives an account of an install namespace the rights for everything offered, without what is withheld.
+async fn grant(w: &World, namespace: &str, account: &str) -> Result<()> {
     let mut files = Vec::new();
     for bundle in &w.offered {
         let folder = tempfile::tempdir()?;
@@ -55,7 +55,7 @@ async fn grant(w: &World, namespace: &str) -> Result<()> {
     if let Some((verb, resource)) = &w.withheld {
         rules.withhold(verb, resource);
     }
-    rights::grant(&w.client, namespace, ACCOUNT, &rules).await
+    rights::grant(&w.client, namespace, account, &rules).await
 }
 
 async fn create(w: &mut World, name: &str, image: Value, priority: i64) -> Result<()> {
@@ -132,7 +132,7 @@ async fn withheld(w: &mut World, account: String, verb: String, resource: String
 async fn granted(w: &mut World, account: String) -> Outcome {
     ensure!(account == ACCOUNT, "there is no account {account:?}");
     w.withheld = None;
-    Ok(grant(w, &w.id).await?)
+    Ok(grant(w, &w.id, ACCOUNT).await?)
 }
 
 #[when(expr = "the account {string} with all rights is made in the namespace {string}")]
@@ -140,7 +140,13 @@ async fn made_elsewhere(w: &mut World, account: String, namespace: String) -> Ou
     ensure!(account == ACCOUNT, "there is no account {account:?}");
     let namespace = w.text(&namespace);
     rights::create_account(&w.client, &namespace, ACCOUNT).await?;
-    Ok(grant(w, &namespace).await?)
+    Ok(grant(w, &namespace, ACCOUNT).await?)
+}
+
+#[when(expr = "the account {string} is made and gets all rights it needs")]
+async fn made(w: &mut World, account: String) -> Outcome {
+    rights::create_account(&w.client, &w.id, &account).await?;
+    Ok(grant(w, &w.id, &account).await?)
 }
 
 /// Asks the catalogs' server.
