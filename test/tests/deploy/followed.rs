@@ -46,7 +46,7 @@ pub(crate) fn steps(page: &str, heading: Option<&str>) -> Result<Vec<Step>> {
         let (language, content) = block.split_once('\n').context("an empty block")?;
         let name = content.lines().next().and_then(|line| line.strip_prefix("# "));
         match (language, name) {
-            ("yaml", Some(name)) if name.ends_with(".yaml") => {
+            ("yaml", Some(name)) if Path::new(name).extension().is_some_and(|one| one == "yaml") => {
                 steps.push(Step::File(name.to_owned(), content.to_owned() + "\n"));
             }
             ("", _) => {
