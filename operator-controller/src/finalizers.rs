@@ -13,11 +13,17 @@ use serde_json::{Value, json};
 
 use crate::controllers::api_text;
 
+/// Attempts before somebody who writes all the time is left to the next pass.
+const ATTEMPTS: usize = 3;
+
 /// Makes `finalizers` present (`wanted`) or absent on `object`; does nothing when they already are. Returns the
 /// object as it is afterwards, when it was written.
 ///
+/// Who else wrote meanwhile changed something else: the object is read again and the finalizers are tried once more.
+/// Waiting for the other's event would be to wait for ever after an answer without one.
+///
 /// # Errors
-/// The API server's answer. A conflict is no error: the other writer's event brings a new pass.
+/// The API server's answer.
 pub(crate) async fn set<K>(
     api: &Api<K>,
     object: &K,
@@ -27,20 +33,33 @@ pub(crate) async fn set<K>(
 where
     K: ResourceExt + Clone + Debug + DeserializeOwned,
 {
-    let version = object.resource_version();
-    let Some(patch) = patch(object.finalizers(), version.as_deref(), finalizers, wanted) else {
-        return Ok(None);
-    };
-    let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
+    let told = |error: &kube::Error| format!("error updating finalizers: {}", api_text(error));
     let params =
         PatchParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    match bounded(api.patch(&object.name_any(), &params, &Patch::Json::<()>(patch))).await {
-        Ok(written) => Ok(Some(written)),
-        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(None),
-        // A `test` that does not hold is answered with 422 and no details.
-        Err(kube::Error::Api(status)) if status.code == 422 => Ok(None),
-        Err(error) => Err(format!("error updating finalizers: {}", api_text(&error))),
+    let (name, mut newer) = (object.name_any(), None::<K>);
+    for attempt in 1..=ATTEMPTS {
+        let present = newer.as_ref().unwrap_or(object);
+        let gone = present.uid() != object.uid() || (wanted && present.meta().deletion_timestamp.is_some());
+        let version = present.resource_version();
+        let patch = patch(present.finalizers(), version.as_deref(), finalizers, wanted);
+        let Some(patch) = patch.filter(|_| !gone) else { return Ok(None) };
+        let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
+        match bounded(api.patch(&name, &params, &Patch::Json::<()>(patch))).await {
+            Ok(written) => return Ok(Some(written)),
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+            // A `test` that does not hold is answered with 422.
+            Err(kube::Error::Api(status))
+                if attempt < ATTEMPTS && (status.is_conflict() || status.code == 422) =>
+            {
+                let Some(found) = bounded(api.get_opt(&name)).await.map_err(|e| told(&e))? else {
+                    return Ok(None);
+                };
+                newer = Some(found);
+            }
+            Err(error) => return Err(told(&error)),
+        }
     }
+    Ok(None)
 }
 
 fn patch(

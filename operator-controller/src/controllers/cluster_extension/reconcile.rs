@@ -263,8 +263,7 @@ impl Extensions {
                 self.ports.events.extension(extension, &before, &after, progress).await;
                 Ok(())
             }
-            // Somebody wrote in between: its event brings a new pass.
-            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(error) => Err(api_text(&error)),
         }
     }
