@@ -199,7 +199,8 @@ impl Writer<'_> {
             Some(available) if done && !healthy => available.message.clone(),
             _ => progressing.message.clone(),
         };
-        for note in waits.into_iter().chain(&progress.notes) {
+        let added = error.is_none().then(|| added(progress, &progressing.message)).flatten();
+        for note in added.as_ref().into_iter().chain(waits).chain(&progress.notes) {
             message.push('\n');
             message.push_str(note);
         }
@@ -232,6 +233,13 @@ impl Writer<'_> {
             self.put(Reconciling, True, reason, waits.unwrap_or(&progressing.message));
         }
     }
+}
+
+/// What the latest revision has to add to what it says of its progress.
+fn added(progress: &Progress, progressing: &str) -> Option<String> {
+    let latest = progress.revisions.as_ref()?.latest_active()?;
+    let more = latest.conditions.find(Ready)?.message.strip_prefix(progressing)?;
+    more.strip_prefix('\n').map(str::to_owned)
 }
 
 fn reason(text: &str) -> Reason {

@@ -50,17 +50,27 @@ pub(crate) struct Executor<'a> {
     pub(crate) ca_bundles: &'a CaBundles,
 }
 
+/// What an object waits for that somebody deleted and that something still holds.
+const BEING_DELETED: &str = "is being deleted, and made anew once it has gone";
+
 /// What became of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Done {
     Healthy,
+    /// What its probes say.
     Unhealthy(Vec<String>),
+    /// Probes have nothing to say yet; what it waits for.
+    Waits(String),
     Collision(String),
     Failed(String),
 }
 
-fn health(failures: Vec<String>) -> Done {
-    if failures.is_empty() { Done::Healthy } else { Done::Unhealthy(failures) }
+fn health(failures: Vec<String>, waits: Option<String>) -> Done {
+    match waits {
+        _ if !failures.is_empty() => Done::Unhealthy(failures),
+        Some(waits) => Done::Waits(waits),
+        None => Done::Healthy,
+    }
 }
 
 /// What became of a pass over all phases.
@@ -68,8 +78,8 @@ fn health(failures: Vec<String>) -> Done {
 pub(crate) enum Pass {
     /// Everything is there and healthy.
     Complete,
-    /// The first phase that is not healthy, in messages.
-    Incomplete(Vec<String>),
+    /// The first phase that is not healthy: what a probe says, and what else is waited for.
+    Incomplete { failures: Vec<String>, waits: Vec<String> },
     /// Objects of a phase belong to somebody else.
     Collisions(String),
     /// Requests failed.
@@ -113,7 +123,7 @@ impl Executor<'_> {
             && look.uid == uid
             && look.resource_version == resource_version
         {
-            return health(look.failures.clone());
+            return health(look.failures.clone(), look.waits.clone());
         }
         let api = self.api(&kind, key);
         let live = match get(&api, &key.name).await {
@@ -125,12 +135,11 @@ impl Executor<'_> {
         let applied = look.as_ref().and_then(|look| look.applied.as_deref());
         let planned = action(context, item.protection, &desired, live.as_ref(), applied);
         let written = matches!(planned, Action::Create | Action::Apply { .. });
-        let version = |live: &Value| live.pointer("/metadata/resourceVersion").cloned();
-        let before = live.as_ref().and_then(version);
+        let before = live.as_ref().map(|live| observation_digest(live, &desired));
         let current = match planned {
             Action::Leave => return Done::Healthy,
             Action::Collision { report } => return Done::Collision(report),
-            Action::AwaitDeletion => return Done::Unhealthy(vec!["is being deleted".into()]),
+            Action::AwaitDeletion => return Done::Waits(BEING_DELETED.to_owned()),
             Action::Nothing => Ok(live.unwrap_or_default()),
             Action::Create => self.create(&api, &desired, injection.as_ref()).await,
             Action::Apply { metadata_patch } => {
@@ -148,26 +157,23 @@ impl Executor<'_> {
         };
         // An object that the server keeps in another form than it was written in is applied once by each process:
         // what that did not change was no drift.
-        self.note_rewritten(key, written && version(&current) != before);
-        let mut failures = evaluate(self.probes, &current);
-        if injection.is_some_and(|injection| !injection.is_done(&current)) {
-            failures.push("waits for the CA bundle of its webhook".to_owned());
-        }
+        let after = observation_digest(&current, &desired);
+        self.note_rewritten(key, written && before.as_ref() != Some(&after));
+        let failures = evaluate(self.probes, &current);
+        let waits = injection.filter(|injection| !injection.is_done(&current));
+        let waits = waits.map(|_| "waits for the CA bundle of its webhook".to_owned());
         let text =
             |pointer: &str| current.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let look = Look {
             desired: digest,
             uid: text("/metadata/uid"),
             resource_version: text("/metadata/resourceVersion"),
-            applied: if written {
-                Some(observation_digest(&current, &desired))
-            } else {
-                look.and_then(|look| look.applied)
-            },
+            applied: if written { Some(after) } else { look.and_then(|look| look.applied) },
             failures: failures.clone(),
+            waits: waits.clone(),
         };
         self.memory.remember(&self.owner.uid, key.clone(), look);
-        health(failures)
+        health(failures, waits)
     }
 
     fn note_rewritten(&self, key: &ObjectKey, written: bool) {
@@ -180,7 +186,7 @@ impl Executor<'_> {
     fn without_kind(&self, key: &ObjectKey, error: &DiscoveryError) -> Done {
         match error {
             DiscoveryError::Unknown { .. } if self.awaited.contains(key) => {
-                Done::Unhealthy(vec!["waits for its kind to be served".into()])
+                Done::Waits("waits for its kind to be served".to_owned())
             }
             DiscoveryError::Unknown { .. } => Done::Failed(format!("Object {key}: {}", lack_text(key))),
             DiscoveryError::Unavailable { .. } => Done::Failed(format!("Object {key}: {error}")),
@@ -397,7 +403,17 @@ fn judge(phase: usize, done: &[(ObjectKey, Done)]) -> Pass {
         Done::Unhealthy(messages) => Some(probe_failure(key, messages)),
         _ => None,
     });
-    first_failure.map_or(Pass::Complete, |failure| Pass::Incomplete(vec![failure]))
+    let waits: Vec<String> = done
+        .iter()
+        .filter_map(|(key, done)| match done {
+            Done::Waits(text) => Some(probe_failure(key, std::slice::from_ref(text))),
+            _ => None,
+        })
+        .collect();
+    if first_failure.is_none() && waits.is_empty() {
+        return Pass::Complete;
+    }
+    Pass::Incomplete { failures: first_failure.into_iter().collect(), waits }
 }
 
 #[cfg(test)]
@@ -422,7 +438,15 @@ mod tests {
             |items: &[&(ObjectKey, Done)]| judge(3, &items.iter().map(|i| (*i).clone()).collect::<Vec<_>>());
         assert_eq!(
             of(&[&healthy, &unhealthy, &second]),
-            Pass::Incomplete(vec!["Object ConfigMap.v1 b: x and y".into()])
+            Pass::Incomplete { failures: vec!["Object ConfigMap.v1 b: x and y".into()], waits: vec![] }
+        );
+        // What no probe has spoken about yet is told apart.
+        let waiting = done("f", Done::Waits("is being deleted".into()));
+        let waits = || vec!["Object ConfigMap.v1 f: is being deleted".to_owned()];
+        assert_eq!(of(&[&healthy, &waiting]), Pass::Incomplete { failures: vec![], waits: waits() });
+        assert_eq!(
+            of(&[&waiting, &second]),
+            Pass::Incomplete { failures: vec!["Object ConfigMap.v1 c: z".into()], waits: waits() }
         );
         assert_eq!(
             of(&[&unhealthy, &collision]),

@@ -321,3 +321,15 @@ fn a_spec_that_waits_for_its_bundle_is_not_ready() {
     let waiting = Progress { waits_for_content: Some("w".into()), ..progress(&[rolling_out(1, "1.0.0")]) };
     assert!(shown(&after(&waiting, Ok(())), Reconciling).unwrap().starts_with("True/RollingOut/w"));
 }
+
+#[test]
+fn what_a_revision_waits_for_is_told_beside_its_progress() {
+    let text = "Revision 2.0.0 is rolling out.";
+    let mut waiting = rolling_out(2, "2.0.0");
+    let told = format!("{text}\nObject ConfigMap.v1 n/a: is being deleted");
+    let update = ConditionUpdate::new(Ready, False, Reason::RollingOut, &told, Some(1));
+    waiting.status.as_mut().unwrap().conditions.set(update, Timestamp::UNIX_EPOCH);
+    let status = after(&progress(&[rolled_out(1, "1.0.0"), waiting]), Ok(()));
+    assert_eq!(shown(&status, Progressing).unwrap(), format!("True/RollingOut/{text}"));
+    assert_eq!(shown(&status, Ready).unwrap(), format!("False/RollingOut/{told}"));
+}
