@@ -154,6 +154,7 @@ impl Extensions {
                 client: self.ports.accounts.controller(),
                 system_namespace: &self.ports.system_namespace,
                 extension,
+                sets: &self.ports.sets,
             };
             if let Err(error) = writer.tidy_secrets().await {
                 return Next::Retry(error);

@@ -95,7 +95,9 @@ pub(crate) enum Proposal {
 enum Content {
     Rendered(Rendered),
     /// The registry does not give the bundle that is installed, which is kept as it is.
-    Away { why: String },
+    Away {
+        why: String,
+    },
 }
 
 impl Steps<'_> {
@@ -281,7 +283,8 @@ impl Steps<'_> {
             Ok(files) => files,
             Err(error) => {
                 let installed = revisions.installed().map(|r| &r.bundle);
-                let is_installed = installed.is_some_and(|i| i.name == bundle.name && i.version == bundle.version);
+                let is_installed =
+                    installed.is_some_and(|i| i.name == bundle.name && i.version == bundle.version);
                 if is_installed && !error.is_terminal() {
                     return Ok(Content::Away { why: waits_for_content(bundle, &error) });
                 }
@@ -375,6 +378,7 @@ impl Steps<'_> {
             client: self.controller(),
             system_namespace: self.system_namespace,
             extension: self.extension,
+            sets: self.sets,
         }
     }
 
