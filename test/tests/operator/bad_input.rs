@@ -151,8 +151,7 @@ async fn a_registry_that_is_down_stops_only_what_needs_it() -> Result<()> {
     // An edit that needs the bundle again is not lost: it is told, tried again, and rolled out.
     let config = json!({"configType": "Inline", "inline": {"deploymentConfig": {"env": [{"name": "A", "value": "b"}]}}});
     edited_while_the_registry_is_down(&scenario, json!({"spec": {"config": config}})).await?;
-    let deployments: kube::Api<Deployment> =
-        kube::Api::namespaced(scenario.client.clone(), &scenario.name);
+    let deployments: kube::Api<Deployment> = kube::Api::namespaced(scenario.client.clone(), &scenario.name);
     let found = serde_json::to_value(deployments.list(&ListParams::default()).await?.items)?.to_string();
     ensure!(found.contains(r#""env":[{"name":"A","value":"b"}"#), "{found}");
     let again = json!({"metadata": {"annotations": {REINSTALL_ANNOTATION: "once"}}});
@@ -170,7 +169,10 @@ async fn edited_while_the_registry_is_down(scenario: &Scenario<'_>, edit: Value)
     let before = latest().await?;
     world.registry.stop()?;
     for kept in std::fs::read_dir(world.operator.directory().join("bundles"))? {
-        std::fs::remove_file(kept?.path())?;
+        let kept = kept?.path();
+        if kept.is_file() {
+            std::fs::remove_file(kept)?;
+        }
     }
     scenario.patch_extension(edit).await?;
     let why = "The spec asks for bundle \"lighthouse-operator.v1.1.0\" with version \"1.1.0\" in another way than it was installed, and the bundle cannot be fetched; what is installed goes on, and it is tried again: ";
