@@ -43,7 +43,7 @@ pub(crate) const AUDIT_POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":
 const OF_ONESELF: [&str; 3] = ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"];
 
 /// Rights that no request of the suites shows, and why they are held all the same: resource (or its end), verb, reason.
-const WITHOUT_REQUEST: [(&str, &str, &str); 4] = [
+const WITHOUT_REQUEST: [(&str, &str, &str); 3] = [
     (
         "/finalizers",
         "update",
@@ -53,11 +53,6 @@ const WITHOUT_REQUEST: [(&str, &str, &str); 4] = [
         "clusterextensions",
         "update",
         "looked for by the admission policy that lets only who may update an extension write its revisions",
-    ),
-    (
-        "clusterextensions",
-        "get",
-        "for revisions that name no account, which run as their extension's; no test of the suites makes one",
     ),
     (
         "serviceaccounts",
@@ -74,6 +69,7 @@ pub const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("clustercatalogs", "list patch watch", ORDINARY),
     ("clustercatalogs/status", "update", ORDINARY),
     ("clusterextensions", "list patch watch", ORDINARY),
+    ("clusterextensions", "get", "operator::a_revision_without_an_account_acts_as_its_extension"),
     ("clusterextensions/status", "update", ORDINARY),
     ("clusterobjectsets", "create get list patch watch", ORDINARY),
     ("clusterobjectsets", "delete", "operator::a_kept_crd_serves_its_storage_version_without_its_webhook"),

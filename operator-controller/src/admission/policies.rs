@@ -122,8 +122,18 @@ impl Policy {
     }
 }
 
+const NOT_BEING_DELETED: &str = "not-being-deleted";
+
 fn not_being_deleted() -> (&'static str, String) {
-    ("not-being-deleted", "!has(object.metadata.deletionTimestamp)".to_owned())
+    (NOT_BEING_DELETED, "!has(object.metadata.deletionTimestamp)".to_owned())
+}
+
+/// Lets pass what a deletion needs: finalizers and metadata. What stays for as long as the deletion is held is still
+/// done as the account that the spec names, so the spec stays guarded.
+fn not_being_deleted_or_edited() -> (&'static str, String) {
+    let expression =
+        "!has(object.metadata.deletionTimestamp) || oldObject == null || object.spec != oldObject.spec";
+    (NOT_BEING_DELETED, expression.to_owned())
 }
 
 /// The map of annotations or labels of an object, empty when there is none.
@@ -170,7 +180,7 @@ fn extension_account() -> Policy {
         operations: WRITES,
         with_settings: false,
         conditions: vec![
-            not_being_deleted(),
+            not_being_deleted_or_edited(),
             extension_guarded(),
             ("names-an-account", NAMES_ACCOUNT.to_owned()),
         ],
@@ -229,7 +239,7 @@ fn extension_default_account() -> Policy {
         operations: WRITES,
         with_settings: true,
         conditions: vec![
-            not_being_deleted(),
+            not_being_deleted_or_edited(),
             extension_guarded(),
             ("names-no-account", format!("!({NAMES_ACCOUNT})")),
         ],
@@ -316,7 +326,7 @@ fn object_set_account() -> Policy {
         resource: "clusterobjectsets",
         operations: WRITES,
         with_settings: false,
-        conditions: vec![not_being_deleted(), object_set_guarded()],
+        conditions: vec![not_being_deleted_or_edited(), object_set_guarded()],
         variables: vec![
             ("accountNamespace", value_of("object", "annotations", SERVICE_ACCOUNT_NAMESPACE_ANNOTATION)),
             ("accountName", value_of("object", "annotations", SERVICE_ACCOUNT_NAME_ANNOTATION)),

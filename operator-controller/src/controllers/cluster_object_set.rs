@@ -9,6 +9,7 @@ mod family;
 pub(crate) mod keeping;
 mod kinds;
 mod memory;
+mod pace;
 mod reconcile;
 #[cfg(test)]
 mod simulation;

@@ -187,7 +187,10 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     })
     .await?;
     // The tenant may delete, and the controller's finalizers go although nobody asks for rights.
-    Api::<ClusterExtension>::all(tenant).delete(&scenario.name, &DeleteParams::default()).await?;
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    ensure!(objection_to_patch(&scenario.client, &scenario.name, &held).await?.is_none());
+    Api::<ClusterExtension>::all(tenant.clone()).delete(&scenario.name, &DeleteParams::default()).await?;
+    a_held_deletion_keeps_its_spec(&scenario, &tenant).await?;
     scenario.nothing_left().await?;
     let events = world.cluster.audit_events()?;
     let refused: Vec<_> = events
@@ -197,6 +200,24 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
         .filter(|e| e.group == "olm.operatorframework.io")
         .collect();
     ensure!(refused.is_empty(), "a policy was in the way: {refused:?}");
+    Ok(())
+}
+
+/// What is left to do before an extension goes is done as the account that its spec names: that stays guarded, and
+/// nothing else stands in the way.
+async fn a_held_deletion_keeps_its_spec(scenario: &Scenario<'_>, tenant: &Client) -> Result<()> {
+    let other = json!({"spec": {"serviceAccount": {"name": SUCCESSOR}}});
+    let told = objection_to_patch(tenant, &scenario.name, &other).await?;
+    wants(told.as_deref(), "may not act as the service account \"successor\"")?;
+    let cleared = json!({"spec": {"serviceAccount": null, "source": {"catalog": {"version": "1.0.0"}}}});
+    let told = objection_to_patch(tenant, &scenario.name, &cleared).await?;
+    wants(told.as_deref(), "(not set; the default account applies): tenant may not act as")?;
+    let labels = json!({"metadata": {"labels": {"team": "b"}}});
+    let told = objection_to_patch(tenant, &scenario.name, &labels).await?;
+    ensure!(told.is_none(), "labels are not guarded: {told:?}");
+    let free = json!({"metadata": {"finalizers": null}});
+    let told = objection_to_patch(tenant, &scenario.name, &free).await?;
+    ensure!(told.is_none(), "finalizers go: {told:?}");
     Ok(())
 }
 

@@ -1,13 +1,16 @@
 //! Bad input gets one clear text, and the rest of the cluster goes on.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::ListParams;
 use olm_api::{
-    ConditionType::{self, Installed, Progressing, Stalled},
-    v1::ClusterCatalog,
+    ConditionType::{self, Installed, Progressing, Ready, Reconciling, Stalled},
+    names::{OWNER_NAME_LABEL, REINSTALL_ANNOTATION},
+    v1::{ClusterCatalog, ClusterObjectSet},
 };
 use olm_image::{Compression, LayerBuilder, PackedLayer};
 use olm_test::{images::catalog, rights::create_account, wait};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
 
@@ -143,7 +146,47 @@ async fn a_registry_that_is_down_stops_only_what_needs_it() -> Result<()> {
     scenario.shows(Progressing, &format!("True/Retrying/{wrapped}")).await?;
     scenario.shows(Installed, "True/Succeeded/").await?;
     world.registry.start_again().await?;
-    scenario.installed("1.1.0").await
+    scenario.installed("1.1.0").await?;
+
+    // An edit that needs the bundle again is not lost: it is told, tried again, and rolled out.
+    let config = json!({"configType": "Inline", "inline": {"deploymentConfig": {"env": [{"name": "A", "value": "b"}]}}});
+    edited_while_the_registry_is_down(&scenario, json!({"spec": {"config": config}})).await?;
+    let deployments: kube::Api<Deployment> = kube::Api::namespaced(scenario.client.clone(), &scenario.name);
+    let found = serde_json::to_value(deployments.list(&ListParams::default()).await?.items)?.to_string();
+    ensure!(found.contains(r#""env":[{"name":"A","value":"b"}"#), "{found}");
+    let again = json!({"metadata": {"annotations": {REINSTALL_ANNOTATION: "once"}}});
+    edited_while_the_registry_is_down(&scenario, again).await
+}
+
+/// Edits the extension while its bundle cannot be had, and sees what is told, and a revision once it can.
+async fn edited_while_the_registry_is_down(scenario: &Scenario<'_>, edit: Value) -> Result<()> {
+    let world = scenario.world;
+    let sets: kube::Api<ClusterObjectSet> = kube::Api::all(scenario.client.clone());
+    let latest = async || {
+        let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
+        anyhow::Ok(sets.list(&mine).await?.items.iter().map(|set| set.spec.revision).max())
+    };
+    let before = latest().await?;
+    world.registry.stop()?;
+    for kept in std::fs::read_dir(world.operator.directory().join("bundles"))? {
+        let kept = kept?.path();
+        if kept.is_file() {
+            std::fs::remove_file(kept)?;
+        }
+    }
+    scenario.patch_extension(edit).await?;
+    let why = "The spec asks for bundle \"lighthouse-operator.v1.1.0\" with version \"1.1.0\" in another way than it was installed, and the bundle cannot be fetched; what is installed goes on, and it is tried again: ";
+    let progressing = "Revision 1.1.0 has rolled out.";
+    scenario.shows(Ready, &format!("False/Retrying/{progressing}\n{why}")).await?;
+    scenario.shows(Reconciling, &format!("True/Retrying/{why}")).await?;
+    // The words of the original, which tells nothing of it.
+    scenario.shows(Progressing, &format!("True/Succeeded/{progressing}")).await?;
+    scenario.shows(Installed, "True/Succeeded/").await?;
+    ensure!(latest().await? == before, "a revision was made of nothing");
+    world.registry.start_again().await?;
+    scenario.installed("1.1.0").await?;
+    ensure!(latest().await? > before, "the edit was not rolled out");
+    Ok(())
 }
 
 /// A gzip layer whose end is missing.

@@ -1,5 +1,6 @@
 //! The tables of the ClusterObjectSet controller, row by row: revisions that a user makes by hand.
 
+mod accounts;
 mod archiving;
 mod classic;
 mod collisions;
@@ -7,8 +8,11 @@ mod content;
 mod down;
 mod handover;
 mod health;
+mod restarted;
+mod siblings;
+mod waiting;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event};
 use kube::{
     Api, ResourceExt,
@@ -16,6 +20,7 @@ use kube::{
 };
 use olm_api::{ConditionType, v1::ClusterObjectSet};
 use olm_test::{
+    kstatus::{Status, is_about_this_generation, judge},
     rights::{create_account, grant, rules_for},
     wait,
 };
@@ -77,13 +82,38 @@ async fn create_with(
     annotations: Value,
     spec: Value,
 ) -> Result<String> {
+    create_like(scenario, suffix, json!({"annotations": annotations}), spec).await
+}
+
+/// The same with further metadata.
+async fn create_like(
+    scenario: &Scenario<'_>,
+    suffix: &str,
+    mut metadata: Value,
+    spec: Value,
+) -> Result<String> {
     let name = format!("{}-{suffix}", scenario.name);
+    metadata["name"] = name.as_str().into();
     let set: ClusterObjectSet = serde_json::from_value(json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-        "metadata": {"name": name, "annotations": annotations}, "spec": spec,
+        "metadata": metadata, "spec": spec,
     }))?;
     sets(scenario).create(&PostParams::default(), &set).await?;
     Ok(name)
+}
+
+/// The owner reference of a revision of this extension.
+fn owned_by(extension: &str, uid: &str) -> Value {
+    json!([{
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": extension, "uid": uid,
+        "controller": true, "blockOwnerDeletion": true,
+    }])
+}
+
+/// The scenario's extension, which finds nothing to install, and its UID.
+async fn idle_extension(scenario: &Scenario<'_>) -> Result<String> {
+    scenario.create_extension("no-such-package", json!({})).await?;
+    scenario.extensions().get(&scenario.name).await?.uid().context("an extension without UID")
 }
 
 async fn patch(scenario: &Scenario<'_>, name: &str, patch: Value) -> Result<()> {
@@ -98,13 +128,29 @@ async fn condition(scenario: &Scenario<'_>, name: &str, type_: ConditionType) ->
     Ok(found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default())
 }
 
-/// Waits until a condition begins as wanted.
+/// Waits until a condition is as wanted, to the letter.
 async fn shows(scenario: &Scenario<'_>, name: &str, type_: ConditionType, wanted: &str) -> Result<()> {
     wait::until(&format!("{type_} of {name} to be {wanted}"), DEADLINE, || async {
+        let found = condition(scenario, name, type_).await?;
+        wait::check(found == wanted, || format!("{type_} is {found}"))
+    })
+    .await
+}
+
+/// Waits until a condition begins as wanted; what follows are the words of the API server, or of a library.
+async fn begins(scenario: &Scenario<'_>, name: &str, type_: ConditionType, wanted: &str) -> Result<()> {
+    wait::until(&format!("{type_} of {name} to begin with {wanted}"), DEADLINE, || async {
         let found = condition(scenario, name, type_).await?;
         wait::check(found.starts_with(wanted), || format!("{type_} is {found}"))
     })
     .await
+}
+
+/// What GitOps tools make of a revision.
+async fn verdict(scenario: &Scenario<'_>, name: &str) -> Result<Status> {
+    let set = serde_json::to_value(sets(scenario).get(name).await?)?;
+    anyhow::ensure!(is_about_this_generation(&set), "{set}");
+    Ok(judge(&set))
 }
 
 async fn rolled_out(scenario: &Scenario<'_>, name: &str) -> Result<()> {
@@ -112,11 +158,21 @@ async fn rolled_out(scenario: &Scenario<'_>, name: &str) -> Result<()> {
     shows(scenario, name, ConditionType::Progressing, "True/Succeeded/Revision 7.0.0 has rolled out.")
         .await?;
     let available = "True/ProbesSucceeded/Objects are available and pass all probes.";
-    shows(scenario, name, ConditionType::Available, available).await
+    shows(scenario, name, ConditionType::Available, available).await?;
+    shows(scenario, name, ConditionType::Ready, "True/Succeeded/Revision 7.0.0 has rolled out.").await?;
+    let verdict = verdict(scenario, name).await?;
+    anyhow::ensure!(verdict == Status::Current, "{name} is {verdict}");
+    Ok(())
 }
 
 /// Waits for an Event of this reason about an object of this kind and name whose note contains the text.
-async fn event(scenario: &Scenario<'_>, kind: &str, name: &str, reason: &str, text: &str) -> Result<()> {
+pub(crate) async fn event(
+    scenario: &Scenario<'_>,
+    kind: &str,
+    name: &str,
+    reason: &str,
+    text: &str,
+) -> Result<()> {
     wait::until(&format!("an Event {reason} about {kind} {name}"), DEADLINE, || async {
         let told = events(scenario, kind, name).await?;
         wait::check(told.iter().any(|(r, note)| r == reason && note.contains(text)), || format!("{told:?}"))

@@ -122,6 +122,18 @@ impl World {
         Api::all(self.client.clone())
     }
 
+    /// Sees that a revision says that it was made of a release.
+    pub(crate) async fn is_migrated(&self, revision: &str) -> Result<()> {
+        let status = self.sets().get(revision).await?.status.unwrap_or_default();
+        let succeeded = status.conditions.iter().find(|c| c.type_ == "Succeeded");
+        let told = succeeded.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default();
+        ensure!(
+            told == "True/Succeeded/Revision succeeded - migrated from Helm release",
+            "{revision}: {told}"
+        );
+        Ok(())
+    }
+
     /// The names of all revisions, archived ones with a star.
     pub(crate) async fn revisions(&self) -> Result<Vec<String>> {
         let listed = self.sets().list(&ListParams::default()).await?;

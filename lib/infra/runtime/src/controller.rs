@@ -28,6 +28,8 @@ pub enum Next {
     After(Duration),
     /// It failed and is tried again with backoff; the text is logged.
     Retry(String),
+    /// The same, but no later than after this time: something is to be told then.
+    RetryWithin(String, Duration),
     /// It failed in a way that only a change of the object or its sources can heal; the text is logged.
     Blocked(String),
 }
@@ -38,7 +40,7 @@ impl Next {
         match self {
             Self::Await => "await",
             Self::After(_) => "after",
-            Self::Retry(_) => "retry",
+            Self::Retry(_) | Self::RetryWithin(..) => "retry",
             Self::Blocked(_) => "blocked",
         }
     }
@@ -205,19 +207,17 @@ where
             tracing::warn!(controller, name, error, "blocked until something changes");
             None
         }
-        Next::Retry(error) => {
-            let wait = shared.backoff.failed(name.clone(), shared.settings.chance.fraction());
-            tracing::warn!(
-                controller,
-                name,
-                error,
-                retry_in_seconds = wait.as_secs_f32(),
-                "reconcile failed"
-            );
-            shared.queue.retried(&name, wait);
-            Some(wait)
-        }
+        Next::Retry(error) => Some(retry(&shared, controller, &name, &error, Duration::MAX)),
+        Next::RetryWithin(error, most) => Some(retry(&shared, controller, &name, &error, most)),
     }
+}
+
+/// After which time a pass that failed is tried again.
+fn retry<R>(shared: &Shared<R>, controller: &str, name: &str, error: &str, most: Duration) -> Duration {
+    let wait = shared.backoff.failed(name.to_owned(), shared.settings.chance.fraction()).min(most);
+    tracing::warn!(controller, name, error, retry_in_seconds = wait.as_secs_f32(), "reconcile failed");
+    shared.queue.retried(name, wait);
+    wait
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {

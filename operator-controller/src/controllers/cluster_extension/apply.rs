@@ -9,7 +9,8 @@ use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::me
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-    core::PartialObjectMeta,
+    core::{DeserializeGuard, PartialObjectMeta},
+    runtime::reflector::{ObjectRef, Store},
 };
 use olm_api::{
     names::{
@@ -97,6 +98,8 @@ pub(crate) struct RevisionWriter<'a> {
     pub(crate) client: Client,
     pub(crate) system_namespace: &'a str,
     pub(crate) extension: &'a ClusterExtension,
+    /// The sets that the process has heard of.
+    pub(crate) sets: &'a Store<DeserializeGuard<ClusterObjectSet>>,
 }
 
 impl RevisionWriter<'_> {
@@ -111,6 +114,7 @@ impl RevisionWriter<'_> {
     ) -> Result<String, String> {
         self.remove_old(revisions).await.map_err(|e| format!("garbage collecting old revisions: {e}"))?;
         let name = self.revision_name(new.number);
+        self.check_free(&name).map_err(|e| format!("creating new Revision: {e}"))?;
         let packed = pack(&name, new.phases).map_err(|e| format!("packing objects into Secrets: {e}"))?;
         for secret in &packed.secrets {
             let created = self.create_secret(&name, &secret.name, &secret.data).await;
@@ -162,7 +166,7 @@ impl RevisionWriter<'_> {
         });
         let params =
             PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let patched = bounded(self.sets().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
+        let patched = bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
         patched.map(drop).map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))
     }
 
@@ -182,7 +186,7 @@ impl RevisionWriter<'_> {
         if strays.is_empty() {
             return Ok(());
         }
-        let sets = bounded(self.sets().list_metadata(&mine)).await.map_err(failed)?;
+        let sets = bounded(self.set_api().list_metadata(&mine)).await.map_err(failed)?;
         let uids: BTreeMap<String, String> =
             sets.items.iter().filter_map(|set| Some((set.name_any(), set.uid()?))).collect();
         for secret in strays {
@@ -210,9 +214,31 @@ impl RevisionWriter<'_> {
         format!("{}-{number}", self.extension.name_any())
     }
 
+    /// Refuses a name under which somebody else's set is known: it would be written over, or stand in the way without
+    /// being named. A half made revision of the extension's own is continued.
+    fn check_free(&self, name: &str) -> Result<(), String> {
+        let Some(guarded) = self.sets.get(&ObjectRef::new(name)) else { return Ok(()) };
+        let found = guarded.meta();
+        let owner = found.owner_references.iter().flatten().find(|r| r.controller == Some(true));
+        let extension = self.extension;
+        let whose = match owner {
+            Some(owner) if Some(&owner.uid) == extension.metadata.uid.as_ref() => return Ok(()),
+            Some(owner)
+                if owner.kind == ClusterExtension::kind(&()) && owner.name == extension.name_any() =>
+            {
+                "to an earlier ClusterExtension of this name, and has not gone yet".to_owned()
+            }
+            Some(owner) => format!("to {} {:?}", owner.kind, owner.name),
+            None => "to nobody".to_owned(),
+        };
+        Err(format!(
+            "ClusterObjectSet {name:?} is not a revision of this extension, it belongs {whose}: delete it, or give it another name, to let the revision be made"
+        ))
+    }
+
     async fn remove_old(&self, revisions: &Revisions) -> Result<(), String> {
         for revision in revisions.superfluous(ARCHIVED_REVISIONS_KEPT) {
-            match bounded(self.sets().delete(&revision.name, &DeleteParams::background())).await {
+            match bounded(self.set_api().delete(&revision.name, &DeleteParams::background())).await {
                 Ok(_) => {}
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
                 Err(error) => return Err(api_text(&error)),
@@ -351,7 +377,7 @@ impl RevisionWriter<'_> {
 
     async fn apply_set(&self, name: &str, set: &Value) -> Result<ClusterObjectSet, String> {
         let params = PatchParams::apply(EXTENSION_FIELD_MANAGER).force();
-        bounded(self.sets().patch(name, &params, &Patch::Apply(set))).await.map_err(|e| api_text(&e))
+        bounded(self.set_api().patch(name, &params, &Patch::Apply(set))).await.map_err(|e| api_text(&e))
     }
 
     async fn adopt(&self, set: &ClusterObjectSet, secrets: impl Iterator<Item = &str>) -> Result<(), String> {
@@ -385,7 +411,7 @@ impl RevisionWriter<'_> {
         }
     }
 
-    fn sets(&self) -> Api<ClusterObjectSet> {
+    fn set_api(&self) -> Api<ClusterObjectSet> {
         Api::all(self.client.clone())
     }
 

@@ -147,6 +147,9 @@ pub(crate) struct Progress {
     pub(crate) crossed: Option<String>,
     /// What the bundle says about updates of the platform.
     pub(crate) platform: Option<Verdict>,
+    /// Why what the spec asks for is not known to be there although nothing failed that the original would tell: the
+    /// pass is tried again.
+    pub(crate) waits_for_content: Option<String>,
     /// When to look again although nothing happened.
     pub(crate) look_again: Option<Duration>,
     /// Sentences for `Ready` about settings that are in force or things that were passed over.

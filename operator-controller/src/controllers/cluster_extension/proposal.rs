@@ -33,10 +33,7 @@ pub(crate) async fn propose(
     progress.notes.extend(annotations::in_force(steps.extension));
     Ok(match steps.propose(&account, &revisions, progress).await? {
         Proposal::Revision { planned, .. } => Outcome::Revision(Box::new(planned.plan)),
-        Proposal::Nothing => {
-            Outcome::Nothing("the installed bundle stays, it cannot be fetched any more".to_owned())
-        }
-        Proposal::Keep { why } => Outcome::Nothing(why),
+        Proposal::Nothing { why } | Proposal::Keep { why } => Outcome::Nothing(why),
         Proposal::Refresh { .. } => Outcome::Nothing(match revisions.latest_active() {
             Some(latest) if revisions.installed() == Some(latest) => {
                 format!("{} is installed as revision {}", latest.bundle.name, latest.name)

@@ -127,7 +127,10 @@ impl Extensions {
         }
         match result {
             Ok(()) => match told {
-                Ok(_) => progress.look_again.map_or(Next::Await, Next::After),
+                Ok(_) => match progress.waits_for_content {
+                    Some(why) => Next::Retry(why),
+                    None => progress.look_again.map_or(Next::Await, Next::After),
+                },
                 Err(error) => Next::Retry(error),
             },
             Err(StepError::Takeover { text, terminal: true }) => {
@@ -151,6 +154,7 @@ impl Extensions {
                 client: self.ports.accounts.controller(),
                 system_namespace: &self.ports.system_namespace,
                 extension,
+                sets: &self.ports.sets,
             };
             if let Err(error) = writer.tidy_secrets().await {
                 return Next::Retry(error);

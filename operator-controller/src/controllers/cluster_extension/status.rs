@@ -188,7 +188,10 @@ impl Writer<'_> {
     fn summary(&mut self, progress: &Progress, error: Option<&StepError>) {
         let Some(progressing) = self.conditions.find(Progressing).cloned() else { return };
         let reason = reason(&progressing.reason);
-        let done = progressing.status == True.as_str() && reason == Reason::Succeeded;
+        let rolled_out = progressing.status == True.as_str() && reason == Reason::Succeeded;
+        let waits = progress.waits_for_content.as_ref().filter(|_| error.is_none());
+        let done = rolled_out && waits.is_none();
+        let reason = if rolled_out && waits.is_some() { Reason::Retrying } else { reason };
         let available = self.conditions.find(Available).cloned();
         let healthy = available.as_ref().is_none_or(|a| a.status == True.as_str());
         let installed = self.conditions.is_true(Installed);
@@ -196,7 +199,8 @@ impl Writer<'_> {
             Some(available) if done && !healthy => available.message.clone(),
             _ => progressing.message.clone(),
         };
-        for note in &progress.notes {
+        let added = error.is_none().then(|| added(progress, &progressing.message)).flatten();
+        for note in added.as_ref().into_iter().chain(waits).chain(&progress.notes) {
             message.push('\n');
             message.push_str(note);
         }
@@ -226,9 +230,16 @@ impl Writer<'_> {
         if stalled || done {
             self.conditions.remove(Reconciling);
         } else {
-            self.put(Reconciling, True, reason, &progressing.message);
+            self.put(Reconciling, True, reason, waits.unwrap_or(&progressing.message));
         }
     }
+}
+
+/// What the latest revision has to add to what it says of its progress.
+fn added(progress: &Progress, progressing: &str) -> Option<String> {
+    let latest = progress.revisions.as_ref()?.latest_active()?;
+    let more = latest.conditions.find(Ready)?.message.strip_prefix(progressing)?;
+    more.strip_prefix('\n').map(str::to_owned)
 }
 
 fn reason(text: &str) -> Reason {

@@ -26,6 +26,7 @@ use super::{
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
+    status::without_connections,
     takeover::Takeover,
 };
 use crate::{
@@ -79,14 +80,24 @@ pub(crate) struct Steps<'a> {
 
 /// What a pass is about to do.
 pub(crate) enum Proposal {
-    /// Nothing: the installed bundle cannot be fetched any more.
-    Nothing,
+    /// Nothing: the bundle is the installed one and cannot be fetched, so what the spec asks for waits. Why, in a
+    /// sentence.
+    Nothing { why: String },
     /// What is there stays, whatever else could be had; only its deadline follows the spec. Why, in a sentence.
     Keep { why: String },
     /// The latest revision is what is wanted; its record is brought up to date.
     Refresh { chosen: Chosen, inputs: String },
     /// A new revision.
     Revision { planned: Box<Planned>, bundle: BundleRecord },
+}
+
+/// What there is to make a revision from.
+enum Content {
+    Rendered(Rendered),
+    /// The registry does not give the bundle that is installed, which is kept as it is.
+    Away {
+        why: String,
+    },
 }
 
 impl Steps<'_> {
@@ -188,8 +199,12 @@ impl Steps<'_> {
             progress.notes.extend(crd_changes::notes(self.extension, latest, revisions));
             return Ok(Proposal::Refresh { chosen, inputs });
         }
-        let Some(rendered) = self.content(bundle, revisions).await.map_err(failed)? else {
-            return Ok(Proposal::Nothing);
+        let rendered = match self.content(bundle, revisions).await.map_err(failed)? {
+            Content::Rendered(rendered) => rendered,
+            Content::Away { why } => {
+                progress.waits_for_content = Some(why.clone());
+                return Ok(Proposal::Nothing { why });
+            }
         };
         let declared = declared(&rendered).map_err(failed)?;
         self.require(&chosen, &declared, revisions, progress).await?;
@@ -228,7 +243,7 @@ impl Steps<'_> {
         progress: &mut Progress,
     ) -> Result<(), StepError> {
         match proposal {
-            Proposal::Nothing => Ok(()),
+            Proposal::Nothing { .. } => Ok(()),
             Proposal::Keep { .. } => self.keep(account, revisions).await,
             Proposal::Refresh { chosen, inputs } => {
                 let Some(latest) = revisions.latest_active() else { return Ok(()) };
@@ -262,15 +277,16 @@ impl Steps<'_> {
         self.writer().refresh(latest, account, inputs, origin).await.map_err(Cause::transient)
     }
 
-    /// The rendered bundle; `None` when it cannot be fetched but is installed already.
-    async fn content(&self, bundle: &BundleRecord, revisions: &Revisions) -> Result<Option<Rendered>, Cause> {
+    /// The rendered bundle, unless it is installed already and cannot be fetched now.
+    async fn content(&self, bundle: &BundleRecord, revisions: &Revisions) -> Result<Content, Cause> {
         let files = match self.bundles.load(&bundle.reference).await {
             Ok(files) => files,
             Err(error) => {
                 let installed = revisions.installed().map(|r| &r.bundle);
-                if installed.is_some_and(|i| i.name == bundle.name && i.version == bundle.version) {
-                    tracing::warn!(extension = self.extension.name_any(), %error, "installed bundle cannot be fetched");
-                    return Ok(None);
+                let is_installed =
+                    installed.is_some_and(|i| i.name == bundle.name && i.version == bundle.version);
+                if is_installed && !error.is_terminal() {
+                    return Ok(Content::Away { why: waits_for_content(bundle, &error) });
                 }
                 return Err(pull_cause(&error));
             }
@@ -285,7 +301,7 @@ impl Steps<'_> {
         let rendered = tokio::task::spawn_blocking(move || render(&files, &options))
             .await
             .map_err(|e| Cause::transient(format!("rendering the bundle: {e}")))?;
-        rendered.map(Some).map_err(|error| match error.reason() {
+        rendered.map(Content::Rendered).map_err(|error| match error.reason() {
             olm_render::Reason::InvalidConfiguration => {
                 Cause { kind: CauseKind::InvalidConfiguration, ..Cause::terminal(&error) }
             }
@@ -362,6 +378,7 @@ impl Steps<'_> {
             client: self.controller(),
             system_namespace: self.system_namespace,
             extension: self.extension,
+            sets: self.sets,
         }
     }
 
@@ -383,6 +400,15 @@ fn lowest_kubernetes(chosen: &Chosen, rendered: &Rendered) -> BTreeSet<String> {
     let of_catalog = chosen.properties.iter().filter(|p| p.kind == KUBERNETES_VERSION).map(|p| &p.value);
     let versions = own.chain(of_catalog).filter_map(|value| value["version"].as_str()).map(str::to_owned);
     versions.chain(rendered.min_kube_version.clone()).collect()
+}
+
+/// Says that what the spec asks for is not known to be there, and that it is tried again.
+fn waits_for_content(bundle: &BundleRecord, error: &PullError) -> String {
+    without_connections(&format!(
+        "The spec asks for bundle {:?} with version {:?} in another way than it was installed, and the bundle cannot be fetched; what is installed goes on, and it is tried again: {error}",
+        bundle.name,
+        bundle.display_version()
+    ))
 }
 
 fn pull_cause(error: &PullError) -> Cause {

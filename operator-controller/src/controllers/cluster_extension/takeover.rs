@@ -36,6 +36,8 @@ const INDEX_TYPE: &str = "operatorframework.io/index.v1";
 const CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
 /// Its status while it is what runs; there are also earlier, failed and unfinished ones.
 const DEPLOYED: &str = "deployed";
+/// What the condition `Succeeded` of a revision says that was made of a release.
+const MIGRATED: &str = "Revision succeeded - migrated from Helm release";
 /// Attempts at a status that somebody else writes too.
 const STATUS_ATTEMPTS: usize = 5;
 
@@ -135,7 +137,7 @@ impl Takeover<'_> {
                 ConditionType::Succeeded,
                 ConditionStatus::True,
                 Reason::Succeeded,
-                "Revision succeeded rolling out.",
+                MIGRATED,
                 set.metadata.generation,
             );
             status.conditions.set(update, self.now);

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client, ResourceExt};
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use kube::{Api, Client, Resource, ResourceExt};
 use olm_api::{
-    names::{OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL},
+    names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL},
     v1::{ClusterObjectSet, CollisionProtection, ObjectSourceRef, ObservedPhase, PhaseObject},
 };
 use olm_objectset::{ObjectKey, PackError, Phase, phase_digest, unpack};
@@ -48,7 +48,7 @@ pub(crate) enum ContentError {
     #[error("resolving ref in phase {phase:?}: {cause}")]
     Unreadable { phase: String, cause: String },
     #[error(
-        "Secret {secret} in the system namespace does not belong to this revision: it must be of type {OBJECT_DATA_SECRET_TYPE} and carry the label {REVISION_NAME_LABEL}={revision}"
+        "Secret {secret} in the system namespace does not belong to this revision: it must be of type {OBJECT_DATA_SECRET_TYPE}, carry the label {REVISION_NAME_LABEL}={revision}, the same label {OWNER_NAME_LABEL} as the revision, and have no other owner"
     )]
     Foreign { secret: String, revision: String },
     #[error("{0}")]
@@ -210,16 +210,27 @@ async fn secrets(
     if !mutable.is_empty() {
         return Err(ContentError::Mutable(mutable.join(", ")));
     }
-    let revision = set.name_any();
     for ((namespace, name), secret) in &secrets {
         let Ok(secret) = secret else { continue };
-        let ours = secret.type_.as_deref() == Some(OBJECT_DATA_SECRET_TYPE)
-            && secret.labels().get(REVISION_NAME_LABEL) == Some(&revision);
-        if namespace == system_namespace && !ours {
-            return Err(ContentError::Foreign { secret: format!("{namespace}/{name}"), revision });
+        if namespace == system_namespace && !is_content_of(set, secret) {
+            return Err(ContentError::Foreign {
+                secret: format!("{namespace}/{name}"),
+                revision: set.name_any(),
+            });
         }
     }
     Ok(secrets)
+}
+
+/// Whether a Secret of the system namespace holds content of this very revision. An owner is known by its name: a
+/// Secret that an earlier revision of this name left has another UID until it is adopted.
+fn is_content_of(set: &ClusterObjectSet, secret: &Secret) -> bool {
+    let revision = set.name_any();
+    let is_set = |r: &&OwnerReference| r.kind == ClusterObjectSet::kind(&());
+    secret.type_.as_deref() == Some(OBJECT_DATA_SECRET_TYPE)
+        && secret.labels().get(REVISION_NAME_LABEL) == Some(&revision)
+        && secret.labels().get(OWNER_NAME_LABEL) == set.labels().get(OWNER_NAME_LABEL)
+        && secret.owner_references().iter().filter(is_set).all(|owner| owner.name == revision)
 }
 
 fn read(phase: &str, place: &ObjectSourceRef, secrets: &Secrets) -> Result<Value, ContentError> {
@@ -270,6 +281,8 @@ pub(crate) fn api_text(error: &kube::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use olm_api::v1::ClusterObjectSetSpec;
+
     use super::*;
 
     fn observed(name: &str, digest: &str) -> ObservedPhase {
@@ -293,6 +306,52 @@ mod tests {
         );
         let same = [phase("one", vec![item("v1", "a"), item("v1", "a")])];
         assert!(check_unique(&same).unwrap_err().to_string().ends_with("in phases one"));
+    }
+
+    #[test]
+    fn a_secret_of_the_system_namespace_is_that_of_one_revision() {
+        let set = |owner: Option<&str>| {
+            let mut set = ClusterObjectSet::new("ext-1", ClusterObjectSetSpec::default());
+            let label = |owner: &str| [(OWNER_NAME_LABEL.to_owned(), owner.to_owned())].into();
+            set.metadata.labels = owner.map(label);
+            set
+        };
+        let secret = |type_: &str, labels: &[(&str, &str)], owner: Option<&str>| Secret {
+            type_: Some(type_.to_owned()),
+            metadata: kube::api::ObjectMeta {
+                labels: Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()),
+                owner_references: owner.map(|name| {
+                    vec![OwnerReference {
+                        kind: "ClusterObjectSet".into(),
+                        name: name.into(),
+                        ..Default::default()
+                    }]
+                }),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let data = OBJECT_DATA_SECRET_TYPE;
+        let of = |owner| [(REVISION_NAME_LABEL, "ext-1"), (OWNER_NAME_LABEL, owner)];
+        let alone = [(REVISION_NAME_LABEL, "ext-1")];
+        let rows = [
+            (Some("ext"), secret(data, &of("ext"), None), true),
+            (Some("ext"), secret(data, &of("ext"), Some("ext-1")), true),
+            (None, secret(data, &alone, None), true),
+            (Some("ext"), secret("Opaque", &of("ext"), None), false),
+            (Some("ext"), secret(data, &of("other"), None), false),
+            (Some("ext"), secret(data, &alone, None), false),
+            (None, secret(data, &of("ext"), None), false),
+            (Some("ext"), secret(data, &of("ext"), Some("ext-2")), false),
+            (
+                Some("ext"),
+                secret(data, &[(REVISION_NAME_LABEL, "ext-2"), (OWNER_NAME_LABEL, "ext")], None),
+                false,
+            ),
+        ];
+        for (owner, secret, wanted) in rows {
+            assert_eq!(is_content_of(&set(owner), &secret), wanted, "{owner:?} {secret:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Carries out what the plan says about each object, as the revision's ServiceAccount.
 
+mod teardown;
+
 use std::{
     collections::BTreeSet,
     sync::{Mutex, PoisonError},
@@ -7,15 +9,15 @@ use std::{
 
 use kube::{
     Api, Client,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
+    api::{DynamicObject, Patch, PatchParams, PostParams},
 };
 use olm_api::{
     names::{OBJECT_FIELD_MANAGER, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
     v1::ProgressionProbe,
 };
 use olm_objectset::{
-    Action, BEFORE_REVISIONS, Context, ObjectKey, Owner, Sibling, Teardown, action, controller_of, evaluate,
-    for_revision, lack_text, observation_digest, owner_references, probe_failure, sha256, teardown,
+    Action, Context, ObjectKey, Owner, Sibling, action, evaluate, for_revision, lack_text,
+    observation_digest, probe_failure, sha256,
 };
 use olm_runtime::{Discovery, DiscoveryError, Kind, Seen, WatchManager, bounded};
 use serde_json::{Value, json};
@@ -52,6 +54,9 @@ pub(crate) struct Executor<'a> {
     pub(crate) ca_bundles: &'a CaBundles,
 }
 
+/// What an object waits for that somebody deleted and that something still holds.
+const BEING_DELETED: &str = "is being deleted, and made anew once it has gone";
+
 /// An object after it was looked at.
 struct Step {
     current: Value,
@@ -65,13 +70,20 @@ struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Done {
     Healthy,
+    /// What its probes say.
     Unhealthy(Vec<String>),
+    /// Probes have nothing to say yet; what it waits for.
+    Waits(String),
     Collision(String),
     Failed(String),
 }
 
-fn health(failures: Vec<String>) -> Done {
-    if failures.is_empty() { Done::Healthy } else { Done::Unhealthy(failures) }
+fn health(failures: Vec<String>, waits: Option<String>) -> Done {
+    match waits {
+        _ if !failures.is_empty() => Done::Unhealthy(failures),
+        Some(waits) => Done::Waits(waits),
+        None => Done::Healthy,
+    }
 }
 
 /// What became of a pass over all phases.
@@ -79,8 +91,8 @@ fn health(failures: Vec<String>) -> Done {
 pub(crate) enum Pass {
     /// Everything is there and healthy.
     Complete,
-    /// The first phase that is not healthy, in messages.
-    Incomplete(Vec<String>),
+    /// The first phase that is not healthy: what a probe says, and what else is waited for.
+    Incomplete { failures: Vec<String>, waits: Vec<String> },
     /// Objects of a phase belong to somebody else.
     Collisions(String),
     /// Requests failed.
@@ -124,7 +136,7 @@ impl Executor<'_> {
             && look.uid == *uid
             && look.resource_version == *resource_version
         {
-            return health(look.failures.clone());
+            return health(look.failures.clone(), look.waits.clone());
         }
         let api = self.api(&kind, key);
         let unseen = self.rolling_out && look.is_none() && seen == Seen::Absent;
@@ -141,17 +153,22 @@ impl Executor<'_> {
             Err(done) => return done,
         };
         self.note_rewritten(key, changed);
-        let mut failures = evaluate(self.probes, &current);
-        if injection.is_some_and(|injection| !injection.is_done(&current)) {
-            failures.push("waits for the CA bundle of its webhook".to_owned());
-        }
+        let failures = evaluate(self.probes, &current);
+        let waits = injection.filter(|injection| !injection.is_done(&current));
+        let waits = waits.map(|_| "waits for the CA bundle of its webhook".to_owned());
         let applied = if written { Some(observation_digest(&current, &desired)) } else { applied };
         self.remember(
             key,
             &current,
-            Look { desired: digest, applied, failures: failures.clone(), ..Look::default() },
+            Look {
+                desired: digest,
+                applied,
+                failures: failures.clone(),
+                waits: waits.clone(),
+                ..Look::default()
+            },
         );
-        health(failures)
+        health(failures, waits)
     }
 
     /// Keeps what the look at an object found; whose look it was is told by the object.
@@ -199,7 +216,7 @@ impl Executor<'_> {
         let current = match planned {
             Action::Leave => return Err(Done::Healthy),
             Action::Collision { report } => return Err(Done::Collision(report)),
-            Action::AwaitDeletion => return Err(Done::Unhealthy(vec!["is being deleted".into()])),
+            Action::AwaitDeletion => return Err(Done::Waits(BEING_DELETED.to_owned())),
             Action::Nothing => Ok(live.unwrap_or_default()),
             Action::Create => self.create(api, desired, injection).await,
             Action::Apply { metadata_patch } => {
@@ -228,7 +245,7 @@ impl Executor<'_> {
     fn without_kind(&self, key: &ObjectKey, error: &DiscoveryError) -> Done {
         match error {
             DiscoveryError::Unknown { .. } if self.awaited.contains(key) => {
-                Done::Unhealthy(vec!["waits for its kind to be served".into()])
+                Done::Waits("waits for its kind to be served".to_owned())
             }
             DiscoveryError::Unknown { .. } => Done::Failed(format!("Object {key}: {}", lack_text(key))),
             DiscoveryError::Unavailable { .. } => Done::Failed(format!("Object {key}: {error}")),
@@ -295,102 +312,6 @@ impl Executor<'_> {
         }
     }
 
-    /// Removes what the revision still owns, in reverse order of phases. `true` when nothing is left.
-    ///
-    /// # Errors
-    /// A request failed; the text names the object.
-    pub(crate) async fn tear_down(&self, phases: &[LoadedPhase]) -> Result<bool, String> {
-        for phase in phases.iter().rev() {
-            let mut objects = Vec::with_capacity(phase.items.len());
-            objects.extend(phase.items.iter().rev().map(|item| self.remove(&item.stored)));
-            let mut all_gone = true;
-            let mut errors = Vec::new();
-            for result in concurrently(REQUESTS, objects).await {
-                match result {
-                    Ok(gone) => all_gone &= gone,
-                    Err(error) => errors.push(error),
-                }
-            }
-            if !errors.is_empty() {
-                errors.sort_unstable();
-                return Err(errors.join("\n"));
-            }
-            if !all_gone {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    async fn remove(&self, stored: &Value) -> Result<bool, String> {
-        let key = ObjectKey::of(stored);
-        let told = |error: &kube::Error| format!("Object {key}: {}", api_text(error));
-        let kind = match self.kind(&key).await {
-            Ok(kind) => kind,
-            // A kind that is gone has no objects.
-            Err(DiscoveryError::Unknown { .. }) => return Ok(true),
-            Err(error) => return Err(format!("Object {key}: {error}")),
-        };
-        let api = self.api(&kind, &key);
-        let Some(live) = get(&api, &key.name).await.map_err(|e| told(&e))? else { return Ok(true) };
-        self.memory.forget_object(&self.owner.uid, &key);
-        let fate = match teardown(&live, &self.owner) {
-            // No later revision wanted what Helm had made.
-            Teardown::Leave if self.is_of_helm(&live) && self.owner.policy.keeps_when_dropped(&key) => {
-                Teardown::Keep
-            }
-            Teardown::Leave if self.is_of_helm(&live) => Teardown::Delete,
-            fate => fate,
-        };
-        match fate {
-            Teardown::Leave => Ok(true),
-            Teardown::Keep => {
-                self.form(&api, &key, &live).await.map_err(|e| told(&e))?;
-                Ok(true)
-            }
-            Teardown::Release => {
-                self.release(&api, &key, &live).await.map_err(|e| told(&e))?;
-                Ok(true)
-            }
-            Teardown::Delete if live.pointer("/metadata/deletionTimestamp").is_some() => Ok(false),
-            Teardown::Delete => {
-                let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-                let params = DeleteParams::background().preconditions(Preconditions {
-                    uid: text("/metadata/uid"),
-                    resource_version: text("/metadata/resourceVersion"),
-                });
-                match bounded(api.delete(&key.name, &params)).await {
-                    Ok(_) => Ok(false),
-                    Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
-                    Err(error) => Err(told(&error)),
-                }
-            }
-        }
-    }
-
-    /// Whether the extension itself controls an object, as the original's Helm runtime had it.
-    pub(super) fn is_of_helm(&self, live: &Value) -> bool {
-        let controller = controller_of(live).and_then(|reference| reference.get("uid")?.as_str());
-        self.siblings.iter().any(|s| s.revision == BEFORE_REVISIONS && Some(s.uid.as_str()) == controller)
-    }
-
-    /// Drops this revision's owner reference; somebody else is the controller.
-    async fn release(
-        &self,
-        api: &Api<DynamicObject>,
-        key: &ObjectKey,
-        live: &Value,
-    ) -> Result<(), kube::Error> {
-        let kept: Vec<&Value> =
-            owner_references(live).filter(|r| r.get("uid") != Some(&json!(self.owner.uid))).collect();
-        let patch = json!([
-            {"op": "test", "path": "/metadata/resourceVersion", "value": live.pointer("/metadata/resourceVersion")},
-            {"op": "replace", "path": "/metadata/ownerReferences", "value": kept},
-        ]);
-        let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
-        bounded(api.patch(&key.name, &PatchParams::default(), &Patch::Json::<()>(patch))).await.map(drop)
-    }
-
     pub(super) async fn kind(&self, key: &ObjectKey) -> Result<Kind, DiscoveryError> {
         self.discovery.kind(&key.api_version(), &key.kind).await
     }
@@ -445,7 +366,17 @@ fn judge(phase: usize, done: &[(ObjectKey, Done)]) -> Pass {
         Done::Unhealthy(messages) => Some(probe_failure(key, messages)),
         _ => None,
     });
-    first_failure.map_or(Pass::Complete, |failure| Pass::Incomplete(vec![failure]))
+    let waits: Vec<String> = done
+        .iter()
+        .filter_map(|(key, done)| match done {
+            Done::Waits(text) => Some(probe_failure(key, std::slice::from_ref(text))),
+            _ => None,
+        })
+        .collect();
+    if first_failure.is_none() && waits.is_empty() {
+        return Pass::Complete;
+    }
+    Pass::Incomplete { failures: first_failure.into_iter().collect(), waits }
 }
 
 #[cfg(test)]
@@ -470,7 +401,15 @@ mod tests {
             |items: &[&(ObjectKey, Done)]| judge(3, &items.iter().map(|i| (*i).clone()).collect::<Vec<_>>());
         assert_eq!(
             of(&[&healthy, &unhealthy, &second]),
-            Pass::Incomplete(vec!["Object ConfigMap.v1 b: x and y".into()])
+            Pass::Incomplete { failures: vec!["Object ConfigMap.v1 b: x and y".into()], waits: vec![] }
+        );
+        // What no probe has spoken about yet is told apart.
+        let waiting = done("f", Done::Waits("is being deleted".into()));
+        let waits = || vec!["Object ConfigMap.v1 f: is being deleted".to_owned()];
+        assert_eq!(of(&[&healthy, &waiting]), Pass::Incomplete { failures: vec![], waits: waits() });
+        assert_eq!(
+            of(&[&waiting, &second]),
+            Pass::Incomplete { failures: vec!["Object ConfigMap.v1 c: z".into()], waits: waits() }
         );
         assert_eq!(
             of(&[&unhealthy, &collision]),

@@ -23,6 +23,8 @@ pub(crate) struct Look {
     pub(crate) applied: Option<String>,
     /// What its probes said.
     pub(crate) failures: Vec<String>,
+    /// What it waited for then.
+    pub(crate) waits: Option<String>,
 }
 
 /// Looks by revision (UID) and object.

@@ -33,7 +33,8 @@ use super::{
     keeping,
     kinds::without,
     memory::Memory,
-    status::{Deadline, Outcome, deadline, set_conditions},
+    pace::Pace,
+    status::{Deadline, Outcome, deadline, set_conditions, torn_down},
 };
 use crate::{
     access::Waiting,
@@ -41,17 +42,6 @@ use crate::{
     kinds::{Awaited, Survey},
     webhook_certificates::{self, CaBundles, Keeper, Kept},
 };
-
-/// How soon a collision is looked at again; nothing announces that the other owner is gone.
-const COLLISION_RETRY: Duration = Duration::from_secs(10);
-/// How soon a teardown that waits for deletions is looked at again, should no event come.
-const TEARDOWN_RETRY: Duration = Duration::from_secs(5);
-
-/// How soon content that was changed, or is mutable, is looked at again: Secrets of others are not watched.
-const CONTENT_RETRY: Duration = Duration::from_secs(30);
-
-/// How soon a pass may follow another one of itself.
-const SOONEST: Duration = Duration::from_secs(1);
 
 /// No object waits for its kind.
 static NONE_AWAITED: BTreeSet<ObjectKey> = BTreeSet::new();
@@ -124,8 +114,10 @@ impl ObjectSets {
             self.ports.waiting.set(&set.name_any(), false);
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
-        if is_torn_down(&set) {
-            return Next::Await;
+        if torn_down(&set) {
+            // Its account and content may be gone by now: nothing is asked of them any more.
+            self.ports.waiting.set(&set.name_any(), false);
+            return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         let now = self.ports.clock.now();
         let deadline = deadline(&set, now);
@@ -133,7 +125,7 @@ impl ObjectSets {
             let mut status = set.status.clone().unwrap_or_default();
             keeping::take_back(&mut status.conditions, &set, now);
             // Its event brings the pass that acts.
-            return self.replace_status(&set, status).await.map_or_else(Next::Retry, |_| Next::Await);
+            return self.replace_status(&set, status).await.map_or_else(Next::Retry, |()| Next::Await);
         }
         let mut report = self.pass(&set).await;
         let set = report.given.take().map_or(set, Arc::new);
@@ -142,34 +134,12 @@ impl ObjectSets {
         let waits =
             unsettled.is_some() || matches!(report.outcome, Outcome::Retrying(_) | Outcome::Blocked(_));
         self.ports.waiting.set(&set.name_any(), waits);
-        let written = match self.write_status(&set, &report, deadline, now).await {
-            Ok(written) => written,
-            Err(error) => return Next::Retry(format!("error updating status: {error}")),
-        };
-        let until = |at: Timestamp| {
-            Next::After(Duration::try_from(at.duration_since(now)).unwrap_or_default().max(SOONEST))
-        };
-        match report.outcome {
-            Outcome::Retrying(text) if text.starts_with("revision object collisions") => {
-                Next::After(COLLISION_RETRY)
-            }
-            Outcome::Retrying(text) => Next::Retry(text),
-            Outcome::Blocked(_) if report.look_again => Next::After(CONTENT_RETRY),
-            Outcome::Blocked(text) => Next::Blocked(text),
-            Outcome::Archiving => Next::After(TEARDOWN_RETRY),
-            // The status' own event brings the pass that ends it.
-            Outcome::Archived if written => Next::Await,
-            Outcome::Archived => self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await),
-            _ if unsettled.is_some() => Next::Retry(unsettled.unwrap_or_default()),
-            Outcome::Complete => report.certificates.map_or(Next::Await, until),
-            Outcome::Incomplete(_) => {
-                let deadline = match deadline {
-                    Deadline::At(at) => Some(at),
-                    Deadline::None | Deadline::Passed { .. } => None,
-                };
-                deadline.into_iter().chain(report.certificates).min().map_or(Next::Await, until)
-            }
+        let certificates = report.certificates;
+        let pace = Pace { now, deadline, certificates, look_again: report.look_again };
+        if let Err(error) = self.write_status(&set, &report, deadline, now).await {
+            return pace.retry(format!("error updating status: {error}"));
         }
+        pace.next(report.outcome, unsettled)
     }
 
     async fn pass(&self, set: &ClusterObjectSet) -> Report {
@@ -289,23 +259,16 @@ impl ObjectSets {
                 Ok(()) => Outcome::Complete,
                 Err(error) => Outcome::Retrying(error),
             },
-            Pass::Incomplete(failures) => {
+            Pass::Incomplete { failures, waits } => {
                 // The kinds of a CRD that has just been applied can be watched from now on.
                 self.hold(set, &self.survey(set, phases).await);
-                Outcome::Incomplete(failures)
+                Outcome::Incomplete { failures, waits }
             }
             Pass::Collisions(text) | Pass::Failed(text) => Outcome::Retrying(text),
         }
     }
 
     async fn archive(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Outcome {
-        let archived = set.status.as_ref().and_then(|s| {
-            let progressing = s.conditions.find(olm_api::ConditionType::Progressing)?;
-            (progressing.reason == olm_api::Reason::Archived.as_str()).then_some(())
-        });
-        if archived.is_some() {
-            return Outcome::Archived;
-        }
         self.awaits_no_kind(set);
         let ca_bundles = CaBundles::default();
         match self.executor(set, client, self.known_family(set), &ca_bundles).tear_down(phases).await {
@@ -380,14 +343,14 @@ impl ObjectSets {
         self.ports.watches.hold(&set.uid().unwrap_or_default(), &kinds);
     }
 
-    /// Writes the status if it is another one. Returns whether an event is to be expected.
+    /// Writes the status if it is another one.
     async fn write_status(
         &self,
         set: &ClusterObjectSet,
         report: &Report,
         deadline: Deadline,
         now: Timestamp,
-    ) -> Result<bool, String> {
+    ) -> Result<(), String> {
         let before = set.status.clone().unwrap_or_default();
         let mut after = before.clone();
         set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
@@ -397,14 +360,14 @@ impl ObjectSets {
         {
             after.observed_phases.clone_from(observed);
         }
-        if after == before { Ok(false) } else { self.replace_status(set, after).await }
+        if after == before { Ok(()) } else { self.replace_status(set, after).await }
     }
 
     async fn replace_status(
         &self,
         set: &ClusterObjectSet,
         after: ClusterObjectSetStatus,
-    ) -> Result<bool, String> {
+    ) -> Result<(), String> {
         let before = set.status.clone().unwrap_or_default();
         let mut updated = set.clone();
         updated.status = Some(after.clone());
@@ -414,10 +377,9 @@ impl ObjectSets {
         match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
             Ok(_) => {
                 self.ports.events.set(set, &before, &after).await;
-                Ok(true)
+                Ok(())
             }
-            // Somebody wrote in between: its event brings a new pass.
-            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(error) => Err(api_text(&error)),
         }
     }
@@ -437,14 +399,6 @@ impl ObjectSets {
 fn has_built_in_certificates(set: &ClusterObjectSet) -> bool {
     let provider = set.annotations().get(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION);
     provider.map(String::as_str) == Some(CertificateProvider::BuiltIn.as_str())
-}
-
-/// Whether nothing is left to do for an archived revision: its content and account may be gone by now.
-fn is_torn_down(set: &ClusterObjectSet) -> bool {
-    let told = set.status.as_ref().and_then(|s| s.conditions.find(olm_api::ConditionType::Progressing));
-    set.spec.lifecycle_state == LifecycleState::Archived
-        && told.is_some_and(|c| c.reason == olm_api::Reason::Archived.as_str())
-        && set.finalizers().iter().all(|f| f != TEARDOWN_FINALIZER)
 }
 
 /// Whether the status says nothing yet, or that the revision is rolling out undisturbed.

@@ -130,6 +130,34 @@ fn life(seed: u64, workers: u16) -> (Vec<String>, Vec<String>) {
     })
 }
 
+/// A revision that only gets errors is looked at when its deadline passes, whatever its backoff has come to.
+#[test]
+fn a_deadline_is_told_when_it_passes() {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let log = runtime.block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+        let mut stuck = revision(1);
+        stuck["spec"]["progressDeadlineMinutes"] = 47.into();
+        stuck["spec"]["phases"][0]["objects"][0]["object"]["kind"] = "Unserved".into();
+        server.create(stuck);
+        tokio::time::sleep(Duration::from_mins(90)).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.log()
+    });
+    let millis = |line: &String| line.trim_start().split(' ').next().unwrap().parse::<u64>().unwrap();
+    let statuses: Vec<&String> = log.iter().filter(|line| line.contains("/status ")).collect();
+    let told = statuses.iter().find(|line| line.contains("ProgressDeadlineExceeded")).expect("told at all");
+    assert!((2_820_000..2_822_000).contains(&millis(told)), "{told}");
+    let text = "Revision has not rolled out for 47 minute(s). Last status: Object Unserved.v1 n/policies-0: ";
+    assert!(told.contains(text), "{told}");
+    // It goes on being tried, and is told once.
+    assert_eq!(statuses.len(), 2, "{statuses:#?}");
+}
+
 #[test]
 fn one_seed_has_one_log_of_requests() {
     let (log, objects) = life(7, 1);

@@ -14,8 +14,13 @@ pub(crate) enum Outcome {
     Blocked(String),
     /// An error, or a collision, that is tried again.
     Retrying(String),
-    /// Objects are not all there, or not all healthy; the messages of failed probes.
-    Incomplete(Vec<String>),
+    /// Objects are not all there, or not all healthy.
+    Incomplete {
+        /// The messages of failed probes.
+        failures: Vec<String>,
+        /// What is waited for before probes could say anything, in our words.
+        waits: Vec<String>,
+    },
     /// Everything is there and healthy.
     Complete,
     /// Teardown goes on.
@@ -52,6 +57,13 @@ pub(crate) fn deadline(set: &ClusterObjectSet, now: Timestamp) -> Deadline {
     if now >= at { Deadline::Passed { minutes } } else { Deadline::At(at) }
 }
 
+/// Whether the status says that nothing is left to do for an archived revision.
+pub(crate) fn torn_down(set: &ClusterObjectSet) -> bool {
+    let told = set.status.as_ref().and_then(|s| s.conditions.find(ConditionType::Progressing));
+    set.spec.lifecycle_state == LifecycleState::Archived
+        && told.is_some_and(|c| c.reason == Reason::Archived.as_str())
+}
+
 /// Writes what `outcome` means into `conditions`.
 pub(crate) fn set_conditions(
     conditions: &mut Conditions,
@@ -66,6 +78,8 @@ pub(crate) fn set_conditions(
     let generation = set.metadata.generation;
     let version =
         set.metadata.annotations.as_ref().and_then(|a| a.get(BUNDLE_VERSION)).map_or("", String::as_str);
+    // What came first stays, what was taken over from a release included.
+    let succeeded = conditions.is_true(Succeeded);
     let mut put = |type_, status, reason, message: &str| {
         conditions.set(ConditionUpdate::new(type_, status, reason, message, generation), now);
     };
@@ -78,7 +92,7 @@ pub(crate) fn set_conditions(
                 put(Available, Unknown, Reason::Reconciling, message);
             }
         }
-        Outcome::Incomplete(failures) => {
+        Outcome::Incomplete { failures, .. } => {
             progressing(&mut put, Reason::RollingOut, &rolling_out, deadline);
             if failures.is_empty() {
                 put(Available, False, Reason::RollingOut, &rolling_out);
@@ -89,7 +103,9 @@ pub(crate) fn set_conditions(
         Outcome::Complete => {
             put(Progressing, True, Reason::Succeeded, &format!("Revision {version} has rolled out."));
             put(Available, True, Reason::ProbesSucceeded, "Objects are available and pass all probes.");
-            put(Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out.");
+            if !succeeded {
+                put(Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out.");
+            }
         }
         Outcome::Archiving => {
             let message = "removing revision resources that are not owned by another revision";
@@ -100,6 +116,37 @@ pub(crate) fn set_conditions(
             put(Available, Unknown, Reason::Archived, "revision is archived");
         }
     }
+    summarize(conditions, outcome, generation, now);
+}
+
+/// `Ready`, and `Reconciling` or `Stalled` while they apply: what GitOps tools read, with what we have to add.
+fn summarize(conditions: &mut Conditions, outcome: &Outcome, generation: Option<i64>, now: Timestamp) {
+    use ConditionStatus::{False, True};
+    use ConditionType::{Ready, Reconciling, Stalled};
+
+    let Some(progressing) = conditions.find(ConditionType::Progressing).cloned() else { return };
+    let told = |reason: &Reason| reason.as_str() == progressing.reason;
+    let reason = Reason::ALL.iter().copied().find(told).unwrap_or(Reason::Retrying);
+    let mut message = progressing.message;
+    if let Outcome::Incomplete { waits, .. } = outcome {
+        for wait in waits {
+            message.push('\n');
+            message.push_str(wait);
+        }
+    }
+    let ready = matches!(outcome, Outcome::Complete | Outcome::Archived);
+    let stalled = !ready && progressing.status == False.as_str();
+    let mut put = |type_, status: Option<ConditionStatus>| match status {
+        Some(status) => {
+            conditions.set(ConditionUpdate::new(type_, status, reason, &message, generation), now);
+        }
+        None => {
+            conditions.remove(type_);
+        }
+    };
+    put(Ready, Some(if ready { True } else { False }));
+    put(Stalled, stalled.then_some(True));
+    put(Reconciling, (!ready && !stalled).then_some(True));
 }
 
 fn progressing(
@@ -139,17 +186,72 @@ mod tests {
         outcome: &Outcome,
         now: Timestamp,
     ) -> Vec<(String, String, String, String)> {
+        const OURS: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
         let mut conditions = set.status.clone().unwrap_or_default().conditions;
         set_conditions(&mut conditions, set, outcome, deadline(set, now), now);
         conditions
             .iter()
             .inspect(|c| assert_eq!(c.observed_generation, Some(4)))
+            .filter(|c| !OURS.contains(&c.type_.as_str()))
             .map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone(), c.message.clone()))
             .collect()
     }
 
     fn row(type_: &str, status: &str, reason: &str, message: &str) -> (String, String, String, String) {
         (type_.into(), status.into(), reason.into(), message.into())
+    }
+
+    fn incomplete(failures: &[&str], waits: &[&str]) -> Outcome {
+        let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+        Outcome::Incomplete { failures: owned(failures), waits: owned(waits) }
+    }
+
+    /// What GitOps tools see, in one line.
+    fn summary(set: &ClusterObjectSet, outcome: &Outcome, now: Timestamp) -> String {
+        let mut conditions = set.status.clone().unwrap_or_default().conditions;
+        set_conditions(&mut conditions, set, outcome, deadline(set, now), now);
+        let one = |type_: ConditionType| {
+            let found = conditions.find(type_)?;
+            Some(format!("{type_}={}/{}/{}", found.status, found.reason, found.message))
+        };
+        let all = [ConditionType::Ready, ConditionType::Reconciling, ConditionType::Stalled];
+        all.into_iter().filter_map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn each_outcome_is_summed_up_for_gitops_tools() {
+        let mut set = set();
+        // What an earlier pass said is taken back where it no longer holds.
+        for type_ in [ConditionType::Reconciling, ConditionType::Stalled] {
+            let update = ConditionUpdate::new(type_, ConditionStatus::True, Reason::Retrying, "old", None);
+            set.status.get_or_insert_default().conditions.set(update, Timestamp::UNIX_EPOCH);
+        }
+        let now = Timestamp::UNIX_EPOCH;
+        let rolling = "Revision 1.2.3 is rolling out.";
+        let archiving = "removing revision resources that are not owned by another revision";
+        let cases = [
+            (Outcome::Blocked("b".into()), "Ready=False/Blocked/b Stalled=True/Blocked/b".to_owned()),
+            (Outcome::Retrying("r".into()), "Ready=False/Retrying/r Reconciling=True/Retrying/r".to_owned()),
+            (
+                incomplete(&["x"], &["w", "v"]),
+                format!("Ready=False/RollingOut/{rolling}\nw\nv Reconciling=True/RollingOut/{rolling}\nw\nv"),
+            ),
+            (Outcome::Complete, "Ready=True/Succeeded/Revision 1.2.3 has rolled out.".to_owned()),
+            (
+                Outcome::Archiving,
+                format!("Ready=False/Retrying/{archiving} Reconciling=True/Retrying/{archiving}"),
+            ),
+            (Outcome::Archived, "Ready=True/Archived/revision is archived".to_owned()),
+        ];
+        for (outcome, wanted) in cases {
+            assert_eq!(summary(&set, &outcome, now), wanted, "{outcome:?}");
+        }
+        set.spec.progress_deadline_minutes = Some(1);
+        let late = Timestamp::from_second(60).unwrap();
+        let told = summary(&set, &Outcome::Retrying("r".into()), late);
+        let text = "Revision has not rolled out for 1 minute(s). Last status: r";
+        let reason = "ProgressDeadlineExceeded";
+        assert_eq!(told, format!("Ready=False/{reason}/{text} Stalled=True/{reason}/{text}"));
     }
 
     #[test]
@@ -160,14 +262,14 @@ mod tests {
             (Outcome::Blocked("b".into()), vec![row("Progressing", "False", "Blocked", "b")]),
             (Outcome::Retrying("r".into()), vec![row("Progressing", "True", "Retrying", "r")]),
             (
-                Outcome::Incomplete(vec![]),
+                incomplete(&[], &["w"]),
                 vec![
                     row("Progressing", "True", "RollingOut", rolling),
                     row("Available", "False", "RollingOut", rolling),
                 ],
             ),
             (
-                Outcome::Incomplete(vec!["x".into(), "y".into()]),
+                incomplete(&["x", "y"], &[]),
                 vec![
                     row("Progressing", "True", "RollingOut", rolling),
                     row("Available", "False", "ProbeFailure", "x\ny"),
@@ -221,7 +323,7 @@ mod tests {
         let before = Timestamp::from_second(599).unwrap();
         let after = Timestamp::from_second(600).unwrap();
         assert_eq!(deadline(&set, before), Deadline::At(after));
-        let rows = told(&set, &Outcome::Incomplete(vec![]), after);
+        let rows = told(&set, &incomplete(&[], &[]), after);
         assert_eq!(
             rows[0],
             row(

@@ -26,6 +26,7 @@ use serde_json::json;
 
 use super::{bundle, rows, shows};
 use crate::{
+    set_tables::event,
     small::{self, annotate, prepare, revisions, small},
     world::{DEADLINE, Scenario, World},
 };
@@ -152,6 +153,7 @@ async fn what_the_controller_may_not_do_is_told_with_the_step() -> Result<()> {
         })
         .await?;
     }
+    a_record_that_cannot_be_written(&scenario, &wrapped).await?;
     secrets_without_an_owner(&scenario).await?;
     an_account_that_cannot_be_asked_for(&scenario).await?;
     revisions_that_cannot_be_read(&scenario).await?;
@@ -193,6 +195,22 @@ async fn create_late(scenario: &Scenario<'_>, package: &str) -> Result<()> {
     .await
 }
 
+/// The mutable part of the revision that is there.
+async fn a_record_that_cannot_be_written(scenario: &Scenario<'_>, wrapped: &str) -> Result<()> {
+    let right = (OLM, "clusterobjectsets", "patch");
+    let revision = revisions(scenario).await?.remove(0).name_any();
+    let taken = take(scenario, right).await?;
+    scenario.patch_extension(json!({"spec": {"progressDeadlineMinutes": 11}})).await?;
+    let text = format!("patching {revision} Revision: clusterobjectsets.olm.operatorframework.io ");
+    scenario.shows(Progressing, &format!("{wrapped}{text}")).await?;
+    give_back(scenario, taken, right).await?;
+    wait::until("the revision to have the deadline", DEADLINE, || async {
+        let found = revisions(scenario).await?.remove(0).spec.progress_deadline_minutes;
+        wait::check(found == Some(11), || format!("{found:?}"))
+    })
+    .await
+}
+
 /// Secrets that got no owner get it later, although their revision has rolled out meanwhile.
 async fn secrets_without_an_owner(scenario: &Scenario<'_>) -> Result<()> {
     let right = ("", "secrets", "patch");
@@ -200,6 +218,9 @@ async fn secrets_without_an_owner(scenario: &Scenario<'_>) -> Result<()> {
     let taken = take(scenario, right).await?;
     annotate(scenario, "reinstall", json!("without an owner")).await?;
     scenario.shows(Progressing, "True/Retrying/ensuring ownerReferences on ref Secrets: ").await?;
+    // What the first pass said, which the next ones did not come to any more.
+    let text = "patching ownerReferences on ref Secrets: secrets ";
+    event(scenario, "ClusterExtension", &scenario.name, "Retrying", text).await?;
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     let mine = ListParams::default().labels(&format!("{REVISION_NAME_LABEL}={}-{number}", scenario.name));
     let owned = async || -> Result<Vec<bool>> {

@@ -6,11 +6,14 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
-use olm_api::ConditionType::{Available, Progressing};
-use olm_test::wait;
+use olm_api::ConditionType::{Available, Progressing, Ready};
+use olm_test::{kstatus::Status, wait};
 use serde_json::json;
 
-use super::{controller, create, event, inline, map, maps, patch, rolled_out, scenario, sets, shows, spec};
+use super::{
+    begins, controller, create, event, inline, map, maps, patch, rolled_out, scenario, sets, shows, spec,
+    verdict,
+};
 use crate::world::{DEADLINE, World};
 
 const ARCHIVING: &str = "True/Retrying/removing revision resources that are not owned by another revision";
@@ -27,7 +30,7 @@ async fn objects_go_in_reverse_order_and_only_those_of_the_revision() -> Result<
     rolled_out(&scenario, &set).await?;
     // Another revision of the same number wants the same object; it never gets it.
     let rival = create(&scenario, "rival", spec(&[("one", inline(&[map(&scenario, "first")]))])).await?;
-    shows(&scenario, &rival, Progressing, "True/Retrying/revision object collisions in phase 0").await?;
+    begins(&scenario, &rival, Progressing, "True/Retrying/revision object collisions in phase 0\n").await?;
     patch(&scenario, &rival, archive.clone()).await?;
     shows(&scenario, &rival, Progressing, "False/Archived/revision is archived").await?;
     let uid = sets(&scenario).get(&set).await?.uid();
@@ -36,6 +39,7 @@ async fn objects_go_in_reverse_order_and_only_those_of_the_revision() -> Result<
     // Somebody takes one object over: it is let go, not deleted.
     patch(&scenario, &set, archive).await?;
     shows(&scenario, &set, Progressing, ARCHIVING).await?;
+    ensure!(verdict(&scenario, &set).await? == Status::InProgress, "something is being removed");
     ensure!(
         maps(&scenario).get_opt("first").await?.is_some(),
         "the first phase went before the last was gone"
@@ -50,6 +54,8 @@ async fn objects_go_in_reverse_order_and_only_those_of_the_revision() -> Result<
     maps(&scenario).patch("held", &PatchParams::default(), &Patch::Merge(&free)).await?;
     shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
     shows(&scenario, &set, Available, "Unknown/Archived/revision is archived").await?;
+    shows(&scenario, &set, Ready, "True/Archived/revision is archived").await?;
+    ensure!(verdict(&scenario, &set).await? == Status::Current, "archived as its spec wants it");
     event(&scenario, "ClusterObjectSet", &set, "Archived", "revision is archived").await?;
     ensure!(maps(&scenario).get_opt("first").await?.is_none(), "left after teardown");
     wait::until("the finalizer to go", DEADLINE, || async {
@@ -80,7 +86,7 @@ async fn a_teardown_without_rights_is_told_and_goes_on_with_them() -> Result<()>
         "True/Retrying/error archiving revision: Object ConfigMap.v1 {}/kept: configmaps \"kept\" is forbidden",
         scenario.name
     );
-    shows(&scenario, &set, Progressing, &text).await?;
+    begins(&scenario, &set, Progressing, &text).await?;
     put(&rules).await?;
     shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
     ensure!(maps(&scenario).get_opt("kept").await?.is_none(), "left after teardown");

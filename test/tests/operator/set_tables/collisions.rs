@@ -1,5 +1,7 @@
 //! The collision table at its three levels.
 
+use std::fmt::Write as _;
+
 use anyhow::{Context, Result, ensure};
 use kube::{ResourceExt, api::PostParams};
 use olm_api::ConditionType::{Available, Progressing};
@@ -80,7 +82,9 @@ async fn owner_and_innermost_protection_decide() -> Result<()> {
                 scenario.name
             );
             if who == "foreign" {
-                report.push_str("\nConflicting Owner: {\"apiVersion\":\"v1\"");
+                let owner = &serde_json::to_value(maps(&scenario).get(&name).await?)?["metadata"]["ownerReferences"]
+                    [0];
+                write!(report, "\nConflicting Owner: {owner}")?;
             }
             shows(&scenario, &set, Progressing, &report).await?;
             // An error never creates the condition.

@@ -6,11 +6,11 @@ use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use olm_api::ConditionType::Progressing;
-use olm_test::wait;
+use olm_api::ConditionType::{Progressing, Stalled};
+use olm_test::{kstatus::Status, operator::SYSTEM_NAMESPACE, wait};
 use serde_json::{Value, json};
 
-use super::{create, event, inline, map, maps, rolled_out, scenario, sets, shows, spec};
+use super::{begins, create, event, inline, map, maps, rolled_out, scenario, sets, shows, spec, verdict};
 use crate::world::{DEADLINE, Scenario, World};
 
 fn secrets(scenario: &Scenario<'_>) -> Api<Secret> {
@@ -28,6 +28,15 @@ async fn secret(scenario: &Scenario<'_>, name: &str, immutable: bool, data: Valu
 
 fn reference(namespace: &str, name: &str, key: &str) -> Value {
     json!([{"ref": {"namespace": namespace, "name": name, "key": key}}])
+}
+
+/// Waits for the words of `Progressing`; where they end with a colon, the words of others follow.
+async fn tells(scenario: &Scenario<'_>, set: &str, wanted: &str) -> Result<()> {
+    if wanted.ends_with(": ") {
+        begins(scenario, set, Progressing, wanted).await
+    } else {
+        shows(scenario, set, Progressing, wanted).await
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,9 +85,10 @@ async fn content_that_cannot_be_used_is_told() -> Result<()> {
             "False/Blocked/getting Secret kube-public/x: secrets \"x\" is forbidden: ".to_owned(),
         ),
         (
-            "foreign",
-            reference("olmv1-system", "none", "y"),
-            "True/Retrying/resolving ref in phase \"one\": getting Secret olmv1-system/none: ".to_owned(),
+            "system",
+            reference(SYSTEM_NAMESPACE, "none", "y"),
+            "True/Retrying/resolving ref in phase \"one\": getting Secret olmv1-system/none: secrets \"none\" not found"
+                .to_owned(),
         ),
         (
             "twice",
@@ -93,7 +103,7 @@ async fn content_that_cannot_be_used_is_told() -> Result<()> {
     }
     for (suffix, _, wanted) in &rows {
         let set = format!("{place}-{suffix}");
-        shows(&scenario, &set, Progressing, wanted).await?;
+        tells(&scenario, &set, wanted).await?;
         // Nothing was touched, so nothing holds the set.
         sets(&scenario).delete(&set, &DeleteParams::default()).await?;
     }
@@ -114,6 +124,8 @@ async fn mutable_and_changed_content_blocks_until_it_is_put_right() -> Result<()
         "False/Blocked/the following secrets are not immutable (referenced secrets must have immutable set to true): {place}/mutable"
     );
     shows(&scenario, &set, Progressing, &wanted).await?;
+    shows(&scenario, &set, Stalled, &wanted.replace("False/", "True/")).await?;
+    ensure!(verdict(&scenario, &set).await? == Status::Failed, "somebody must act");
     let immutable = Patch::Merge(json!({"immutable": true}));
     secrets(&scenario).patch("mutable", &PatchParams::default(), &immutable).await?;
     rolled_out(&scenario, &set).await?;
@@ -137,7 +149,7 @@ async fn mutable_and_changed_content_blocks_until_it_is_put_right() -> Result<()
     let wanted = format!(
         "False/Blocked/resolved content of 1 phase(s) has changed: phase \"one\" (expected digest {digest}, got sha256:"
     );
-    shows(&scenario, &set, Progressing, &wanted).await?;
+    begins(&scenario, &set, Progressing, &wanted).await?;
     let told = super::condition(&scenario, &set, Progressing).await?;
     ensure!(
         told.ends_with(
@@ -155,12 +167,56 @@ async fn mutable_and_changed_content_blocks_until_it_is_put_right() -> Result<()
     Ok(())
 }
 
+/// Secrets of the system namespace are read with the controller's rights: only those made for this very revision are.
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_of_others_in_the_system_namespace_are_not_used() -> Result<()> {
+    let scenario = scenario(World::shared().await?, "foreign").await?;
+    let system: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
+    let (revision_name, owner_name) =
+        ("olm.operatorframework.io/revision-name", "olm.operatorframework.io/owner-name");
+    let data = "olm.operatorframework.io/object-data";
+    let named = |suffix: &str| format!("{}-{suffix}", scenario.name);
+    let rows = [
+        ("opaque", "Opaque", json!({revision_name: named("opaque")}), false),
+        ("another", data, json!({revision_name: named("ours")}), false),
+        ("owned", data, json!({revision_name: named("owned"), owner_name: "somebody"}), false),
+        ("ours", data, json!({revision_name: named("ours")}), true),
+    ];
+    for (suffix, type_, labels, _) in &rows {
+        let secret: Secret = serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Secret", "type": type_, "immutable": true,
+            "metadata": {"name": named(suffix), "namespace": SYSTEM_NAMESPACE, "labels": labels},
+            "stringData": {"k": map(&scenario, suffix).to_string()},
+        }))?;
+        system.create(&PostParams::default(), &secret).await?;
+        let content = reference(SYSTEM_NAMESPACE, &named(suffix), "k");
+        create(&scenario, suffix, spec(&[("one", content)])).await?;
+    }
+    for (suffix, _, _, ours) in rows {
+        let set = named(suffix);
+        if ours {
+            rolled_out(&scenario, &set).await?;
+        } else {
+            let wanted = format!(
+                "False/Blocked/Secret {SYSTEM_NAMESPACE}/{set} in the system namespace does not belong to this revision: it must be of type {data}, carry the label {revision_name}={set}, the same label {owner_name} as the revision, and have no other owner"
+            );
+            shows(&scenario, &set, Progressing, &wanted).await?;
+            ensure!(maps(&scenario).get_opt(suffix).await?.is_none(), "{suffix} was written");
+        }
+        system.delete(&set, &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_that_comes_later_is_waited_for() -> Result<()> {
     let scenario = scenario(World::shared().await?, "later").await?;
     let place = scenario.name.as_str();
     let set = create(&scenario, "set", spec(&[("one", reference(place, "content", "k"))])).await?;
-    shows(&scenario, &set, Progressing, "True/Retrying/resolving ref in phase \"one\": ").await?;
+    let missing = format!(
+        "True/Retrying/resolving ref in phase \"one\": getting Secret {place}/content: secrets \"content\" not found"
+    );
+    shows(&scenario, &set, Progressing, &missing).await?;
     secret(&scenario, "content", true, json!({"k": map(&scenario, "late").to_string()})).await?;
     wait::until("the object of the Secret", DEADLINE, || async {
         wait::check(maps(&scenario).get_opt("late").await?.is_some(), || "not there".into())

@@ -2,11 +2,11 @@
 
 use anyhow::{Result, ensure};
 use kube::{ResourceExt, api::DeleteParams};
-use olm_api::v1::LifecycleState;
+use olm_api::{ConditionType::Progressing, v1::LifecycleState};
 use olm_test::wait;
 use serde_json::json;
 
-use super::{controller, event, maps, sets};
+use super::{controller, create_with, event, inline, map, maps, sets, shows, spec};
 use crate::{
     small::{prepare, small},
     world::{DEADLINE, Scenario, World},
@@ -23,7 +23,7 @@ async fn objects_change_hands_and_each_step_is_an_event() -> Result<()> {
     scenario.set_version("1.1.0").await?;
     scenario.installed("1.1.0").await?;
     let (first, second) = (format!("{}-1", scenario.name), format!("{}-2", scenario.name));
-    super::shows(&scenario, &first, olm_api::ConditionType::Progressing, "False/Archived/").await?;
+    shows(&scenario, &first, Progressing, "False/Archived/revision is archived").await?;
     let after = maps(&scenario).get("lamp-data").await?;
     ensure!(after.uid() == before.uid(), "the object was made anew");
     let uid = sets(&scenario).get(&second).await?.uid();
@@ -56,5 +56,29 @@ async fn objects_change_hands_and_each_step_is_an_event() -> Result<()> {
         event(&scenario, "ClusterObjectSet", set, reason, "").await?;
     }
     event(&scenario, "ClusterCatalog", name, "Unpacked", "Serving content of").await?;
+    scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revision_that_is_somebody_elses_is_named_and_left_alone() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "squatted").await?;
+    let bundles = [small("squat", "1.0.0"), small("squat", "1.1.0").replaces("1.0.0")];
+    prepare(&scenario, &bundles, &[]).await?;
+    scenario.create_extension("squat", json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    let content = spec(&[("one", inline(&[map(&scenario, "theirs")]))]);
+    let theirs = create_with(&scenario, "2", json!({}), content).await?;
+    let blocked = format!("False/Blocked/revision \"{theirs}\" is missing required annotations");
+    shows(&scenario, &theirs, Progressing, &blocked).await?;
+    let before = sets(&scenario).get(&theirs).await?;
+    scenario.set_version("1.1.0").await?;
+    let wanted = format!(
+        "True/Retrying/error for resolved bundle \"squat.v1.1.0\" with version \"1.1.0\": creating new Revision: ClusterObjectSet \"{theirs}\" is not a revision of this extension, it belongs to nobody: delete it, or give it another name, to let the revision be made"
+    );
+    scenario.shows(Progressing, &wanted).await?;
+    let after = sets(&scenario).get(&theirs).await?;
+    ensure!(before.metadata == after.metadata && before.spec == after.spec, "it was written");
+    sets(&scenario).delete(&theirs, &DeleteParams::default()).await?;
+    scenario.installed("1.1.0").await?;
     scenario.delete_extension().await
 }

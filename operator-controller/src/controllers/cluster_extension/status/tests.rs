@@ -304,3 +304,32 @@ fn what_was_taken_over_is_not_ready_before_its_revision_was_carried_out() {
     assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.0.0 is rolling out.");
     assert_eq!(shown(&status, Ready).unwrap(), "False/RollingOut/Revision 1.0.0 is rolling out.");
 }
+
+#[test]
+fn a_spec_that_waits_for_its_bundle_is_not_ready() {
+    let why = "The spec asks for something else".to_owned();
+    let waiting = Progress { waits_for_content: Some(why), ..progress(&[rolled_out(1, "1.0.0")]) };
+    let status = after(&waiting, Ok(()));
+    let text = "Revision 1.0.0 has rolled out.";
+    assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Succeeded/{text}"));
+    assert_eq!(
+        shown(&status, Ready).unwrap(),
+        format!("False/Retrying/{text}\nThe spec asks for something else")
+    );
+    assert_eq!(shown(&status, Reconciling).unwrap(), "True/Retrying/The spec asks for something else");
+    // What is rolling out says so itself.
+    let waiting = Progress { waits_for_content: Some("w".into()), ..progress(&[rolling_out(1, "1.0.0")]) };
+    assert!(shown(&after(&waiting, Ok(())), Reconciling).unwrap().starts_with("True/RollingOut/w"));
+}
+
+#[test]
+fn what_a_revision_waits_for_is_told_beside_its_progress() {
+    let text = "Revision 2.0.0 is rolling out.";
+    let mut waiting = rolling_out(2, "2.0.0");
+    let told = format!("{text}\nObject ConfigMap.v1 n/a: is being deleted");
+    let update = ConditionUpdate::new(Ready, False, Reason::RollingOut, &told, Some(1));
+    waiting.status.as_mut().unwrap().conditions.set(update, Timestamp::UNIX_EPOCH);
+    let status = after(&progress(&[rolled_out(1, "1.0.0"), waiting]), Ok(()));
+    assert_eq!(shown(&status, Progressing).unwrap(), format!("True/RollingOut/{text}"));
+    assert_eq!(shown(&status, Ready).unwrap(), format!("False/RollingOut/{told}"));
+}

@@ -1,0 +1,117 @@
+//! When a pass over a revision is followed by another one, should no event come.
+//!
+//! Whatever a revision waits for, it is looked at when its deadline passes: what is told changes then.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use olm_runtime::Next;
+
+use super::status::{Deadline, Outcome};
+
+/// How soon a collision is looked at again; nothing announces that the other owner is gone.
+const COLLISION_RETRY: Duration = Duration::from_secs(10);
+/// How soon a teardown that waits for deletions is looked at again, should no event come.
+const TEARDOWN_RETRY: Duration = Duration::from_secs(5);
+/// How soon content that was changed, or is mutable, is looked at again: Secrets of others are not watched.
+const CONTENT_RETRY: Duration = Duration::from_secs(30);
+/// How soon a pass may follow another one of itself.
+const SOONEST: Duration = Duration::from_secs(1);
+
+/// What decides about the next pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) now: Timestamp,
+    pub(super) deadline: Deadline,
+    /// When a webhook certificate is to be looked at again.
+    pub(super) certificates: Option<Timestamp>,
+    /// The content is at fault, and nothing would tell that it was put right.
+    pub(super) look_again: bool,
+}
+
+impl Pace {
+    /// What follows a pass that ended like this; `unsettled` is why the deletion policy is not in force.
+    pub(super) fn next(&self, outcome: Outcome, unsettled: Option<String>) -> Next {
+        match outcome {
+            Outcome::Retrying(text) if text.starts_with("revision object collisions") => {
+                Next::After(self.until_deadline().map_or(COLLISION_RETRY, |left| left.min(COLLISION_RETRY)))
+            }
+            Outcome::Retrying(text) => self.retry(text),
+            Outcome::Blocked(_) if self.look_again => Next::After(CONTENT_RETRY),
+            Outcome::Blocked(text) => Next::Blocked(text),
+            Outcome::Archiving => Next::After(TEARDOWN_RETRY),
+            // The status' own event brings the pass that ends it.
+            Outcome::Archived => Next::Await,
+            Outcome::Complete | Outcome::Incomplete { .. } if unsettled.is_some() => {
+                self.retry(unsettled.unwrap_or_default())
+            }
+            Outcome::Complete => self.certificates.map_or(Next::Await, |at| Next::After(self.until(at))),
+            Outcome::Incomplete { .. } => {
+                let certificates = self.certificates.map(|at| self.until(at));
+                self.until_deadline().into_iter().chain(certificates).min().map_or(Next::Await, Next::After)
+            }
+        }
+    }
+
+    /// Another try, no later than the deadline.
+    pub(super) fn retry(&self, text: String) -> Next {
+        match self.until_deadline() {
+            Some(left) => Next::RetryWithin(text, left),
+            None => Next::Retry(text),
+        }
+    }
+
+    fn until_deadline(&self) -> Option<Duration> {
+        match self.deadline {
+            Deadline::At(at) => Some(self.until(at)),
+            Deadline::None | Deadline::Passed { .. } => None,
+        }
+    }
+
+    fn until(&self, at: Timestamp) -> Duration {
+        Duration::try_from(at.duration_since(self.now)).unwrap_or_default().max(SOONEST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn pace(deadline_in_seconds: Option<i64>) -> Pace {
+        let at = |seconds| Timestamp::from_second(seconds).unwrap();
+        let deadline = deadline_in_seconds.map_or(Deadline::None, |seconds| Deadline::At(at(seconds)));
+        Pace { now: NOW, deadline, certificates: None, look_again: false }
+    }
+
+    #[test]
+    fn nothing_is_looked_at_later_than_its_deadline() {
+        let error = || Outcome::Retrying("e".into());
+        let collision = || Outcome::Retrying("revision object collisions in phase 0".into());
+        let incomplete = || Outcome::Incomplete { failures: Vec::new(), waits: Vec::new() };
+        let seconds = Duration::from_secs;
+        assert_eq!(pace(None).next(error(), None), Next::Retry("e".into()));
+        assert_eq!(pace(Some(40)).next(error(), None), Next::RetryWithin("e".into(), seconds(40)));
+        assert_eq!(pace(Some(0)).next(error(), None), Next::RetryWithin("e".into(), SOONEST));
+        let passed = Pace { deadline: Deadline::Passed { minutes: 1 }, ..pace(None) };
+        assert_eq!(passed.next(error(), None), Next::Retry("e".into()));
+        assert_eq!(pace(Some(40)).next(collision(), None), Next::After(COLLISION_RETRY));
+        assert_eq!(pace(Some(4)).next(collision(), None), Next::After(seconds(4)));
+        assert_eq!(pace(Some(40)).next(incomplete(), None), Next::After(seconds(40)));
+        assert_eq!(pace(None).next(incomplete(), None), Next::Await);
+        let unsettled = Some("policy".to_owned());
+        assert_eq!(
+            pace(Some(40)).next(incomplete(), unsettled),
+            Next::RetryWithin("policy".into(), seconds(40))
+        );
+    }
+
+    #[test]
+    fn certificates_have_their_own_time() {
+        let soon = Pace { certificates: Some(Timestamp::from_second(20).unwrap()), ..pace(Some(40)) };
+        assert_eq!(soon.next(Outcome::Complete, None), Next::After(Duration::from_secs(20)));
+        let incomplete = Outcome::Incomplete { failures: Vec::new(), waits: Vec::new() };
+        assert_eq!(soon.next(incomplete, None), Next::After(Duration::from_secs(20)));
+    }
+}
