@@ -71,6 +71,34 @@ fn the_account_its_roles_and_what_is_dangerous_are_printed() {
 }
 
 #[test]
+fn dangers_are_grouped_the_worst_first() {
+    let folder = bundle();
+    let rules = [
+        r#"        - {apiGroups: [""], resources: [pods/exec], verbs: [create]}"#,
+        r#"        - {apiGroups: [""], resources: [users, groups], verbs: [impersonate]}"#,
+        r"        - {apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [bind]}",
+        r"        - {apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], verbs: [update]}",
+    ];
+    let csv = format!("{}\n{}\n", CSV.trim_end(), rules.join("\n"));
+    fs::write(folder.path().join("manifests/csv.yaml"), csv).expect("written");
+    let output = olm(&["bundle", "rbac", path(folder.path()), "-n", "ops"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{text}");
+    let told: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).collect();
+    assert_eq!(
+        told,
+        [
+            "# Whoever can use this account:",
+            "# - may give itself more rights than it has (escalate, bind)",
+            "# - may act as other users, groups or ServiceAccounts (impersonate)",
+            "# - may read Secrets of every namespace",
+            "# - may run commands in Pods or reach into nodes (exec, attach, proxy)",
+            "# - may register webhooks that see or change what others write, Pods included",
+        ]
+    );
+}
+
+#[test]
 fn the_shorter_form_carries_a_warning_and_json_is_a_list() {
     let folder = bundle();
     let arguments = ["bundle", "rbac", path(folder.path()), "-n", "ops", "--escalate"];

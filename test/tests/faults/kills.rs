@@ -9,10 +9,10 @@ use crate::{
     world::{World, everything, seed},
 };
 
-/// Kills, three in each life.
+/// Kills, four in each life.
 const KILLS: usize = 100;
 /// In a sample; the scenario tests kill ten times more.
-const KILLS_OF_A_SAMPLE: usize = 3;
+const KILLS_OF_A_SAMPLE: usize = 4;
 /// A stage of an undisturbed life takes less.
 const MOMENTS_MILLISECONDS: u64 = 2000;
 
@@ -29,6 +29,7 @@ async fn killed_at_random_moments_the_end_is_the_same() -> Result<()> {
         let moments = [
             (Stage::Install, moment(MOMENTS_MILLISECONDS)),
             (Stage::Upgrade, moment(MOMENTS_MILLISECONDS)),
+            (Stage::Rollback, moment(MOMENTS_MILLISECONDS)),
             (Stage::Delete, moment(MOMENTS_MILLISECONDS / 4)),
         ];
         kills += moments.len();

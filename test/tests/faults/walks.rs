@@ -209,13 +209,14 @@ impl Walker<'_> {
     /// Deletes the extension and all it has: what a policy would keep would be in the way.
     async fn remove(&self) -> Result<()> {
         self.keep(None).await?;
-        wait::until("the end of the deletion policy", DEADLINE, async || {
+        // Refused for as long as something of a policy is left.
+        wait::until("a deletion that is let pass", DEADLINE, async || {
             let status = self.extension.api.get(&self.extension.name).await?.status.unwrap_or_default();
             let told = status.conditions.find(ConditionType::DeletionPolicy);
-            wait::check(told.is_none(), || format!("{told:?}"))
+            ensure!(told.is_none(), "{told:?}");
+            self.extension.delete().await
         })
         .await?;
-        self.extension.delete().await?;
         wait::until("an empty cluster", COLLECTED, async || {
             self.extension.is_gone().await?;
             let left = Snapshot::take(&self.client).await?.since(&self.before)?;

@@ -168,12 +168,12 @@ async fn edited_while_the_registry_is_down(scenario: &Scenario<'_>, edit: Value)
     };
     let before = latest().await?;
     world.registry.stop()?;
-    for kept in std::fs::read_dir(world.operator.directory().join("bundles"))? {
-        let kept = kept?.path();
-        if kept.is_file() {
-            std::fs::remove_file(kept)?;
-        }
+    let mut emptied = 0;
+    for kept in std::fs::read_dir(world.operator.directory().join("bundles/bundles"))? {
+        std::fs::remove_file(kept?.path())?;
+        emptied += 1;
     }
+    ensure!(emptied > 0, "no bundle was kept");
     scenario.patch_extension(edit).await?;
     let why = "The spec asks for bundle \"lighthouse-operator.v1.1.0\" with version \"1.1.0\" in another way than it was installed, and the bundle cannot be fetched; what is installed goes on, and it is tried again: ";
     let progressing = "Revision 1.1.0 has rolled out.";

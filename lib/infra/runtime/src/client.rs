@@ -287,6 +287,8 @@ pub async fn bounded<T>(request: impl Future<Output = Result<T, kube::Error>>) -
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
@@ -317,5 +319,39 @@ mod tests {
         let account = AccountRef { namespace: "n".into(), name: "installer".into() };
         let Err(error) = accounts.client(&account).await else { panic!("a token from nowhere") };
         assert!(error.to_string().contains("no answer from the API server within 30 s"), "{error}");
+    }
+
+    /// A server that answers everything with this JSON, and how often it was asked.
+    fn answering(answer: serde_json::Value) -> (Client, Arc<AtomicUsize>) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let service = tower::service_fn(move |_: Request<Body>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            let body = Body::from(answer.to_string().into_bytes());
+            async move { Ok::<_, std::convert::Infallible>(Response::new(body)) }
+        });
+        (Client::new(service, "default"), asked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_is_kept_for_four_fifths_of_the_life_that_was_granted() {
+        let granted = serde_json::json!({
+            "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
+            "spec": {"audiences": [], "expirationSeconds": 1000},
+            "status": {"token": "t", "expirationTimestamp": "1970-01-01T01:00:00Z"},
+        });
+        let (controller, tokens) = answering(granted);
+        let map = serde_json::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
+        let (anonymous, requests) = answering(map);
+        let accounts = Accounts::of(controller, anonymous);
+        let account = AccountRef { namespace: "n".into(), name: "installer".into() };
+        let maps: Api<ConfigMap> = Api::namespaced(accounts.client(&account).await.unwrap(), "n");
+        // The life is the granted one, not the one that was asked for.
+        for (seconds, asked) in [(0, 1), (799, 1), (2, 2), (797, 2), (3, 3)] {
+            tokio::time::advance(Duration::from_secs(seconds)).await;
+            maps.get("a").await.unwrap();
+            assert_eq!(tokens.load(Ordering::Relaxed), asked, "{seconds} s later");
+        }
+        assert_eq!(requests.load(Ordering::Relaxed), 5);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) enum Told {
     Nothing,
     /// What was told before stands.
     AsBefore,
-    /// An earlier claim is taken back, before anything else happens.
+    /// An earlier claim is taken back, or a policy told of for the first time, before anything else happens.
     TakenBack(DeletionPolicy),
     /// Whether the policy is in force.
     Standing { policy: DeletionPolicy, status: ConditionStatus, text: String },
@@ -125,7 +125,12 @@ impl Keeping<'_> {
     pub(crate) async fn look(&self) -> Result<Told, String> {
         let Some(wanted) = asked(self.extension) else { return Ok(Told::AsBefore) };
         let claimed = claim(self.extension.status.as_ref().map(|status| &status.conditions));
-        if claimed.is_some_and(|(policy, in_force)| in_force && policy != reason(wanted).as_str()) {
+        // Before a revision hears of a policy the extension tells of it: else it could be deleted, its annotation gone
+        // again, while objects lose their owner references.
+        let is_untold = claimed.is_none() && wanted != DeletionPolicy::Delete;
+        if is_untold
+            || claimed.is_some_and(|(policy, in_force)| in_force && policy != reason(wanted).as_str())
+        {
             return Ok(Told::TakenBack(wanted));
         }
         let known = self.sets.state();

@@ -70,7 +70,8 @@ impl Takeover<'_> {
         for revision in revisions.all().iter().filter(|r| r.is_active()) {
             if revision.number == 1 && revision.migrated && !revision.succeeded() {
                 // A crash came between its creation and this.
-                self.succeed(&revision.name, &[]).await?;
+                let observed = self.observed_again(&revision.bundle).await?;
+                self.succeed(&revision.name, &observed).await?;
                 written = true;
             }
             if let Some(account) = self.account.filter(|_| revision.account.is_none()) {
@@ -114,11 +115,19 @@ impl Takeover<'_> {
         };
         let name = self.writer.create(&new, &Revisions::default()).await.map_err(transient)?;
         tracing::info!(extension = extension.name_any(), secret, revision = name, "Helm release taken over");
-        let observed: Vec<ObservedPhase> = phases
-            .iter()
-            .map(|phase| ObservedPhase { name: phase.name.clone(), digest: phase_digest(phase) })
-            .collect();
-        self.succeed(&name, &observed).await
+        self.succeed(&name, &observed(&phases)).await
+    }
+
+    /// The digests of a release that was taken over already: without them the revision would not be known to hold what
+    /// is wanted. A release that cannot be used any more has none, and is no reason to stop.
+    async fn observed_again(&self, bundle: &BundleRecord) -> Result<Vec<ObservedPhase>, StepError> {
+        let found = match self.newest_release().await {
+            Ok(found) => found,
+            Err(StepError::Takeover { terminal: true, .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let of = |Found { release, .. }: Found| phases(&release.name, bundle, release.objects).ok();
+        Ok(found.and_then(of).map(|phases| observed(&phases)).unwrap_or_default())
     }
 
     /// Lets a revision count as installed.
@@ -243,6 +252,12 @@ impl Takeover<'_> {
     fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.writer.client.clone(), self.writer.system_namespace)
     }
+}
+
+/// The digests that a revision of these phases records.
+fn observed(phases: &[Phase]) -> Vec<ObservedPhase> {
+    let digest = |phase: &Phase| ObservedPhase { name: phase.name.clone(), digest: phase_digest(phase) };
+    phases.iter().map(digest).collect()
 }
 
 fn phases(
