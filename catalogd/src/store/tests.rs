@@ -218,7 +218,7 @@ async fn readiness_waits_for_content_that_was_neither_brought_nor_tried_and_not_
 
     let second = Duration::from_secs(1);
     store.announce("e", named(ONE));
-    tokio::time::advance(READY_WAIT.saturating_sub(second)).await;
+    tokio::time::advance(READY_WAIT.checked_sub(second).unwrap()).await;
     // Hearing the same again is no news.
     store.announce("e", named(ONE));
     assert_eq!(store.awaited().as_deref(), Some("e"));

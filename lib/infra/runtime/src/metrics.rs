@@ -132,6 +132,7 @@ impl Metrics {
             drop(family.get_or_create(&ControllerLabel { controller }));
         }
         drop(self.seconds.get_or_create(&ControllerLabel { controller }));
+        drop(self.workers.get_or_create(&ControllerLabel { controller }));
         ControllerMetrics { families: self.clone(), controller }
     }
 

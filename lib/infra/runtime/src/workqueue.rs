@@ -135,7 +135,15 @@ pub(crate) struct QueueMetrics {
 impl QueueMetrics {
     pub(crate) fn new(families: QueueFamilies, controller: &'static str) -> Self {
         let labels = QueueLabels { controller, name: controller };
+        // There from the start, as client-go's are: an idle queue is no missing one.
         families.under_way.change(controller, |_| ());
+        for counter in [&families.adds, &families.retries] {
+            drop(counter.get_or_create(&labels));
+        }
+        for histogram in [&families.waited, &families.worked] {
+            drop(histogram.get_or_create(&labels));
+        }
+        drop(families.depth.get_or_create(&labels));
         Self { families, labels, waiting: Arc::default() }
     }
 
@@ -211,6 +219,9 @@ mod tests {
             prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
             assert!(text.lines().any(|line| line == wanted), "{wanted} is not in\n{text}");
         };
+        for family in ["depth", "adds_total", "retries_total", "queue_duration_seconds_count"] {
+            shows(&format!("workqueue_{family}{{controller=\"test\",name=\"test\"}} 0"));
+        }
         queue.added("a");
         queue.added("a");
         queue.added("b");
