@@ -93,7 +93,6 @@ async fn perturb(name: &str, play: Play, from: Stage) -> Result<()> {
         targets.iter().filter(is_missed).map(|(name, blow)| format!("{blow:?} at {name}")).collect();
     // In a sample a write may have got another number each time.
     ensure!(missed.is_empty() || !everything(), "not tried: {missed:#?}");
-    ensure!(!tally.covered.is_empty(), "no blow fell: {missed:#?}");
     Ok(())
 }
 

@@ -30,8 +30,6 @@ use crate::{
 
 /// Without a request for so long the program is done.
 pub(crate) const STILL: Duration = Duration::from_millis(300);
-/// Longer than every fixed wait of the program after which it looks again by itself.
-const IDLE: Duration = Duration::from_secs(35);
 /// A program that sees nothing any more does all it can within this time.
 const BLIND: Duration = Duration::from_millis(400);
 /// Most writes of a stage for each object that is there at its end or was at its beginning. An undisturbed
@@ -123,37 +121,6 @@ impl<'a> Theatre<'a> {
         };
         theatre.live(Harm::None).await.context("undisturbed")?;
         Ok(theatre)
-    }
-
-    /// With something installed: nothing is written for longer than any timer runs, nor by a process that starts anew.
-    async fn idles(&self) -> Result<()> {
-        let proxy = &self.world.proxy;
-        let from = proxy.writes().len();
-        // That nothing comes can only be waited for.
-        tokio::time::sleep(IDLE).await;
-        let written: Vec<_> = proxy.writes().iter().skip(from).map(|write| write.name.to_string()).collect();
-        ensure!(written.is_empty(), "an installed extension at rest: {written:?}");
-        let before = Snapshot::take(&self.client).await?;
-        self.world.restart().await?;
-        proxy.quiet(STILL, DEADLINE).await?;
-        // A new process cannot know in which form the server keeps what it says: it applies some objects once.
-        let writes: Vec<WriteName> = proxy.writes().into_iter().skip(from).map(|write| write.name).collect();
-        let ours = |write: &&WriteName| {
-            write.verb != "apply" || write.nth > 2 || write.resource.contains("olm.operatorframework.io")
-        };
-        let others: Vec<_> = writes.iter().filter(ours).map(ToString::to_string).collect();
-        ensure!(others.is_empty(), "a restart with an installed extension wrote {others:?}");
-        println!("a restart applied again, without effect: {writes:?}");
-        let after = Snapshot::take(&self.client).await?;
-        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
-        let versions = |of: &Snapshot| -> BTreeMap<Id, Value> {
-            of.objects().map(|(id, object)| (id.to_owned(), version(object))).collect()
-        };
-        let (before, after) = (versions(&before), versions(&after));
-        let changed: Vec<_> =
-            after.iter().filter(|(id, version)| before.get(*id) != Some(*version)).collect();
-        ensure!(changed.is_empty() && before.len() == after.len(), "a restart changed {changed:?}");
-        Ok(())
     }
 
     /// One life, from a fresh start of the program to an empty cluster.
@@ -273,11 +240,7 @@ impl<'a> Theatre<'a> {
         let objects =
             self.ends.borrow().values().map(BTreeMap::len).max().unwrap_or_default().max(found.len());
         ensure!(count <= WRITES_PER_OBJECT * objects, "{count} writes for {objects} objects");
-        let is_first = !self.ends.borrow().contains_key(&stage);
         self.ends.borrow_mut().entry(stage).or_insert_with(|| found.normal());
-        if is_first && stage == Stage::Install {
-            self.idles().await?;
-        }
         Ok(())
     }
 

@@ -34,7 +34,7 @@ use super::{
     kinds::without,
     memory::Memory,
     pace::Pace,
-    status::{Deadline, Outcome, deadline, set_conditions, torn_down},
+    status::{Deadline, Outcome, deadline, in_order, set_conditions, torn_down},
 };
 use crate::{
     access::Waiting,
@@ -355,6 +355,7 @@ impl ObjectSets {
         let mut after = before.clone();
         set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
         keeping::set_condition(&mut after.conditions, set, report.policy.as_ref(), &report.outcome, now);
+        after.conditions = in_order(&after.conditions);
         if let Some(observed) = &report.observed
             && after.observed_phases.is_empty()
         {

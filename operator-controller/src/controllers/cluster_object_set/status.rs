@@ -149,6 +149,16 @@ fn summarize(conditions: &mut Conditions, outcome: &Outcome, generation: Option<
     put(Reconciling, (!ready && !stalled).then_some(True));
 }
 
+/// Puts what is ours behind what the original has: the order tells nothing of the way here.
+pub(crate) fn in_order(conditions: &Conditions) -> Conditions {
+    use ConditionType::{DeletionPolicy, Ready, Reconciling, Stalled};
+    let ours = [DeletionPolicy, Ready, Reconciling, Stalled].map(ConditionType::as_str);
+    let place = |type_: &str| ours.iter().position(|our| *our == type_).map_or(0, |at| at + 1);
+    let mut all: Vec<_> = conditions.iter().cloned().collect();
+    all.sort_by_key(|condition| place(&condition.type_));
+    all.into()
+}
+
 fn progressing(
     put: &mut impl FnMut(ConditionType, ConditionStatus, Reason, &str),
     reason: Reason,
