@@ -157,7 +157,7 @@ pub fn install(cluster: &Cluster) -> Result<()> {
     }
     catalogd::install_rights(cluster)?;
     kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"])?;
-    Ok(())
+    cluster.show_kinds_to_collector()
 }
 
 /// Replaces the rights with those of an overlay of `config/overlays`.

@@ -50,7 +50,6 @@ impl World {
         let images = Images::new(&registry)?;
         let proxy = Proxy::start(&operator::kubeconfig(&cluster)?).await?;
         let operator = Operator::start_as(&cluster, proxy.kubeconfig(), &images, flags).await?;
-        cluster.show_kinds_to_collector()?;
         Ok(Self { operator, images, proxy, cluster, _registry: registry })
     }
 

@@ -3,13 +3,17 @@
 use anyhow::{Context, Result, ensure};
 use kube::api::DeleteParams;
 use olm_api::names::DELETION_POLICY_ANNOTATION;
-use olm_test::{takeover, wait};
+use olm_test::{
+    operator::{self, Operator},
+    proxy::{Blow, Proxy, WriteName},
+    takeover, wait,
+};
 use serde_json::Value;
 
 use crate::{
     ALONE,
     seen::{Inventory, Watched, inventory, nothing_stale, objects_of, taken_over_under, unchanged},
-    world::{COLLECTED, World},
+    world::{COLLECTED, DEADLINE, World},
 };
 
 const EXTENSIONS: [&str; 2] = ["external-secrets", "grafana"];
@@ -91,4 +95,43 @@ fn kept_alone(last: &Inventory, now: &Inventory) -> Result<()> {
     }
     ensure!(kept > 36, "only {kept} objects were kept");
     Ok(())
+}
+
+/// A process that ends between the first revision and the status by which it counts as installed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_takeover_that_was_cut_short_is_made_good() -> Result<()> {
+    if !olm_test::long::wanted() {
+        return Ok(());
+    }
+    let Some(folder) = takeover::folder("helm") else { return Ok(()) };
+    let _alone = ALONE.lock().await;
+    let only = ["external-secrets"];
+    let world = World::load(&folder, false, |dump| Ok(dump.only(&only))).await?;
+    world.empty_leftovers()?;
+    let before = inventory(&world.client).await?;
+    let proxy = Proxy::start(&operator::kubeconfig(&world.cluster)?).await?;
+    let revision = "external-secrets-1";
+    let status = WriteName {
+        verb: "update".to_owned(),
+        resource: "clusterobjectsets.olm.operatorframework.io/status".to_owned(),
+        object: revision.to_owned(),
+        nth: 1,
+    };
+    proxy.strike(status, Blow::Before);
+    let watched = Watched::start(&world.client, &only);
+    let operator = Operator::start_as(&world.cluster, proxy.kubeconfig(), &world.images, &[]).await?;
+    tokio::time::timeout(DEADLINE, proxy.struck()).await.context("no status was written")?;
+    let half_made = world.sets().get(revision).await?;
+    ensure!(half_made.status.is_none(), "{:?}", half_made.status);
+    operator.process().kill()?;
+    proxy.thaw();
+    operator.process().restart()?;
+
+    world.installed(&operator, "external-secrets", "0.11.0").await?;
+    let revisions = world.revisions().await?;
+    ensure!(revisions == [revision], "{revisions:?}");
+    let after = inventory(&world.client).await?;
+    unchanged(&before, &after, 1)?;
+    nothing_stale(&after, &[])?;
+    watched.end(&operator)
 }
