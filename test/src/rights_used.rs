@@ -42,6 +42,10 @@ pub(crate) const AUDIT_POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":
 /// Reviews of oneself, which every user may ask for.
 const OF_ONESELF: [&str; 3] = ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"];
 
+/// What the variant for OpenShift lets both programs read beside their tables, by a Role of its own: resource, namespace
+/// and name of the cluster's pull secret.
+const OF_OPENSHIFT: (&str, &str, &str) = ("secrets", "openshift-config", "pull-secret");
+
 /// Rights that no request of the suites shows, and why they are held all the same: resource (or its end), verb, reason.
 const WITHOUT_REQUEST: [(&str, &str, &str); 3] = [
     (
@@ -329,6 +333,10 @@ fn request(event: &Value) -> Option<Request> {
     let object = event.get("objectRef")?;
     let text = |name: &str| object[name].as_str().unwrap_or_default();
     let subresource = object["subresource"].as_str().map(|name| format!("/{name}")).unwrap_or_default();
+    let reads = ["get", "list", "watch"].iter().any(|verb| event["verb"] == *verb);
+    if reads && (text("resource"), text("namespace"), text("name")) == OF_OPENSHIFT {
+        return None;
+    }
     Some(Request {
         by_catalogd: user == catalogd::USER,
         group: text("apiGroup").to_owned(),
@@ -385,6 +393,19 @@ mod tests {
         assert_eq!(report.outside.len(), 1, "{:?}", report.outside);
         assert!(report.unused().iter().any(|right| right.resource == "leases"));
         assert!(!report.unused().iter().any(|right| right.resource.ends_with("/finalizers")));
+    }
+
+    #[test]
+    fn the_pull_secret_of_openshift_is_for_reading_alone() {
+        let named = |verb: &str, name: &str| {
+            let mut event = event(verb, "", "secrets", "openshift-config");
+            event["objectRef"]["name"] = json!(name);
+            event
+        };
+        assert!(report(&[named("get", "pull-secret"), named("watch", "pull-secret")]).outside.is_empty());
+        for outside in [named("get", "another"), named("delete", "pull-secret")] {
+            assert_eq!(report(&[outside]).outside.len(), 1);
+        }
     }
 
     #[test]
