@@ -161,9 +161,10 @@ impl ObjectSets {
         if let Some(text) = invalid_selector(&set.spec.progression_probes) {
             return Outcome::Retrying(format!("invalid label selector in progressionProbe ({text})")).into();
         }
-        let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
+        let shown = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
+        let recorded = self.memory.recorded(&set.uid().unwrap_or_default(), shown);
         let observed = content::digests(&phases);
-        if let Err(error) = content::check_unchanged(recorded, &observed) {
+        if let Err(error) = content::check_unchanged(&recorded, &observed) {
             return Report::content(&error);
         }
         let none = CaBundles::default();
@@ -377,6 +378,7 @@ impl ObjectSets {
             PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
             Ok(_) => {
+                self.memory.record(&set.uid().unwrap_or_default(), &after.observed_phases);
                 self.ports.events.set(set, &before, &after).await;
                 Ok(())
             }
