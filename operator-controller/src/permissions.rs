@@ -39,6 +39,42 @@ const fn row(
     Permission { scope, group, resources, verbs, purpose }
 }
 
+/// What finds out who asks for metrics. Both programs do.
+const TOKEN_REVIEWS: Permission = row(
+    Scope::Cluster,
+    "authentication.k8s.io",
+    &["tokenreviews"],
+    &["create"],
+    "find out who asks for metrics",
+);
+
+/// What finds out whether metrics may be read. Both programs do.
+const ACCESS_REVIEWS: Permission = row(
+    Scope::Cluster,
+    "authorization.k8s.io",
+    &["subjectaccessreviews"],
+    &["create"],
+    "find out whether metrics may be read",
+);
+
+/// What publishes the authority of the serving certificate. Both programs do.
+const AUTHORITY: Permission = row(
+    Scope::SystemNamespace,
+    "",
+    &["configmaps"],
+    &["create", "get", "patch"],
+    "publish the authority of the serving certificate",
+);
+
+/// What finds the pull secrets of the program's own account. Both programs do.
+const OWN_ACCOUNT: Permission = row(
+    Scope::SystemNamespace,
+    "",
+    &["serviceaccounts"],
+    &["get"],
+    "the pull secrets of the program's own account",
+);
+
 /// All rights of operator-controller with catalogd inside.
 pub const PERMISSIONS: &[Permission] = &[
     row(
@@ -106,20 +142,8 @@ pub const PERMISSIONS: &[Permission] = &[
         &["get"],
         "see whether the policies that guard accounts are in force",
     ),
-    row(
-        Scope::Cluster,
-        "authentication.k8s.io",
-        &["tokenreviews"],
-        &["create"],
-        "find out who asks for metrics",
-    ),
-    row(
-        Scope::Cluster,
-        "authorization.k8s.io",
-        &["subjectaccessreviews"],
-        &["create"],
-        "find out whether metrics may be read",
-    ),
+    TOKEN_REVIEWS,
+    ACCESS_REVIEWS,
     row(
         Scope::Cluster,
         "events.k8s.io",
@@ -134,20 +158,8 @@ pub const PERMISSIONS: &[Permission] = &[
         &["create", "delete", "get", "list", "patch", "watch"],
         "the content of revisions, pull secrets, and the serving certificate",
     ),
-    row(
-        Scope::SystemNamespace,
-        "",
-        &["configmaps"],
-        &["create", "get", "patch"],
-        "publish the authority of the serving certificate",
-    ),
-    row(
-        Scope::SystemNamespace,
-        "",
-        &["serviceaccounts"],
-        &["get"],
-        "the pull secrets of the program's own account",
-    ),
+    AUTHORITY,
+    OWN_ACCOUNT,
     row(
         Scope::SystemNamespace,
         "coordination.k8s.io",
@@ -174,20 +186,8 @@ pub const CATALOGD_PERMISSIONS: &[Permission] = &[
         &["update"],
         "own what is made for them, on clusters that enforce it",
     ),
-    row(
-        Scope::Cluster,
-        "authentication.k8s.io",
-        &["tokenreviews"],
-        &["create"],
-        "find out who asks for metrics",
-    ),
-    row(
-        Scope::Cluster,
-        "authorization.k8s.io",
-        &["subjectaccessreviews"],
-        &["create"],
-        "find out whether metrics may be read",
-    ),
+    TOKEN_REVIEWS,
+    ACCESS_REVIEWS,
     row(Scope::Cluster, "events.k8s.io", &["events"], &["create", "patch"], "Events about catalogs"),
     row(
         Scope::SystemNamespace,
@@ -196,20 +196,8 @@ pub const CATALOGD_PERMISSIONS: &[Permission] = &[
         &["create", "get", "list", "patch", "watch"],
         "pull secrets, and the serving certificate",
     ),
-    row(
-        Scope::SystemNamespace,
-        "",
-        &["configmaps"],
-        &["create", "get", "patch"],
-        "publish the authority of the serving certificate",
-    ),
-    row(
-        Scope::SystemNamespace,
-        "",
-        &["serviceaccounts"],
-        &["get"],
-        "the pull secrets of the program's own account",
-    ),
+    AUTHORITY,
+    OWN_ACCOUNT,
     row(
         Scope::SystemNamespace,
         "coordination.k8s.io",

@@ -86,6 +86,17 @@ fn identities(cluster: &Cluster) -> Result<Vec<(String, Value)>> {
     Ok(identities)
 }
 
+/// The program runs with what was applied, and an extension is installed: the registry, its images and the program.
+async fn in_use(cluster: &Cluster) -> Result<(Registry, Images, Operator)> {
+    kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"])?;
+    let registry = Registry::start().await?;
+    let images = Images::new(&registry)?;
+    let operator = Operator::start_installed(cluster, &images, &[]).await?;
+    extension(cluster, &images).await?;
+    ready(cluster, &operator, "1.0.0").await?;
+    Ok((registry, images, operator))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn extensions_outlive_upgrade_and_uninstall_of_the_chart_and_go_in_the_documented_order() -> Result<()>
 {
@@ -93,12 +104,7 @@ async fn extensions_outlive_upgrade_and_uninstall_of_the_chart_and_go_in_the_doc
     let helm = Helm::of(&cluster)?;
     let (chart, in_default) = (config_arg("helm/olmv1"), "--namespace=default");
     helm.run(&["install", "olmv1", &chart, in_default])?;
-    kubectl(&cluster, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"])?;
-    let registry = Registry::start().await?;
-    let images = Images::new(&registry)?;
-    let operator = Operator::start_installed(&cluster, &images, &[]).await?;
-    extension(&cluster, &images).await?;
-    ready(&cluster, &operator, "1.0.0").await?;
+    let (_registry, images, operator) = in_use(&cluster).await?;
     let before = identities(&cluster)?;
 
     helm.run(&[
@@ -155,12 +161,7 @@ fn nothing_is_left(cluster: &Cluster) -> Result<()> {
 async fn the_commands_of_the_page_remove_everything_that_was_applied() -> Result<()> {
     let Some(cluster) = own_cluster().await? else { return Ok(()) };
     kubectl(&cluster, &["apply", "--server-side", "-f", &config_arg("install.yaml")])?;
-    kubectl(&cluster, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"])?;
-    let registry = Registry::start().await?;
-    let images = Images::new(&registry)?;
-    let operator = Operator::start_installed(&cluster, &images, &[]).await?;
-    extension(&cluster, &images).await?;
-    ready(&cluster, &operator, "1.0.0").await?;
+    let (_registry, _images, operator) = in_use(&cluster).await?;
     let steps = steps("upgrade-and-uninstall.md", Some("Removing everything"))?;
     ensure!(steps.len() >= 8, "{steps:?}");
     for step in &steps {

@@ -13,7 +13,11 @@ mod siblings;
 mod waiting;
 
 use anyhow::{Context as _, Result};
-use k8s_openapi::api::{core::v1::ConfigMap, events::v1::Event};
+use k8s_openapi::api::{
+    core::v1::ConfigMap,
+    events::v1::Event,
+    rbac::v1::{PolicyRule, Role},
+};
 use kube::{
     Api, ResourceExt,
     api::{ListParams, Patch, PatchParams, PostParams},
@@ -37,6 +41,16 @@ async fn scenario<'a>(world: &'a World, name: &str) -> Result<Scenario<'a>> {
     rules.allow_in_namespace(&["", "apps"], &["configmaps", "secrets", "deployments"], &verbs);
     grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
     Ok(scenario)
+}
+
+/// Replaces the rules of the account's Role; returns those it had.
+async fn replace_rules(scenario: &Scenario<'_>, rules: &[PolicyRule]) -> Result<Vec<PolicyRule>> {
+    let api: Api<Role> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    let name = format!("{}-{ACCOUNT}", scenario.name);
+    let before = api.get(&name).await?.rules.unwrap_or_default();
+    let patch = Patch::Merge(json!({"rules": rules}));
+    api.patch(&name, &PatchParams::default(), &patch).await?;
+    Ok(before)
 }
 
 fn sets(scenario: &Scenario<'_>) -> Api<ClusterObjectSet> {

@@ -1,9 +1,8 @@
 //! Archiving: in reverse order, by ownership, and with its conditions.
 
 use anyhow::{Result, ensure};
-use k8s_openapi::api::rbac::v1::Role;
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
 use olm_api::ConditionType::{Available, Progressing, Ready};
@@ -11,8 +10,8 @@ use olm_test::{kstatus::Status, wait};
 use serde_json::json;
 
 use super::{
-    begins, controller, create, event, inline, map, maps, patch, rolled_out, scenario, sets, shows, spec,
-    verdict,
+    begins, controller, create, event, inline, map, maps, patch, replace_rules, rolled_out, scenario, sets,
+    shows, spec, verdict,
 };
 use crate::world::{DEADLINE, World};
 
@@ -73,21 +72,14 @@ async fn a_teardown_without_rights_is_told_and_goes_on_with_them() -> Result<()>
     let scenario = scenario(World::shared().await?, "unarchived").await?;
     let set = create(&scenario, "set", spec(&[("one", inline(&[map(&scenario, "kept")]))])).await?;
     rolled_out(&scenario, &set).await?;
-    let api: Api<Role> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    let name = format!("{}-installer", scenario.name);
-    let rules = api.get(&name).await?.rules;
-    let put = async |rules: &Option<Vec<_>>| {
-        let patch = Patch::Merge(json!({"rules": rules}));
-        api.patch(&name, &PatchParams::default(), &patch).await.map(drop)
-    };
-    put(&Some(Vec::new())).await?;
+    let rules = replace_rules(&scenario, &[]).await?;
     patch(&scenario, &set, json!({"spec": {"lifecycleState": "Archived"}})).await?;
     let text = format!(
         "True/Retrying/error archiving revision: Object ConfigMap.v1 {}/kept: configmaps \"kept\" is forbidden",
         scenario.name
     );
     begins(&scenario, &set, Progressing, &text).await?;
-    put(&rules).await?;
+    replace_rules(&scenario, &rules).await?;
     shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
     ensure!(maps(&scenario).get_opt("kept").await?.is_none(), "left after teardown");
     sets(&scenario).delete(&set, &DeleteParams::default()).await?;

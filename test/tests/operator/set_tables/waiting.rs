@@ -1,9 +1,7 @@
 //! What is told while a revision waits: for rights, for a deletion, for its deadline.
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::{
-    api::rbac::v1::Role, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -12,7 +10,9 @@ use olm_api::ConditionType::{Available, Progressing, Ready, Stalled, Succeeded};
 use olm_test::{kstatus::Status, wait};
 use serde_json::json;
 
-use super::{begins, condition, create, inline, map, maps, rolled_out, scenario, shows, spec, verdict};
+use super::{
+    begins, condition, create, inline, map, maps, replace_rules, rolled_out, scenario, shows, spec, verdict,
+};
 use crate::world::{DEADLINE, Scenario, World};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,14 +20,7 @@ async fn an_error_makes_what_was_available_unknown() -> Result<()> {
     let scenario = scenario(World::shared().await?, "unknown").await?;
     let set = create(&scenario, "set", spec(&[("one", inline(&[map(&scenario, "kept")]))])).await?;
     rolled_out(&scenario, &set).await?;
-    let api: Api<Role> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    let name = format!("{}-installer", scenario.name);
-    let rules = api.get(&name).await?.rules;
-    let put = async |rules: &Option<Vec<_>>| {
-        let patch = Patch::Merge(json!({"rules": rules}));
-        api.patch(&name, &PatchParams::default(), &patch).await.map(drop)
-    };
-    put(&Some(Vec::new())).await?;
+    let rules = replace_rules(&scenario, &[]).await?;
     maps(&scenario).delete("kept", &DeleteParams::default()).await?;
     let text = format!(
         "True/Retrying/Object ConfigMap.v1 {}/kept: configmaps \"kept\" is forbidden: ",
@@ -40,7 +33,7 @@ async fn an_error_makes_what_was_available_unknown() -> Result<()> {
     shows(&scenario, &set, Ready, &format!("False/Retrying/{text}")).await?;
     shows(&scenario, &set, Succeeded, "True/Succeeded/Revision succeeded rolling out.").await?;
     ensure!(verdict(&scenario, &set).await? == Status::InProgress, "it is tried again");
-    put(&rules).await?;
+    replace_rules(&scenario, &rules).await?;
     rolled_out(&scenario, &set).await
 }
 
