@@ -66,15 +66,6 @@ const AUTHORITY: Permission = row(
     "publish the authority of the serving certificate",
 );
 
-/// What finds the pull secrets of the program's own account. Both programs do.
-const OWN_ACCOUNT: Permission = row(
-    Scope::SystemNamespace,
-    "",
-    &["serviceaccounts"],
-    &["get"],
-    "the pull secrets of the program's own account",
-);
-
 /// All rights of operator-controller with catalogd inside.
 pub const PERMISSIONS: &[Permission] = &[
     row(
@@ -159,7 +150,13 @@ pub const PERMISSIONS: &[Permission] = &[
         "the content of revisions, pull secrets, and the serving certificate",
     ),
     AUTHORITY,
-    OWN_ACCOUNT,
+    row(
+        Scope::SystemNamespace,
+        "",
+        &["serviceaccounts"],
+        &["get"],
+        "the pull secrets of the program's own account",
+    ),
     row(
         Scope::SystemNamespace,
         "coordination.k8s.io",
@@ -197,7 +194,13 @@ pub const CATALOGD_PERMISSIONS: &[Permission] = &[
         "pull secrets, and the serving certificate",
     ),
     AUTHORITY,
-    OWN_ACCOUNT,
+    row(
+        Scope::SystemNamespace,
+        "",
+        &["serviceaccounts"],
+        &["get", "list", "watch"],
+        "the pull secrets of the program's own account, followed while they change",
+    ),
     row(
         Scope::SystemNamespace,
         "coordination.k8s.io",

@@ -46,21 +46,25 @@ const OF_ONESELF: [&str; 3] = ["selfsubjectaccessreviews", "selfsubjectrulesrevi
 /// and name of the cluster's pull secret.
 const OF_OPENSHIFT: (&str, &str, &str) = ("secrets", "openshift-config", "pull-secret");
 
-/// Rights that no request of the suites shows, and why they are held all the same: resource (or its end), verb, reason.
-const WITHOUT_REQUEST: [(&str, &str, &str); 3] = [
+/// Rights that no request of the suites shows, and why they are held all the same: where they hold, resource (or its
+/// end), verbs, reason.
+const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 3] = [
     (
+        Scope::Cluster,
         "/finalizers",
         "update",
         "looked for by the admission plugin OwnerReferencesPermissionEnforcement when an owner reference is set",
     ),
     (
+        Scope::Cluster,
         "clusterextensions",
         "update",
         "looked for by the admission policy that lets only who may update an extension write its revisions",
     ),
     (
+        Scope::SystemNamespace,
         "serviceaccounts",
-        "get",
+        "get list watch",
         "for the pull secrets of its own account, which a program has in a Pod only; unit tests of catalogd show it",
     ),
 ];
@@ -174,9 +178,12 @@ impl Right {
 
     /// Why it is held although no request uses it.
     pub fn without_request(&self) -> Option<&'static str> {
-        let found =
-            WITHOUT_REQUEST.iter().find(|(end, verb, _)| self.resource.ends_with(end) && self.verb == *verb);
-        found.map(|(_, _, why)| *why)
+        let of_this = |(scope, end, verbs, _): &&(Scope, &str, &str, &'static str)| {
+            (*scope == Scope::SystemNamespace) == self.in_system_namespace
+                && self.resource.ends_with(end)
+                && verbs.split(' ').any(|verb| verb == self.verb)
+        };
+        WITHOUT_REQUEST.iter().find(of_this).map(|(.., why)| *why)
     }
 }
 
