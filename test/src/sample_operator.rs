@@ -112,7 +112,7 @@ impl SampleOperator {
         let permissions = json!([{"serviceAccountName": name, "rules": [
             {"apiGroups": [group], "resources": ["samples"], "verbs": ["get", "list", "watch"]},
             {"apiGroups": [group], "resources": ["samples/status"], "verbs": ["patch"]},
-            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "patch"]},
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "list", "patch", "watch"]},
         ]}]);
         json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",

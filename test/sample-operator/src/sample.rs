@@ -11,6 +11,8 @@ pub(crate) const KIND: &str = "Sample";
 pub(crate) const PLURAL: &str = "samples";
 /// The version that is stored, which needs no conversion to be read.
 pub(crate) const STORED: &str = "v1";
+/// Where a ConfigMap says which version of the operator wrote it.
+pub(crate) const OPERATOR_VERSION: &str = "operator-version";
 /// Copies of the text when nobody says how many.
 pub(crate) const COPIES_DEFAULT: i64 = 1;
 /// More are refused.
@@ -64,7 +66,7 @@ pub(crate) fn data(object: &Value, operator_version: &str) -> Map<String, Value>
     let message = object.pointer("/spec/message").and_then(Value::as_str).unwrap_or_default();
     let copies = object.pointer("/spec/copies").and_then(Value::as_i64).unwrap_or(COPIES_DEFAULT);
     let copies = (1..=copies.clamp(0, COPIES_MAX)).map(|number| (format!("copy-{number}"), message.into()));
-    copies.chain([("operator-version".to_owned(), operator_version.into())]).collect()
+    copies.chain([(OPERATOR_VERSION.to_owned(), operator_version.into())]).collect()
 }
 
 #[cfg(test)]

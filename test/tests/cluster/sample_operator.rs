@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
-    api::{DynamicObject, PostParams},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
 use olm_render::{Options, render};
 use olm_test::{
@@ -185,5 +185,11 @@ async fn the_sample_operator_converts_defaults_refuses_and_works() -> Result<()>
     running.start("1.1.0").await?;
     running.says_its_version("1.1.0").await?;
     running.start("1.0.0").await?;
+    running.says_its_version("1.0.0").await?;
+    // The last word of another version that still ran for a moment, and a ConfigMap that somebody deletes.
+    let last_word = json!({"data": {"operator-version": "1.1.0"}});
+    maps.patch("first", &PatchParams::default(), &Patch::Merge(&last_word)).await?;
+    running.says_its_version("1.0.0").await?;
+    maps.delete("first", &DeleteParams::default()).await?;
     running.says_its_version("1.0.0").await
 }
