@@ -18,7 +18,7 @@ use olm_api::{
         EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE,
         OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION,
         REVISION_NAME_LABEL, ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION,
         WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
@@ -342,6 +342,8 @@ impl RevisionWriter<'_> {
             "kind": ClusterObjectSet::kind(&()),
             "metadata": {
                 "name": name,
+                // Every active revision has it: from the beginning, it costs no write of its own.
+                "finalizers": [TEARDOWN_FINALIZER],
                 "labels": {
                     OWNER_KIND_LABEL: ClusterExtension::kind(&()),
                     OWNER_NAME_LABEL: extension.name_any(),

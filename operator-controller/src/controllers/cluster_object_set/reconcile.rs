@@ -120,6 +120,10 @@ impl ObjectSets {
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         let now = self.ports.clock.now();
+        if let Some(left) = self.memory.behind(&set, now) {
+            // What was recorded of the content, and how far the roll-out got, would be taken for undone.
+            return Next::After(left);
+        }
         let deadline = deadline(&set, now);
         if keeping::contradicts(&set) {
             let mut status = set.status.clone().unwrap_or_default();
@@ -161,10 +165,9 @@ impl ObjectSets {
         if let Some(text) = invalid_selector(&set.spec.progression_probes) {
             return Outcome::Retrying(format!("invalid label selector in progressionProbe ({text})")).into();
         }
-        let shown = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
-        let recorded = self.memory.recorded(&set.uid().unwrap_or_default(), shown);
+        let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
         let observed = content::digests(&phases);
-        if let Err(error) = content::check_unchanged(&recorded, &observed) {
+        if let Err(error) = content::check_unchanged(recorded, &observed) {
             return Report::content(&error);
         }
         let none = CaBundles::default();
@@ -377,8 +380,8 @@ impl ObjectSets {
         let params =
             PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
-            Ok(_) => {
-                self.memory.record(&set.uid().unwrap_or_default(), &after.observed_phases);
+            Ok(written) => {
+                self.memory.wrote(&written, self.ports.clock.now());
                 self.ports.events.set(set, &before, &after).await;
                 Ok(())
             }
@@ -394,7 +397,11 @@ impl ObjectSets {
         wanted: bool,
     ) -> Result<Option<ClusterObjectSet>, String> {
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        crate::finalizers::set(&api, set, &[TEARDOWN_FINALIZER], wanted).await
+        let written = crate::finalizers::set(&api, set, &[TEARDOWN_FINALIZER], wanted).await?;
+        if let Some(written) = written.as_ref().filter(|_| wanted) {
+            self.memory.wrote(written, self.ports.clock.now());
+        }
+        Ok(written)
     }
 }
 
