@@ -31,6 +31,8 @@ pub(crate) struct CrdPreflight<'a> {
     /// The extension's name.
     pub(crate) extension: &'a str,
     pub(crate) phases: &'a [Phase],
+    /// Whether there was no revision before, that could have CRDs which this one has not.
+    pub(crate) first: bool,
     /// Whether the deletion policy keeps CRDs that a revision no longer has.
     pub(crate) kept: bool,
     /// Whether unsafe changes are looked for at all.
@@ -60,7 +62,7 @@ pub(crate) struct CrdChanges {
 /// A CRD could not be read.
 pub(crate) async fn check(asked: &CrdPreflight<'_>) -> Result<CrdChanges, String> {
     let new = definitions(asked.phases);
-    let removed = removed(asked, &new).await?;
+    let removed = if asked.first { BTreeMap::new() } else { removed(asked, &new).await? };
     let mut changes = CrdChanges::default();
     for (name, sentence) in removed {
         changes.removed.push(sentence.clone());

@@ -6,16 +6,20 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use olm_api::{
+    ConditionType::{Progressing, Ready},
     names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL},
     v1::{ClusterObjectSet, LifecycleState},
 };
 use olm_test::{operator::SYSTEM_NAMESPACE, wait};
 use serde_json::json;
 
-use crate::world::{COLLECTED, Scenario, World, sample_bundle};
+use crate::{
+    small::annotate,
+    world::{COLLECTED, Scenario, World, sample_bundle},
+};
 
 const PACKAGE: &str = "lighthouse-operator";
 const KILLS: u64 = 10;
@@ -90,4 +94,48 @@ async fn content_without_an_owner_goes_when_its_extension_goes() -> Result<()> {
     .await?;
     secrets.delete(&other, &DeleteParams::default()).await?;
     Ok(())
+}
+
+/// The Secret of a revision that was deleted is there for a while yet, under the name that the new one's is to have.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revision_made_anew_does_not_take_content_that_goes() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "anew").await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    scenario.create_extension(PACKAGE, json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    let revision = format!("{}-1", scenario.name);
+    let of_revision = ListParams::default().labels(&format!("{REVISION_NAME_LABEL}={revision}"));
+    let secret = secrets.list(&of_revision).await?.items.pop().context("no content")?.name_any();
+    let held = |by: serde_json::Value| Patch::Merge(json!({"metadata": {"finalizers": by}}));
+    secrets.patch(&secret, &PatchParams::default(), &held(json!(["example.com/slow"]))).await?;
+
+    // While the old one is there, the new one gets another number.
+    annotate(&scenario, "paused", json!("true")).await?;
+    wait::until("the pause", COLLECTED, || async {
+        let told = scenario.shown().await?.condition(Ready);
+        wait::check(told.contains("Paused by the annotation"), || told)
+    })
+    .await?;
+    sets.delete(&revision, &DeleteParams::background()).await?;
+    wait::until("the revision to be gone", COLLECTED, || async {
+        wait::check(sets.get_opt(&revision).await?.is_none(), || "it is still there".to_owned())
+    })
+    .await?;
+    annotate(&scenario, "paused", json!(null)).await?;
+    wait::until("the new revision to wait", COLLECTED, || async {
+        let told = scenario.shown().await?.condition(Progressing);
+        let waits =
+            format!("creating ref Secret {secret:?}: it is still there from a revision that was deleted");
+        wait::check(told.starts_with("True/Retrying/") && told.contains(&waits), || told)
+    })
+    .await?;
+    secrets.patch(&secret, &PatchParams::default(), &held(json!(null))).await?;
+    scenario.installed("1.0.0").await?;
+    let (set, found) = (sets.get(&revision).await?, secrets.get(&secret).await?);
+    let owners: Vec<_> = found.owner_references().iter().map(|owner| Some(owner.uid.clone())).collect();
+    ensure!(owners == [set.uid()] && found.metadata.deletion_timestamp.is_none(), "{owners:?}");
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await
 }

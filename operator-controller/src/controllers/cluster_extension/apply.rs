@@ -272,10 +272,21 @@ impl RevisionWriter<'_> {
             PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(self.secrets().create(&params, &secret)).await {
             Ok(_) => Ok(()),
-            // The name is a digest of the content: what exists is what was to be written.
-            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => self.check_stays(name).await,
             Err(error) => Err(api_text(&error)),
         }
+    }
+
+    /// The name of a Secret is a digest of its content: what exists is what was to be written, as a process left it that
+    /// died before it wrote the revision. One with an owner is of a revision of the same name that was deleted, and goes
+    /// with it, even from under the new one.
+    async fn check_stays(&self, name: &str) -> Result<(), String> {
+        let found = bounded(self.secrets().get_metadata_opt(name)).await.map_err(|e| api_text(&e))?;
+        let stays = found.is_some_and(|found| {
+            found.metadata.deletion_timestamp.is_none() && found.owner_references().is_empty()
+        });
+        let goes = || "it is still there from a revision that was deleted, and goes with it".to_owned();
+        if stays { Ok(()) } else { Err(goes()) }
     }
 
     /// What the extension asks of its revisions.

@@ -80,12 +80,13 @@ pub(crate) struct Checked {
     pub(crate) obstacle: Option<Cause>,
 }
 
-/// Checks the CRDs of a new revision against those on the cluster; what is to be said goes to `progress`.
+/// Checks the CRDs of a revision that follows `revisions` against those on the cluster; what is to be said goes to
+/// `progress`.
 pub(crate) async fn check(
     extension: &ClusterExtension,
     controller: &Client,
     (account, client): (&AccountRef, &Client),
-    phases: &[Phase],
+    (phases, revisions): (&[Phase], &Revisions),
     progress: &mut Progress,
 ) -> Result<Checked, Cause> {
     let allowances = allowances(extension).map_err(Cause::terminal)?;
@@ -97,6 +98,7 @@ pub(crate) async fn check(
         who: format!("service account {:?} in namespace {:?}", account.name, account.namespace),
         extension: &extension.name_any(),
         phases,
+        first: revisions.all().is_empty(),
         kept: keeping::asked(extension) != Some(DeletionPolicy::Delete),
         enforced: enforcement != Some(CrdUpgradeSafetyEnforcement::None),
         allowances: &allowances,

@@ -89,7 +89,7 @@ impl Steps<'_> {
             self.extension,
             &self.accounts.controller(),
             (account, &reviewer),
-            &draft.phases,
+            (&draft.phases, revisions),
             progress,
         )
         .await?;

@@ -76,8 +76,8 @@ pub(crate) struct Ports {
 /// The controller of ClusterExtensions.
 pub(crate) struct Extensions {
     ports: Ports,
-    /// UIDs of extensions whose last pass went well. A process that died, or a request that failed, may have left
-    /// Secrets without an owner, which are looked for at the next pass.
+    /// UIDs of extensions whose last pass went well, or that nothing was written for yet. A process that died, or a pass
+    /// that failed, may have left Secrets without an owner, which are looked for at the next pass.
     tidy: Mutex<BTreeSet<String>>,
 }
 
@@ -98,10 +98,14 @@ impl Extensions {
             return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
+            let written = match finalizers::set(&api, &*extension, &FINALIZERS, true).await {
+                Ok(written) => written,
+                Err(error) => return Next::Retry(error),
+            };
+            // Secrets come after the finalizers.
+            self.tidy().extend(written.and_then(|extension| extension.uid()));
             // The update's event brings the pass.
-            return finalizers::set(&api, &*extension, &FINALIZERS, true)
-                .await
-                .map_or_else(Next::Retry, |_| Next::Await);
+            return Next::Await;
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
         let now = self.ports.clock.now();
@@ -214,7 +218,8 @@ impl Extensions {
             system_namespace: &ports.system_namespace,
             now,
             only_plans: false,
-            is_tidy: self.tidy().contains(&uid),
+            // Put back when the pass has gone well, and in no other way out of it.
+            is_tidy: self.tidy().remove(&uid),
         };
         let account = match checked {
             Ok(account) => account,
@@ -234,8 +239,6 @@ impl Extensions {
         let result = steps.run(&account, progress).await;
         if result.is_ok() {
             self.tidy().insert(uid);
-        } else {
-            self.tidy().remove(&uid);
         }
         result
     }

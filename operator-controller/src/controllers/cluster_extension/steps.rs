@@ -107,8 +107,7 @@ impl Steps<'_> {
         let keeping = Keeping { extension, accounts, sets, default_account: None };
         keeping.adopt(account).await.map_err(StepError::Revisions)?;
         let revisions = self.known(Some(account), progress).await?;
-        let settled = revisions.latest_active().is_some_and(|r| Some(r) == revisions.installed());
-        if !settled || !self.is_tidy {
+        if !self.is_tidy {
             self.writer().tidy_secrets().await.map_err(StepError::Revisions)?;
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
