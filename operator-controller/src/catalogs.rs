@@ -209,6 +209,8 @@ pub(crate) async fn follow(
     let mut known: BTreeMap<String, Traits> = BTreeMap::new();
     loop {
         let changed: Option<(String, Vec<Traits>)> = tokio::select! {
+            // In this order, so that the same events have the same outcome.
+            biased;
             () = stop.cancelled() => return,
             content = contents.recv() => match content {
                 Ok(change) => {

@@ -23,6 +23,8 @@ pub mod plan;
 mod platform;
 mod preflight;
 mod settings;
+#[cfg(test)]
+mod simulation;
 mod webhook_certificates;
 
 pub use admission::objects as admission_objects;

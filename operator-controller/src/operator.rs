@@ -1,5 +1,7 @@
 //! Wires the parts together and runs them.
 
+#[cfg(test)]
+mod simulation;
 mod wakes;
 
 use std::{

@@ -5,7 +5,11 @@ use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use olm_api::{ConditionType, names::CATALOG_NAME_LABEL, v1::ClusterExtension};
+use olm_api::{
+    ConditionType,
+    names::{CATALOG_NAME_LABEL, PAUSED_ANNOTATION},
+    v1::ClusterExtension,
+};
 use serde_json::{Value, json};
 
 use crate::world::{ACCOUNT, PACKAGE};
@@ -38,9 +42,14 @@ impl Extension {
     }
 
     pub(crate) async fn create(&self, spec: &Value) -> Result<()> {
+        self.create_with(spec, &Value::Null).await
+    }
+
+    /// The same, with annotations.
+    pub(crate) async fn create_with(&self, spec: &Value, annotations: &Value) -> Result<()> {
         let extension: ClusterExtension = serde_json::from_value(json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-            "metadata": {"name": self.name}, "spec": spec,
+            "metadata": {"name": self.name, "annotations": annotations}, "spec": spec,
         }))?;
         self.api.create(&PostParams::default(), &extension).await?;
         Ok(())
@@ -78,6 +87,14 @@ impl Extension {
                 && status.conditions.is_true(ConditionType::Ready),
             "installed is {installed:?}, {told:#?}"
         );
+        Ok(())
+    }
+
+    /// One look whether it is told as not paused.
+    pub(crate) async fn goes_on(&self) -> Result<()> {
+        let status = self.api.get(&self.name).await?.status.unwrap_or_default();
+        let ready = status.conditions.find(ConditionType::Ready).map(|c| c.message.as_str());
+        ensure!(ready.is_some_and(|text| !text.contains(PAUSED_ANNOTATION)), "{ready:?}");
         Ok(())
     }
 

@@ -50,7 +50,8 @@ async fn an_api_server_that_restarts_does_not_change_the_end() -> Result<()> {
         // A watch goes on from a version that etcd no longer has, and that a new API server does not remember.
         let harm =
             Harm::ApiServer { after: Duration::from_millis(random.u64(..1500)), compact: life % 2 == 0 };
-        theatre.live(harm.clone()).await.with_context(|| format!("{harm:?}"))?;
+        let life = theatre.live(harm.clone()).await.with_context(|| format!("{harm:?}"))?;
+        println!("{harm:?}: {:.1?}", life.spent);
     }
     Ok(())
 }

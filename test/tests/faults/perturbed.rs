@@ -56,6 +56,9 @@ async fn whatever_happens_at_a_write_a_crd_that_is_to_be_kept_is_kept() -> Resul
 async fn perturb(name: &str, play: Play, from: Stage) -> Result<()> {
     let world = World::alone().await?;
     let theatre = Theatre::build(&world, name, play).await?;
+    if from == play[0] {
+        theatre.idle().await.context("at rest")?;
+    }
     let started = Instant::now();
     let mut tally = Tally::default();
     let names = undisturbed(&theatre, from, &mut tally).await?;
@@ -93,6 +96,7 @@ async fn perturb(name: &str, play: Play, from: Stage) -> Result<()> {
         targets.iter().filter(is_missed).map(|(name, blow)| format!("{blow:?} at {name}")).collect();
     // In a sample a write may have got another number each time.
     ensure!(missed.is_empty() || !everything(), "not tried: {missed:#?}");
+    ensure!(!tally.covered.is_empty(), "no blow fell: {missed:#?}");
     Ok(())
 }
 

@@ -88,6 +88,13 @@ impl Snapshot {
         self.objects.len()
     }
 
+    /// What revisions and Deployments say of themselves.
+    pub(crate) fn told(&self) -> String {
+        let tells = |id: &str| ["ClusterObjectSet ", "Deployment "].iter().any(|kind| id.starts_with(kind));
+        let lines = self.objects().filter(|(id, _)| tells(id));
+        lines.map(|(id, object)| format!("{id}: {}", object["status"])).collect::<Vec<_>>().join("\n")
+    }
+
     /// The same objects without UIDs, versions and times; a UID of a known object is its name.
     pub(crate) fn normal(&self) -> BTreeMap<Id, Value> {
         let uids: BTreeMap<&str, &str> = self

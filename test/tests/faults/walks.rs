@@ -1,5 +1,5 @@
-//! Random walks: an extension whose spec and catalog change again and again ends like one that was given only
-//! the last of them.
+//! Random walks: an extension whose spec and catalog change again and again is, whenever it has come to rest, like one
+//! that was given only the last of them; while it is paused nothing new is made.
 //!
 //! `OLM_WALKS` says how many walks. Policy SelfCertified and no CRD upgrade checks: then history is not part of the
 //! rules, and any version may follow any other.
@@ -9,10 +9,14 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
+    Api, Client, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
 };
-use olm_api::{names::PAUSED_ANNOTATION, v1::ClusterCatalog};
+use olm_api::{
+    ConditionType,
+    names::{DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION},
+    v1::{ClusterCatalog, ClusterObjectSet},
+};
 use olm_test::wait;
 use regex::Regex;
 use serde_json::{Value, json};
@@ -21,7 +25,7 @@ use crate::{
     extension::Extension,
     snapshot::{Id, Snapshot, difference},
     theatre::{STILL, settled},
-    world::{COLLECTED, DEADLINE, Sample, World, everything, seed},
+    world::{COLLECTED, DEADLINE, PACKAGE, Sample, World, everything, seed},
 };
 
 const NAME: &str = "walk";
@@ -29,9 +33,16 @@ const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "2.0.0"];
 /// Ranges that a spec may ask for, beside single versions.
 const RANGES: [&str; 3] = [">=1.0.0 <2.0.0", "<=1.1.0", "*"];
 const STEPS: std::ops::Range<usize> = 3..8;
+/// A second channel, which lacks one of the versions.
+const OTHER_CHANNEL: &str = "other";
+const NOT_IN_OTHER: &str = "1.1.0";
+const CHANNELS: [&[&str]; 4] = [&[], &["stable"], &[OTHER_CHANNEL], &["stable", OTHER_CHANNEL]];
+const POLICIES: [Option<&str>; 4] = [None, Some("Delete"), Some("RetainCRDs"), Some("Orphan")];
+/// Most states of rest of a walk that a sample compares; the last is always one of them.
+const COMPARED_IN_A_SAMPLE: usize = 2;
 
 /// What can change.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Wish {
     /// Versions in the catalog.
     catalog: Vec<&'static str>,
@@ -40,6 +51,7 @@ struct Wish {
     /// An environment variable of the configuration.
     environment: Option<u8>,
     deadline_minutes: Option<u8>,
+    deletion_policy: Option<&'static str>,
     paused: bool,
 }
 
@@ -51,7 +63,9 @@ impl Wish {
             Some(">=1.0.0 <2.0.0" | "<=1.1.0") => **version != "2.0.0",
             Some(exact) => **version == exact,
         };
-        self.catalog.iter().filter(wanted).max().copied()
+        let only_other = self.channels == [OTHER_CHANNEL];
+        let offered = |version: &&&str| !only_other || **version != NOT_IN_OTHER;
+        self.catalog.iter().filter(wanted).filter(offered).max().copied()
     }
 
     fn spec(&self, extension: &Extension) -> Value {
@@ -77,7 +91,7 @@ impl Wish {
 
     /// Changes one thing, and says which.
     fn change(&mut self, rng: &mut Rng) -> &'static str {
-        match rng.usize(..7) {
+        match rng.usize(..8) {
             0 => {
                 self.version = rng.choice(VERSIONS).filter(|_| rng.bool());
                 "version"
@@ -87,7 +101,7 @@ impl Wish {
                 "range"
             }
             2 => {
-                self.channels = if rng.bool() { vec!["stable"] } else { Vec::new() };
+                self.channels = rng.choice(CHANNELS).unwrap_or_default().to_vec();
                 "channels"
             }
             3 => {
@@ -99,6 +113,10 @@ impl Wish {
                 "deadline"
             }
             5 => {
+                self.deletion_policy = rng.choice(POLICIES).flatten();
+                "deletion policy"
+            }
+            6 => {
                 self.paused = !self.paused;
                 "pause"
             }
@@ -126,7 +144,17 @@ struct Walker<'a> {
 impl Walker<'_> {
     /// Lets the catalog have these versions, and waits until it serves them.
     async fn serve(&self, versions: &[&str]) -> Result<()> {
-        let reference = self.sample.publish(self.world, versions).await?;
+        let name = |version: &&str| format!("{PACKAGE}.v{version}");
+        let offered: Vec<_> = versions.iter().filter(|version| **version != NOT_IN_OTHER).collect();
+        let mut entries: Vec<Value> = offered.iter().map(|version| json!({"name": name(version)})).collect();
+        for (entry, before) in entries.iter_mut().skip(1).zip(&offered) {
+            entry["replaces"] = name(before).into();
+        }
+        let channel =
+            json!({"schema": "olm.channel", "package": PACKAGE, "name": OTHER_CHANNEL, "entries": entries});
+        // A channel without entries is none.
+        let more = if entries.is_empty() { String::new() } else { channel.to_string() };
+        let reference = self.sample.publish_with(self.world, versions, &more).await?;
         let api: Api<ClusterCatalog> = Api::all(self.client.clone());
         let patch = Patch::Merge(json!({"spec": {"source": {"image": {
             "ref": reference, "pollIntervalMinutes": null,
@@ -158,8 +186,41 @@ impl Walker<'_> {
         self.extension.patch(&json!({"metadata": {"annotations": {PAUSED_ANNOTATION: value}}})).await
     }
 
-    async fn remove(&self) -> Result<()> {
+    async fn keep(&self, policy: Option<&str>) -> Result<()> {
+        self.extension
+            .patch(&json!({"metadata": {"annotations": {DELETION_POLICY_ANNOTATION: policy}}}))
+            .await
+    }
+
+    /// Creates the extension as the wish has it.
+    async fn create(&self, wish: &Wish) -> Result<()> {
+        let policy = wish.deletion_policy.map(|policy| json!({DELETION_POLICY_ANNOTATION: policy}));
+        self.extension.create_with(&wish.spec(&self.extension), &policy.unwrap_or_default()).await
+    }
+
+    /// The names of all revisions.
+    async fn revisions(&self) -> Result<Vec<String>> {
+        let sets: Api<ClusterObjectSet> = Api::all(self.client.clone());
+        Ok(sets.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect())
+    }
+
+    /// Deletes the extension under the policy that is in force, which leaves what it leaves.
+    async fn leave(&self) -> Result<()> {
         self.extension.delete().await?;
+        wait::until("the extension's end", COLLECTED, async || self.extension.is_gone().await).await
+    }
+
+    /// Deletes the extension and all it has: what a policy would keep would be in the way.
+    async fn remove(&self) -> Result<()> {
+        self.keep(None).await?;
+        // Refused for as long as something of a policy is left.
+        wait::until("a deletion that is let pass", DEADLINE, async || {
+            let status = self.extension.api.get(&self.extension.name).await?.status.unwrap_or_default();
+            let told = status.conditions.find(ConditionType::DeletionPolicy);
+            ensure!(told.is_none(), "{told:?}");
+            self.extension.delete().await
+        })
+        .await?;
         wait::until("an empty cluster", COLLECTED, async || {
             self.extension.is_gone().await?;
             let left = Snapshot::take(&self.client).await?.since(&self.before)?;
@@ -169,9 +230,19 @@ impl Walker<'_> {
         .await
     }
 
+    /// Waits until what is wished for is there, and in force.
     async fn installed(&self, wish: &Wish) -> Result<()> {
         let version = wish.answer().context("a wish without an answer")?;
-        wait::until("the wish", DEADLINE, async || self.extension.is_installed(version).await).await
+        wait::until("the wish", COLLECTED, async || {
+            self.extension.is_installed(version).await?;
+            // What was asked for during a pause is begun after it.
+            self.extension.goes_on().await?;
+            match wish.deletion_policy.filter(|policy| *policy != "Delete") {
+                Some(policy) => self.extension.keeps(policy).await,
+                None => Ok(()),
+            }
+        })
+        .await
     }
 
     /// The objects at rest, without what tells of the way there.
@@ -182,46 +253,90 @@ impl Walker<'_> {
         Ok(without_history(&found.normal()))
     }
 
-    async fn walk(&self, rng: &mut Rng, path: &mut Vec<String>) -> Result<()> {
+    /// One step of a walk.
+    async fn step(&self, wish: &mut Wish, rng: &mut Rng, path: &mut Vec<String>) -> Result<()> {
+        if rng.usize(..8) == 0 {
+            // Of what was not rolled out something could be left that nobody takes over.
+            let keeps = wish.answer().is_some() && !wish.paused && rng.bool();
+            path.push(format!("deleted and created again{}", if keeps { ", policy in force" } else { "" }));
+            if keeps {
+                self.installed(wish).await?;
+                self.leave().await?;
+            } else {
+                self.remove().await?;
+            }
+            wish.paused = false;
+            return self.create(wish).await;
+        }
+        let what = wish.change(rng);
+        path.push(format!("{what}: {wish:?}"));
+        match what {
+            "catalog" => self.serve(&wish.catalog).await,
+            "pause" => self.pause(wish.paused).await,
+            "deletion policy" => self.keep(wish.deletion_policy).await,
+            _ => self.set(wish).await,
+        }
+    }
+
+    /// Walks; gives out the states of rest on the way, each with the wish that it answers.
+    async fn wander(&self, rng: &mut Rng, path: &mut Vec<String>) -> Result<Vec<Rest>> {
         let mut wish = Wish { catalog: VERSIONS.to_vec(), ..Wish::default() };
         self.serve(&wish.catalog).await?;
-        self.extension.create(&wish.spec(&self.extension)).await?;
+        self.create(&wish).await?;
+        let mut rests = Vec::new();
         let steps = rng.usize(STEPS);
         let mut step = 0;
+        // What there was when the pause began.
+        let mut held: Option<Vec<String>> = None;
         // The last wish must have an answer.
         while step < steps || wish.answer().is_none() {
             step += 1;
-            if rng.usize(..8) == 0 {
-                path.push("deleted and created again".to_owned());
-                self.remove().await?;
-                self.extension.create(&wish.spec(&self.extension)).await?;
-                wish.paused = false;
+            self.step(&mut wish, rng, path).await?;
+            if wish.paused {
+                settled(&self.client).await?;
+                let now = self.revisions().await?;
+                let before = held.get_or_insert_with(|| now.clone());
+                ensure!(*before == now, "while paused: {before:?} became {now:?}");
                 continue;
             }
-            let what = wish.change(rng);
-            path.push(format!("{what}: {wish:?}"));
-            match what {
-                "catalog" => self.serve(&wish.catalog).await?,
-                "pause" => self.pause(wish.paused).await?,
-                _ => self.set(&wish).await?,
-            }
+            held = None;
             // Often the next change comes while this one is being carried out.
-            if rng.bool() && wish.answer().is_some() && !wish.paused {
+            if rng.bool() && wish.answer().is_some() {
                 path.push("(installed)".to_owned());
                 self.installed(&wish).await?;
+                rests.push(Rest { wish: wish.clone(), state: self.end().await? });
             }
         }
         self.pause(false).await?;
+        wish.paused = false;
         self.installed(&wish).await?;
-        let walked = self.end().await?;
-        self.remove().await?;
-        self.extension.create(&wish.spec(&self.extension)).await?;
-        self.installed(&wish).await?;
-        let fresh = self.end().await?;
-        let lines = difference(&fresh, &walked);
-        ensure!(lines.is_empty(), "not as when fresh:\n{}", lines.join("\n"));
-        self.remove().await
+        rests.push(Rest { wish, state: self.end().await? });
+        Ok(rests)
     }
+
+    async fn walk(&self, rng: &mut Rng, path: &mut Vec<String>) -> Result<usize> {
+        let mut rests = self.wander(rng, path).await?;
+        self.remove().await?;
+        if !everything() {
+            rests.drain(..rests.len().saturating_sub(COMPARED_IN_A_SAMPLE));
+        }
+        for Rest { wish, state } in &rests {
+            self.serve(&wish.catalog).await?;
+            self.create(wish).await?;
+            self.installed(wish).await?;
+            let fresh = self.end().await?;
+            let lines = difference(&fresh, state);
+            ensure!(lines.is_empty(), "{wish:?} is not as when fresh:\n{}", lines.join("\n"));
+            self.remove().await?;
+        }
+        Ok(rests.len())
+    }
+}
+
+/// What a walk came to while nothing more happened.
+struct Rest {
+    wish: Wish,
+    state: BTreeMap<Id, Value>,
 }
 
 /// Archived revisions are history; numbers of revisions and generations count it.
@@ -291,8 +406,8 @@ async fn whatever_the_way_the_end_is_that_of_the_last_wish() -> Result<()> {
         let seed = first.wrapping_add(walk);
         let mut path = Vec::new();
         let result = walker.walk(&mut Rng::with_seed(seed), &mut path).await;
-        result.with_context(|| format!("OLM_TEST_SEED={seed} OLM_WALKS=1: {path:#?}"))?;
-        println!("walk {walk} with seed {seed}: {} steps", path.len());
+        let compared = result.with_context(|| format!("OLM_TEST_SEED={seed} OLM_WALKS=1: {path:#?}"))?;
+        println!("walk {walk} with seed {seed}: {} steps, {compared} states compared", path.len());
     }
     Ok(())
 }

@@ -154,6 +154,11 @@ impl Sample {
 
     /// Lets the catalog's tag hold these versions, in upgrade order.
     pub(crate) async fn publish(&self, world: &World, versions: &[&str]) -> Result<String> {
+        self.publish_with(world, versions, "").await
+    }
+
+    /// The same, with more documents in the catalog.
+    pub(crate) async fn publish_with(&self, world: &World, versions: &[&str], more: &str) -> Result<String> {
         let bundles: Vec<(&str, &str)> = self
             .images
             .iter()
@@ -161,7 +166,8 @@ impl Sample {
             .map(|(version, image)| (*version, image.as_str()))
             .collect();
         ensure!(bundles.len() == versions.len(), "not all of {versions:?} were pushed");
-        world.images.push_catalog(&catalog(PACKAGE, &bundles), &format!("{}-catalog:latest", self.name)).await
+        let content = format!("{}{more}", catalog(PACKAGE, &bundles));
+        world.images.push_catalog(&content, &format!("{}-catalog:latest", self.name)).await
     }
 
     /// Writes a bundle: the sample with the group replaced, a Secret, and an object that only this version has.

@@ -1,12 +1,8 @@
 //! The loop of revisions in a world of its own: one thread, a clock that jumps, chance from a seed, and an API
 //! server that is a function. The same seed gives the same requests at the same times.
 
-mod api_server;
-
 use std::{sync::Arc, time::Duration};
 
-use catalogd::Clock;
-use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use olm_api::v1::ClusterObjectSet;
 use olm_runtime::{
@@ -19,22 +15,13 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{ObjectSets, Ports};
-use crate::{access::Waiting, events::Events, kinds::Awaited, operator::owners};
-use api_server::ApiServer;
-
-/// Time as the runtime counts it, from the epoch on.
-struct Since(Instant);
-
-impl Clock for Since {
-    fn now(&self) -> Timestamp {
-        let passed = SignedDuration::try_from(self.0.elapsed()).unwrap_or_default();
-        Timestamp::UNIX_EPOCH + passed
-    }
-
-    fn random(&self) -> f64 {
-        0.5
-    }
-}
+use crate::{
+    access::Waiting,
+    events::Events,
+    kinds::Awaited,
+    operator::owners,
+    simulation::{ApiServer, Since, runtime},
+};
 
 /// A revision of the extension `ext` with two phases of ConfigMaps, each of which says the revision's number.
 fn revision(number: i64) -> Value {
@@ -105,9 +92,7 @@ async fn run_loop(client: Client, seed: u64, workers: u16, stop: CancellationTok
 /// Two revisions, one after the other, with an object deleted and one edited in between; one request in five fails.
 /// Returns the requests, each with its time, and the objects that are there at the end.
 fn life(seed: u64, workers: u16) -> (Vec<String>, Vec<String>) {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    runtime.block_on(async {
+    runtime().block_on(async {
         let server = ApiServer::new(5);
         let stop = CancellationToken::new();
         let work = tokio::spawn(run_loop(server.client(), seed, workers, stop.clone()));
@@ -133,9 +118,7 @@ fn life(seed: u64, workers: u16) -> (Vec<String>, Vec<String>) {
 /// A revision that only gets errors is looked at when its deadline passes, whatever its backoff has come to.
 #[test]
 fn a_deadline_is_told_when_it_passes() {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    let log = runtime.block_on(async {
+    let log = runtime().block_on(async {
         let server = ApiServer::new(0);
         let stop = CancellationToken::new();
         let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));

@@ -1,10 +1,12 @@
 //! An API server that is a function of its requests: objects, versions, UIDs, watches with their history, patches.
-//! What it does not do: authentication, admission, validation, field managers, garbage collection.
+//! What it does not do: authentication, admission, validation, selectors, field managers, garbage collection.
 
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use axum::body::{Body as Answer, Bytes};
@@ -13,6 +15,12 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::Instant};
+
+use super::answers::{others_status, refusal, resources, rules, token, version};
+
+/// Answers take so long at most. What takes time one after another has an order; what takes none has the order in which
+/// tasks happen to be run.
+const LATENCY_MILLISECONDS_MAX: u64 = 20;
 
 /// Resource, namespace, name.
 type Key = (String, String, String);
@@ -23,14 +31,15 @@ struct State {
     /// Events by version and resource, for watches from any version on.
     history: Vec<(u64, String, String)>,
     log: Vec<String>,
-    rng: fastrand::Rng,
+    /// How often the same was asked for.
+    counts: BTreeMap<String, u64>,
     /// One request in so many fails; with 0 none does.
-    one_in: usize,
+    one_in: u64,
 }
 
 /// The server. Clones are the same one.
 #[derive(Clone)]
-pub(super) struct ApiServer {
+pub(crate) struct ApiServer {
     state: Arc<Mutex<State>>,
     changed: watch::Sender<u64>,
     started: Instant,
@@ -39,6 +48,8 @@ pub(super) struct ApiServer {
 /// A request, taken apart.
 struct Asked {
     method: Method,
+    /// `group/version`, or `version` of the core group.
+    group_version: String,
     resource: String,
     namespace: String,
     name: String,
@@ -56,10 +67,16 @@ impl Asked {
             ["namespaces", namespace, rest @ ..] => (*namespace, rest),
             rest => ("", rest),
         };
+        let group_version = match parts.as_slice() {
+            ["api", version, ..] => (*version).to_owned(),
+            ["apis", group, version, ..] => format!("{group}/{version}"),
+            other => other.join("/"),
+        };
         let part = |index: usize| rest.get(index).copied().unwrap_or_default().to_owned();
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         Self {
             method,
+            group_version,
             resource: part(0),
             namespace: namespace.to_owned(),
             name: part(1),
@@ -74,27 +91,42 @@ impl Asked {
         self.query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
     }
 
+    /// What is asked for, without what differs from life to life.
+    fn what(&self) -> String {
+        let named = self.body["metadata"]["name"].as_str().unwrap_or_default();
+        // Events are named by the time of the system.
+        let name = if self.resource == "events" { "" } else { &self.name };
+        let named = if self.resource == "events" { "" } else { named };
+        let Self { method, group_version, resource, namespace, sub, .. } = self;
+        let dry_run = self.is_dry_run();
+        format!("{method} {group_version} {resource} {namespace} {name} {named} {sub} {dry_run}")
+    }
+
+    fn is_dry_run(&self) -> bool {
+        self.parameter("dryRun").is_some()
+    }
+
     fn key(&self) -> Key {
         (self.resource.clone(), self.namespace.clone(), self.name.clone())
     }
 }
 
 impl ApiServer {
-    /// One request in `one_in` fails, the same ones in every life.
-    pub(super) fn new(one_in: usize) -> Self {
+    /// One request in `one_in` fails, the same ones in every life: what is asked for, and how often it was, decides.
+    pub(crate) fn new(one_in: u64) -> Self {
         let state = State {
             version: 1,
             objects: BTreeMap::new(),
             history: Vec::new(),
             log: Vec::new(),
-            rng: fastrand::Rng::with_seed(1),
+            counts: BTreeMap::new(),
             one_in,
         };
         let (state, changed) = (Arc::new(Mutex::new(state)), watch::Sender::new(1));
         Self { state, changed, started: Instant::now() }
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         let server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let server = server.clone();
@@ -103,48 +135,52 @@ impl ApiServer {
                 let body = body.collect_bytes().await?;
                 let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
                 let asked = Asked::read(parts.method.clone(), path, query, &parts.headers, &body);
-                Ok::<_, tower::BoxError>(server.answer(&asked, path, &body))
+                let lot = server.lot(&asked);
+                let response = server.answer(&asked, lot, path, &body);
+                tokio::time::sleep(Duration::from_millis(1 + lot % LATENCY_MILLISECONDS_MAX)).await;
+                Ok::<_, tower::BoxError>(response)
             }
         });
         Client::new(service, "default")
     }
 
     /// From now on no request fails.
-    pub(super) fn calm(&self) {
+    pub(crate) fn calm(&self) {
         self.state().one_in = 0;
     }
 
-    /// The requests, each with the time since the start in milliseconds, its body and the answer's status.
-    pub(super) fn log(&self) -> Vec<String> {
-        self.state().log.clone()
+    /// The requests, each with the time since the start in milliseconds, its body and the answer's status; those of
+    /// the same millisecond in the order of their text.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let mut log = self.state().log.clone();
+        log.sort_unstable();
+        log
     }
 
     /// The objects but Events, as text.
-    pub(super) fn objects(&self) -> Vec<String> {
-        let mut state = self.state();
-        state.objects.retain(|(resource, ..), _| resource != "events");
-        for object in state.objects.values_mut() {
-            strip(object);
-        }
-        state.objects.values().map(ToString::to_string).collect()
+    pub(crate) fn objects(&self) -> Vec<String> {
+        let mut objects = self.state().objects.clone();
+        objects.retain(|(resource, ..), _| resource != "events");
+        objects.values_mut().for_each(strip);
+        objects.values().map(ToString::to_string).collect()
     }
 
     /// What somebody else does.
-    pub(super) fn create(&self, object: Value) {
+    pub(crate) fn create(&self, object: Value) {
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let plural = format!("{}s", text("/kind").to_lowercase());
         self.put((plural, text("/metadata/namespace"), text("/metadata/name")), object);
     }
 
-    pub(super) fn edit(&self, resource: &str, namespace: &str, name: &str, patch: &Value) {
+    pub(crate) fn edit(&self, resource: &str, namespace: &str, name: &str, patch: &Value) {
         let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
         let mut object = self.state().objects.get(&key).cloned().expect("an object to edit");
         json_patch::merge(&mut object, patch);
         self.put(key, object);
     }
 
-    pub(super) fn remove(&self, resource: &str, namespace: &str, name: &str) {
+    pub(crate) fn remove(&self, resource: &str, namespace: &str, name: &str) {
         self.delete(&(resource.to_owned(), namespace.to_owned(), name.to_owned()));
     }
 
@@ -152,15 +188,23 @@ impl ApiServer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, asked: &Asked, path: &str, body: &[u8]) -> Response<Answer> {
+    /// A number that decides about a request: the same for the same one in every life.
+    fn lot(&self, asked: &Asked) -> u64 {
+        let what = asked.what();
+        let mut state = self.state();
+        let nth = state.counts.entry(what.clone()).or_default();
+        *nth += 1;
+        let mut hasher = DefaultHasher::new();
+        (what, *nth).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn answer(&self, asked: &Asked, lot: u64, path: &str, body: &[u8]) -> Response<Answer> {
         if asked.parameter("watch") == Some("true") {
             return Response::new(self.watch(asked));
         }
-        let fails = {
-            let mut state = self.state();
-            let one_in = state.one_in;
-            one_in > 0 && state.rng.usize(..one_in) == 0
-        };
+        let one_in = self.state().one_in;
+        let fails = one_in > 0 && (lot >> 16).is_multiple_of(one_in);
         let (status, answer) = if fails { refusal(500, "chance") } else { self.decide(asked) };
         let told = if asked.resource == "events" {
             // Their times and the names made of them are the library's, which asks the system for the time.
@@ -180,8 +224,10 @@ impl ApiServer {
     fn decide(&self, asked: &Asked) -> (u16, Value) {
         let found = self.state().objects.get(&asked.key()).cloned();
         match (&asked.method, asked.resource.as_str(), asked.name.as_str()) {
-            (_, "", _) => (200, resources()),
-            (&Method::POST, "serviceaccounts", _) => (201, token()),
+            (_, "", _) if asked.group_version == "version" => (200, version()),
+            (_, "", _) => resources(&asked.group_version),
+            (&Method::POST, "serviceaccounts", _) if asked.sub == "token" => (201, token()),
+            (&Method::POST, "selfsubjectrulesreviews", _) => (201, rules()),
             (&Method::GET, _, "") => (200, self.list(asked)),
             (&Method::POST, _, _) => {
                 let mut key = asked.key();
@@ -189,7 +235,7 @@ impl ApiServer {
                 if self.state().objects.contains_key(&key) {
                     return refusal(409, "AlreadyExists");
                 }
-                (201, self.put(key, asked.body.clone()))
+                (201, self.keep(asked, key, asked.body.clone()))
             }
             (&Method::GET, ..) => found.map_or_else(|| refusal(404, "NotFound"), |object| (200, object)),
             (&Method::DELETE, ..) => {
@@ -222,7 +268,12 @@ impl ApiServer {
         } else {
             json_patch::merge(&mut object, &asked.body);
         }
-        (200, self.put(asked.key(), object))
+        (200, self.keep(asked, asked.key(), object))
+    }
+
+    /// Stores an object, unless only the answer is asked for.
+    fn keep(&self, asked: &Asked, key: Key, object: Value) -> Value {
+        if asked.is_dry_run() { object } else { self.put(key, object) }
     }
 
     fn list(&self, asked: &Asked) -> Value {
@@ -249,10 +300,19 @@ impl ApiServer {
             before.as_ref().map_or(0, |b| b["metadata"]["generation"].as_i64().unwrap_or_default());
         let edited = before.as_ref().is_none_or(|before| spec(before) != spec(&object));
         object["metadata"]["generation"] = (generation + i64::from(edited)).into();
+        if let Some(status) = others_status(&key.0, &object) {
+            object["status"] = status;
+        }
         object["metadata"]["resourceVersion"] = version.to_string().into();
         if before.is_none() {
             object["metadata"]["uid"] = format!("uid-{version}").into();
             object["metadata"]["creationTimestamp"] = "1970-01-01T00:00:00Z".into();
+        }
+        let is_released = object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+        if is_released && !object["metadata"]["deletionTimestamp"].is_null() {
+            drop(state);
+            self.end(&key);
+            return object;
         }
         let kind = if before.is_some() { "MODIFIED" } else { "ADDED" };
         state.history.push((version, key.0.clone(), json!({"type": kind, "object": object}).to_string()));
@@ -262,7 +322,18 @@ impl ApiServer {
         object
     }
 
+    /// An object with finalizers goes when the last of them does.
     fn delete(&self, key: &Key) {
+        let Some(mut object) = self.state().objects.get(key).cloned() else { return };
+        if object["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty()) {
+            object["metadata"]["deletionTimestamp"] = "1970-01-01T00:00:00Z".into();
+            self.put(key.clone(), object);
+        } else {
+            self.end(key);
+        }
+    }
+
+    fn end(&self, key: &Key) {
         let mut state = self.state();
         let Some(mut object) = state.objects.remove(key) else { return };
         state.version += 1;
@@ -313,28 +384,4 @@ fn strip(value: &mut Value) {
         Value::Array(list) => list.iter_mut().for_each(strip),
         _ => {}
     }
-}
-
-fn refusal(code: u16, reason: &str) -> (u16, Value) {
-    let status = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": reason, "reason": reason, "code": code,
-    });
-    (code, status)
-}
-
-fn resources() -> Value {
-    let maps = json!({
-        "name": "configmaps", "singularName": "configmap", "namespaced": true, "kind": "ConfigMap",
-        "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
-    });
-    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": [maps]})
-}
-
-fn token() -> Value {
-    json!({
-        "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
-        "spec": {"audiences": [], "expirationSeconds": 3600},
-        "status": {"token": "t", "expirationTimestamp": "1970-01-01T01:00:00Z"},
-    })
 }

@@ -1,0 +1,103 @@
+//! What the API server of a simulation answers whoever asks, and what other controllers write at once.
+
+use serde_json::{Value, json};
+
+/// Of a kind its plural, its name, and whether it lives in namespaces.
+type Kind = (&'static str, &'static str, bool);
+
+/// The kinds of each group and version.
+const SERVED: [(&str, &[Kind]); 4] = [
+    (
+        "v1",
+        &[
+            ("configmaps", "ConfigMap", true),
+            ("secrets", "Secret", true),
+            ("serviceaccounts", "ServiceAccount", true),
+        ],
+    ),
+    ("apps/v1", &[("deployments", "Deployment", true)]),
+    (
+        "rbac.authorization.k8s.io/v1",
+        &[
+            ("roles", "Role", true),
+            ("rolebindings", "RoleBinding", true),
+            ("clusterroles", "ClusterRole", false),
+            ("clusterrolebindings", "ClusterRoleBinding", false),
+        ],
+    ),
+    ("apiextensions.k8s.io/v1", &[("customresourcedefinitions", "CustomResourceDefinition", false)]),
+];
+
+pub(super) fn refusal(code: u16, reason: &str) -> (u16, Value) {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": reason, "reason": reason, "code": code,
+    });
+    (code, status)
+}
+
+/// The kinds of a group and version, which is `group/version`, or `version` alone.
+pub(super) fn resources(group_version: &str) -> (u16, Value) {
+    let Some((_, kinds)) = SERVED.iter().find(|(served, _)| *served == group_version) else {
+        return refusal(404, "NotFound");
+    };
+    let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    let resources: Vec<Value> = kinds
+        .iter()
+        .map(|(name, kind, namespaced)| {
+            json!({
+                "name": name, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": verbs,
+            })
+        })
+        .collect();
+    let list = json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources,
+    });
+    (200, list)
+}
+
+pub(super) fn version() -> Value {
+    json!({
+        "major": "1", "minor": "36", "gitVersion": "v1.36.0", "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "", "goVersion": "", "compiler": "", "platform": "",
+    })
+}
+
+pub(super) fn token() -> Value {
+    json!({
+        "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
+        "spec": {"audiences": [], "expirationSeconds": 3600},
+        "status": {"token": "t", "expirationTimestamp": "1970-01-01T01:00:00Z"},
+    })
+}
+
+/// Everybody may do everything.
+pub(super) fn rules() -> Value {
+    let all = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]});
+    let urls = json!({"nonResourceURLs": ["*"], "verbs": ["*"]});
+    json!({
+        "kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}, "spec": {},
+        "status": {"resourceRules": [all], "nonResourceRules": [urls], "incomplete": false},
+    })
+}
+
+/// The status that somebody else gives an object as soon as it is written: a Deployment has rolled out, a
+/// `CustomResourceDefinition` is served.
+pub(super) fn others_status(resource: &str, object: &Value) -> Option<Value> {
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": kind, "message": ""});
+    match resource {
+        "deployments" => {
+            let replicas = &object["spec"]["replicas"];
+            Some(json!({
+                "observedGeneration": object["metadata"]["generation"], "replicas": replicas,
+                "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas,
+                "conditions": [condition("Available")],
+            }))
+        }
+        "customresourcedefinitions" => Some(json!({
+            "acceptedNames": object["spec"]["names"], "storedVersions": ["v1"],
+            "conditions": [condition("NamesAccepted"), condition("Established")],
+        })),
+        _ => None,
+    }
+}
