@@ -1,6 +1,7 @@
 //! What an extension shows, row by row: conditions with reason and text, and what its revisions are like.
 
 mod refused;
+pub(crate) mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,7 +83,12 @@ async fn roll_outs_are_told_and_an_edit_supersedes_one() -> Result<()> {
         small(&package, "1.1.0").replaces("1.0.0").deployment(true),
         small(&package, "1.2.0").replaces("1.1.0").deployment(false),
     ];
-    prepare(&scenario, &bundles, &[]).await?;
+    // That of the bundle that is installed counts, not that of the one on its way.
+    let deprecations = json!({"schema": "olm.deprecations", "package": package, "entries": [
+        deprecation("olm.bundle", &format!("{package}.v1.0.0"), "1.0.0 goes"),
+        deprecation("olm.bundle", &format!("{package}.v1.2.0"), "1.2.0 goes"),
+    ]});
+    prepare(&scenario, &bundles, &[deprecations]).await?;
     scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
     let name = scenario.name.as_str();
     let revision = |number: i64| format!("{name}-{number}");
@@ -121,6 +127,7 @@ async fn roll_outs_are_told_and_an_edit_supersedes_one() -> Result<()> {
     let mut next = rows([
         (Progressing, "True/RollingOut/Revision 1.2.0 is rolling out."),
         (Ready, "False/RollingOut/Revision 1.2.0 is rolling out."),
+        (BundleDeprecated, "False/NotDeprecated/bundle not deprecated"),
     ]);
     next.push((Installed, format!("True/Succeeded/Installed bundle {image} successfully")));
     shows(&scenario, name, &next).await?;
@@ -208,6 +215,8 @@ async fn deprecations_by_what_is_known() -> Result<()> {
     let (named, any, other) = (name("named"), name("any"), name("other"));
     let mut other_entries = full(&other);
     other_entries.retain(|e| e["reference"]["name"] == "old" || e["message"] == "2.0.0 goes");
+    // Without a message an entry says nothing.
+    other_entries.push(deprecation("olm.package", "", ""));
     let packages = [
         deprecated(&named, &full(&named)),
         deprecated(&any, &full(&any)),

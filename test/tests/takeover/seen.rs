@@ -9,11 +9,11 @@ use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use kube::{
     Api, Client, ResourceExt,
-    api::{DynamicObject, ListParams},
+    api::ListParams,
     runtime::{WatchStreamExt, watcher},
 };
 use olm_api::v1::ClusterExtension;
-use olm_test::{operator::Operator, wait};
+use olm_test::{cluster::objects, operator::Operator, wait};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -45,21 +45,12 @@ const SYSTEM: &str = "olmv1-system";
 pub(crate) type Inventory = BTreeMap<String, Value>;
 
 pub(crate) async fn inventory(client: &Client) -> Result<Inventory> {
-    let discovery = kube::Discovery::new(client.clone()).run_aggregated().await.context("discovery")?;
     let mut found = Inventory::new();
-    for group in discovery.groups() {
-        for (resource, capabilities) in group.recommended_resources() {
-            if !capabilities.supports_operation(kube::discovery::verbs::LIST) {
-                continue;
-            }
-            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            for object in api.list(&ListParams::default()).await? {
-                let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-                let mut object = serde_json::to_value(&object)?;
-                object["kind"] = resource.kind.clone().into();
-                found.insert(format!("{}.{} {namespace}/{name}", resource.kind, resource.group), object);
-            }
-        }
+    for (resource, object) in objects(client, &ListParams::default()).await? {
+        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+        let mut object = serde_json::to_value(&object)?;
+        object["kind"] = resource.kind.clone().into();
+        found.insert(format!("{}.{} {namespace}/{name}", resource.kind, resource.group), object);
     }
     Ok(found)
 }
