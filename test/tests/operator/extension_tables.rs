@@ -1,6 +1,6 @@
 //! What an extension shows, row by row: conditions with reason and text, and what its revisions are like.
 
-mod refused;
+pub(crate) mod refused;
 pub(crate) mod written;
 
 use std::collections::{BTreeMap, BTreeSet};

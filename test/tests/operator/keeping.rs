@@ -139,7 +139,7 @@ async fn only(scenario: &Scenario<'_>, kept: &[String]) -> Result<()> {
 async fn outlives(policy: &str, propagation: PropagationPolicy) -> Result<()> {
     let scenario = in_use(World::shared().await?, "kept").await?;
     let before = objects(&scenario).await?;
-    let compared = Kept::under(&scenario, policy, if policy == "Orphan" { 9 } else { 1 }).await?;
+    let compared = Kept::under(&scenario, policy, if policy == "Orphan" { 8 } else { 1 }).await?;
     in_force(&scenario, policy).await?;
     compared.is_as_it_was(&scenario).await.context("the policy alone changed it")?;
     let definition = crd(&scenario).await?;

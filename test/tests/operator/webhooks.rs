@@ -262,7 +262,13 @@ async fn certificates_come_before_deployments(scenario: &Scenario<'_>) -> Result
         scenario.name,
         bundle::secret_name(&scenario.name)
     );
-    scenario.shows(olm_api::ConditionType::Available, &text).await?;
+    wait::until(&format!("Available to be {text}"), DEADLINE, || async {
+        let shown = scenario.shown().await?;
+        wait::check(shown.condition(olm_api::ConditionType::Available).starts_with(&text), || {
+            format!("{shown:?}")
+        })
+    })
+    .await?;
     let deployments: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
     ensure!(deployments.get_opt(&scenario.name).await?.is_none(), "it was deployed without its certificate");
     Ok(())

@@ -94,7 +94,7 @@ async fn content_that_cannot_be_used_is_told() -> Result<()> {
             "bomb",
             reference(place, "packed", "bomb"),
             format!(
-                "True/Retrying/resolving ref in phase \"one\": decompressing key \"bomb\" in Secret {place}/packed: decompressed data exceeds maximum size (10485760 bytes)"
+                "True/Retrying/resolving ref in phase \"one\": decompressed data for key \"bomb\" in Secret {place}/packed exceeds maximum size (10485760 bytes)"
             ),
         ),
         (

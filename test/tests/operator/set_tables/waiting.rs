@@ -1,7 +1,10 @@
 //! What is told while a revision waits: for rights, for a deletion, for its deadline.
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    api::apps::v1::Deployment,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -14,7 +17,10 @@ use super::{
     begins, condition, create, inline, map, maps, replace_rules, rolled_out, scenario, sets, shows, spec,
     verdict,
 };
-use crate::world::{DEADLINE, Scenario, World};
+use crate::{
+    extension_tables::refused::{give_back, take},
+    world::{COLLECTED, DEADLINE, Scenario, World},
+};
 
 const ROLLING_OUT: &str = "True/RollingOut/Revision 7.0.0 is rolling out.";
 
@@ -143,6 +149,7 @@ async fn a_deadline_that_passes_replaces_what_was_told() -> Result<()> {
     let error = told.strip_prefix("True/Retrying/").context("another reason")?;
     let done = in_time(&scenario).await?;
     content_that_the_api_let_change_blocks(&scenario).await?;
+    objects_that_may_not_be_watched_are_looked_at(&scenario).await?;
     for (set, last) in [(&unhealthy, "Revision 7.0.0 is rolling out."), (&errors, error)] {
         let reason = "ProgressDeadlineExceeded";
         let text = format!("{reason}/Revision has not rolled out for 1 minute(s). Last status: {last}");
@@ -178,4 +185,39 @@ async fn content_that_the_api_let_change_blocks(scenario: &Scenario<'_>) -> Resu
         rolled_out(scenario, &set).await?;
     }
     Ok(())
+}
+
+/// The program's right is at fault, not the account's: it is told beside the original's texts, and drift is repaired.
+async fn objects_that_may_not_be_watched_are_looked_at(scenario: &Scenario<'_>) -> Result<()> {
+    let right = ("apps", "deployments", "watch");
+    let taken = take(scenario, right).await?;
+    let labels = json!({"app": "unseen"});
+    let template =
+        json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "unseen", "namespace": scenario.name},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
+    });
+    let set = create(scenario, "unseen", spec(&[("one", inline(&[deployment]))])).await?;
+    let done = "True/Succeeded/Revision 7.0.0 has rolled out.";
+    shows(scenario, &set, Progressing, done).await?;
+    let told = format!(
+        "{done}\nChanges of Deployment.apps/v1 objects are not seen, because the watch of the kind fails (deployments.apps is forbidden: "
+    );
+    begins(scenario, &set, Ready, &told).await?;
+    shows(scenario, &set, Progressing, done).await?;
+    ensure!(verdict(scenario, &set).await? == Status::Current, "it is as its spec says");
+    let deployments: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    deployments.delete("unseen", &DeleteParams::default()).await?;
+    wait::until("the object to be looked at and come back", DEADLINE, || async {
+        wait::check(deployments.get_opt("unseen").await?.is_some(), || "it is away".into())
+    })
+    .await?;
+    give_back(scenario, taken, right).await?;
+    wait::until("the watch to work", COLLECTED, || async {
+        let found = condition(scenario, &set, Ready).await?;
+        wait::check(found == done, || found)
+    })
+    .await
 }
