@@ -17,9 +17,9 @@ use olm_api::{
         Ready, Stalled,
     },
     names::{
-        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_VERSION, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL,
-        OWNER_NAME_LABEL, PACKAGE_NAME, REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, OBJECT_DATA_SECRET_TYPE,
+        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME, REVISION_NAME_LABEL,
+        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
@@ -292,8 +292,11 @@ async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "written").await?;
     let package = format!("{}-op", scenario.name);
     let bundle = small(&package, "1.0.0").brings(&scenario.group(), "Written").deployment(true);
-    prepare(&scenario, &[bundle], &[]).await?;
-    scenario.create_extension(&package, json!({})).await?;
+    // Another version and release of the same content.
+    let next = small(&package, "1.1.0+2").replaces("1.0.0").data("1.0.0");
+    let next = next.brings(&scenario.group(), "Written").deployment(true);
+    prepare(&scenario, &[bundle, next], &[]).await?;
+    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
     scenario.installed("1.0.0").await?;
     let set = revisions(&scenario).await?.remove(0);
     let value = serde_json::to_value(&set)?;
@@ -337,8 +340,28 @@ async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
         wait::check(found == [(1, Some(30))], || format!("{found:?}"))
     })
     .await?;
+    another_release_is_another_revision(&scenario).await?;
     scenario.delete_extension().await?;
     scenario.nothing_left().await
+}
+
+/// Even with the same objects; the release stands beside the version.
+async fn another_release_is_another_revision(scenario: &Scenario<'_>) -> Result<()> {
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    wait::until("one revision to be left", DEADLINE, || async {
+        let found: Vec<_> = revisions(scenario).await?.iter().map(|r| r.spec.revision).collect();
+        wait::check(found == [2], || format!("{found:?}"))
+    })
+    .await?;
+    let set = revisions(scenario).await?.remove(0);
+    let annotation = |name: &str| set.annotations().get(name).map(String::as_str);
+    let found = (annotation(BUNDLE_VERSION), annotation(BUNDLE_RELEASE));
+    ensure!(found == (Some("1.1.0"), Some("2")), "{found:?}");
+    let status = scenario.extensions().get(&scenario.name).await?.status.unwrap_or_default();
+    let release = status.install.and_then(|install| install.bundle.release);
+    ensure!(release.as_deref() == Some("2"), "{release:?}");
+    Ok(())
 }
 
 /// The probes of every revision.

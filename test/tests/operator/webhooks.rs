@@ -263,10 +263,10 @@ async fn certificates_come_before_deployments(scenario: &Scenario<'_>) -> Result
         bundle::secret_name(&scenario.name)
     );
     wait::until(&format!("Available to be {text}"), DEADLINE, || async {
-        let shown = scenario.shown().await?;
-        wait::check(shown.condition(olm_api::ConditionType::Available).starts_with(&text), || {
-            format!("{shown:?}")
-        })
+        let status = revisions(scenario).await?.remove(0).status.unwrap_or_default();
+        let found = status.conditions.find(olm_api::ConditionType::Available);
+        let told = found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default();
+        wait::check(told == text, || told)
     })
     .await?;
     let deployments: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
