@@ -99,6 +99,37 @@ fn dangers_are_grouped_the_worst_first() {
 }
 
 #[test]
+fn webhooks_of_the_bundle_that_see_pods_are_named() {
+    let folder = bundle();
+    let webhook = |kind: &str, name: &str, resource: &str| {
+        format!(
+            "  - {{type: {kind}, generateName: {name}.example.com, deploymentName: sample, sideEffects: None, \
+             admissionReviewVersions: [v1], webhookPath: /, containerPort: 443, rules: [{{apiGroups: [''], \
+             apiVersions: [v1], operations: [CREATE], resources: [{resource}]}}]}}\n"
+        )
+    };
+    let webhooks = webhook("MutatingAdmissionWebhook", "sees", "pods")
+        + &webhook("ValidatingAdmissionWebhook", "blind", "services");
+    let csv = format!("{}\n  webhookdefinitions:\n{webhooks}", CSV.trim_end());
+    fs::write(folder.path().join("manifests/csv.yaml"), csv).expect("written");
+    let output = olm(&["bundle", "rbac", path(folder.path()), "-n", "ops"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let told: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).take(5).collect();
+    assert_eq!(
+        told,
+        [
+            "# Whoever can use this account:",
+            "# - may read Secrets of every namespace",
+            "# - may register webhooks that see or change what others write, Pods included",
+            "# Webhooks of the bundle that the API server asks about Pods:",
+            "# - MutatingWebhookConfiguration sees.example.com",
+        ]
+    );
+    assert!(!text.contains("# - ValidatingWebhookConfiguration"), "{text}");
+}
+
+#[test]
 fn the_shorter_form_carries_a_warning_and_json_is_a_list() {
     let folder = bundle();
     let arguments = ["bundle", "rbac", path(folder.path()), "-n", "ops", "--escalate"];

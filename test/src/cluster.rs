@@ -21,7 +21,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 pub use audit::AuditEvent;
-pub use inventory::inventory;
+pub use inventory::{inventory, objects};
 
 use crate::controlplane::{Tool, Tools};
 use crate::pki::Authority;

@@ -1,11 +1,11 @@
 //! `olm bundle rbac`: the ServiceAccount of an extension, with exactly the rights it needs.
 
-use std::io::Write;
+use std::{collections::BTreeSet, io::Write};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use olm_render::{CertificateProvider, render};
-use olm_rights::{Danger, Grant, Style, dangers, targets};
+use olm_rights::{Danger, Grant, Style, dangers, targets, webhooks_on_pods};
 
 use super::rendering::{Rendering, written};
 use crate::{
@@ -74,7 +74,8 @@ impl Rbac {
         let found: Vec<Danger> = cluster.map(|(_, rules)| dangers(rules)).into_iter().flatten().collect();
         match self.output {
             Form::Yaml => {
-                let comments = warnings(&found, style) + provider.map_or("", certificates);
+                let on_pods = webhooks_on_pods(rendered.iter().flatten());
+                let comments = warnings(&found, &on_pods, style) + provider.map_or("", certificates);
                 write!(out, "{comments}{}", output::yaml_documents(&manifests))?;
             }
             Form::Json => output::json_list(out, &manifests)?,
@@ -100,7 +101,7 @@ fn certificates(provider: CertificateProvider) -> &'static str {
 }
 
 /// Comments that say what the account can do besides its job.
-fn warnings(found: &[Danger], style: Style) -> String {
+fn warnings(found: &[Danger], on_pods: &BTreeSet<String>, style: Style) -> String {
     let mut lines = Vec::new();
     if style == Style::Escalate {
         lines.push(
@@ -112,6 +113,10 @@ fn warnings(found: &[Danger], style: Style) -> String {
     if !found.is_empty() {
         lines.push("# Whoever can use this account:".to_owned());
         lines.extend(found.iter().map(|danger| format!("# - {}", danger.meaning())));
+    }
+    if !on_pods.is_empty() {
+        lines.push("# Webhooks of the bundle that the API server asks about Pods:".to_owned());
+        lines.extend(on_pods.iter().map(|configuration| format!("# - {configuration}")));
     }
     lines.into_iter().map(|line| line + "\n").collect()
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, io::Write};
 use anyhow::bail;
 use clap::Args;
 use olm_render::{BundleFiles, CertificateProvider, Options, RenderError, Rendered, render};
-use olm_rights::{Grant, Style, dangers, targets};
+use olm_rights::{Grant, Style, dangers, targets, webhooks_on_pods};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -156,6 +156,8 @@ fn hints(rendered: Rendered, namespace: &str) -> Vec<String> {
             let cluster = grant.rules().find(|(place, _)| place.is_empty());
             let found = cluster.map(|(_, rules)| dangers(rules)).into_iter().flatten();
             hints.extend(found.map(|danger| format!("the extension's ServiceAccount {}", danger.meaning())));
+            let on_pods = webhooks_on_pods(&objects).into_iter();
+            hints.extend(on_pods.map(|configuration| format!("{configuration} is asked about Pods")));
         }
     }
     hints

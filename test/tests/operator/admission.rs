@@ -2,11 +2,12 @@
 //!
 //! A control plane of their own: policies and settings are everybody's.
 
+mod policies;
+
 use std::{collections::BTreeSet, path::PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::{
-    admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
     core::v1::{ConfigMap, ServiceAccount},
     rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
 };
@@ -16,7 +17,7 @@ use kube::{
     discovery::ApiResource,
 };
 use olm_api::{
-    ConditionType::{Progressing, Ready},
+    ConditionType::Progressing,
     names::{
         EXTENSIONS_PREFIX, OWNER_KIND_LABEL, OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
         SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
@@ -39,7 +40,6 @@ const TENANT: &str = "tenant";
 const SUCCESSOR: &str = "successor";
 /// A ConfigMap of the sample operator.
 const SETTINGS: &str = "lighthouse-operator-settings";
-const EXTENSION_POLICY: &str = "clusterextension-account.olm.operatorframework.io";
 
 /// A user with every verb on extensions and revisions, and nothing else.
 async fn tenant(scenario: &Scenario<'_>) -> Result<Client> {
@@ -391,46 +391,4 @@ async fn a_revision_follows_the_default_account(
         .create(&PostParams::default(), &serde_json::from_value(json!({"metadata": {"name": ACCOUNT}}))?)
         .await?;
     Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_is_gone_or_changed_is_told_until_it_is_back() -> Result<()> {
-    let world = World::start().await?;
-    let scenario = Scenario::new(&world, "gone").await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
-    scenario.create_extension(PACKAGE, json!({})).await?;
-    scenario.installed("1.0.0").await?;
-    scenario.shows(Ready, "True/Succeeded/").await?;
-
-    let policies: Api<ValidatingAdmissionPolicy> = Api::all(scenario.client.clone());
-    let kept = policies.get(EXTENSION_POLICY).await?;
-    policies.delete(EXTENSION_POLICY, &DeleteParams::default()).await?;
-    let told = format!("False/Unguarded/ValidatingAdmissionPolicy {EXTENSION_POLICY:?} is absent");
-    scenario.shows(Ready, &told).await?;
-    let events: Api<k8s_openapi::api::events::v1::Event> = Api::all(scenario.client.clone());
-    olm_test::wait::until("an Event about the policy", DEADLINE, async || {
-        let all = events.list(&kube::api::ListParams::default()).await?.items;
-        let about = |event: &k8s_openapi::api::events::v1::Event| {
-            event.regarding.as_ref().is_some_and(|r| r.name.as_deref() == Some(EXTENSION_POLICY))
-                && event.note.as_deref().is_some_and(|note| note.contains("is absent"))
-        };
-        ensure!(all.iter().any(about), "none among {}", all.len());
-        Ok(())
-    })
-    .await?;
-    let back = ValidatingAdmissionPolicy {
-        metadata: kube::core::ObjectMeta { name: kept.metadata.name, ..Default::default() },
-        spec: kept.spec,
-        status: None,
-    };
-    policies.create(&PostParams::default(), &back).await?;
-    scenario.shows(Ready, "True/Succeeded/").await?;
-
-    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(scenario.client.clone());
-    let weaker = json!({"spec": {"validationActions": ["Audit"]}});
-    bindings.patch(EXTENSION_POLICY, &PatchParams::default(), &Patch::Merge(&weaker)).await?;
-    let told = format!(
-        "False/Unguarded/ValidatingAdmissionPolicyBinding {EXTENSION_POLICY:?} is not as the manifests have it"
-    );
-    scenario.shows(Ready, &told).await
 }

@@ -1,6 +1,7 @@
 //! What an extension shows, row by row: conditions with reason and text, and what its revisions are like.
 
-mod refused;
+pub(crate) mod refused;
+pub(crate) mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +17,9 @@ use olm_api::{
         Ready, Stalled,
     },
     names::{
-        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_VERSION, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL,
-        OWNER_NAME_LABEL, PACKAGE_NAME, REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, OBJECT_DATA_SECRET_TYPE,
+        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME, REVISION_NAME_LABEL,
+        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
@@ -82,7 +83,12 @@ async fn roll_outs_are_told_and_an_edit_supersedes_one() -> Result<()> {
         small(&package, "1.1.0").replaces("1.0.0").deployment(true),
         small(&package, "1.2.0").replaces("1.1.0").deployment(false),
     ];
-    prepare(&scenario, &bundles, &[]).await?;
+    // That of the bundle that is installed counts, not that of the one on its way.
+    let deprecations = json!({"schema": "olm.deprecations", "package": package, "entries": [
+        deprecation("olm.bundle", &format!("{package}.v1.0.0"), "1.0.0 goes"),
+        deprecation("olm.bundle", &format!("{package}.v1.2.0"), "1.2.0 goes"),
+    ]});
+    prepare(&scenario, &bundles, &[deprecations]).await?;
     scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
     let name = scenario.name.as_str();
     let revision = |number: i64| format!("{name}-{number}");
@@ -121,6 +127,7 @@ async fn roll_outs_are_told_and_an_edit_supersedes_one() -> Result<()> {
     let mut next = rows([
         (Progressing, "True/RollingOut/Revision 1.2.0 is rolling out."),
         (Ready, "False/RollingOut/Revision 1.2.0 is rolling out."),
+        (BundleDeprecated, "False/NotDeprecated/bundle not deprecated"),
     ]);
     next.push((Installed, format!("True/Succeeded/Installed bundle {image} successfully")));
     shows(&scenario, name, &next).await?;
@@ -208,6 +215,8 @@ async fn deprecations_by_what_is_known() -> Result<()> {
     let (named, any, other) = (name("named"), name("any"), name("other"));
     let mut other_entries = full(&other);
     other_entries.retain(|e| e["reference"]["name"] == "old" || e["message"] == "2.0.0 goes");
+    // Without a message an entry says nothing.
+    other_entries.push(deprecation("olm.package", "", ""));
     let packages = [
         deprecated(&named, &full(&named)),
         deprecated(&any, &full(&any)),
@@ -283,8 +292,11 @@ async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "written").await?;
     let package = format!("{}-op", scenario.name);
     let bundle = small(&package, "1.0.0").brings(&scenario.group(), "Written").deployment(true);
-    prepare(&scenario, &[bundle], &[]).await?;
-    scenario.create_extension(&package, json!({})).await?;
+    // Another version and release of the same content.
+    let next = small(&package, "1.1.0+2").replaces("1.0.0").data("1.0.0");
+    let next = next.brings(&scenario.group(), "Written").deployment(true);
+    prepare(&scenario, &[bundle, next], &[]).await?;
+    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
     scenario.installed("1.0.0").await?;
     let set = revisions(&scenario).await?.remove(0);
     let value = serde_json::to_value(&set)?;
@@ -328,8 +340,28 @@ async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
         wait::check(found == [(1, Some(30))], || format!("{found:?}"))
     })
     .await?;
+    another_release_is_another_revision(&scenario).await?;
     scenario.delete_extension().await?;
     scenario.nothing_left().await
+}
+
+/// Even with the same objects; the release stands beside the version.
+async fn another_release_is_another_revision(scenario: &Scenario<'_>) -> Result<()> {
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    wait::until("one revision to be left", DEADLINE, || async {
+        let found: Vec<_> = revisions(scenario).await?.iter().map(|r| r.spec.revision).collect();
+        wait::check(found == [2], || format!("{found:?}"))
+    })
+    .await?;
+    let set = revisions(scenario).await?.remove(0);
+    let annotation = |name: &str| set.annotations().get(name).map(String::as_str);
+    let found = (annotation(BUNDLE_VERSION), annotation(BUNDLE_RELEASE));
+    ensure!(found == (Some("1.1.0"), Some("2")), "{found:?}");
+    let status = scenario.extensions().get(&scenario.name).await?.status.unwrap_or_default();
+    let release = status.install.and_then(|install| install.bundle.release);
+    ensure!(release.as_deref() == Some("2"), "{release:?}");
+    Ok(())
 }
 
 /// The probes of every revision.

@@ -1,6 +1,7 @@
 //! What a deletion policy keeps: however the extension goes, the users' objects are there afterwards.
 
 mod certificates;
+mod compared;
 mod converting;
 mod guarding;
 
@@ -28,6 +29,7 @@ use olm_test::wait;
 use serde_json::json;
 use tempfile::TempDir;
 
+use self::compared::Kept;
 use crate::{
     small::{annotate, small},
     world::{ACCOUNT, COLLECTED, DEADLINE, Scenario, World, sample_bundle},
@@ -137,8 +139,9 @@ async fn only(scenario: &Scenario<'_>, kept: &[String]) -> Result<()> {
 async fn outlives(policy: &str, propagation: PropagationPolicy) -> Result<()> {
     let scenario = in_use(World::shared().await?, "kept").await?;
     let before = objects(&scenario).await?;
-    ensure!(before.len() > 4, "hardly anything to keep: {before:?}");
+    let compared = Kept::under(&scenario, policy, if policy == "Orphan" { 8 } else { 1 }).await?;
     in_force(&scenario, policy).await?;
+    compared.is_as_it_was(&scenario).await.context("the policy alone changed it")?;
     let definition = crd(&scenario).await?;
     ensure!(definition.owner_references().is_empty(), "the CRD has owners: {:?}", definition.metadata);
     let set = sets(&scenario).await?.pop().context("no revision")?;
@@ -162,15 +165,15 @@ async fn outlives(policy: &str, propagation: PropagationPolicy) -> Result<()> {
         only(&scenario, &kept).await?;
     }
     still_readable(&scenario).await?;
-    let after = crd(&scenario).await?;
-    ensure!(after.uid() == definition.uid() && after.metadata.deletion_timestamp.is_none(), "{after:?}");
-    a_later_extension_adopts_and_deletes(&scenario, &definition).await
+    compared.is_as_it_was(&scenario).await?;
+    a_later_extension_adopts_and_deletes(&scenario, &definition, &compared).await
 }
 
 /// The same package again, without a policy: it takes over what it finds, and takes it along when it goes.
 async fn a_later_extension_adopts_and_deletes(
     scenario: &Scenario<'_>,
     definition: &CustomResourceDefinition,
+    compared: &Kept,
 ) -> Result<()> {
     scenario.create_extension(PACKAGE, json!({})).await?;
     scenario.installed("1.0.0").await?;
@@ -182,7 +185,7 @@ async fn a_later_extension_adopts_and_deletes(
         wait::check(owner.as_deref() == Some("ClusterObjectSet"), || format!("owner {owner:?}"))
     })
     .await?;
-    still_readable(scenario).await?;
+    compared.is_as_it_was(scenario).await.context("the adoption changed it")?;
     wait::until("nothing of the policy to be left", DEADLINE, || async {
         let shown = scenario.shown().await?.condition(DeletionPolicy);
         wait::check(shown.is_empty(), || shown)
@@ -225,7 +228,7 @@ async fn orphaned_objects_outlive_deletion_without_dependents() -> Result<()> {
 async fn outlives_its_revision(policy: &str) -> Result<()> {
     let scenario = in_use(World::shared().await?, "byhand").await?;
     in_force(&scenario, policy).await?;
-    let definition = crd(&scenario).await?;
+    let compared = Kept::under(&scenario, policy, 1).await?;
     let api: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     for propagation in [PropagationPolicy::Foreground, PropagationPolicy::Background] {
         let set = sets(&scenario).await?.pop().context("no revision")?;
@@ -244,8 +247,7 @@ async fn outlives_its_revision(policy: &str) -> Result<()> {
         })
         .await?;
         scenario.shows(DeletionPolicy, &format!("True/{policy}/")).await?;
-        still_readable(&scenario).await?;
-        ensure!(crd(&scenario).await?.uid() == definition.uid(), "it is another CRD");
+        compared.is_as_it_was(&scenario).await?;
     }
     back_to_delete(&scenario).await
 }
@@ -278,6 +280,7 @@ async fn outlives_the_account(policy: &str) -> Result<()> {
     let scenario = in_use(World::shared().await?, "noaccount").await?;
     in_force(&scenario, policy).await?;
     let before = objects(&scenario).await?;
+    let compared = Kept::under(&scenario, policy, 1).await?;
     remove_rights(&scenario, &format!("beacons.{}", scenario.group())).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
     accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
@@ -286,7 +289,7 @@ async fn outlives_the_account(policy: &str) -> Result<()> {
     let kept: Vec<String> =
         before.into_iter().filter(|o| policy == "Orphan" || o.starts_with("CustomRes")).collect();
     only(&scenario, &kept).await?;
-    still_readable(&scenario).await
+    compared.is_as_it_was(&scenario).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

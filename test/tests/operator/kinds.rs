@@ -26,7 +26,7 @@ fn object(api_version: &str, kind: &str) -> Value {
 }
 
 /// The CRD of a namespaced kind of `v1`.
-fn crd(group: &str, kind: &str) -> Result<CustomResourceDefinition> {
+pub(crate) fn crd(group: &str, kind: &str) -> Result<CustomResourceDefinition> {
     let plural = format!("{}s", kind.to_lowercase());
     Ok(serde_json::from_value(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -241,10 +241,7 @@ async fn a_kind_whose_definition_is_in_the_same_phase_is_waited_for() -> Result<
     beacon["metadata"]["namespace"] = scenario.name.as_str().into();
     let set: ClusterObjectSet = serde_json::from_value(json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-        "metadata": {"name": scenario.name, "annotations": {
-            "olm.operatorframework.io/service-account-name": ACCOUNT,
-            "olm.operatorframework.io/service-account-namespace": scenario.name,
-        }},
+        "metadata": {"name": scenario.name, "annotations": scenario.by_hand()},
         "spec": {
             "lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent",
             "phases": [{"name": "all", "objects": [{"object": beacon}, {"object": crd(&group, "Beacon")?}]}],

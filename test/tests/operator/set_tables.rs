@@ -8,6 +8,7 @@ mod content;
 mod down;
 mod handover;
 mod health;
+mod outdated;
 mod restarted;
 mod siblings;
 mod waiting;
@@ -82,12 +83,7 @@ fn spec(phases: &[(&str, Value)]) -> Value {
 
 /// Creates the revision `<scenario>-<suffix>` and returns its name.
 async fn create(scenario: &Scenario<'_>, suffix: &str, spec: Value) -> Result<String> {
-    let annotations = json!({
-        "olm.operatorframework.io/service-account-name": ACCOUNT,
-        "olm.operatorframework.io/service-account-namespace": scenario.name,
-        "olm.operatorframework.io/bundle-version": "7.0.0",
-    });
-    create_with(scenario, suffix, annotations, spec).await
+    create_with(scenario, suffix, scenario.by_hand(), spec).await
 }
 
 async fn create_with(

@@ -29,14 +29,7 @@ fn set(scenario: &Scenario<'_>, objects: [Value; 2]) -> Result<ClusterObjectSet>
     let [first, second] = objects;
     Ok(serde_json::from_value(json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-        "metadata": {
-            "name": scenario.name,
-            "annotations": {
-                "olm.operatorframework.io/service-account-name": ACCOUNT,
-                "olm.operatorframework.io/service-account-namespace": scenario.name,
-                "olm.operatorframework.io/bundle-version": "7.0.0",
-            },
-        },
+        "metadata": {"name": scenario.name, "annotations": scenario.by_hand()},
         "spec": {
             "lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent",
             "phases": [

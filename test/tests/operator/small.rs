@@ -30,6 +30,7 @@ pub(crate) struct Small {
     fields: Vec<String>,
     /// Whether it has a Deployment, and that can run somewhere.
     deployment: Option<bool>,
+    webhooks: Vec<Value>,
     shipped: Vec<Value>,
 }
 
@@ -46,6 +47,7 @@ pub(crate) fn small(package: &str, version: &str) -> Small {
         kind: None,
         fields: Vec::new(),
         deployment: None,
+        webhooks: Vec::new(),
         shipped: Vec::new(),
     }
 }
@@ -128,6 +130,18 @@ impl Small {
         }})]
     }
 
+    /// Its Deployment serves a webhook of this type for objects of its kind, which nobody asks before there are some.
+    pub(crate) fn webhook(mut self, type_: &str) -> Self {
+        let group = self.kind.as_ref().map(|(group, _)| group);
+        self.webhooks.push(json!({
+            "type": type_, "generateName": format!("{}.{}.example.com", type_.to_lowercase(), self.package),
+            "deploymentName": self.package, "containerPort": 443, "webhookPath": "/", "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
+            "rules": [{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["*"]}],
+        }));
+        self
+    }
+
     /// It ships this object, for which the account `installer` gets no rights.
     pub(crate) fn ships(mut self, object: Value) -> Self {
         self.shipped.push(object);
@@ -186,7 +200,7 @@ impl Small {
             "metadata": {"name": self.name(), "annotations": self.annotations},
             "spec": {
                 "displayName": self.package, "version": self.version, "installModes": modes,
-                "customresourcedefinitions": {"owned": owned},
+                "customresourcedefinitions": {"owned": owned}, "webhookdefinitions": self.webhooks,
                 "install": {"strategy": "deployment", "spec": install},
             },
         });

@@ -10,6 +10,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use k8s_openapi::{
     api::{
         admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+        apps::v1::Deployment,
         core::v1::{ConfigMap, Secret},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -25,7 +26,10 @@ use olm_api::{
 use olm_test::{cluster::Cluster, wait};
 use serde_json::{Value, json};
 
-use crate::world::{ACCOUNT, DEADLINE, Scenario, World};
+use crate::{
+    extension_tables::written::{kinds, wanted},
+    world::{ACCOUNT, DEADLINE, Scenario, World},
+};
 use server::WebhookServer;
 
 /// Long enough for every step of a rotation to be seen, short enough to wait for.
@@ -227,6 +231,7 @@ async fn the_provider_is_chosen_by_the_cluster_and_kept_for_a_version() -> Resul
     assert_eq!(provider(&cert_manager).await?, ["cert-manager"]);
     let crd = crds.get(&bundle::crd_name(&cert_manager.name)).await?;
     assert!(crd.annotations().contains_key("cert-manager.io/inject-ca-from"));
+    certificates_come_before_deployments(&cert_manager).await?;
 
     // Another configuration of the same version keeps its provider.
     let replicas = json!({"deploymentConfig": {"env": [{"name": "A", "value": "1"}]}});
@@ -239,6 +244,34 @@ async fn the_provider_is_chosen_by_the_cluster_and_kept_for_a_version() -> Resul
     bare.installed("1.0.0").await?;
     assert_eq!(provider(&bare).await?, ["built-in", "built-in"]);
     injected(&bare).await.map(drop)
+}
+
+/// cert-manager's kinds are of the infrastructure, and probed: nothing that uses them begins before they are ready.
+async fn certificates_come_before_deployments(scenario: &Scenario<'_>) -> Result<()> {
+    let set = revisions(scenario).await?.remove(0);
+    let found = kinds(&scenario.client, &set).await?;
+    let wanted = wanted(&[
+        ("crds", &["CustomResourceDefinition"]),
+        ("infrastructure", &["Service", "Certificate", "Issuer"]),
+        ("deploy", &["Deployment"]),
+        ("admission", &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]),
+    ]);
+    ensure!(found == wanted, "{found:?}");
+    let text = format!(
+        "False/ProbeFailure/Object Certificate.cert-manager.io/v1 {}/{}: missing .status.conditions",
+        scenario.name,
+        bundle::secret_name(&scenario.name)
+    );
+    wait::until(&format!("Available to be {text}"), DEADLINE, || async {
+        let status = revisions(scenario).await?.remove(0).status.unwrap_or_default();
+        let found = status.conditions.find(olm_api::ConditionType::Available);
+        let told = found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default();
+        wait::check(told == text, || told)
+    })
+    .await?;
+    let deployments: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    ensure!(deployments.get_opt(&scenario.name).await?.is_none(), "it was deployed without its certificate");
+    Ok(())
 }
 
 async fn a_secret_of_somebody_else_is_not_used(world: &World) -> Result<()> {

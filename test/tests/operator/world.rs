@@ -15,7 +15,10 @@ use kube::{
 };
 use olm_api::{
     ConditionType,
-    names::CATALOG_NAME_LABEL,
+    names::{
+        BUNDLE_VERSION, CATALOG_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    },
     v1::{ClusterCatalog, ClusterExtension},
 };
 use olm_test::{
@@ -170,6 +173,15 @@ impl<'a> Scenario<'a> {
     /// The tagged reference of the test's catalog image.
     pub(crate) fn catalog_image(&self, tag: &str) -> String {
         format!("{}/{}-catalog:{tag}", self.world.images.host(), self.name)
+    }
+
+    /// Annotations of a revision made by hand, of version 7.0.0, that acts as the account.
+    pub(crate) fn by_hand(&self) -> Value {
+        json!({
+            SERVICE_ACCOUNT_NAME_ANNOTATION: ACCOUNT,
+            SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: self.name,
+            BUNDLE_VERSION: "7.0.0",
+        })
     }
 
     pub(crate) async fn create_catalog(&self, reference: &str, poll_minutes: Option<u32>) -> Result<()> {

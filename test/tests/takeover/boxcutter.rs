@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     ALONE,
-    seen::{Watched, inventory, nothing_left, nothing_stale, taken_over, unchanged},
+    seen::{Watched, inventory, nothing_left, nothing_stale, nothing_stray, taken_over, unchanged},
     world::World,
 };
 
@@ -84,6 +84,7 @@ async fn one_extension_goes_on_is_upgraded_and_leaves() -> Result<()> {
     ensure!(revisions == ["grafana-1*", "grafana-2"], "{revisions:?}");
     let after = inventory(&world.client).await?;
     unchanged(&before, &after, 20)?;
+    nothing_stray(&before, &after)?;
     taken_over(&after, &only)?;
     nothing_stale(&after, &[])?;
     world.upgraded(&operator, &["grafana-1*", "grafana-2*", "grafana-3"]).await?;

@@ -12,7 +12,9 @@ use serde_json::Value;
 
 use crate::{
     ALONE,
-    seen::{Inventory, Watched, inventory, nothing_stale, objects_of, taken_over_under, unchanged},
+    seen::{
+        Inventory, Watched, inventory, nothing_stale, nothing_stray, objects_of, taken_over_under, unchanged,
+    },
     world::{COLLECTED, DEADLINE, World},
 };
 
@@ -58,6 +60,7 @@ async fn what_helm_installed_is_upgraded_and_outlives_its_extension_as_its_polic
     }
     let after = inventory(&world.client).await?;
     unchanged(&before, &after, 41)?;
+    nothing_stray(&before, &after)?;
     taken_over_under(&after, &EXTENSIONS, stays)?;
     nothing_stale(&after, &[])?;
 

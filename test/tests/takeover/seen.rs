@@ -9,11 +9,11 @@ use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use kube::{
     Api, Client, ResourceExt,
-    api::{DynamicObject, ListParams},
+    api::ListParams,
     runtime::{WatchStreamExt, watcher},
 };
-use olm_api::v1::ClusterExtension;
-use olm_test::{operator::Operator, wait};
+use olm_api::{names::OBJECT_DATA_SECRET_TYPE, v1::ClusterExtension};
+use olm_test::{cluster::objects, operator::Operator, wait};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -22,7 +22,13 @@ use crate::world::COLLECTED;
 /// Managers of the original's Helm runtime.
 const MANAGERS_OF_HELM: [&str; 2] = ["operator-controller", "Go-http-client"];
 const OURS: &str = "olm.operatorframework.io";
-const EXTENSION_MANAGER: &str = "olm.operatorframework.io/clusterextension-controller";
+/// Who may have written an extension, and why.
+const WRITERS: [(&str, &str); 4] = [
+    ("kubectl-client-side-apply", "whoever made it, before the dump"),
+    ("kubectl-patch", "whoever changed it, before the dump"),
+    ("operator-controller", "the original, and we: finalizers and status"),
+    ("unknown", "this test, which changes it as a user does"),
+];
 const OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
 const OWNER_UID: &str = "olm.operatorframework.io/owner-uid";
 /// What must stay as it is, by kind.
@@ -37,6 +43,15 @@ const KEPT: [&str; 9] = [
     "Grafana",
     "GrafanaFolder",
 ];
+/// What appears beside revisions with their content and what the administrator applied: kind, name if it is one object,
+/// and who makes it.
+const APPEAR: [(&str, &str, &str); 5] = [
+    ("ClusterObjectSet", "", "we; how many there are is compared elsewhere"),
+    ("Event", "", "everybody, to tell what happens"),
+    ("Lease", "", "whoever leads, and nodes"),
+    ("Endpoints", "", "the cluster, of Services: the dumps have none"),
+    ("EndpointSlice", "", "the cluster, of Services: the dumps have none"),
+];
 /// Kinds that carry an extension's label without being objects of its bundle.
 const NOT_APPLIED: [&str; 4] = ["Secret", "ClusterObjectSet", "Endpoints", "EndpointSlice"];
 const SYSTEM: &str = "olmv1-system";
@@ -45,21 +60,12 @@ const SYSTEM: &str = "olmv1-system";
 pub(crate) type Inventory = BTreeMap<String, Value>;
 
 pub(crate) async fn inventory(client: &Client) -> Result<Inventory> {
-    let discovery = kube::Discovery::new(client.clone()).run_aggregated().await.context("discovery")?;
     let mut found = Inventory::new();
-    for group in discovery.groups() {
-        for (resource, capabilities) in group.recommended_resources() {
-            if !capabilities.supports_operation(kube::discovery::verbs::LIST) {
-                continue;
-            }
-            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            for object in api.list(&ListParams::default()).await? {
-                let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-                let mut object = serde_json::to_value(&object)?;
-                object["kind"] = resource.kind.clone().into();
-                found.insert(format!("{}.{} {namespace}/{name}", resource.kind, resource.group), object);
-            }
-        }
+    for (resource, object) in objects(client, &ListParams::default()).await? {
+        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+        let mut object = serde_json::to_value(&object)?;
+        object["kind"] = resource.kind.clone().into();
+        found.insert(format!("{}.{} {namespace}/{name}", resource.kind, resource.group), object);
     }
     Ok(found)
 }
@@ -153,10 +159,7 @@ pub(crate) fn nothing_stale(after: &Inventory, blocked: &[&str]) -> Result<()> {
         let managers = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
         for entry in &managers {
             let manager = entry["manager"].as_str().unwrap_or_default();
-            let known =
-                // The last is this test's own client.
-                ["kubectl-client-side-apply", "kubectl-patch", "operator-controller", EXTENSION_MANAGER, "unknown"];
-            ensure!(known.contains(&manager) || manager.is_empty(), "{key}: manager {entry}");
+            ensure!(WRITERS.iter().any(|(known, _)| *known == manager), "{key}: manager {entry}");
             let status = entry["subresource"] == "status";
             ensure!(!status || manager == "operator-controller", "{key}: status of {manager}");
         }
@@ -184,6 +187,35 @@ pub(crate) fn nothing_stale(after: &Inventory, blocked: &[&str]) -> Result<()> {
             .collect();
         ensure!(active == running, "{key}: active revisions {active:?}, not {running:?}");
     }
+    Ok(())
+}
+
+/// Nothing appeared but what a takeover is made of.
+pub(crate) fn nothing_stray(before: &Inventory, after: &Inventory) -> Result<()> {
+    let sets: BTreeSet<&str> = after
+        .values()
+        .filter(|object| text(object, "/kind") == "ClusterObjectSet")
+        .map(|set| text(set, "/metadata/uid"))
+        .collect();
+    let expected = |object: &Value| {
+        let metadata = &object["metadata"];
+        let mut managers = metadata["managedFields"].as_array().into_iter().flatten();
+        // What the administrator applied to install us.
+        let installed = managers.any(|entry| entry["manager"] == "kubectl" && entry["operation"] == "Apply");
+        let mut owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let content = object["type"] == OBJECT_DATA_SECRET_TYPE
+            && owners.any(|owner| sets.contains(owner["uid"].as_str().unwrap_or_default()));
+        let named = |(kind, name): &(&str, &str)| {
+            text(object, "/kind") == *kind && (name.is_empty() || text(object, "/metadata/name") == *name)
+        };
+        installed || content || APPEAR.iter().any(|(kind, name, _)| named(&(*kind, *name)))
+    };
+    let strays: Vec<&String> = after
+        .iter()
+        .filter(|(key, object)| !before.contains_key(*key) && !expected(object))
+        .map(|(key, _)| key)
+        .collect();
+    ensure!(strays.is_empty(), "{strays:?}");
     Ok(())
 }
 

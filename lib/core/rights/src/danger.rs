@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::rule::Rule;
 
 /// A power that is worth a second look before it is given away.
@@ -121,8 +123,44 @@ fn holds(rule: &Rule, power: &Power) -> bool {
     })
 }
 
+/// The webhook configurations among `objects` whose rules match Pods, as `<Kind> <name>`.
+///
+/// Rights do not tell: they are to write a configuration, whatever stands in it.
+pub fn webhooks_on_pods<'a>(objects: impl IntoIterator<Item = &'a Value>) -> BTreeSet<String> {
+    let on_pods = |object: &&Value| {
+        let webhooks = object["webhooks"].as_array().into_iter().flatten();
+        webhooks.flat_map(|webhook| webhook["rules"].as_array().into_iter().flatten()).any(matches_pods)
+    };
+    let is_configuration = |object: &&Value| {
+        text(object, "/apiVersion").starts_with("admissionregistration.k8s.io/")
+            && ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+                .contains(&text(object, "/kind"))
+    };
+    let named = |object: &'a Value| format!("{} {}", text(object, "/kind"), text(object, "/metadata/name"));
+    objects.into_iter().filter(is_configuration).filter(on_pods).map(named).collect()
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether a webhook's rule matches Pods or one of their subresources, whatever the operation.
+fn matches_pods(rule: &Value) -> bool {
+    let any = |field: &str, matches: &dyn Fn(&str) -> bool| {
+        rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).any(matches)
+    };
+    any("apiGroups", &|group| group.is_empty() || group == "*")
+        && any("apiVersions", &|version| version == "v1" || version == "*")
+        && any("resources", &|resource| {
+            ["*", "pods"].contains(&resource.split('/').next().unwrap_or_default())
+        })
+        && rule["scope"] != "Cluster"
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -152,5 +190,40 @@ mod tests {
             let found = dangers(std::slice::from_ref(&rule));
             assert_eq!(found, wanted.into_iter().collect(), "{rule:?}");
         }
+    }
+
+    #[test]
+    fn webhooks_are_on_pods_by_their_rules() {
+        let rule = |groups: &[&str], versions: &[&str], resources: &[&str], scope: &str| {
+            json!({"apiGroups": groups, "apiVersions": versions, "resources": resources, "scope": scope,
+                   "operations": ["CREATE"]})
+        };
+        let found = |kind: &str, rules: Value| {
+            let api_version = "admissionregistration.k8s.io/v1";
+            let webhooks = json!([{"name": "none"}, {"name": "w", "rules": rules}]);
+            let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "c"}, "webhooks": webhooks});
+            webhooks_on_pods([&object]).into_iter().collect::<Vec<_>>()
+        };
+        let mutating = "MutatingWebhookConfiguration";
+        let pods = rule(&[""], &["v1"], &["services", "pods"], "*");
+        assert_eq!(found(mutating, json!([pods])), ["MutatingWebhookConfiguration c"]);
+        assert_eq!(
+            found("ValidatingWebhookConfiguration", json!([pods])),
+            ["ValidatingWebhookConfiguration c"]
+        );
+        assert!(found("ConfigMap", json!([pods])).is_empty());
+        for (rule, wanted) in [
+            (rule(&["*"], &["*"], &["*"], "Namespaced"), true),
+            (rule(&[""], &["v1"], &["*/*"], "*"), true),
+            (rule(&[""], &["v1"], &["pods/exec"], "*"), true),
+            (rule(&["apps", ""], &["v1"], &["pods/*"], "*"), true),
+            (rule(&["apps"], &["v1"], &["pods", "*"], "*"), false),
+            (rule(&[""], &["v2"], &["pods"], "*"), false),
+            (rule(&[""], &["v1"], &["podtemplates", "configmaps"], "*"), false),
+            (rule(&["*"], &["*"], &["*"], "Cluster"), false),
+        ] {
+            assert_eq!(!found(mutating, json!([rule])).is_empty(), wanted, "{rule}");
+        }
+        assert!(found(mutating, json!(null)).is_empty());
     }
 }

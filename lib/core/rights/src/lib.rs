@@ -14,7 +14,7 @@ mod report;
 mod resources;
 mod rule;
 
-pub use danger::{Danger, dangers};
+pub use danger::{Danger, dangers, webhooks_on_pods};
 pub use grant::{Grant, Style};
 pub use need::{Held, Needed, Target, granted, missing, needed, role_reference, rules_of};
 pub use report::report;

@@ -3,10 +3,15 @@
 //! Revisions say which kinds they need; a kind is watched while somebody needs it. Of each object only UID and
 //! resource version are kept: enough to know that it has not changed since it was last looked at. A change
 //! wakes the object's controller owner, which an annotation names where a deletion policy keeps the object.
+//!
+//! A watch that the API server keeps refusing is known as such: nothing is claimed of its objects any more, who needs
+//! the kind is woken, and again when the watch works.
+
+mod trouble;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use futures::{Stream, StreamExt};
@@ -21,6 +26,7 @@ use kube::{
 use olm_api::names::OWNER_UID_ANNOTATION;
 use tokio::{sync::mpsc, task::JoinHandle};
 
+use self::trouble::Trouble;
 use crate::{chance::Chance, discovery::Kind};
 
 /// The controller owner of an object that changed.
@@ -33,7 +39,8 @@ pub enum OwnerChanged {
         /// Name of the owner.
         name: String,
     },
-    /// The object is kept without a reference: the UID in its annotation.
+    /// The object is kept without a reference: the UID in its annotation. Also whoever needs a kind whose watch began
+    /// to fail, or works again.
     Kept {
         /// UID of the owner.
         uid: String,
@@ -43,7 +50,7 @@ pub enum OwnerChanged {
 /// What the watch of a kind knows of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
-    /// The kind is not watched, or its first list has not arrived.
+    /// The kind is not watched, its first list has not arrived, or its watch keeps failing.
     Unknown,
     /// The object does not exist, or does not carry the watched label.
     Absent,
@@ -71,11 +78,14 @@ struct Entry {
 #[derive(Debug, Default)]
 struct Known {
     synced: bool,
+    /// What the API server says against the watch, when it has done so for a while.
+    failing: Option<String>,
     objects: HashMap<Place, Entry>,
+    /// UIDs of those who need the kind.
+    holders: BTreeSet<String>,
 }
 
 struct KindWatch {
-    holders: BTreeSet<String>,
     known: Arc<Mutex<Known>>,
     task: JoinHandle<()>,
 }
@@ -112,14 +122,15 @@ impl WatchManager {
         let mut watches = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted: BTreeSet<_> = kinds.iter().map(|k| key(&k.resource)).collect();
         watches.retain(|key, watch| {
+            let mut known = watch.known();
             if !wanted.contains(key) {
-                watch.holders.remove(holder);
+                known.holders.remove(holder);
             }
-            !watch.holders.is_empty()
+            !known.holders.is_empty()
         });
         for kind in kinds {
             let watch = watches.entry(key(&kind.resource)).or_insert_with(|| self.start(&kind.resource));
-            watch.holders.insert(holder.to_owned());
+            watch.known().holders.insert(holder.to_owned());
         }
     }
 
@@ -132,8 +143,8 @@ impl WatchManager {
     pub fn seen(&self, resource: &ApiResource, namespace: &str, name: &str) -> Seen {
         let watches = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(watch) = watches.get(&key(resource)) else { return Seen::Unknown };
-        let known = watch.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.synced {
+        let known = watch.known();
+        if !known.synced || known.failing.is_some() {
             return Seen::Unknown;
         }
         match known.objects.get(&(namespace.to_owned(), name.to_owned())) {
@@ -142,6 +153,19 @@ impl WatchManager {
             }
             None => Seen::Absent,
         }
+    }
+
+    /// The kinds that `holder` needs whose watch keeps failing, as `<Kind>.<group/version>`, each with what the API
+    /// server says. Until it works again, changes of their objects wake nobody.
+    pub fn failing(&self, holder: &str) -> BTreeMap<String, String> {
+        let watches = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let failing = watches.iter().filter_map(|((group, version, kind), watch)| {
+            let known = watch.known();
+            let text = known.failing.clone().filter(|_| known.holders.contains(holder))?;
+            let separator = if group.is_empty() { "" } else { "/" };
+            Some((format!("{kind}.{group}{separator}{version}"), text))
+        });
+        failing.collect()
     }
 
     /// Number of kinds watched now.
@@ -159,7 +183,13 @@ impl WatchManager {
             self.changed.clone(),
             resource.kind.clone(),
         ));
-        KindWatch { holders: BTreeSet::new(), known, task }
+        KindWatch { known, task }
+    }
+}
+
+impl KindWatch {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -177,7 +207,21 @@ async fn follow(
 ) {
     let mut events = std::pin::pin!(events);
     let mut listed: HashMap<Place, Entry> = HashMap::new();
-    while let Some(event) = events.next().await {
+    let mut trouble = Trouble::default();
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = trouble.is_over() => {
+                wake_all(set_failing(&known, None), &changed).await;
+                trouble = Trouble::default();
+                continue;
+            }
+        };
+        let Some(event) = event else { return };
+        if trouble.ends_with(&event) {
+            trouble = Trouble::default();
+            wake_all(set_failing(&known, None), &changed).await;
+        }
         let woken = match event {
             Ok(Event::Init) => {
                 listed.clear();
@@ -201,14 +245,30 @@ async fn follow(
             }
             Err(error) => {
                 tracing::debug!(kind, %error, "watch interrupted");
-                Vec::new()
+                match trouble.told(&error) {
+                    Some(text) => set_failing(&known, Some(text)),
+                    None => Vec::new(),
+                }
             }
         };
-        for owner in woken {
-            // A closed channel means that the process is ending.
-            let _ = changed.send(owner).await;
-        }
+        wake_all(woken, &changed).await;
     }
+}
+
+async fn wake_all(owners: Vec<OwnerChanged>, changed: &mpsc::Sender<OwnerChanged>) {
+    for owner in owners {
+        // A closed channel means that the process is ending.
+        let _ = changed.send(owner).await;
+    }
+}
+
+/// Notes that the watch keeps failing, or works again; returns whom to wake, which is everybody if that is news.
+fn set_failing(known: &Mutex<Known>, text: Option<String>) -> Vec<OwnerChanged> {
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_news = known.failing.is_some() != text.is_some();
+    known.failing = text;
+    let holders = known.holders.iter().filter(|_| is_news);
+    holders.map(|uid| OwnerChanged::Kept { uid: uid.clone() }).collect()
 }
 
 /// Notes an object as it is now and returns its controller owners, the one before and the one now: who loses an
@@ -333,6 +393,38 @@ mod tests {
             }
         });
         Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_refused_is_told_to_who_needs_the_kind_and_so_is_its_end() {
+        let holders = BTreeSet::from(["uid-1".to_owned(), "uid-2".to_owned()]);
+        let known = Arc::new(Mutex::new(Known { holders, ..Known::default() }));
+        let (events, stream) = mpsc::unbounded_channel();
+        let (changed, mut woken) = mpsc::channel(8);
+        let stream =
+            futures::stream::unfold(stream, |mut stream| async { Some((stream.recv().await?, stream)) });
+        let following = tokio::spawn(follow(stream, known.clone(), changed, "Beacon".to_owned()));
+        let both = ["uid-1", "uid-2"].map(|uid| OwnerChanged::Kept { uid: uid.to_owned() });
+        let failing = || known.lock().unwrap().failing.clone();
+        let refuse = || {
+            let status = kube::core::Status::failure("no beacons for you", "Forbidden").with_code(403);
+            events.send(Err(watcher::Error::WatchStartFailed(kube::Error::Api(status.boxed())))).unwrap();
+        };
+        events.send(Ok(Event::InitDone)).unwrap();
+        for _ in 0..4 {
+            refuse();
+            tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+        }
+        assert_eq!([woken.recv().await.unwrap(), woken.recv().await.unwrap()], both);
+        assert_eq!(failing().as_deref(), Some("no beacons for you"));
+        refuse();
+        // Nothing more comes: the watch works, and has nothing to tell.
+        let since = tokio::time::Instant::now();
+        assert_eq!([woken.recv().await.unwrap(), woken.recv().await.unwrap()], both);
+        assert!(failing().is_none() && since.elapsed() > std::time::Duration::from_mins(1));
+        assert!(woken.try_recv().is_err(), "each was woken once");
+        drop(events);
+        following.await.unwrap();
     }
 
     fn kind(name: &str) -> Kind {

@@ -17,8 +17,7 @@ use olm_api::{
         CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
         EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE,
         OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION,
-        REVISION_NAME_LABEL, ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION,
+        REVISION_NAME_LABEL, ROLLED_BACK_TO_ANNOTATION, TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION,
         WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
@@ -31,7 +30,7 @@ use serde_json::{Value, json};
 
 use super::{
     keeping,
-    revisions::{BundleRecord, Revision, Revisions},
+    revisions::{BundleRecord, Revision, Revisions, account_annotations},
 };
 use crate::controllers::api_text;
 
@@ -150,12 +149,9 @@ impl RevisionWriter<'_> {
         {
             return Ok(());
         }
-        let mut annotations = json!({
-            INPUTS_DIGEST_ANNOTATION: inputs_digest,
-            SERVICE_ACCOUNT_NAME_ANNOTATION: account.name,
-            SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: account.namespace,
-            UNKNOWN_KINDS_ANNOTATION: self.unknown_kinds(),
-        });
+        let mut annotations = json!(BTreeMap::from(account_annotations(account)));
+        annotations[INPUTS_DIGEST_ANNOTATION] = inputs_digest.into();
+        annotations[UNKNOWN_KINDS_ANNOTATION] = json!(self.unknown_kinds());
         if let Some((catalog, properties)) = origin {
             annotations[CATALOG_ANNOTATION] = catalog.into();
             annotations[CATALOG_PROPERTIES_ANNOTATION] = properties_text(properties)?.into();
@@ -298,12 +294,7 @@ impl RevisionWriter<'_> {
     /// What the revision records beside its content.
     fn annotations(&self, new: &NewRevision<'_>) -> Result<BTreeMap<String, String>, String> {
         let mut annotations = new.bundle.annotations();
-        let account = new.account.into_iter().flat_map(|account| {
-            [
-                (SERVICE_ACCOUNT_NAME_ANNOTATION, account.name.as_str()),
-                (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, account.namespace.as_str()),
-            ]
-        });
+        let account = new.account.into_iter().flat_map(account_annotations);
         let digests = new.made_from.into_iter().flat_map(|digests| {
             [
                 (INPUTS_DIGEST_ANNOTATION, digests.inputs),

@@ -18,8 +18,7 @@ use olm_api::{
     ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason,
     names::{
         DELETION_POLICY_ANNOTATION, EXTENSION_FIELD_MANAGER, EXTENSIONS_PREFIX, OBJECT_FIELD_MANAGER,
-        OWNER_NAME_LABEL, PACKAGE_NAME, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, TEARDOWN_FINALIZER,
+        OWNER_NAME_LABEL, PACKAGE_NAME, TEARDOWN_FINALIZER,
     },
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
@@ -29,7 +28,7 @@ use olm_objectset::{
 use olm_runtime::{AccountRef, Accounts, bounded};
 use serde_json::{Value, json};
 
-use super::validate;
+use super::{revisions::account_annotations, validate};
 use crate::controllers::{
     api_text,
     cluster_object_set::keeping::{claim, reason},
@@ -189,18 +188,18 @@ impl Keeping<'_> {
     /// The API server's answer.
     pub(crate) async fn adopt(&self, account: &AccountRef) -> Result<(), String> {
         let name = self.extension.name_any();
-        let package = self.extension.spec.source.catalog.as_ref().map(|catalog| &catalog.package_name);
-        let marks = [
-            (PACKAGE_NAME, package),
-            (SERVICE_ACCOUNT_NAME_ANNOTATION, Some(&account.name)),
-            (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, Some(&account.namespace)),
-        ];
+        let package =
+            self.extension.spec.source.catalog.as_ref().map(|catalog| catalog.package_name.as_str());
+        let [account, namespace] = account_annotations(account).map(|(mark, value)| (mark, Some(value)));
+        let marks = [(PACKAGE_NAME, package), account, namespace];
         let is_left = |set: &ClusterObjectSet| {
             set.owner_references().is_empty()
                 && set.metadata.deletion_timestamp.is_none()
                 && set.spec.lifecycle_state == LifecycleState::Active
                 && set.labels().get(OWNER_NAME_LABEL) == Some(&name)
-                && marks.iter().all(|(mark, value)| value.is_some() && set.annotations().get(*mark) == *value)
+                && marks.iter().all(|(mark, value)| {
+                    value.is_some() && set.annotations().get(*mark).map(String::as_str) == *value
+                })
         };
         let known = self.sets.state();
         let known = known.iter().filter_map(|guarded| guarded.0.as_ref().ok());

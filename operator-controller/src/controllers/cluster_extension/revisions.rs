@@ -183,6 +183,14 @@ fn read(set: &ClusterObjectSet) -> Revision {
     }
 }
 
+/// The annotations that say whom a revision acts as.
+pub(crate) fn account_annotations(account: &AccountRef) -> [(&'static str, &str); 2] {
+    [
+        (SERVICE_ACCOUNT_NAME_ANNOTATION, &account.name),
+        (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, &account.namespace),
+    ]
+}
+
 impl BundleRecord {
     /// The annotations under which a revision records its bundle.
     pub(crate) fn annotations(&self) -> BTreeMap<String, String> {

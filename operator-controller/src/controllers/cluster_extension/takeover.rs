@@ -4,6 +4,8 @@
 //! runtime deployed becomes revision 1, which counts as installed from its first moment. Releases are only
 //! read; they are owned by the extension and go with it.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
@@ -15,7 +17,7 @@ use olm_api::{
     ConditionStatus, ConditionType, ConditionUpdate, Reason,
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, EXTENSION_FIELD_MANAGER, PACKAGE_NAME,
-        PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        PROGRAM_FIELD_MANAGER,
     },
     v1::{ClusterObjectSet, ObservedPhase},
 };
@@ -26,7 +28,7 @@ use serde_json::json;
 use super::{
     apply::{NewRevision, RevisionWriter},
     progress::StepError,
-    revisions::{BundleRecord, Revisions},
+    revisions::{BundleRecord, Revisions, account_annotations},
 };
 use crate::controllers::api_text;
 
@@ -168,10 +170,8 @@ impl Takeover<'_> {
     /// Records whom a revision acts as; the original's act as the program.
     async fn give_account(&self, name: &str, account: &AccountRef) -> Result<(), StepError> {
         let sets: Api<ClusterObjectSet> = Api::all(self.writer.client.clone());
-        let patch = json!({"metadata": {"annotations": {
-            SERVICE_ACCOUNT_NAME_ANNOTATION: account.name,
-            SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: account.namespace,
-        }}});
+        let annotations = BTreeMap::from(account_annotations(account));
+        let patch = json!({"metadata": {"annotations": annotations}});
         let params =
             PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         bounded(sets.patch(name, &params, &Patch::Merge(&patch)))

@@ -15,6 +15,8 @@ const COLLISION_RETRY: Duration = Duration::from_secs(10);
 const TEARDOWN_RETRY: Duration = Duration::from_secs(5);
 /// How soon content that was changed, or is mutable, is looked at again: Secrets of others are not watched.
 const CONTENT_RETRY: Duration = Duration::from_secs(30);
+/// How soon objects are looked at again whose changes are not seen, because the watch of their kind fails.
+const UNSEEN_RETRY: Duration = Duration::from_secs(30);
 /// How soon a pass may follow another one of itself.
 const SOONEST: Duration = Duration::from_secs(1);
 
@@ -27,6 +29,8 @@ pub(super) struct Pace {
     pub(super) certificates: Option<Timestamp>,
     /// The content is at fault, and nothing would tell that it was put right.
     pub(super) look_again: bool,
+    /// Changes of some of the objects are not seen.
+    pub(super) unseen: bool,
 }
 
 impl Pace {
@@ -45,11 +49,13 @@ impl Pace {
             Outcome::Complete | Outcome::Incomplete { .. } if unsettled.is_some() => {
                 self.retry(unsettled.unwrap_or_default())
             }
-            Outcome::Complete => self.certificates.map_or(Next::Await, |at| Next::After(self.until(at))),
-            Outcome::Incomplete { .. } => {
-                let certificates = self.certificates.map(|at| self.until(at));
-                self.until_deadline().into_iter().chain(certificates).min().map_or(Next::Await, Next::After)
-            }
+            Outcome::Complete => self.own_times().min().map_or(Next::Await, Next::After),
+            Outcome::Incomplete { .. } => self
+                .until_deadline()
+                .into_iter()
+                .chain(self.own_times())
+                .min()
+                .map_or(Next::Await, Next::After),
         }
     }
 
@@ -59,6 +65,12 @@ impl Pace {
             Some(left) => Next::RetryWithin(text, left),
             None => Next::Retry(text),
         }
+    }
+
+    /// What is looked at whether or not the roll-out is over.
+    fn own_times(&self) -> impl Iterator<Item = Duration> {
+        let certificates = self.certificates.map(|at| self.until(at));
+        certificates.into_iter().chain(self.unseen.then_some(UNSEEN_RETRY))
     }
 
     fn until_deadline(&self) -> Option<Duration> {
@@ -82,7 +94,7 @@ mod tests {
     fn pace(deadline_in_seconds: Option<i64>) -> Pace {
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
         let deadline = deadline_in_seconds.map_or(Deadline::None, |seconds| Deadline::At(at(seconds)));
-        Pace { now: NOW, deadline, certificates: None, look_again: false }
+        Pace { now: NOW, deadline, certificates: None, look_again: false, unseen: false }
     }
 
     #[test]
@@ -105,6 +117,16 @@ mod tests {
             pace(Some(40)).next(incomplete(), unsettled),
             Next::RetryWithin("policy".into(), seconds(40))
         );
+    }
+
+    #[test]
+    fn objects_that_nobody_watches_are_looked_at_from_time_to_time() {
+        let unseen = |deadline| Pace { unseen: true, ..pace(deadline) };
+        let incomplete = || Outcome::Incomplete { failures: Vec::new(), waits: Vec::new() };
+        assert_eq!(unseen(None).next(Outcome::Complete, None), Next::After(UNSEEN_RETRY));
+        assert_eq!(unseen(None).next(incomplete(), None), Next::After(UNSEEN_RETRY));
+        assert_eq!(unseen(Some(4)).next(incomplete(), None), Next::After(Duration::from_secs(4)));
+        assert_eq!(unseen(None).next(Outcome::Archived, None), Next::Await);
     }
 
     #[test]

@@ -34,7 +34,7 @@ use super::{
     kinds::without,
     memory::Memory,
     pace::Pace,
-    status::{Deadline, Outcome, deadline, in_order, set_conditions, torn_down},
+    status::{Deadline, Outcome, add_to_ready, deadline, in_order, set_conditions, torn_down},
 };
 use crate::{
     access::Waiting,
@@ -86,11 +86,21 @@ struct Report {
     given: Option<ClusterObjectSet>,
     /// The content is at fault, and nothing would tell that it was put right.
     look_again: bool,
+    /// Which changes are not seen and why, in sentences for `Ready`.
+    unseen: Vec<String>,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, observed: None, certificates: None, policy: None, given: None, look_again: false }
+        Self {
+            outcome,
+            observed: None,
+            certificates: None,
+            policy: None,
+            given: None,
+            look_again: false,
+            unseen: Vec::new(),
+        }
     }
 }
 
@@ -132,6 +142,7 @@ impl ObjectSets {
             return self.replace_status(&set, status).await.map_or_else(Next::Retry, |()| Next::Await);
         }
         let mut report = self.pass(&set).await;
+        report.unseen = self.unseen(&uid);
         let set = report.given.take().map_or(set, Arc::new);
         let unsettled = report.policy.clone().and_then(Result::err);
         // What may not be read is Blocked, and heals with the rights.
@@ -139,7 +150,13 @@ impl ObjectSets {
             unsettled.is_some() || matches!(report.outcome, Outcome::Retrying(_) | Outcome::Blocked(_));
         self.ports.waiting.set(&set.name_any(), waits);
         let certificates = report.certificates;
-        let pace = Pace { now, deadline, certificates, look_again: report.look_again };
+        let pace = Pace {
+            now,
+            deadline,
+            certificates,
+            look_again: report.look_again,
+            unseen: !report.unseen.is_empty(),
+        };
         if let Err(error) = self.write_status(&set, &report, deadline, now).await {
             return pace.retry(format!("error updating status: {error}"));
         }
@@ -347,6 +364,16 @@ impl ObjectSets {
         self.ports.watches.hold(&set.uid().unwrap_or_default(), &kinds);
     }
 
+    /// What is said of kinds whose watch keeps failing.
+    fn unseen(&self, uid: &str) -> Vec<String> {
+        let told = |(kind, text): (String, String)| {
+            format!(
+                "Changes of {kind} objects are not seen, because the watch of the kind fails ({text}): until it works again, they are looked at from time to time."
+            )
+        };
+        self.ports.watches.failing(uid).into_iter().map(told).collect()
+    }
+
     /// Writes the status if it is another one.
     async fn write_status(
         &self,
@@ -358,6 +385,7 @@ impl ObjectSets {
         let before = set.status.clone().unwrap_or_default();
         let mut after = before.clone();
         set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
+        add_to_ready(&mut after.conditions, &report.unseen, now);
         keeping::set_condition(&mut after.conditions, set, report.policy.as_ref(), &report.outcome, now);
         after.conditions = in_order(&after.conditions);
         if let Some(observed) = &report.observed

@@ -149,6 +149,20 @@ fn summarize(conditions: &mut Conditions, outcome: &Outcome, generation: Option<
     put(Reconciling, (!ready && !stalled).then_some(True));
 }
 
+/// Adds sentences to what `Ready` says; the original's conditions stay as they are.
+pub(crate) fn add_to_ready(conditions: &mut Conditions, sentences: &[String], now: Timestamp) {
+    let Some(mut ready) = conditions.find(ConditionType::Ready).cloned().filter(|_| !sentences.is_empty())
+    else {
+        return;
+    };
+    for sentence in sentences {
+        ready.message.push('\n');
+        ready.message.push_str(sentence);
+    }
+    let generation = ready.observed_generation;
+    conditions.mirror(&ready, generation, now);
+}
+
 /// Puts what is ours behind what the original has: the order tells nothing of the way here.
 pub(crate) fn in_order(conditions: &Conditions) -> Conditions {
     use ConditionType::{DeletionPolicy, Ready, Reconciling, Stalled};

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The program's roles, as they are to be again.
-struct Rights {
+pub(crate) struct Rights {
     cluster: ClusterRole,
     system: Role,
 }
@@ -48,7 +48,10 @@ fn system_roles(scenario: &Scenario<'_>) -> Api<Role> {
 }
 
 /// Takes a right from the program, and waits until the API server knows.
-async fn take(scenario: &Scenario<'_>, (group, resource, verb): (&str, &str, &str)) -> Result<Rights> {
+pub(crate) async fn take(
+    scenario: &Scenario<'_>,
+    (group, resource, verb): (&str, &str, &str),
+) -> Result<Rights> {
     let (cluster, system) =
         (cluster_roles(scenario).get(ROLE).await?, system_roles(scenario).get(ROLE).await?);
     let without = |rules: Option<Vec<PolicyRule>>| {
@@ -70,7 +73,11 @@ async fn take(scenario: &Scenario<'_>, (group, resource, verb): (&str, &str, &st
     Ok(Rights { cluster, system })
 }
 
-async fn give_back(scenario: &Scenario<'_>, rights: Rights, right: (&str, &str, &str)) -> Result<()> {
+pub(crate) async fn give_back(
+    scenario: &Scenario<'_>,
+    rights: Rights,
+    right: (&str, &str, &str),
+) -> Result<()> {
     let params = PatchParams::default();
     let patch = |rules: Option<Vec<PolicyRule>>| Patch::Merge(json!({"rules": rules}));
     cluster_roles(scenario).patch(ROLE, &params, &patch(rights.cluster.rules)).await?;

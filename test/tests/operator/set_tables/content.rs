@@ -1,6 +1,9 @@
 //! Content in Secrets: what is refused, and what heals.
 
+use std::io::Write as _;
+
 use anyhow::{Result, ensure};
+use flate2::{Compression, write::GzEncoder};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api,
@@ -39,6 +42,14 @@ async fn tells(scenario: &Scenario<'_>, set: &str, wanted: &str) -> Result<()> {
     }
 }
 
+/// An object that is small only while it is compressed.
+fn bomb(object: &str) -> Result<k8s_openapi::ByteString> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(&[b' '; 10 << 20])?;
+    packed.write_all(object.as_bytes())?;
+    Ok(k8s_openapi::ByteString(packed.finish()?))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn content_that_cannot_be_used_is_told() -> Result<()> {
     let scenario = scenario(World::shared().await?, "refs").await?;
@@ -48,7 +59,7 @@ async fn content_that_cannot_be_used_is_told() -> Result<()> {
     let mut packed = secrets(&scenario).get("content").await?;
     packed.metadata = kube::api::ObjectMeta { name: Some("packed".into()), ..Default::default() };
     let broken = k8s_openapi::ByteString([b"\x1f\x8b", b"nonsense".as_slice()].concat());
-    packed.data = Some([("broken".to_owned(), broken)].into());
+    packed.data = Some([("broken".to_owned(), broken), ("bomb".to_owned(), bomb(&good)?)].into());
     secrets(&scenario).create(&PostParams::default(), &packed).await?;
     let rows = [
         (
@@ -77,6 +88,13 @@ async fn content_that_cannot_be_used_is_told() -> Result<()> {
             reference(place, "packed", "broken"),
             format!(
                 "True/Retrying/resolving ref in phase \"one\": decompressing key \"broken\" in Secret {place}/packed: "
+            ),
+        ),
+        (
+            "bomb",
+            reference(place, "packed", "bomb"),
+            format!(
+                "True/Retrying/resolving ref in phase \"one\": decompressed data for key \"bomb\" in Secret {place}/packed exceeds maximum size (10485760 bytes)"
             ),
         ),
         (

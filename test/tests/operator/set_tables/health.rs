@@ -2,7 +2,10 @@
 
 use anyhow::{Result, ensure};
 use kube::api::{DeleteParams, Patch, PatchParams};
-use olm_api::ConditionType::{Available, Progressing, Succeeded};
+use olm_api::{
+    ConditionType::{Available, Progressing, Succeeded},
+    names::BUNDLE_VERSION,
+};
 use olm_test::wait;
 use serde_json::{Value, json};
 
@@ -46,13 +49,20 @@ async fn a_probe_that_fails_says_why() -> Result<()> {
         ),
     ];
     for (index, (assertions, _)) in rows.iter().enumerate() {
-        // The second phase waits for the first.
-        let first = inline(&[map(&scenario, &format!("p{index}"))]);
+        // The second phase waits for the first, of which the first object that fails is named.
+        let first = inline(&[map(&scenario, &format!("p{index}")), map(&scenario, &format!("q{index}"))]);
         let second = inline(&[map(&scenario, &format!("later{index}"))]);
         let mut spec = spec(&[("one", first), ("two", second)]);
         spec["progressionProbes"] = probe(assertions);
         create(&scenario, &index.to_string(), spec).await?;
     }
+    // Who makes a revision by hand may leave its version out.
+    let mut nameless = spec(&[("one", inline(&[map(&scenario, "nameless")]))]);
+    nameless["progressionProbes"] = probe(&rows[0].0);
+    let mut annotations = scenario.by_hand();
+    annotations[BUNDLE_VERSION] = "".into();
+    let nameless = create_with(&scenario, "nameless", annotations, nameless).await?;
+    shows(&scenario, &nameless, Progressing, "True/RollingOut/Revision  is rolling out.").await?;
     for (index, (_, text)) in rows.iter().enumerate() {
         let set = format!("{}-{index}", scenario.name);
         let message = format!("Object ConfigMap.v1 {}/p{index}: {text}", scenario.name);

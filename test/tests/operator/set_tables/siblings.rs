@@ -9,7 +9,7 @@ use super::{
     begins, controller, create_like, idle_extension, inline, map, maps, owned_by, rolled_out, scenario, sets,
     shows, spec,
 };
-use crate::world::{ACCOUNT, Scenario, World};
+use crate::world::{Scenario, World};
 
 const PROTECTIONS: [&str; 3] = ["Prevent", "IfNoController", "None"];
 
@@ -36,11 +36,7 @@ async fn member(
     mut spec: Value,
 ) -> Result<String> {
     let metadata = json!({
-        "annotations": {
-            "olm.operatorframework.io/service-account-name": ACCOUNT,
-            "olm.operatorframework.io/service-account-namespace": scenario.name,
-            "olm.operatorframework.io/bundle-version": "7.0.0",
-        },
+        "annotations": scenario.by_hand(),
         // Not the label: the extension's own loop is to leave them alone.
         "ownerReferences": owned_by(&scenario.name, uid),
     });
