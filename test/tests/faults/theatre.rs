@@ -34,6 +34,8 @@ pub(crate) const STILL: Duration = Duration::from_millis(300);
 const IDLE: Duration = Duration::from_secs(65);
 /// Longer than those that follow an event.
 const IDLE_OF_A_SAMPLE: Duration = Duration::from_secs(16);
+/// Without the API server everybody waits twice as long with each attempt, up to a minute, and some wait for others.
+const RECOVERED: Duration = Duration::from_mins(4);
 /// A program that sees nothing any more does all it can within this time.
 const BLIND: Duration = Duration::from_millis(400);
 /// Most writes of a stage for each object that is there at its end or was at its beginning. An undisturbed
@@ -80,10 +82,9 @@ pub(crate) enum Harm {
 }
 
 impl Harm {
-    /// For what should happen by itself. Without the API server the cluster's own controllers wait twice as long with
-    /// each attempt, and they wait for one another.
+    /// For what should happen by itself.
     fn deadline(&self) -> Duration {
-        if matches!(self, Self::ApiServer { .. }) { COLLECTED } else { DEADLINE }
+        if matches!(self, Self::ApiServer { .. }) { RECOVERED } else { DEADLINE }
     }
 }
 
@@ -262,6 +263,8 @@ impl<'a> Theatre<'a> {
                     self.world.cluster.compact().await?;
                 }
                 self.world.cluster.restart_api_server().await?;
+                // The collector tries again after minutes what failed meanwhile, and it is not what is tested.
+                self.world.cluster.show_kinds_to_collector()?;
             }
             Harm::Weather(_) => proxy.renew_weather(),
             Harm::None | Harm::Strike(..) => {}

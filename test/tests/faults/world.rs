@@ -25,9 +25,10 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// For anything that should happen by itself. Generous: two cores run a whole control plane.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
-/// For what the cluster's garbage collector does: it learns of new kinds every 30 s only, and goes slower after
-/// a miss.
-pub(crate) const COLLECTED: Duration = Duration::from_mins(6);
+/// For what the cluster's own controllers do about a deletion. The collector learns of new kinds every 30 s only, and
+/// goes slower after a miss. The API server, which removes a CRD, waits twice as long after each conflict over one of
+/// that name, up to 1000 s: after hundreds of lives there were some.
+pub(crate) const COLLECTED: Duration = Duration::from_mins(20);
 /// The package of the sample operator.
 pub(crate) const PACKAGE: &str = "lighthouse-operator";
 /// The account that installs.
