@@ -295,7 +295,8 @@ async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
     // Another version and release of the same content.
     let next = small(&package, "1.1.0+2").replaces("1.0.0").data("1.0.0");
     let next = next.brings(&scenario.group(), "Written").deployment(true);
-    prepare(&scenario, &[bundle, next], &[]).await?;
+    let nameless = small(&package, "1.2.0").named("No_Name").replaces("1.1.0-2");
+    prepare(&scenario, &[bundle, next, nameless], &[]).await?;
     scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
     scenario.installed("1.0.0").await?;
     let set = revisions(&scenario).await?.remove(0);
@@ -361,7 +362,13 @@ async fn another_release_is_another_revision(scenario: &Scenario<'_>) -> Result<
     let status = scenario.extensions().get(&scenario.name).await?.status.unwrap_or_default();
     let release = status.install.and_then(|install| install.bundle.release);
     ensure!(release.as_deref() == Some("2"), "{release:?}");
-    Ok(())
+
+    // A name that no status can hold: the bundle is not begun.
+    scenario.set_version("1.2.0").await?;
+    let text = "False/Blocked/error for resolved bundle \"No_Name\" with version \"1.2.0\": the name of the bundle is not a valid DNS1123 subdomain, as status.install.bundle.name has to be: give the bundle another name in its catalog";
+    shows(scenario, &scenario.name, &rows([(Progressing, text)])).await?;
+    ensure!(revisions(scenario).await?.len() == 1, "a revision was made");
+    scenario.shows(Installed, "True/Succeeded/").await
 }
 
 /// The probes of every revision.

@@ -17,6 +17,7 @@ use crate::world::{ACCOUNT, DEADLINE, Scenario};
 #[derive(Clone)]
 pub(crate) struct Small {
     package: String,
+    name: Option<String>,
     version: String,
     data: String,
     channels: Vec<String>,
@@ -37,6 +38,7 @@ pub(crate) struct Small {
 pub(crate) fn small(package: &str, version: &str) -> Small {
     Small {
         package: package.to_owned(),
+        name: None,
         version: version.to_owned(),
         data: version.to_owned(),
         channels: vec!["stable".to_owned()],
@@ -54,7 +56,15 @@ pub(crate) fn small(package: &str, version: &str) -> Small {
 
 impl Small {
     fn name(&self) -> String {
-        format!("{}.v{}", self.package, self.version)
+        // A release stands behind a plus sign, which no name may have.
+        let usual = || format!("{}.v{}", self.package, self.version.replace('+', "-"));
+        self.name.clone().unwrap_or_else(usual)
+    }
+
+    /// Its name, if that is not made of package and version.
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
     }
 
     /// `replaces`, `skips`, `skipRange` of its entries.

@@ -46,6 +46,9 @@ pub(crate) enum StepError {
     },
 }
 
+/// Longest name that a status can hold, as of any object.
+const NAME_BYTES_MAX: usize = 253;
+
 /// What went wrong with a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cause {
@@ -121,6 +124,25 @@ impl fmt::Display for StepError {
 }
 
 impl BundleRecord {
+    /// Refuses a name that no status can hold: the bundle would be installed, and nobody would ever hear of it.
+    ///
+    /// # Errors
+    /// The name is no DNS1123 subdomain.
+    pub(crate) fn check_name(&self) -> Result<(), Cause> {
+        let alphanumeric = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let label = |label: &str| {
+            let bytes = label.as_bytes();
+            bytes.iter().all(|c| alphanumeric(*c) || *c == b'-')
+                && [bytes.first(), bytes.last()].into_iter().all(|end| end.copied().is_some_and(alphanumeric))
+        };
+        if self.name.len() <= NAME_BYTES_MAX && self.name.split('.').all(label) {
+            return Ok(());
+        }
+        Err(Cause::terminal(
+            "the name of the bundle is not a valid DNS1123 subdomain, as status.install.bundle.name has to be: give the bundle another name in its catalog",
+        ))
+    }
+
     /// The version as shown to people, the release included.
     pub(crate) fn display_version(&self) -> String {
         match self.release.as_deref() {
@@ -156,4 +178,28 @@ pub(crate) struct Progress {
     pub(crate) notes: Vec<String>,
     /// What is wrong with the admission policies that guard the accounts.
     pub(crate) unguarded: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_status_can_hold_is_refused() {
+        let named = |name: &str| BundleRecord {
+            name: name.to_owned(),
+            package: "p".to_owned(),
+            version: "1.0.0".to_owned(),
+            release: None,
+            reference: "r".to_owned(),
+        };
+        for name in ["a", "a.v1.0.0", "a-b.v1.0.0-2", "0.1", &"a".repeat(253)] {
+            assert_eq!(named(name).check_name(), Ok(()), "{name}");
+        }
+        for name in
+            ["", "A.v1.0.0", "a.v1.0.0+2", "a_b", "a..b", ".a", "a.", "-a", "a-.b", "ü", &"a".repeat(254)]
+        {
+            assert!(named(name).check_name().is_err_and(|e| e.kind == CauseKind::Terminal), "{name}");
+        }
+    }
 }

@@ -198,6 +198,7 @@ impl Steps<'_> {
             progress.notes.extend(crd_changes::notes(self.extension, latest, revisions));
             return Ok(Proposal::Refresh { chosen, inputs });
         }
+        bundle.check_name().map_err(failed)?;
         let rendered = match self.content(bundle, revisions).await.map_err(failed)? {
             Content::Rendered(rendered) => rendered,
             Content::Away { why } => {

@@ -79,8 +79,8 @@ where
     let api: Api<K> = Api::all(scenario.client.clone());
     let kept = serde_json::to_value(api.get(name).await?)?;
     let what = if weaken {
-        let weaker = json!({"spec": {"validationActions": ["Audit"]}});
-        api.patch(name, &PatchParams::default(), &Patch::Merge(&weaker)).await?;
+        let audit = json!({"spec": {"validationActions": ["Audit"]}});
+        api.patch(name, &PatchParams::default(), &Patch::Merge(&audit)).await?;
         "is not as the manifests have it"
     } else {
         api.delete(name, &DeleteParams::default()).await?;

@@ -45,22 +45,32 @@ async fn tells(scenario: &Scenario<'_>, set: &str, wanted: &str) -> Result<()> {
 /// An object that is small only while it is compressed.
 fn bomb(object: &str) -> Result<k8s_openapi::ByteString> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-    packed.write_all(&[b' '; 10 << 20])?;
+    packed.write_all(&vec![b' '; 10 << 20])?;
     packed.write_all(object.as_bytes())?;
     Ok(k8s_openapi::ByteString(packed.finish()?))
+}
+
+/// The Secret `content`, in which one object can be used; and `packed`, in which one is no gzip although it begins like
+/// it, and one expands too far.
+async fn contents(scenario: &Scenario<'_>) -> Result<()> {
+    let good = map(scenario, "good").to_string();
+    secret(scenario, "content", true, json!({"good": good, "garbage": "}{"})).await?;
+    let broken = k8s_openapi::ByteString([b"\x1f\x8b", b"nonsense".as_slice()].concat());
+    let secret = Secret {
+        metadata: kube::api::ObjectMeta { name: Some("packed".into()), ..Default::default() },
+        immutable: Some(true),
+        data: Some([("broken".to_owned(), broken), ("bomb".to_owned(), bomb(&good)?)].into()),
+        ..Secret::default()
+    };
+    secrets(scenario).create(&PostParams::default(), &secret).await?;
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn content_that_cannot_be_used_is_told() -> Result<()> {
     let scenario = scenario(World::shared().await?, "refs").await?;
     let place = scenario.name.as_str();
-    let good = map(&scenario, "good").to_string();
-    secret(&scenario, "content", true, json!({"good": good, "garbage": "}{"})).await?;
-    let mut packed = secrets(&scenario).get("content").await?;
-    packed.metadata = kube::api::ObjectMeta { name: Some("packed".into()), ..Default::default() };
-    let broken = k8s_openapi::ByteString([b"\x1f\x8b", b"nonsense".as_slice()].concat());
-    packed.data = Some([("broken".to_owned(), broken), ("bomb".to_owned(), bomb(&good)?)].into());
-    secrets(&scenario).create(&PostParams::default(), &packed).await?;
+    contents(&scenario).await?;
     let rows = [
         (
             "missing",

@@ -47,10 +47,10 @@ impl Trouble {
 /// What the API server said.
 fn answer(error: &Error) -> Option<String> {
     match error {
-        Error::InitialListFailed(kube::Error::Api(status))
+        Error::WatchError(status)
+        | Error::InitialListFailed(kube::Error::Api(status))
         | Error::WatchStartFailed(kube::Error::Api(status))
         | Error::WatchFailed(kube::Error::Api(status)) => Some(status.message.clone()),
-        Error::WatchError(status) => Some(status.message.clone()),
         Error::InitialListFailed(_)
         | Error::WatchStartFailed(_)
         | Error::WatchFailed(_)
