@@ -58,6 +58,7 @@ pub use model::{
     Bundle, Channel, ChannelEntry, Deprecation, DeprecationEntry, Package, PackageContent, PackageReference,
     Property, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
+pub use names::is_subdomain;
 pub use outline::{BundleOutline, Finding, ImageSyntax, Outline};
 pub use picture::{PictureError, UpgradeGraph, View, dot, mermaid, svg};
 pub use property::{

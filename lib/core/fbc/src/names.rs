@@ -23,8 +23,8 @@ pub(crate) fn label_problems(text: &str) -> Vec<String> {
     problems
 }
 
-/// A DNS subdomain (RFC 1123).
-pub(crate) fn is_subdomain(text: &str) -> bool {
+/// A DNS subdomain (RFC 1123), as names of objects and of installed bundles are.
+pub fn is_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_BYTES_MAX && text.split('.').all(is_label_form)
 }
 

@@ -4,6 +4,7 @@
 use std::{fmt, time::Duration};
 
 use olm_api::names::PAUSED_ANNOTATION;
+use olm_fbc::is_subdomain;
 use olm_resolve::DeprecationStatus;
 
 use super::revisions::{BundleRecord, Revisions};
@@ -45,9 +46,6 @@ pub(crate) enum StepError {
         cause: Cause,
     },
 }
-
-/// Longest name that a status can hold, as of any object.
-const NAME_BYTES_MAX: usize = 253;
 
 /// What went wrong with a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,13 +127,7 @@ impl BundleRecord {
     /// # Errors
     /// The name is no DNS1123 subdomain.
     pub(crate) fn check_name(&self) -> Result<(), Cause> {
-        let alphanumeric = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-        let label = |label: &str| {
-            let bytes = label.as_bytes();
-            bytes.iter().all(|c| alphanumeric(*c) || *c == b'-')
-                && [bytes.first(), bytes.last()].into_iter().all(|end| end.copied().is_some_and(alphanumeric))
-        };
-        if self.name.len() <= NAME_BYTES_MAX && self.name.split('.').all(label) {
+        if is_subdomain(&self.name) {
             return Ok(());
         }
         Err(Cause::terminal(

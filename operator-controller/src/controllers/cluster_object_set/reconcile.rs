@@ -86,21 +86,11 @@ struct Report {
     given: Option<ClusterObjectSet>,
     /// The content is at fault, and nothing would tell that it was put right.
     look_again: bool,
-    /// Which changes are not seen and why, in sentences for `Ready`.
-    unseen: Vec<String>,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self {
-            outcome,
-            observed: None,
-            certificates: None,
-            policy: None,
-            given: None,
-            look_again: false,
-            unseen: Vec::new(),
-        }
+        Self { outcome, observed: None, certificates: None, policy: None, given: None, look_again: false }
     }
 }
 
@@ -142,7 +132,7 @@ impl ObjectSets {
             return self.replace_status(&set, status).await.map_or_else(Next::Retry, |()| Next::Await);
         }
         let mut report = self.pass(&set).await;
-        report.unseen = self.unseen(&uid);
+        let unseen = self.unseen(&uid);
         let set = report.given.take().map_or(set, Arc::new);
         let unsettled = report.policy.clone().and_then(Result::err);
         // What may not be read is Blocked, and heals with the rights.
@@ -150,14 +140,9 @@ impl ObjectSets {
             unsettled.is_some() || matches!(report.outcome, Outcome::Retrying(_) | Outcome::Blocked(_));
         self.ports.waiting.set(&set.name_any(), waits);
         let certificates = report.certificates;
-        let pace = Pace {
-            now,
-            deadline,
-            certificates,
-            look_again: report.look_again,
-            unseen: !report.unseen.is_empty(),
-        };
-        if let Err(error) = self.write_status(&set, &report, deadline, now).await {
+        let pace =
+            Pace { now, deadline, certificates, look_again: report.look_again, unseen: !unseen.is_empty() };
+        if let Err(error) = self.write_status(&set, &report, &unseen, deadline, now).await {
             return pace.retry(format!("error updating status: {error}"));
         }
         pace.next(report.outcome, unsettled)
@@ -364,7 +349,7 @@ impl ObjectSets {
         self.ports.watches.hold(&set.uid().unwrap_or_default(), &kinds);
     }
 
-    /// What is said of kinds whose watch keeps failing.
+    /// What is said of kinds whose watch keeps failing, in sentences for `Ready`.
     fn unseen(&self, uid: &str) -> Vec<String> {
         let told = |(kind, text): (String, String)| {
             format!(
@@ -374,18 +359,19 @@ impl ObjectSets {
         self.ports.watches.failing(uid).into_iter().map(told).collect()
     }
 
-    /// Writes the status if it is another one.
+    /// Writes the status if it is another one; `unseen` is which changes are not seen.
     async fn write_status(
         &self,
         set: &ClusterObjectSet,
         report: &Report,
+        unseen: &[String],
         deadline: Deadline,
         now: Timestamp,
     ) -> Result<(), String> {
         let before = set.status.clone().unwrap_or_default();
         let mut after = before.clone();
         set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
-        add_to_ready(&mut after.conditions, &report.unseen, now);
+        add_to_ready(&mut after.conditions, unseen, now);
         keeping::set_condition(&mut after.conditions, set, report.policy.as_ref(), &report.outcome, now);
         after.conditions = in_order(&after.conditions);
         if let Some(observed) = &report.observed
