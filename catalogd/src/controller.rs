@@ -51,11 +51,13 @@ pub(crate) struct Reconciler {
     refused: Mutex<BTreeMap<String, Refused>>,
 }
 
+#[derive(Clone)]
 struct Refused {
     reference: String,
     pinned: Pinned,
     text: String,
     terminal: bool,
+    advice: Option<&'static str>,
 }
 
 /// What a look at a source came to.
@@ -151,7 +153,9 @@ impl Reconciler {
         };
         let message = looked.as_ref().err().map(ToString::to_string);
         let outcome = match (&message, &looked) {
-            (Some(message), Err(error)) => Outcome::Failed { message, terminal: error.is_terminal() },
+            (Some(message), Err(error)) => {
+                Outcome::Failed { message, terminal: error.is_terminal(), advice: error.advice() }
+            }
             _ => Outcome::Succeeded,
         };
         match self.report(name, &catalog, outcome).await {
@@ -183,7 +187,8 @@ impl Reconciler {
         }
         if let Err(error) = self.remove(name).await {
             let message = error.to_string();
-            self.report(name, catalog, Outcome::Failed { message: &message, terminal: false }).await?;
+            let outcome = Outcome::Failed { message: &message, terminal: false, advice: None };
+            self.report(name, catalog, outcome).await?;
             return Err(error);
         }
         let outcome = if deleted { Outcome::Deleted } else { Outcome::Unavailable };

@@ -40,7 +40,8 @@ impl Reconciler {
             && before.reference == reference
             && before.pinned == pinned
         {
-            return Err(CatalogdError::Known { text: before.text.clone(), terminal: before.terminal });
+            let Refused { text, terminal, advice, .. } = before.clone();
+            return Err(CatalogdError::Known { text, terminal, advice });
         }
         let (progress, seen) = watch::channel(None);
         let done = CancellationToken::new();
@@ -58,10 +59,10 @@ impl Reconciler {
         let (result, ()) = tokio::join!(fetching, telling);
         match &result {
             Err(error) if error.is_content() => {
-                let (text, terminal) = (error.to_string(), error.is_terminal());
+                let (text, terminal, advice) = (error.to_string(), error.is_terminal(), error.advice());
                 refused().insert(
                     name.to_owned(),
-                    Refused { reference: reference.to_owned(), pinned, text, terminal },
+                    Refused { reference: reference.to_owned(), pinned, text, terminal, advice },
                 );
             }
             _ => drop(refused().remove(name)),

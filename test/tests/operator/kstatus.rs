@@ -179,7 +179,7 @@ async fn extensions_are_judged_rightly_at_every_state() -> Result<()> {
     ensure!(verdicts(&states) == [Status::InProgress, Status::Current], "{:?}", verdicts(&states));
 
     scenario.set_version("9.9.9").await?;
-    scenario.shows(Stalled, "True/Retrying/").await?;
+    scenario.shows(Stalled, "True/Blocked/").await?;
     let states = until("version that nobody has", &history, 3, Status::Failed).await?;
     ensure!(verdicts(&states) == [Status::InProgress, Status::Failed], "{:?}", verdicts(&states));
 

@@ -19,6 +19,7 @@ mod plan;
 mod platform;
 mod process;
 mod real_bundles;
+mod remedies;
 mod resolving;
 mod restarts;
 mod restricted_accounts;

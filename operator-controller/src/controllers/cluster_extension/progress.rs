@@ -19,6 +19,8 @@ pub(crate) enum StepError {
         errors: Vec<String>,
         /// Whether only an edit can heal it.
         terminal: bool,
+        /// What to do about it, where the errors do not say it.
+        advice: Option<String>,
     },
     /// Nothing is installed yet, and nothing new may be begun.
     Paused,
@@ -91,6 +93,19 @@ impl StepError {
             Self::Paused => true,
             Self::Revisions(_) | Self::Resolution { .. } => false,
             Self::Bundle { cause, .. } => cause.kind != CauseKind::Transient,
+        }
+    }
+}
+
+impl StepError {
+    /// What is known beyond upstream's text, for a person; only there where a person has to act.
+    pub(crate) fn explanation(&self) -> Option<&str> {
+        match self {
+            Self::Resolution { explanation, .. } | Self::Bundle { cause: Cause { explanation, .. }, .. } => {
+                explanation.as_deref()
+            }
+            Self::Validation { advice, .. } => advice.as_deref(),
+            Self::Paused | Self::Takeover { .. } | Self::Revisions(_) => None,
         }
     }
 }

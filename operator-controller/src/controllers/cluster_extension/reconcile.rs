@@ -27,7 +27,7 @@ use super::{
     validate,
 };
 use crate::{
-    access::Waiting,
+    access::{User, Waiting},
     admission::Guard,
     bundles::Bundles,
     catalogs::Catalogs,
@@ -90,7 +90,7 @@ impl Extensions {
         let name = extension.name_any();
         let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
         if extension.metadata.deletion_timestamp.is_some() {
-            self.ports.waiting.extension(&name, false);
+            self.ports.waiting.forget(&User::Extension(name.clone()));
             self.ports.dependents.needs_nothing(&name);
             self.ports.platform.forget(&name);
             self.tidy().remove(&extension.uid().unwrap_or_default());
@@ -123,7 +123,7 @@ impl Extensions {
             progress.unguarded = self.ports.guard.complaint_about_deletion();
         }
         let result = self.pass(&extension, &mut progress, now).await;
-        self.ports.waiting.extension(&name, result.is_err());
+        self.ports.waiting.waits(&User::Extension(name.clone()), result.is_err());
         after = status(&extension, &progress, result.as_ref().copied(), now);
         policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
         if let Err(error) = self.write_status(&api, &extension, after, &progress).await {
@@ -167,7 +167,7 @@ impl Extensions {
                 Ok(true) => {}
                 Ok(false) => return Next::After(AT_REST_RETRY),
                 Err(text) => {
-                    self.ports.waiting.extension(&extension.name_any(), true);
+                    self.ports.waiting.waits(&User::Extension(extension.name_any()), true);
                     let mut after = extension.status.clone().unwrap_or_default();
                     let message = format!("The deletion is held: {text}");
                     let generation = extension.metadata.generation;
@@ -203,6 +203,10 @@ impl Extensions {
         let ports = &self.ports;
         let uid = extension.uid().unwrap_or_default();
         let default = ports.settings.default_account();
+        match validate::account(extension, default.as_ref()) {
+            Some(account) => ports.waiting.acts_as(User::Extension(extension.name_any()), &account),
+            None => ports.waiting.forget(&User::Extension(extension.name_any())),
+        }
         let checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
         let steps = Steps {
             extension,

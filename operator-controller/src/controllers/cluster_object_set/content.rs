@@ -13,6 +13,7 @@ use olm_api::{
 };
 use olm_objectset::{ObjectKey, PackError, Phase, phase_digest, unpack};
 use olm_runtime::bounded;
+use olm_text::one_line;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -274,8 +275,8 @@ fn read(phase: &str, place: &ObjectSourceRef, secrets: &Secrets) -> Result<Value
 /// The API server's own words, without what kube puts around them.
 pub(crate) fn api_text(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+        kube::Error::Api(status) => one_line(&status.message).into_owned(),
+        other => one_line(&other.to_string()).into_owned(),
     }
 }
 
