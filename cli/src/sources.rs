@@ -254,11 +254,8 @@ pub(crate) fn bundles(tree: &Tree) -> Vec<&str> {
 /// The first of these folders, and how many more there are.
 pub(crate) fn named(folders: &[&str]) -> String {
     let more = folders.len().saturating_sub(BUNDLES_NAMED_MAX);
-    let mut text = folders.iter().take(BUNDLES_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        text.push_str(&format!(", and {more} more"));
-    }
-    text
+    let text = folders.iter().take(BUNDLES_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    if more == 0 { text } else { format!("{text}, and {more} more") }
 }
 
 impl Tree {

@@ -140,14 +140,14 @@ pub(crate) async fn run(
         let mut gathered = Gathered::default();
         tokio::select! {
             () = shutdown.cancelled() => return,
-            Some(change) = changes.next() => gathered.add(change),
+            Some(one) = changes.next() => gathered.add(one),
         }
         let time = tokio::time::sleep(GATHER);
         tokio::pin!(time);
         loop {
             tokio::select! {
                 () = &mut time => break,
-                Some(change) = changes.next() => gathered.add(change),
+                Some(one) = changes.next() => gathered.add(one),
             }
         }
         let (affected, gone) = waiting.affected(|account| gathered.is_gone(account));
@@ -185,14 +185,13 @@ fn changed_accounts(client: Client, chance: &Chance) -> impl Stream<Item = Chang
     let api: Api<PartialObjectMeta<ServiceAccount>> = Api::all(client);
     let mut listed = BTreeSet::new();
     chance.watch(api, watcher::Config::default()).filter_map(move |event| {
-        let change = match event {
+        std::future::ready(match event {
             Ok(event) => seen(event, &mut listed),
             Err(error) => {
                 tracing::debug!(%error, "watch of ServiceAccounts interrupted");
                 None
             }
-        };
-        std::future::ready(change)
+        })
     })
 }
 

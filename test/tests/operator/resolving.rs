@@ -164,7 +164,7 @@ async fn priorities_decide_between_catalogs() -> Result<()> {
     let tie =
         format!("found bundles for package \"both\" in multiple catalogs with the same priority [{a} {b}]");
     scenario.shows(Progressing, &format!("True/Retrying/{tie}")).await?;
-    scenario.shows(Stalled, &format!("True/Retrying/{tie}\nChoose one: select a catalog")).await?;
+    scenario.shows(Stalled, &format!("True/Blocked/{tie}\nChoose one: select a catalog")).await?;
     println!("[ambiguous]\n{}\n", scenario.shown().await?.condition(Stalled));
     patch_catalog(&scenario, &b, json!({"spec": {"priority": -400}})).await?;
     scenario.installed("1.0.0").await?;
