@@ -93,7 +93,8 @@ impl Cluster {
         loop {
             let listed = bounded(api.list(&page)).await;
             if let Err(kube::Error::Api(status)) = &listed
-                && status.is_not_found()
+                // The answer to a path that is not served is no Status, and has no reason.
+                && status.code == 404
             {
                 let version = upgrade.version();
                 let summary =
