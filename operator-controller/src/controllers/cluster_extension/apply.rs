@@ -16,7 +16,7 @@ use olm_api::{
     names::{
         CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
         EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE,
-        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION,
+        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION,
         REVISION_NAME_LABEL, ROLLED_BACK_TO_ANNOTATION, TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION,
         WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
@@ -62,6 +62,8 @@ fn properties_text(properties: &[Property]) -> Result<String, String> {
 pub(crate) struct Digests<'a> {
     /// Of everything it is made from.
     pub(crate) inputs: &'a str,
+    /// Of what was rendered, and of the reinstallation that was asked for.
+    pub(crate) rendered: &'a str,
     /// Of its objects.
     pub(crate) content: &'a str,
     /// Of the plan it was made by.
@@ -298,6 +300,7 @@ impl RevisionWriter<'_> {
         let digests = new.made_from.into_iter().flat_map(|digests| {
             [
                 (INPUTS_DIGEST_ANNOTATION, digests.inputs),
+                (RENDERED_DIGEST_ANNOTATION, digests.rendered),
                 (CONTENT_DIGEST_ANNOTATION, digests.content),
                 (PLAN_DIGEST_ANNOTATION, digests.plan),
             ]

@@ -167,9 +167,8 @@ impl ObjectSets {
         if let Some(text) = invalid_selector(&set.spec.progression_probes) {
             return Outcome::Retrying(format!("invalid label selector in progressionProbe ({text})")).into();
         }
-        let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
         let observed = content::digests(&phases);
-        if let Err(error) = content::check_unchanged(recorded, &observed) {
+        if let Err(error) = content::verify(set, &observed) {
             return Report::content(&error);
         }
         let none = CaBundles::default();
