@@ -79,8 +79,9 @@ pub const PERMISSIONS: &[Permission] = &[
         Scope::Cluster,
         OLM,
         &["clusterextensions"],
-        &["get", "list", "patch", "update", "watch"],
-        "read the specs; finalizers are metadata; revisions may be written only by who may update their extension",
+        &["get", "list", "own", "patch", "update", "watch"],
+        "read the specs; finalizers are metadata; revisions may be written only by who may update their extension; \
+         only who owns extensions records which ServiceAccount they use",
     ),
     row(
         Scope::Cluster,
@@ -111,6 +112,13 @@ pub const PERMISSIONS: &[Permission] = &[
         "act as the ServiceAccount that an extension names",
     ),
     row(Scope::Cluster, "", &["serviceaccounts"], &["list", "watch"], "go on when an account appears"),
+    row(
+        Scope::Cluster,
+        "",
+        &["namespaces"],
+        &["get"],
+        "tell a namespace that was created again from the one that an extension was written for",
+    ),
     row(
         Scope::Cluster,
         "rbac.authorization.k8s.io",

@@ -2,13 +2,14 @@
 //! can be compared with what the API server returns.
 
 use olm_api::names::{
-    DELETION_POLICY_ANNOTATION, EXTENSIONS_PREFIX, GROUP, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
-    SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    DELETION_POLICY_ANNOTATION, EXTENSIONS_PREFIX, GROUP, IDENTITY_ANNOTATION, OWNER_KIND_LABEL,
+    OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    SERVICE_ACCOUNT_UID_ANNOTATION,
 };
 use serde_json::{Value, json};
 
 use super::deletion::{self, DELETION_POLICY};
-use crate::controllers::cluster_extension::{KNOWN, UNKNOWN};
+use crate::controllers::cluster_extension::{FROM_DEFAULT, KNOWN, UNKNOWN};
 
 /// ConfigMap in the system namespace with what administrator and policies have to agree about.
 pub(crate) const SETTINGS_CONFIG_MAP: &str = "olmv1-settings";
@@ -124,10 +125,6 @@ impl Policy {
 
 const NOT_BEING_DELETED: &str = "not-being-deleted";
 
-fn not_being_deleted() -> (&'static str, String) {
-    (NOT_BEING_DELETED, "!has(object.metadata.deletionTimestamp)".to_owned())
-}
-
 /// Lets pass what a deletion needs: finalizers and metadata. What stays for as long as the deletion is held is still
 /// done as the account that the spec names, so the spec stays guarded.
 fn not_being_deleted_or_edited() -> (&'static str, String) {
@@ -141,12 +138,14 @@ pub(super) fn metadata_map(object: &str, field: &str) -> String {
     format!("(has({object}.metadata.{field}) ? {object}.metadata.{field} : {{}})")
 }
 
-/// The spec, and all annotations that ask the controller for something.
+/// The spec, and all annotations that ask the controller for something. What the controller records itself is guarded by
+/// the policy on annotations: it does so for extensions too whose account nobody may use.
 fn extension_guarded() -> (&'static str, String) {
     let (new, old) = (metadata_map("object", "annotations"), metadata_map("oldObject", "annotations"));
     let expression = format!(
         "oldObject == null || object.spec != oldObject.spec || \
-         {new}.exists(k, k.startsWith('{EXTENSIONS_PREFIX}') && !(k in {old} && {old}[k] == {new}[k])) || \
+         {new}.exists(k, k.startsWith('{EXTENSIONS_PREFIX}') && k != '{IDENTITY_ANNOTATION}' && \
+         !(k in {old} && {old}[k] == {new}[k])) || \
          {old}.exists(k, k.startsWith('{EXTENSIONS_PREFIX}') && !(k in {new}))"
     );
     ("guarded-part-changed", expression)
@@ -199,11 +198,28 @@ fn extension_annotations() -> Policy {
     let old =
         "(oldObject != null && has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {})";
     let is_changed = format!("k.startsWith('{EXTENSIONS_PREFIX}') && !(k in {old} && {old}[k] == {new}[k])");
+    let record = |object| value_of(object, "annotations", IDENTITY_ANNOTATION);
+    let (recorded, is_new) = (record("object"), format!("{} != {}", record("object"), record("oldObject")));
     let names: Vec<String> = KNOWN.iter().map(|(name, _)| format!("'{name}'")).collect();
-    let mut validations = vec![(
-        "size(variables.unknown) == 0".to_owned(),
-        format!("'annotation \"' + variables.unknown.join('\", \"') + '\" {UNKNOWN}'"),
-    )];
+    let mut validations = vec![
+        (
+            "size(variables.unknown) == 0".to_owned(),
+            format!("'annotation \"' + variables.unknown.join('\", \"') + '\" {UNKNOWN}'"),
+        ),
+        (
+            // Removing it lets the controller begin anew, with which a deletion has nothing to do.
+            format!(
+                "(oldObject != null && {recorded} == {}) || \
+                 ({recorded} == '' && !has(object.metadata.deletionTimestamp)) || authorizer.group('{GROUP}')\
+                 .resource('clusterextensions').name(object.metadata.name).check('own').allowed()",
+                record("oldObject")
+            ),
+            format!(
+                "'annotation \"{IDENTITY_ANNOTATION}\" is written by the controller alone' + \
+                 (has(object.metadata.deletionTimestamp) ? '' : ': remove it')"
+            ),
+        ),
+    ];
     validations.extend(KNOWN.iter().filter_map(|(name, values)| {
         let value = format!("object.metadata.annotations['{name}']");
         let condition = values.condition(&value)?;
@@ -218,8 +234,12 @@ fn extension_annotations() -> Policy {
         operations: WRITES,
         with_settings: false,
         conditions: vec![
-            not_being_deleted(),
-            ("annotations-changed", format!("{new}.exists(k, {is_changed})")),
+            // Until it is gone an extension acts as the record says.
+            (
+                NOT_BEING_DELETED,
+                format!("!has(object.metadata.deletionTimestamp) || (oldObject != null && {is_new})"),
+            ),
+            ("annotations-changed", format!("{new}.exists(k, {is_changed}) || (oldObject != null && {is_new})")),
         ],
         variables: vec![
             ("changed", format!("{new}.filter(k, {is_changed})")),
@@ -245,9 +265,16 @@ fn extension_default_account() -> Policy {
         ],
         variables: vec![
             (
+                // The default account that the extension began with stays: its record says so, which only the
+                // controller writes.
+                "record",
+                format!("{}.split(' ')", value_of("object", "annotations", IDENTITY_ANNOTATION)),
+            ),
+            (
                 "parts",
                 format!(
-                    "(has(params.data) && '{key}' in params.data ? params.data['{key}'] : '').split('/')"
+                    "('{FROM_DEFAULT}' in variables.record ? variables.record[0] : \
+                     has(params.data) && '{key}' in params.data ? params.data['{key}'] : '').split('/')"
                 ),
             ),
             (
@@ -300,6 +327,7 @@ fn object_set_guarded() -> (&'static str, String) {
     let changed = [
         ("annotations", SERVICE_ACCOUNT_NAME_ANNOTATION),
         ("annotations", SERVICE_ACCOUNT_NAMESPACE_ANNOTATION),
+        ("annotations", SERVICE_ACCOUNT_UID_ANNOTATION),
         ("annotations", DELETION_POLICY_ANNOTATION),
         ("labels", OWNER_KIND_LABEL),
         ("labels", OWNER_NAME_LABEL),

@@ -20,6 +20,7 @@ use super::{
     annotations,
     apply::RevisionWriter,
     crd_changes,
+    identity::Identity,
     keeping::Keeping,
     kinds,
     planning::{Draft, Planned},
@@ -71,6 +72,8 @@ pub(crate) struct Steps<'a> {
     pub(crate) platform: &'a Platform,
     pub(crate) features: Features,
     pub(crate) system_namespace: &'a str,
+    /// Which namespace and ServiceAccount the extension may use.
+    pub(crate) identity: Identity,
     pub(crate) now: Timestamp,
     /// Nothing is carried out: what cannot be found out is left open in the plan instead of ending the pass.
     pub(crate) only_plans: bool,
@@ -107,6 +110,11 @@ impl Steps<'_> {
         let keeping = Keeping { extension, accounts, sets, default_account: None };
         keeping.adopt(account).await.map_err(StepError::Revisions)?;
         let revisions = self.known(Some(account), progress).await?;
+        self.record(progress).await?;
+        if progress.recorded {
+            return Ok(());
+        }
+        self.writer().bind(&revisions, account).await.map_err(StepError::Revisions)?;
         if !self.is_tidy {
             self.writer().tidy_secrets().await.map_err(StepError::Revisions)?;
         }
@@ -377,6 +385,7 @@ impl Steps<'_> {
             client: self.controller(),
             system_namespace: self.system_namespace,
             extension: self.extension,
+            account_uid: self.identity.service_account.as_deref(),
             sets: self.sets,
         }
     }
