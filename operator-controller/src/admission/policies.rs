@@ -239,7 +239,10 @@ fn extension_annotations() -> Policy {
                 NOT_BEING_DELETED,
                 format!("!has(object.metadata.deletionTimestamp) || (oldObject != null && {is_new})"),
             ),
-            ("annotations-changed", format!("{new}.exists(k, {is_changed}) || (oldObject != null && {is_new})")),
+            (
+                "annotations-changed",
+                format!("{new}.exists(k, {is_changed}) || (oldObject != null && {is_new})"),
+            ),
         ],
         variables: vec![
             ("changed", format!("{new}.filter(k, {is_changed})")),

@@ -16,9 +16,9 @@ use olm_api::{
     names::{
         CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
         EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE,
-        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION,
-        REVISION_NAME_LABEL, ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION, TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION,
-        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION,
+        RENDERED_DIGEST_ANNOTATION, REVISION_NAME_LABEL, ROLLED_BACK_TO_ANNOTATION, TEARDOWN_FINALIZER,
+        UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
@@ -168,39 +168,6 @@ impl RevisionWriter<'_> {
             PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let patched = bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
         patched.map(drop).map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))
-    }
-
-    /// Binds the revisions that act as `account` to the ServiceAccount that the extension may use now: they act as no
-    /// other one of that name.
-    ///
-    /// # Errors
-    /// The API server's answer.
-    pub(crate) async fn bind(&self, revisions: &Revisions, account: &AccountRef) -> Result<(), String> {
-        let Some(uid) = self.account_uid else { return Ok(()) };
-        let is_unbound = |r: &&Revision| {
-            !r.is_over() && r.account.as_ref() == Some(account) && r.account_uid.as_deref() != Some(uid)
-        };
-        for revision in revisions.all().iter().filter(is_unbound) {
-            let patch = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: uid}}});
-            let params = PatchParams {
-                field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()),
-                ..PatchParams::default()
-            };
-            match bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => {
-                    return Err(format!("patching {} Revision: {}", revision.name, api_text(&error)));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The annotations that say whom a revision acts as.
-    pub(super) fn acting_as<'s>(&'s self, account: &'s AccountRef) -> BTreeMap<&'static str, &'s str> {
-        let uid = self.account_uid.map(|uid| (SERVICE_ACCOUNT_UID_ANNOTATION, uid));
-        account_annotations(account).into_iter().chain(uid).collect()
     }
 
     /// Sees to Secrets of content that have no owner, as a process that died or a request that failed leaves them. A
@@ -460,7 +427,7 @@ impl RevisionWriter<'_> {
         }
     }
 
-    fn set_api(&self) -> Api<ClusterObjectSet> {
+    pub(super) fn set_api(&self) -> Api<ClusterObjectSet> {
         Api::all(self.client.clone())
     }
 

@@ -6,20 +6,24 @@
 //! another spec, which raises the generation, or an extension without the record. Only the controller writes the record,
 //! which the admission policies see to.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
     api::{Patch, PatchParams},
 };
 use olm_api::{
-    names::{EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION},
+    names::{EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION},
     v1::ClusterExtension,
 };
 use olm_runtime::{AccountRef, Accounts, bounded};
 use serde_json::json;
 
 use super::{
+    apply::RevisionWriter,
     progress::{Progress, StepError},
+    revisions::{Revision, Revisions, account_annotations},
     steps::Steps,
     validate,
 };
@@ -111,7 +115,9 @@ impl Record {
     /// The name is another one's now: a sentence with the remedy.
     fn after(before: Option<&Self>, seen: Self) -> Result<Self, String> {
         // What was written since may be used by whoever wrote it.
-        let Some(before) = before.filter(|before| before.generation == seen.generation) else { return Ok(seen) };
+        let Some(before) = before.filter(|before| before.generation == seen.generation) else {
+            return Ok(seen);
+        };
         let AccountRef { namespace, name } = &before.account;
         if before.account != seen.account {
             return Err(format!(
@@ -176,9 +182,14 @@ impl Identity {
         }
         let service_account = if can_act { accounts.uid(&account).await.ok() } else { None };
         let namespaces: Api<Namespace> = Api::all(accounts.controller());
-        let namespace = bounded(namespaces.get_metadata_opt(&extension.spec.namespace)).await.map_err(|e| {
-            StepError::Revisions(format!("getting namespace {:?}: {}", extension.spec.namespace, api_text(&e)))
-        })?;
+        let namespace =
+            bounded(namespaces.get_metadata_opt(&extension.spec.namespace)).await.map_err(|e| {
+                StepError::Revisions(format!(
+                    "getting namespace {:?}: {}",
+                    extension.spec.namespace,
+                    api_text(&e)
+                ))
+            })?;
         let seen = Record {
             is_default: names_none(extension),
             account,
@@ -200,7 +211,9 @@ fn names_none(extension: &ClusterExtension) -> bool {
 
 /// The default ServiceAccount that an extension began with; it stays when another default is set.
 pub(crate) fn first_default(extension: &ClusterExtension) -> Option<AccountRef> {
-    Record::of(extension).filter(|record| record.is_default && names_none(extension)).map(|record| record.account)
+    Record::of(extension)
+        .filter(|record| record.is_default && names_none(extension))
+        .map(|record| record.account)
 }
 
 /// A sentence for an extension that continues with a default ServiceAccount that is not the default any more.
@@ -240,6 +253,41 @@ impl Steps<'_> {
                 Err(StepError::Revisions(format!("recording the service account: {}", api_text(&error))))
             }
         }
+    }
+}
+
+impl RevisionWriter<'_> {
+    /// Binds the revisions that act as `account` to the ServiceAccount that the extension may use now: they act as no
+    /// other one of that name.
+    ///
+    /// # Errors
+    /// The API server's answer.
+    pub(crate) async fn bind(&self, revisions: &Revisions, account: &AccountRef) -> Result<(), String> {
+        let Some(uid) = self.account_uid else { return Ok(()) };
+        let is_unbound = |r: &&Revision| {
+            !r.is_over() && r.account.as_ref() == Some(account) && r.account_uid.as_deref() != Some(uid)
+        };
+        for revision in revisions.all().iter().filter(is_unbound) {
+            let patch = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: uid}}});
+            let params = PatchParams {
+                field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()),
+                ..PatchParams::default()
+            };
+            match bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                Err(error) => {
+                    return Err(format!("patching {} Revision: {}", revision.name, api_text(&error)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The annotations that say whom a revision acts as.
+    pub(super) fn acting_as<'s>(&'s self, account: &'s AccountRef) -> BTreeMap<&'static str, &'s str> {
+        let uid = self.account_uid.map(|uid| (SERVICE_ACCOUNT_UID_ANNOTATION, uid));
+        account_annotations(account).into_iter().chain(uid).collect()
     }
 }
 
@@ -341,8 +389,7 @@ mod tests {
                 record.map(|record| [(IDENTITY_ANNOTATION.to_owned(), record.text())].into());
             extension
         };
-        let began =
-            Record { account: default("old"), is_default: true, ..record(Some("n1"), Some("s1"), 1) };
+        let began = Record { account: default("old"), is_default: true, ..record(Some("n1"), Some("s1"), 1) };
         let (old, new) = (default("old"), default("new"));
         let waiting = extension(None, Some(began.clone()));
         assert_eq!(validate::account(&waiting, Some(&new)), Some(old.clone()));

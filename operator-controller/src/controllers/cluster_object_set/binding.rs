@@ -36,7 +36,9 @@ impl ObjectSets {
             return Ok(false);
         };
         // Without a token nothing is done as the ServiceAccount either; the reconcile says why.
-        let Ok(uid) = self.ports.accounts.uid(&AccountRef { namespace, name }).await else { return Ok(false) };
+        let Ok(uid) = self.ports.accounts.uid(&AccountRef { namespace, name }).await else {
+            return Ok(false);
+        };
         let patch = json!({"metadata": {
             "resourceVersion": set.resource_version(),
             "annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: uid},

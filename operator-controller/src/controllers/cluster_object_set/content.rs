@@ -418,7 +418,9 @@ mod tests {
             let error = read("sys", key).unwrap_err();
             assert!(error.is_blocking());
             let text = error.to_string();
-            assert!(text.starts_with(&format!("key {key:?} in Secret sys/s is not the digest of its content")));
+            assert!(
+                text.starts_with(&format!("key {key:?} in Secret sys/s is not the digest of its content"))
+            );
         }
     }
 
