@@ -79,9 +79,8 @@ pub const PERMISSIONS: &[Permission] = &[
         Scope::Cluster,
         OLM,
         &["clusterextensions"],
-        &["get", "list", "own", "patch", "update", "watch"],
-        "read the specs; finalizers are metadata; revisions may be written only by who may update their extension; \
-         only who owns extensions records which ServiceAccount they use",
+        &["get", "list", "patch", "update", "watch"],
+        "read the specs; finalizers are metadata; revisions may be written only by who may update their extension",
     ),
     row(
         Scope::Cluster,

@@ -138,19 +138,18 @@ pub(super) fn metadata_map(object: &str, field: &str) -> String {
     format!("(has({object}.metadata.{field}) ? {object}.metadata.{field} : {{}})")
 }
 
-/// The spec, and all annotations that ask the controller for something. What the controller records itself is guarded by
-/// the policy on annotations: it does so for extensions too whose account nobody may use.
+/// The spec, and all annotations under our prefix.
 fn extension_guarded() -> (&'static str, String) {
     let (new, old) = (metadata_map("object", "annotations"), metadata_map("oldObject", "annotations"));
     let expression = format!(
         "oldObject == null || object.spec != oldObject.spec || \
-         {new}.exists(k, k.startsWith('{EXTENSIONS_PREFIX}') && k != '{IDENTITY_ANNOTATION}' && \
-         !(k in {old} && {old}[k] == {new}[k])) || \
+         {new}.exists(k, k.startsWith('{EXTENSIONS_PREFIX}') && !(k in {old} && {old}[k] == {new}[k])) || \
          {old}.exists(k, k.startsWith('{EXTENSIONS_PREFIX}') && !(k in {new}))"
     );
     ("guarded-part-changed", expression)
 }
 
+const DEFAULT_APPLIES: &str = "spec.serviceAccount.name (not set; the default account applies)";
 const NAMES_ACCOUNT: &str = "has(object.spec.serviceAccount) && has(object.spec.serviceAccount.name) && \
                              object.spec.serviceAccount.name != ''";
 
@@ -171,8 +170,19 @@ fn may_not_use(field: &str, namespace: &str, name: &str) -> String {
     )
 }
 
+/// Whether the extension names no account and has a record of the default one it began with, which then stays.
+fn has_first_default() -> String {
+    format!(
+        "!({NAMES_ACCOUNT}) && '{FROM_DEFAULT}' in {}.split(' ')",
+        value_of("object", "annotations", IDENTITY_ANNOTATION)
+    )
+}
+
+/// The account that an extension names, or the default one that it began with. Neither depends on the settings, without
+/// which the policy on the default account is not asked.
 fn extension_account() -> Policy {
     let (namespace, name) = ("object.spec.namespace", "object.spec.serviceAccount.name");
+    let (first_namespace, first_name) = ("variables.first[0]", "variables.first[size(variables.first) - 1]");
     Policy {
         name: EXTENSION_ACCOUNT,
         resource: "clusterextensions",
@@ -181,14 +191,23 @@ fn extension_account() -> Policy {
         conditions: vec![
             not_being_deleted_or_edited(),
             extension_guarded(),
-            ("names-an-account", NAMES_ACCOUNT.to_owned()),
+            ("names-an-account", format!("({NAMES_ACCOUNT}) || ({})", has_first_default())),
         ],
-        variables: Vec::new(),
-        reason: FORBIDDEN,
-        validations: vec![(
-            may_use(namespace, name),
-            may_not_use("spec.serviceAccount.name", namespace, name),
+        variables: vec![(
+            "first",
+            format!("{}.split(' ')[0].split('/')", value_of("object", "annotations", IDENTITY_ANNOTATION)),
         )],
+        reason: FORBIDDEN,
+        validations: vec![
+            (
+                format!("!({NAMES_ACCOUNT}) || {}", may_use(namespace, name)),
+                may_not_use("spec.serviceAccount.name", namespace, name),
+            ),
+            (
+                format!("({NAMES_ACCOUNT}) || {}", may_use(first_namespace, first_name)),
+                may_not_use(DEFAULT_APPLIES, first_namespace, first_name),
+            ),
+        ],
     }
 }
 
@@ -207,17 +226,8 @@ fn extension_annotations() -> Policy {
             format!("'annotation \"' + variables.unknown.join('\", \"') + '\" {UNKNOWN}'"),
         ),
         (
-            // Removing it lets the controller begin anew, with which a deletion has nothing to do.
-            format!(
-                "(oldObject != null && {recorded} == {}) || \
-                 ({recorded} == '' && !has(object.metadata.deletionTimestamp)) || authorizer.group('{GROUP}')\
-                 .resource('clusterextensions').name(object.metadata.name).check('own').allowed()",
-                record("oldObject")
-            ),
-            format!(
-                "'annotation \"{IDENTITY_ANNOTATION}\" is written by the controller alone' + \
-                 (has(object.metadata.deletionTimestamp) ? '' : ': remove it')"
-            ),
+            format!("!has(object.metadata.deletionTimestamp) || {recorded} == {}", record("oldObject")),
+            format!("'annotation \"{IDENTITY_ANNOTATION}\" stays as it is until the extension is gone'"),
         ),
     ];
     validations.extend(KNOWN.iter().filter_map(|(name, values)| {
@@ -264,20 +274,13 @@ fn extension_default_account() -> Policy {
         conditions: vec![
             not_being_deleted_or_edited(),
             extension_guarded(),
-            ("names-no-account", format!("!({NAMES_ACCOUNT})")),
+            ("names-no-account", format!("!({NAMES_ACCOUNT}) && !({})", has_first_default())),
         ],
         variables: vec![
             (
-                // The default account that the extension began with stays: its record says so, which only the
-                // controller writes.
-                "record",
-                format!("{}.split(' ')", value_of("object", "annotations", IDENTITY_ANNOTATION)),
-            ),
-            (
                 "parts",
                 format!(
-                    "('{FROM_DEFAULT}' in variables.record ? variables.record[0] : \
-                     has(params.data) && '{key}' in params.data ? params.data['{key}'] : '').split('/')"
+                    "(has(params.data) && '{key}' in params.data ? params.data['{key}'] : '').split('/')"
                 ),
             ),
             (
@@ -298,11 +301,7 @@ fn extension_default_account() -> Policy {
             ),
             (
                 format!("{name} == '' || {}", may_use(namespace, name)),
-                may_not_use(
-                    "spec.serviceAccount.name (not set; the default account applies)",
-                    namespace,
-                    name,
-                ),
+                may_not_use(DEFAULT_APPLIES, namespace, name),
             ),
         ],
     }

@@ -3,8 +3,8 @@
 //! Admission asks for the right to use a ServiceAccount when the extension is written. Names can be given to others
 //! afterwards: the namespace or the ServiceAccount is deleted and created again, or another default ServiceAccount is
 //! set. Then the extension is Blocked, or continues with the ServiceAccount it has, until it is written again: that is
-//! another spec, which raises the generation, or an extension without the record. Only the controller writes the record,
-//! which the admission policies see to.
+//! another spec, which raises the generation, or an extension without the record. Like the spec, the record is guarded at admission: whoever
+//! writes or removes it must be able to use the ServiceAccount that is used from then on.
 
 use std::collections::BTreeMap;
 
@@ -159,6 +159,8 @@ pub(crate) struct Identity {
     pub(crate) service_account: Option<String>,
     /// The value of the annotation, if it is another one than before.
     to_write: Option<String>,
+    /// Whether the controller may act as the ServiceAccount. If not, admission does not let it write the record either.
+    can_act: bool,
 }
 
 impl Identity {
@@ -200,7 +202,7 @@ impl Identity {
         let record = Record::after(before.as_ref(), seen)
             .map_err(|error| StepError::Validation { errors: vec![error], terminal: true })?;
         let to_write = Some(record.text()).filter(|text| written != Some(text));
-        Ok(Self { service_account, to_write })
+        Ok(Self { service_account, to_write, can_act })
     }
 }
 
@@ -249,6 +251,7 @@ impl Steps<'_> {
                 progress.recorded = true;
                 Ok(())
             }
+            Err(kube::Error::Api(status)) if status.is_forbidden() && !self.identity.can_act => Ok(()),
             Err(error) => {
                 Err(StepError::Revisions(format!("recording the service account: {}", api_text(&error))))
             }

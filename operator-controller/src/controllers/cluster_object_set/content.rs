@@ -59,7 +59,7 @@ pub(crate) enum ContentError {
     )]
     Foreign { secret: String, revision: String },
     #[error(
-        "key {key:?} in Secret {secret} is not the digest of its content: in the system namespace content is used only under its own digest (base64url of SHA-256), so this is not what the revision was made with. Restore the Secret, or have a new revision made: delete the Secret and set the annotation {REINSTALL_ANNOTATION} of the ClusterExtension to a new value"
+        "key {key:?} in Secret {secret} is not the digest of its content: in the system namespace content is used only under its own digest (base64url of SHA-256), so this is not what the revision was made with. Restore the Secret, or set the annotation {REINSTALL_ANNOTATION} of the ClusterExtension to a new value to have a new revision made"
     )]
     Altered { secret: String, key: String },
     #[error(
