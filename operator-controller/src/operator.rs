@@ -335,6 +335,7 @@ impl Operator {
         let catalogs = known_catalogs.store.clone();
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
+        let seen = access::Seen { accounts: self.accounts.clone(), extensions: extensions.store.clone() };
         let namespace = &self.config.system_namespace;
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
@@ -359,7 +360,7 @@ impl Operator {
                 &wake_all,
                 stop.clone()
             ),
-            access::run(client, chance, waiting, wake_extension, wake_set, stop.clone()),
+            access::run(client, chance, waiting, seen, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
         );

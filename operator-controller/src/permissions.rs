@@ -143,6 +143,13 @@ pub const PERMISSIONS: &[Permission] = &[
     ),
     row(
         Scope::Cluster,
+        "",
+        &["namespaces"],
+        &["get"],
+        "recognize a namespace that was created again",
+    ),
+    row(
+        Scope::Cluster,
         "rbac.authorization.k8s.io",
         &["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
         &["list", "watch"],

@@ -3,6 +3,7 @@
 //! It never waits for catalogs, registries or resolution: everything it needs is in the ClusterObjectSet and
 //! its Secrets.
 
+mod binding;
 pub(crate) mod content;
 mod execute;
 mod family;
