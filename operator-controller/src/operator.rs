@@ -130,7 +130,7 @@ impl Operator {
         let content = match &config.remote_catalogd {
             Some(remote) => {
                 let copies = config.cache_path.join("catalogs");
-                Content::Remote(Remote::new(remote, cluster, &copies)?)
+                Content::Remote(Remote::new(remote, cluster, &copies, puller.disk().clone())?)
             }
             None => Content::Embedded(Box::new(Catalogd::new(
                 config.catalogd.clone(),
