@@ -79,12 +79,12 @@ pub(super) fn bundles() -> [Bundle; 8] {
             large_files: 12,
             ..Bundle::new("files", "file \"manifests/large-0.yaml\" is larger than 16777216 bytes", &[])
         },
-        Bundle::new("scalars", nodes, &[("manifests/a.yaml", list("0", 4_100_000))]),
+        Bundle::new("scalars", memory, &[("manifests/a.yaml", list("0", 4_100_000))]),
         Bundle {
             files: (0..10).map(|index| (format!("manifests/{index}.yaml"), list("{}", 1_900_000))).collect(),
-            ..Bundle::new("braces", nodes, &[])
+            ..Bundle::new("braces", memory, &[])
         },
-        Bundle::new("laughs", memory, &[("manifests/a.yaml", laughs())]),
+        Bundle::new("laughs", nodes, &[("manifests/a.yaml", laughs())]),
         Bundle { cluster_permissions: product(), ..Bundle::new("product", "", &[]) },
         Bundle::new("repair", "unable to decode", &[("manifests/a.yaml", unindented())]),
         Bundle::new("deep", "unable to decode", &[("manifests/a.yaml", "[".repeat(1_000_000))]),
