@@ -10,6 +10,7 @@ mod crd_upgrades;
 mod depending;
 mod describe;
 mod extension_tables;
+mod hostile;
 mod keeping;
 mod kinds;
 mod kstatus;
