@@ -17,12 +17,19 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::PartialObjectMeta,
-    runtime::watcher::{self, Event},
+    core::DeserializeGuard,
+    runtime::{
+        reflector::Store,
+        watcher::{self, Event},
+    },
 };
+use olm_api::v1::ClusterExtension;
 use olm_runtime::{AccountRef, Accounts, Chance};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+use crate::controllers::cluster_extension::Record;
 
 /// Changes that come together, as when a manifest is applied, wake once.
 const GATHER: Duration = Duration::from_millis(50);
@@ -119,19 +126,45 @@ impl Gathered {
     }
 }
 
+/// What is made of the ServiceAccounts that are seen.
+pub(crate) struct Seen {
+    /// Whose tokens are forgotten when their ServiceAccount is gone, or another one has the name.
+    pub(crate) accounts: Accounts,
+    /// Those that used the one before are woken.
+    pub(crate) extensions: Store<DeserializeGuard<ClusterExtension>>,
+}
+
+impl Seen {
+    fn account(&self, found: &PartialObjectMeta<ServiceAccount>, waiting: &Waiting) {
+        let (Some(namespace), Some(uid)) = (found.namespace(), found.uid()) else { return };
+        let account = AccountRef { namespace, name: found.name_any() };
+        self.accounts.forget_others(&account, &uid);
+        let state = self.extensions.state();
+        for extension in state.iter().filter_map(|guarded| guarded.0.as_ref().ok()) {
+            let used = Record::of(extension).filter(|record| record.account == account);
+            if used.and_then(|record| record.service_account).is_some_and(|used| used != uid) {
+                waiting.waits(&User::Extension(extension.name_any()), true);
+            }
+        }
+    }
+}
+
 /// Watches ServiceAccounts, roles and bindings. At every change it sends the names of those who wait, and of those whose
 /// ServiceAccount was deleted; the token of such a ServiceAccount is forgotten.
 pub(crate) async fn run(
-    accounts: &Accounts,
+    client: Client,
     chance: &Chance,
     waiting: Arc<Waiting>,
+    seen: Seen,
     extensions: mpsc::Sender<String>,
     sets: mpsc::Sender<String>,
     shutdown: CancellationToken,
 ) {
-    let client = accounts.controller();
+    let accounts = seen.accounts.clone();
     let mut changes = SelectAll::new();
-    changes.push(changed_accounts(client.clone(), chance).boxed());
+    let note = waiting.clone();
+    let see = move |found: &PartialObjectMeta<ServiceAccount>| seen.account(found, &note);
+    changes.push(changed_accounts(client.clone(), chance, see).boxed());
     changes.push(changed::<Role>(client.clone(), chance).boxed());
     changes.push(changed::<RoleBinding>(client.clone(), chance).boxed());
     changes.push(changed::<ClusterRole>(client.clone(), chance).boxed());
@@ -181,12 +214,18 @@ where
     })
 }
 
-fn changed_accounts(client: Client, chance: &Chance) -> impl Stream<Item = Change> + Send + use<> {
+fn changed_accounts<F>(client: Client, chance: &Chance, see: F) -> impl Stream<Item = Change> + Send + use<F>
+where
+    F: Fn(&PartialObjectMeta<ServiceAccount>) + Send,
+{
     let api: Api<PartialObjectMeta<ServiceAccount>> = Api::all(client);
     let mut listed = BTreeSet::new();
     chance.watch(api, watcher::Config::default()).filter_map(move |event| {
+        if let Ok(Event::Apply(found) | Event::InitApply(found)) = &event {
+            see(found);
+        }
         std::future::ready(match event {
-            Ok(event) => seen(event, &mut listed),
+            Ok(event) => meaning(event, &mut listed),
             Err(error) => {
                 tracing::debug!(%error, "watch of ServiceAccounts interrupted");
                 None
@@ -196,7 +235,7 @@ fn changed_accounts(client: Client, chance: &Chance) -> impl Stream<Item = Chang
 }
 
 /// What an event of the ServiceAccounts' watch means; `listed` is what a list has shown so far.
-fn seen(
+fn meaning(
     event: Event<PartialObjectMeta<ServiceAccount>>,
     listed: &mut BTreeSet<AccountRef>,
 ) -> Option<Change> {
@@ -268,10 +307,10 @@ mod tests {
     #[test]
     fn a_list_tells_which_accounts_are_left() {
         let mut listed = BTreeSet::new();
-        assert_eq!(seen(Event::Init, &mut listed), None);
-        assert_eq!(seen(Event::InitApply(meta("a")), &mut listed), None);
-        assert_eq!(seen(Event::InitDone, &mut listed), Some(Change::All(BTreeSet::from([account("a")]))));
-        assert_eq!(seen(Event::Apply(meta("b")), &mut listed), Some(Change::Some));
-        assert_eq!(seen(Event::Delete(meta("b")), &mut listed), Some(Change::Deleted(account("b"))));
+        assert_eq!(meaning(Event::Init, &mut listed), None);
+        assert_eq!(meaning(Event::InitApply(meta("a")), &mut listed), None);
+        assert_eq!(meaning(Event::InitDone, &mut listed), Some(Change::All(BTreeSet::from([account("a")]))));
+        assert_eq!(meaning(Event::Apply(meta("b")), &mut listed), Some(Change::Some));
+        assert_eq!(meaning(Event::Delete(meta("b")), &mut listed), Some(Change::Deleted(account("b"))));
     }
 }

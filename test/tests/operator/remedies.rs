@@ -8,6 +8,7 @@ use kube::{
 };
 use olm_api::{
     ConditionType::{self, Available, Deprecated, Installed, PackageDeprecated, Progressing, Ready, Stalled},
+    names::IDENTITY_ANNOTATION,
     v1::ClusterExtension,
 };
 use olm_test::{rights, wait};
@@ -73,7 +74,11 @@ async fn an_installed_extension_says_that_its_account_or_its_namespace_is_gone()
     ensure!(shown.condition(Installed).starts_with("True/Succeeded/"), "{shown:?}");
     ensure!(shown.version.as_deref() == Some("1.0.0"), "{shown:?}");
 
+    // The new one is another one, which somebody has to allow.
     rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    shows(&scenario, &scenario.name, Progressing, &["False/Blocked/", "was deleted and created again"])
+        .await?;
+    scenario.patch_extension(json!({"metadata": {"annotations": {IDENTITY_ANNOTATION: null}}})).await?;
     scenario.installed("1.0.0").await?;
     shows(&scenario, &scenario.name, Available, &["True/ProbesSucceeded/"]).await?;
 

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use crate::{
     archive::Unpacker,
     digest::Digest,
+    disk::DiskBudget,
     error::{PullError, SourceError},
     files::{FileError, Files},
     keyring::Keyring,
@@ -64,6 +65,8 @@ pub struct PullerConfig {
     pub limits: Limits,
     /// How long to wait.
     pub timeouts: Timeouts,
+    /// The disk that spool files and the caller's caches share.
+    pub disk: DiskBudget,
 }
 
 impl PullerConfig {
@@ -78,6 +81,7 @@ impl PullerConfig {
             keyring: SharedKeyring::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
+            disk: DiskBudget::default(),
         }
     }
 
@@ -136,6 +140,18 @@ impl Puller {
     /// A puller over another registry adapter.
     pub fn with_registry(config: PullerConfig, registry: Arc<dyn Registry>) -> Self {
         Self { config: Arc::new(config), registry, pulls: Arc::new(Semaphore::new(CONCURRENT_PULLS_MAX)) }
+    }
+
+    /// The same puller for images that may hold less (or more).
+    #[must_use]
+    pub fn limited(&self, limits: Limits) -> Self {
+        let config = PullerConfig { limits, ..(*self.config).clone() };
+        Self { config: Arc::new(config), ..self.clone() }
+    }
+
+    /// The disk that spool files and the caller's caches share.
+    pub fn disk(&self) -> &DiskBudget {
+        &self.config.disk
     }
 
     /// The credentials in force, to be replaced when pull secrets change.
@@ -225,7 +241,11 @@ impl Puller {
         let select = select(&labels).map_err(PullError::Refused)?;
         let limits = self.config.limits;
         let mut assembly = Assembly {
-            unpacker: Unpacker::new(select, limits, Spool::new(self.config.spool_dir.clone())),
+            unpacker: Unpacker::new(
+                select,
+                limits,
+                Spool::new(self.config.spool_dir.clone(), &self.config.disk),
+            ),
             uncompressed: 0,
         };
         let mut progress = Progress {

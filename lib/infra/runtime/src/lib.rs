@@ -33,12 +33,12 @@ pub use controller::{Next, Settings as ControllerSettings, Wake, run as run_cont
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use fence::{Fence, Lapsed};
 pub use lease::{DEFAULT_TERMS, Elector, Terms};
-pub use memory::without_huge_pages;
+pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};
 pub use objects::ObjectMetrics;
 pub use source::Source;
 pub use telemetry::{Traces, init as init_logs};
-pub use watch::{OwnerChanged, Seen, WatchManager};
+pub use watch::{OwnerChanged, Seen, WatchManager, Watched};
 
 pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};
 pub use shutdown::on_signal;
