@@ -18,6 +18,7 @@ mod modes;
 mod plan;
 mod platform;
 mod process;
+mod pulls;
 mod real_bundles;
 mod resolving;
 mod restarts;
