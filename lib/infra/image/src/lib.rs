@@ -10,6 +10,7 @@
 mod archive;
 mod blob;
 mod digest;
+mod disk;
 mod error;
 mod files;
 mod keyring;
@@ -32,6 +33,7 @@ mod whiteout;
 pub use archive::ArchiveError;
 pub use blob::BlobError;
 pub use digest::{Algorithm, Digest, DigestError};
+pub use disk::{DiskBudget, DiskCharge, DiskFull};
 pub use error::{PullError, SourceError};
 pub use files::{FileError, Files};
 pub use keyring::{Credential, Keyring, KeyringError, Secret};

@@ -9,6 +9,7 @@ use std::{
 use crate::{
     archive::Unpacker,
     digest::Digest,
+    disk::DiskBudget,
     error::{PullError, SourceError},
     files::{FileError, Files},
     keyring::Keyring,
@@ -65,6 +66,8 @@ pub struct PullerConfig {
     pub timeouts: Timeouts,
     /// How many pulls go on at the same time.
     pub concurrency: Concurrency,
+    /// The disk that spool files and the caller's caches share.
+    pub disk: DiskBudget,
 }
 
 impl PullerConfig {
@@ -80,6 +83,7 @@ impl PullerConfig {
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             concurrency: Concurrency::default(),
+            disk: DiskBudget::default(),
         }
     }
 
@@ -139,6 +143,18 @@ impl Puller {
     pub fn with_registry(config: PullerConfig, registry: Arc<dyn Registry>) -> Self {
         let places = Arc::new(Places::new(config.concurrency));
         Self { config: Arc::new(config), registry, places }
+    }
+
+    /// The same puller for images that may hold less (or more).
+    #[must_use]
+    pub fn limited(&self, limits: Limits) -> Self {
+        let config = PullerConfig { limits, ..(*self.config).clone() };
+        Self { config: Arc::new(config), ..self.clone() }
+    }
+
+    /// The disk that spool files and the caller's caches share.
+    pub fn disk(&self) -> &DiskBudget {
+        &self.config.disk
     }
 
     /// The credentials in force, to be replaced when pull secrets change.
@@ -248,7 +264,11 @@ impl Puller {
         let select = select(&labels).map_err(PullError::Refused)?;
         let limits = self.config.limits;
         let mut assembly = Assembly {
-            unpacker: Unpacker::new(select, limits, Spool::new(self.config.spool_dir.clone())),
+            unpacker: Unpacker::new(
+                select,
+                limits,
+                Spool::new(self.config.spool_dir.clone(), &self.config.disk),
+            ),
             uncompressed: 0,
         };
         let mut progress = Progress {

@@ -35,7 +35,7 @@ pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use fence::{Fence, Lapsed};
 pub use jobs::{Job, JobContext, Jobs, Panicked};
 pub use lease::{DEFAULT_TERMS, Elector, Terms};
-pub use memory::without_huge_pages;
+pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};
 pub use objects::ObjectMetrics;
 pub use own_writes::OwnWrites;

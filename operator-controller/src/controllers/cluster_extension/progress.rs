@@ -9,7 +9,7 @@ use olm_resolve::DeprecationStatus;
 use olm_runtime::Next;
 
 use super::revisions::{BundleRecord, Revisions};
-use crate::platform::Verdict;
+use crate::{bundles::NextPull, platform::Verdict};
 
 /// Why a pass ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,20 +143,6 @@ impl BundleRecord {
             _ => self.version.clone(),
         }
     }
-}
-
-/// When a pull that failed is made again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NextPull {
-    /// It goes on now; its end causes the next reconcile.
-    Now,
-    /// Not before this time.
-    After {
-        /// How long until then.
-        wait: Duration,
-        /// Whether the failure has not been reported before.
-        is_new: bool,
-    },
 }
 
 impl Progress {
