@@ -139,8 +139,8 @@ impl Extensions {
         }
         match result {
             Ok(()) => match told {
-                Ok(_) => match progress.waits_for_content {
-                    Some(why) => progress.next_pull(&why).unwrap_or(Next::Retry(why)),
+                Ok(_) => match &progress.waits_for_content {
+                    Some(why) => progress.next_pull(why).unwrap_or_else(|| Next::Retry(why.clone())),
                     None => progress.look_again.map_or(Next::Await, Next::After),
                 },
                 Err(error) => Next::Retry(error),
