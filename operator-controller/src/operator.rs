@@ -328,7 +328,7 @@ impl Operator {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
             catalogs: self.catalogs(&known_catalogs),
-            bundles: self.bundles.clone(),
+            bundles: self.bundles.clone().pulling_by_jobs(wake_extension.clone(), chance),
             events: events.clone(),
             waiting: waiting.clone(),
             sets: sets.store.clone(),

@@ -72,6 +72,16 @@ pub enum RegistryError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// The bytes hardly flow.
+    #[error("{action}: the registry sent less than {bytes_per_second} bytes a second for {seconds} seconds")]
+    Slow {
+        /// What was being done.
+        action: String,
+        /// The least speed.
+        bytes_per_second: u64,
+        /// For how long it was slower.
+        seconds: u64,
+    },
     /// The bytes are not those of the digest.
     #[error("{action}: digest mismatch: expected {expected}, got {actual}")]
     Digest {
@@ -106,6 +116,7 @@ impl RegistryError {
             Self::Unauthorized { .. }
             | Self::Protocol { .. }
             | Self::TooLarge { .. }
+            | Self::Slow { .. }
             | Self::Digest { .. }
             | Self::Refused { .. }
             | Self::Certificates(_) => false,

@@ -281,15 +281,15 @@ impl OciRegistry {
         let response = request.send().await.map_err(|error| connection(&host, &action, error))?;
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            let message = message(response, credential.as_ref()).await;
+            let message = message(response, credential.as_ref(), self.timeouts.answer).await;
             let message = format!("{message}; {}", self.keyring.get().tried(&at.host, &at.repository));
             return Err(RegistryError::Unauthorized { action, message });
         }
         if !status.is_success() {
-            let message = message(response, credential.as_ref()).await;
+            let message = message(response, credential.as_ref(), self.timeouts.answer).await;
             return Err(RegistryError::Status { action, status: status.as_u16(), message });
         }
-        let bytes = body(response, &host, &action, TOKEN_BYTES_MAX).await?;
+        let bytes = body(response, &host, &action, TOKEN_BYTES_MAX, self.timeouts.answer).await?;
         serde_json::from_slice::<TokenAnswer>(&bytes)
             .ok()
             .and_then(TokenAnswer::into_authorization)
@@ -305,7 +305,8 @@ impl OciRegistry {
         }
         let (keyring, at) = (self.keyring.get(), exchange.at);
         let is_own = same_origin(response.url(), &exchange.home);
-        let mut message = message(response, keyring.lookup(&at.host, &at.repository)).await;
+        let mut message =
+            message(response, keyring.lookup(&at.host, &at.repository), self.timeouts.answer).await;
         if is_own && matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             message = format!("{message}; {}", keyring.tried(&at.host, &at.repository));
         }
@@ -337,14 +338,16 @@ impl OciRegistry {
         // No digest, or an error without the words that only a body has.
         let exchange = self.manifest_exchange(at, Method::GET, tag).await?;
         let response = self.accepted(&exchange).await?;
-        let bytes = body(response, &at.host, &exchange.action, MANIFEST_BYTES_MAX).await?;
+        let bytes =
+            body(response, &at.host, &exchange.action, MANIFEST_BYTES_MAX, self.timeouts.answer).await?;
         Ok(Digest::of(&bytes))
     }
 
     async fn get_manifest(&self, at: &Endpoint, digest: &Digest) -> Result<Bytes, RegistryError> {
         let exchange = self.manifest_exchange(at, Method::GET, &digest.to_string()).await?;
         let response = self.accepted(&exchange).await?;
-        let bytes = body(response, &at.host, &exchange.action, MANIFEST_BYTES_MAX).await?;
+        let bytes =
+            body(response, &at.host, &exchange.action, MANIFEST_BYTES_MAX, self.timeouts.answer).await?;
         let actual = digest.recompute(&bytes);
         if actual != *digest {
             return Err(RegistryError::Digest { action: exchange.action, expected: digest.clone(), actual });

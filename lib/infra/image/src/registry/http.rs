@@ -1,10 +1,11 @@
 //! Pieces of HTTP that the registry client shares: bounded bodies, error answers, targets that are allowed.
 
-use std::{error::Error, net::IpAddr};
+use std::{error::Error, net::IpAddr, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use reqwest::{Response, Url};
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::RegistryError;
 use crate::{
@@ -34,8 +35,22 @@ pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> Reg
     RegistryError::Connection { action, cause: chain(&error.without_url()) }
 }
 
-/// A whole body of at most `limit` bytes.
+/// A whole body of at most `limit` bytes, which has to arrive `within` this time.
 pub(super) async fn body(
+    response: Response,
+    host: &str,
+    action: &str,
+    limit: u64,
+    within: Duration,
+) -> Result<Bytes, RegistryError> {
+    let read = timeout(within, read_body(response, host, action, limit)).await;
+    read.unwrap_or_else(|_| {
+        let cause = format!("the answer did not arrive within {} seconds", within.as_secs());
+        Err(RegistryError::Connection { action: action.to_owned(), cause })
+    })
+}
+
+async fn read_body(
     mut response: Response,
     host: &str,
     action: &str,
@@ -55,15 +70,19 @@ pub(super) async fn body(
     Ok(bytes.freeze())
 }
 
-/// The start of an error answer; what cannot be read counts as nothing.
-async fn error_body(mut response: Response) -> Vec<u8> {
+/// The start of an error answer, as far as it arrives `within` this time; what cannot be read counts as nothing.
+async fn error_body(mut response: Response, within: Duration) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() as u64 >= ERROR_BODY_BYTES_MAX {
-            break;
+    let read = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() as u64 >= ERROR_BODY_BYTES_MAX {
+                break;
+            }
         }
-    }
+    };
+    // What has arrived by then is looked at all the same.
+    let _ = timeout(within, read).await;
     bytes
 }
 
@@ -85,9 +104,9 @@ struct ErrorEntry {
 }
 
 /// What an error answer says, for people: the registry's codes and messages, or the status.
-pub(super) async fn message(response: Response, credential: Option<&Credential>) -> String {
+pub(super) async fn message(response: Response, credential: Option<&Credential>, within: Duration) -> String {
     let status = response.status();
-    let body = error_body(response).await;
+    let body = error_body(response, within).await;
     let parsed: ErrorBody = serde_json::from_slice(&body).unwrap_or_default();
     let texts: Vec<String> = parsed.errors.iter().map(entry_text).filter(|text| !text.is_empty()).collect();
     let said = [texts.join(", "), parsed.error_description, parsed.details, parsed.message]

@@ -15,7 +15,9 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use olm_image::{Digest, Keyring, PackedImage, Puller, PullerConfig, Reference, SharedKeyring, Timeouts};
+use olm_image::{
+    Digest, Keyring, LeastSpeed, PackedImage, Puller, PullerConfig, Reference, SharedKeyring, Timeouts,
+};
 
 /// What a registry answers instead of the right thing; `None` goes on normally.
 pub(crate) type Interfere = Box<dyn Fn(&Seen) -> Option<Response> + Send + Sync>;
@@ -105,6 +107,8 @@ impl FakeRegistry {
             timeouts: Timeouts {
                 connect: Duration::from_secs(5),
                 read: Duration::from_secs(10),
+                answer: Duration::from_secs(20),
+                least_speed: LeastSpeed::default(),
                 total: Duration::from_mins(1),
                 retries: 2,
                 backoff: Duration::from_millis(1),
