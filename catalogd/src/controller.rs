@@ -30,7 +30,7 @@ use crate::{
     limits::CONCURRENT_INGESTS,
     status::{Facts, Outcome, Served, status},
 };
-use decide::{Look, decide};
+use decide::{Look, decide, poll_interval};
 use events::Events;
 use fetch::Told;
 
@@ -201,8 +201,7 @@ impl Reconciler {
         versions: &mut Vec<String>,
     ) -> Result<Looked, CatalogdError> {
         let image = catalog.spec.source.image.clone().ok_or(CatalogdError::NoImage("Image"))?;
-        let interval = image.poll_interval_minutes.and_then(|minutes| u64::try_from(minutes).ok());
-        let interval = interval.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
+        let interval = poll_interval(image.poll_interval_minutes);
         let held = self.store.generation(name);
         let known = self.store.resolution(name);
         let now = self.clock.now();
