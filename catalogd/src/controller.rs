@@ -26,7 +26,7 @@ use crate::{
     CatalogSource, CatalogStore, CatalogdError, Clock, Generation,
     status::{Facts, Outcome, Served, status},
 };
-use decide::{Look, decide};
+use decide::{Look, decide, poll_interval};
 use events::Events;
 pub(crate) use fetch::FetchJobs;
 use fetch::{Fetcher, in_progress};
@@ -198,8 +198,7 @@ impl Reconciler {
     /// Looks at the source if it is time to, and has its content brought here.
     async fn look(&self, name: &str, catalog: &ClusterCatalog) -> Result<Looked, CatalogdError> {
         let image = catalog.spec.source.image.clone().ok_or(CatalogdError::NoImage("Image"))?;
-        let interval = image.poll_interval_minutes.and_then(|minutes| u64::try_from(minutes).ok());
-        let interval = interval.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
+        let interval = poll_interval(image.poll_interval_minutes);
         let held = self.store.generation(name);
         let known = self.store.resolution(name);
         let held = held.as_deref().map(Generation::reference);
