@@ -1,6 +1,7 @@
 //! Why a catalog is not as its spec says, in upstream's words.
 
 use olm_image::PullError;
+use olm_runtime::Panicked;
 use thiserror::Error;
 
 use crate::StoreError;
@@ -41,6 +42,9 @@ pub enum CatalogdError {
     /// A thread ended unexpectedly.
     #[error("internal: {0}")]
     Thread(#[from] tokio::task::JoinError),
+    /// A job panicked.
+    #[error("internal: {0}")]
+    Panicked(#[from] Panicked),
 }
 
 impl CatalogdError {
@@ -50,7 +54,9 @@ impl CatalogdError {
             Self::NoImage(_) => true,
             Self::Pull(error) => error.is_terminal(),
             Self::Known { terminal, .. } => *terminal,
-            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) => false,
+            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) | Self::Panicked(_) => {
+                false
+            }
         }
     }
 
@@ -78,10 +84,11 @@ impl CatalogdError {
             Self::Store(StoreError::Ingest(error)) => error.is_content(),
             Self::NoImage(_)
             | Self::Known { .. }
-            | Self::Store(StoreError::Io { .. })
+            | Self::Store(StoreError::Io { .. } | StoreError::Cancelled)
             | Self::Remove(_)
             | Self::Api { .. }
-            | Self::Thread(_) => false,
+            | Self::Thread(_)
+            | Self::Panicked(_) => false,
         }
     }
 }

@@ -10,12 +10,16 @@ pub const INDEX_BYTES_MAX: u64 = 128 << 20;
 pub const GENERATION_BYTES_MAX: u64 = 64 << 10;
 /// Largest set of records that is read for one package. The largest real package has 0.5 MB.
 pub const PACKAGE_BYTES_MAX: u64 = 64 << 20;
-/// Catalogs pulled and ingested at the same time: ingest is bound by the processor.
+/// Catalogs ingested at the same time: it is bound by the processor.
 pub const CONCURRENT_INGESTS: usize = 2;
-/// Catalogs reconciled at the same time; most of them wait for a registry.
+/// Catalogs reconciled at the same time; none of them waits for a registry.
 pub const CONCURRENT_RECONCILES: u16 = 4;
+/// Ended jobs that wait to be looked at before their sender waits.
+pub const ENDED_JOBS: usize = 1024;
+/// Longest time between two looks at a tag; the API takes any number of minutes.
+pub const POLL_INTERVAL_MAX: Duration = Duration::from_hours(24 * 365);
 /// Bytes of an answer that are read at once; each answer in flight holds two such pieces at most.
-pub const CHUNK_BYTES: usize = 128 << 10;
+pub const CHUNK_BYTES: usize = 64 << 10;
 /// Ranges of one request; whoever asks for more gets the whole.
 pub const RANGES_MAX: usize = 32;
 /// Entity tags looked at in one header.

@@ -63,6 +63,9 @@ pub enum StoreError {
         /// What the system said.
         source: io::Error,
     },
+    /// The content is not wanted any more.
+    #[error("the content is not wanted any more")]
+    Cancelled,
 }
 
 pub(crate) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
@@ -244,12 +247,27 @@ impl CatalogStore {
         unpacked_at: Timestamp,
         files: &dyn CatalogFiles,
     ) -> Result<Arc<Generation>, StoreError> {
+        self.install_unless(catalog, reference, unpacked_at, files, &|| false)
+    }
+
+    /// Like [`CatalogStore::install`], unless the content is not wanted any more once it is ingested.
+    pub(crate) fn install_unless(
+        &self,
+        catalog: &str,
+        reference: &str,
+        unpacked_at: Timestamp,
+        files: &dyn CatalogFiles,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Arc<Generation>, StoreError> {
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
         let staging = self.root.join(STAGING).join(format!("{catalog}-{number}"));
         files::create_private(&staging)?;
         let ingested = ingest(files, &staging, &self.disk).map_err(StoreError::from);
         let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
         let written = ingested.and_then(|ingested| {
+            if is_cancelled() {
+                return Err(StoreError::Cancelled);
+            }
             let target = self.root.join(catalog).join(generation::folder_name(reference));
             generation::complete(catalog, reference, unpacked_at, ingested, &staging, &target)
         });
@@ -281,13 +299,14 @@ impl CatalogStore {
     /// # Errors
     /// The disk failed; nothing is served any more all the same.
     pub fn remove(&self, catalog: &str) -> Result<(), StoreError> {
+        // An installation is either over or finds itself cancelled.
+        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
         let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
         let removed = slots.remove(catalog).is_some_and(|slot| slot.generation.is_some());
         drop(slots);
         if removed {
             self.tell(catalog, None);
         }
-        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
         files::remove_tree(&self.root.join(catalog))
     }
 

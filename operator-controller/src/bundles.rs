@@ -1,5 +1,6 @@
 //! Bundles: pulled once by digest, kept on disk, and read within the memory that all of them share.
 //!
+//! No worker of a controller waits for a registry: bundles that are not kept are pulled by jobs ([`Bundles::request`]).
 //! A bundle is foreign input. Its image is limited while it streams in, its files are brought into memory only when
 //! there is room for what becomes of them ([`Admission`]), and one that the controller was reading when it was killed
 //! is not read again before others had their turn.
@@ -7,12 +8,13 @@
 mod cache;
 mod interrupted;
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use olm_image::{CanonicalReference, FileError, Files, Limits, PullError, Puller, Reference, Select};
 use olm_render::{BundleFiles, MEMORY_BYTES_MAX, usual_memory};
-use olm_runtime::{MemoryBudget, MemoryShare};
+use olm_runtime::{BackoffLimits, Chance, Job, Jobs, MemoryBudget, MemoryShare, Panicked};
 use thiserror::Error;
+use tokio::sync::mpsc;
 
 use cache::Cache;
 use interrupted::{Interrupted, Interruptions, Reading};
@@ -45,16 +47,75 @@ fn limits() -> Limits {
 /// Fetches bundles.
 #[derive(Clone)]
 pub(crate) struct Bundles {
+    source: Source,
+    memory: MemoryBudget,
+    /// The pulls under way; without them, pulls are waited for.
+    jobs: Option<Jobs<Pulled, (), BundleError>>,
+}
+
+/// What a job works with.
+#[derive(Clone)]
+struct Source {
     puller: Puller,
     cache: Arc<Cache>,
-    memory: MemoryBudget,
     interruptions: Interruptions,
+}
+
+/// A bundle on disk.
+#[derive(Clone)]
+pub(crate) struct Pulled {
+    reference: CanonicalReference,
+    /// What was just pulled; without them it is in the cache.
+    files: Option<Files>,
+}
+
+impl Pulled {
+    /// Its name in the cache.
+    fn key(&self) -> String {
+        self.reference.digest().to_string().replace(':', "-")
+    }
 }
 
 /// A bundle in memory.
 pub(crate) struct Loaded {
     pub(crate) files: BundleFiles,
     pub(crate) admission: Admission,
+    /// Where it was read from.
+    pub(crate) pulled: Pulled,
+}
+
+/// What a request for a bundle comes to.
+pub(crate) enum Requested {
+    /// It is in memory.
+    Loaded(Loaded),
+    /// It is being pulled; the extension is reconciled again when it is there, or cannot be had.
+    Pulling,
+    /// It cannot be had.
+    Failed {
+        error: Arc<BundleError>,
+        /// When it is pulled again, if that was the reason.
+        next: Option<NextPull>,
+    },
+}
+
+impl From<BundleError> for Requested {
+    fn from(error: BundleError) -> Self {
+        Self::Failed { error: Arc::new(error), next: None }
+    }
+}
+
+/// When a pull that failed is made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextPull {
+    /// It goes on now; its end causes the next reconcile.
+    Now,
+    /// Not before this time.
+    After {
+        /// How long until then.
+        wait: Duration,
+        /// Whether the failure has not been reported before.
+        is_new: bool,
+    },
 }
 
 /// The permission to have a bundle in memory, to be kept until nothing of it is left there.
@@ -89,6 +150,12 @@ pub(crate) enum BundleError {
     /// It has to wait.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
+    /// What was kept of it cannot be read.
+    #[error("the cached bundle is damaged and is pulled again")]
+    Damaged,
+    /// The pull panicked.
+    #[error("internal: {0}")]
+    Panicked(#[from] Panicked),
 }
 
 impl BundleError {
@@ -96,7 +163,7 @@ impl BundleError {
     pub(crate) fn is_terminal(&self) -> bool {
         match self {
             Self::Pull(error) => error.is_terminal(),
-            Self::Interrupted(_) => false,
+            Self::Interrupted(_) | Self::Damaged | Self::Panicked(_) => false,
         }
     }
 }
@@ -115,8 +182,9 @@ impl Bundles {
     /// The folder cannot be made or read.
     pub(crate) fn new(puller: &Puller, folder: PathBuf, memory: MemoryBudget) -> io::Result<Self> {
         let cache = Cache::open(folder, puller.disk())?;
-        let interruptions = Interruptions::default();
-        Ok(Self { puller: puller.limited(limits()), cache, memory, interruptions })
+        let source =
+            Source { puller: puller.limited(limits()), cache, interruptions: Interruptions::default() };
+        Ok(Self { source, memory, jobs: None })
     }
 
     /// Notes in `folder` what is being read, and keeps what a process that was killed had noted there for later.
@@ -124,47 +192,94 @@ impl Bundles {
     /// # Errors
     /// The folder cannot be made or read.
     pub(crate) fn noting(self, folder: PathBuf) -> io::Result<Self> {
-        Ok(Self { interruptions: Interruptions::open(folder)?, ..self })
+        let source = Source { interruptions: Interruptions::open(folder)?, ..self.source };
+        Ok(Self { source, ..self })
+    }
+
+    /// Pulls by jobs, and sends the names of extensions whose bundle has come, or failed to, to `ended`.
+    pub(crate) fn pulling_by_jobs(self, ended: mpsc::Sender<String>, chance: &Chance) -> Self {
+        let jobs = Jobs::new(ended, BackoffLimits::default(), chance.clone());
+        Self { jobs: Some(jobs), ..self }
     }
 
     /// The process is asked to end: what is being read from now on is not interrupted by an accident.
     pub(crate) fn stop(&self) {
-        self.interruptions.stop();
+        self.source.interruptions.stop();
     }
 
-    /// The files of the bundle that `reference` names. Waits until there is memory for them.
+    /// An extension needs no bundle any more; a pull that nobody else needs is ended.
+    pub(crate) fn release(&self, extension: &str) {
+        if let Some(jobs) = &self.jobs {
+            jobs.release(extension);
+        }
+    }
+
+    /// The files of the bundle that `reference` names, for an extension. Waits until there is memory for them, but for
+    /// no registry if pulls are jobs.
+    pub(crate) async fn request(&self, extension: &str, reference: &str, need: Need) -> Requested {
+        let Some(jobs) = &self.jobs else {
+            return self.load(reference, need).await.map_or_else(Requested::from, Requested::Loaded);
+        };
+        let parsed = match Reference::parse(reference) {
+            Ok(parsed) => parsed,
+            Err(error) => return BundleError::from(PullError::from(error)).into(),
+        };
+        if let Some(kept) = self.source.kept(&parsed) {
+            match self.read(kept, need).await {
+                Ok(loaded) => return Requested::Loaded(loaded),
+                Err(BundleError::Damaged) => {}
+                Err(error) => return error.into(),
+            }
+        }
+        match jobs.request(extension, reference, |_| self.source.clone().fetch(parsed)) {
+            Job::Done(pulled) => {
+                self.read(pulled, need).await.map_or_else(Requested::from, Requested::Loaded)
+            }
+            Job::Running { failed: None, .. } => Requested::Pulling,
+            Job::Running { failed: Some(error), .. } => {
+                Requested::Failed { error, next: Some(NextPull::Now) }
+            }
+            Job::Failed { error, wait, is_new } => {
+                Requested::Failed { error, next: Some(NextPull::After { wait, is_new }) }
+            }
+        }
+    }
+
+    /// The files of the bundle that `reference` names. Waits until they are pulled and there is memory for them.
     ///
     /// # Errors
     /// The image cannot be pulled, or the bundle was being read when the controller was killed.
-    pub(crate) async fn load(&self, reference: &str, need: Need) -> Result<Loaded, BundleError> {
+    async fn load(&self, reference: &str, need: Need) -> Result<Loaded, BundleError> {
         let parsed = Reference::parse(reference).map_err(PullError::from)?;
-        let canonical = self.puller.resolve(&parsed).await?;
-        let key = canonical.digest().to_string().replace(':', "-");
-        let need = if self.interruptions.check(&key)? { Need::All } else { need };
-        if let Some(cached) = self.cache.find(&key) {
+        let pulled = self.source.clone().fetch(parsed).await?;
+        let reference = pulled.reference.clone();
+        match self.read(pulled, need).await {
+            Err(BundleError::Damaged) => self.read(self.source.pull(reference).await?, need).await,
+            read => read,
+        }
+    }
+
+    /// Reads a bundle from disk. Waits until there is memory for it.
+    ///
+    /// # Errors
+    /// It is not there any more or damaged, or was being read when the controller was killed.
+    pub(crate) async fn read(&self, pulled: Pulled, need: Need) -> Result<Loaded, BundleError> {
+        let key = pulled.key();
+        let need = if self.source.interruptions.check(&key)? { Need::All } else { need };
+        if let Some(cached) = self.source.cache.find(&key) {
             let admission = self.admit(&key, cached.bytes(), need).await;
-            if let Some(files) = self.cache.read(cached).await {
-                return Ok(Loaded { files, admission });
+            if let Some(files) = self.source.cache.read(cached).await {
+                return Ok(Loaded { files, admission, pulled });
             }
         }
-        let files = self.pull(&canonical, &key).await?;
+        let files = pulled.files.clone().ok_or(BundleError::Damaged)?;
         let bytes = files.paths().filter_map(|path| files.size(path)).sum();
         let admission = self.admit(&key, bytes, need).await;
         let mut bundle = BundleFiles::new();
         for path in files.paths() {
             bundle.insert(path, files.read(path, FILE_BYTES_MAX)?);
         }
-        Ok(Loaded { files: bundle, admission })
-    }
-
-    /// Pulls a bundle and keeps it on disk. Nothing of it is in memory then but what the spool holds.
-    async fn pull(&self, canonical: &CanonicalReference, key: &str) -> Result<Files, BundleError> {
-        let files = self.puller.pull(canonical, |_| Select::paths(WANTED)).await?.files;
-        if let Err(error) = self.cache.store(key, &files).await {
-            // The bundle is at hand; only the next process has to pull it again.
-            tracing::warn!(%error, bundle = %canonical, "bundle could not be kept on disk");
-        }
-        Ok(files)
+        Ok(Loaded { files: bundle, admission, pulled })
     }
 
     async fn admit(&self, key: &str, bytes: u64, need: Need) -> Admission {
@@ -173,7 +288,38 @@ impl Bundles {
             Need::All => MEMORY_BYTES_MAX,
         };
         let memory = self.memory.share(wanted).await;
-        Admission { memory, _reading: self.interruptions.begin(key) }
+        Admission { memory, _reading: self.source.interruptions.begin(key) }
+    }
+}
+
+impl Source {
+    /// What is kept under a reference that is a digest.
+    fn kept(&self, reference: &Reference) -> Option<Pulled> {
+        let digest = reference.digest().filter(|_| reference.tag().is_none())?;
+        let pulled = Pulled { reference: reference.at(digest.clone()), files: None };
+        self.cache.find(&pulled.key()).map(|_| pulled)
+    }
+
+    /// Pulls what a reference stands for now, unless that is kept.
+    async fn fetch(self, reference: Reference) -> Result<Pulled, BundleError> {
+        let reference = self.puller.resolve(&reference).await?;
+        let pulled = Pulled { reference, files: None };
+        self.interruptions.check(&pulled.key())?;
+        match self.cache.find(&pulled.key()) {
+            Some(_) => Ok(pulled),
+            None => self.pull(pulled.reference).await,
+        }
+    }
+
+    /// Pulls a bundle and keeps it on disk. Nothing of it is in memory then but what the spool holds.
+    async fn pull(&self, reference: CanonicalReference) -> Result<Pulled, BundleError> {
+        let files = self.puller.pull(&reference, |_| Select::paths(WANTED)).await?.files;
+        let pulled = Pulled { reference, files: Some(files.clone()) };
+        if let Err(error) = self.cache.store(&pulled.key(), &files).await {
+            // The bundle is at hand; only the next process has to pull it again.
+            tracing::warn!(%error, bundle = %pulled.reference, "bundle could not be kept on disk");
+        }
+        Ok(pulled)
     }
 }
 

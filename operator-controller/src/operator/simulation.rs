@@ -144,7 +144,7 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
         accounts: Accounts::of(client.clone(), client.clone()),
         discovery: Discovery::new(client.clone()),
         catalogs: Catalogs::new(known.store.clone(), given.content, Duration::from_mins(1)),
-        bundles: bundles(given.bundles),
+        bundles: bundles(given.bundles).pulling_by_jobs(wake.clone(), &chance),
         events: Events::new(client.clone(), "test"),
         waiting: Arc::new(Waiting::default()),
         sets: sets.store.clone(),

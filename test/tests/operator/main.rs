@@ -20,6 +20,7 @@ mod plan;
 mod planted;
 mod platform;
 mod process;
+mod pulls;
 mod real_bundles;
 mod recreated;
 mod remedies;

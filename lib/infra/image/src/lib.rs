@@ -19,12 +19,14 @@ mod layers;
 pub mod limits;
 mod manifest;
 mod pack;
+mod places;
 mod policy;
 mod puller;
 mod reference;
 mod registries;
 mod registry;
 mod select;
+mod speed;
 mod spool;
 mod tree;
 mod whiteout;
@@ -37,7 +39,7 @@ pub use error::{PullError, SourceError};
 pub use files::{FileError, Files};
 pub use keyring::{Credential, Keyring, KeyringError, Secret};
 pub use layers::{BlobStream, LayerError};
-pub use limits::{Limits, Timeouts};
+pub use limits::{Concurrency, LeastSpeed, Limits, Timeouts};
 pub use manifest::ManifestError;
 pub use pack::{
     Compression, ImageBuilder, ImageProcess, LayerBuilder, PackError, PackedImage, PackedLayer, folder_files,

@@ -32,7 +32,7 @@ use super::{
     takeover::Takeover,
 };
 use crate::{
-    bundles::{Admission, BundleError, Bundles, Loaded, Need},
+    bundles::{Admission, BundleError, Bundles, Loaded, Need, Requested},
     catalogs::Catalogs,
     controllers::api_text,
     dependents::Dependents,
@@ -102,6 +102,8 @@ enum Content {
     Away {
         why: String,
     },
+    /// The bundle is on its way.
+    Pulling,
 }
 
 impl Steps<'_> {
@@ -208,10 +210,15 @@ impl Steps<'_> {
             return Ok(Proposal::Refresh { chosen, inputs });
         }
         bundle.check_name().map_err(failed)?;
-        let (rendered, admission) = match self.content(bundle, revisions).await.map_err(failed)? {
+        let (rendered, admission) = match self.content(bundle, revisions, progress).await.map_err(failed)? {
             Content::Rendered(rendered, admission) => (rendered, admission),
             Content::Away { why } => {
                 progress.waits_for_content = Some(why.clone());
+                return Ok(Proposal::Nothing { why });
+            }
+            Content::Pulling => {
+                let why = format!("Pulling bundle {} from {}", bundle.name, bundle.reference);
+                progress.pulling = Some(why.clone());
                 return Ok(Proposal::Nothing { why });
             }
         };
@@ -287,16 +294,37 @@ impl Steps<'_> {
         self.writer().refresh(latest, account, inputs, origin).await.map_err(Cause::transient)
     }
 
-    /// The rendered bundle, unless it is installed already and cannot be fetched now.
-    async fn content(&self, bundle: &BundleRecord, revisions: &Revisions) -> Result<Content, Cause> {
-        match self.rendered(bundle, revisions, Need::Usual).await? {
-            Some(content) => Ok(content),
-            // It is not like others of its size: it may take all memory, once no other bundle takes any.
-            None => self
-                .rendered(bundle, revisions, Need::All)
-                .await?
-                .ok_or_else(|| Cause::transient("there was less memory for the bundle than before")),
+    /// The rendered bundle, unless it is on its way, or installed already and cannot be fetched now.
+    async fn content(
+        &self,
+        bundle: &BundleRecord,
+        revisions: &Revisions,
+        progress: &mut Progress,
+    ) -> Result<Content, Cause> {
+        let name = self.extension.name_any();
+        let loaded = match self.bundles.request(&name, &bundle.reference, Need::Usual).await {
+            Requested::Loaded(loaded) => loaded,
+            Requested::Pulling => return Ok(Content::Pulling),
+            Requested::Failed { error, next } => {
+                progress.next_pull = next;
+                let installed = revisions.installed().map(|r| &r.bundle);
+                let is_installed =
+                    installed.is_some_and(|i| i.name == bundle.name && i.version == bundle.version);
+                if is_installed && !error.is_terminal() {
+                    return Ok(Content::Away { why: waits_for_content(bundle, &error) });
+                }
+                return Err(pull_cause(&error));
+            }
+        };
+        let pulled = loaded.pulled.clone();
+        if let Some(content) = self.rendered(bundle, revisions, loaded).await? {
+            return Ok(content);
         }
+        // It is not like others of its size: it may take all memory, once no other bundle takes any.
+        let loaded = self.bundles.read(pulled, Need::All).await.map_err(|error| pull_cause(&error))?;
+        self.rendered(bundle, revisions, loaded)
+            .await?
+            .ok_or_else(|| Cause::transient("there was less memory for the bundle than before"))
     }
 
     /// The rendered bundle; `None` if that takes more memory than it was given and less than there is.
@@ -304,20 +332,8 @@ impl Steps<'_> {
         &self,
         bundle: &BundleRecord,
         revisions: &Revisions,
-        need: Need,
+        Loaded { files, admission, .. }: Loaded,
     ) -> Result<Option<Content>, Cause> {
-        let Loaded { files, admission } = match self.bundles.load(&bundle.reference, need).await {
-            Ok(loaded) => loaded,
-            Err(error) => {
-                let installed = revisions.installed().map(|r| &r.bundle);
-                let is_installed =
-                    installed.is_some_and(|i| i.name == bundle.name && i.version == bundle.version);
-                if is_installed && !error.is_terminal() {
-                    return Ok(Some(Content::Away { why: waits_for_content(bundle, &error) }));
-                }
-                return Err(pull_cause(&error));
-            }
-        };
         let (files, memory) = (Arc::new(files), admission.memory());
         let options = Options {
             config: self.extension.spec.config.as_ref().and_then(|c| c.inline.clone()),
