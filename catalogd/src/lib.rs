@@ -94,7 +94,7 @@ impl Catalogd {
         metrics: &Metrics,
         registry: &mut Registry,
     ) -> Result<Self, StoreError> {
-        let store = Arc::new(CatalogStore::open(&config.cache_dir)?);
+        let store = Arc::new(CatalogStore::open_within(&config.cache_dir, source.disk())?);
         let server = ContentServer::new(Arc::clone(&store), &config, registry);
         let controller_metrics = metrics.controller(CONTROLLER);
         let (woken, _) = watch::channel(());

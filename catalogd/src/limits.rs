@@ -54,6 +54,10 @@ pub const GRAPHQL_NESTING_MAX: usize = 64;
 pub const GRAPHQL_SAMPLES_MAX: usize = 10;
 /// Memory that the fields of one catalog's documents may take; those of the largest real one take 20 kB.
 pub const GRAPHQL_SCHEMA_BYTES_MAX: usize = 2 << 20;
+/// Longest document that GraphQL queries are about, in bytes; the largest real ones have 1,048,912.
+pub const GRAPHQL_DOCUMENT_BYTES_MAX: usize = 2 << 20;
+/// Most values and keys of such a document; real ones of that length have 20,000. A value takes up to 300 bytes of memory.
+pub const GRAPHQL_DOCUMENT_NODES_MAX: usize = 100_000;
 /// Longest answer to a GraphQL query: it is held in memory. A page of real bundles has 4 MB.
 pub const GRAPHQL_ANSWER_BYTES_MAX: usize = 16 << 20;
 /// GraphQL queries carried out at the same time; more wait.

@@ -95,7 +95,7 @@ fn leftover<K: Resource<DynamicType = ()>>(object: &K, text: &'static str) -> Le
     Leftover { reference: object.object_ref(&()), text }
 }
 
-/// An object by its name; listed, because the program has the right to list everything and to get little.
+/// An object by its name; listed, because the program may list these kinds and not get them.
 async fn named<K>(api: Api<K>, name: &str) -> Result<Option<K>, String>
 where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned,

@@ -130,7 +130,7 @@ impl Operator {
         let content = match &config.remote_catalogd {
             Some(remote) => {
                 let copies = config.cache_path.join("catalogs");
-                Content::Remote(Remote::new(remote, cluster, &copies)?)
+                Content::Remote(Remote::new(remote, cluster, &copies, puller.disk().clone())?)
             }
             None => Content::Embedded(Box::new(Catalogd::new(
                 config.catalogd.clone(),
@@ -348,6 +348,7 @@ impl Operator {
         let catalogs = known_catalogs.store.clone();
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
+        let seen = access::Seen { accounts: self.accounts.clone(), extensions: extensions.store.clone() };
         let namespace = &self.config.system_namespace;
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
@@ -372,7 +373,7 @@ impl Operator {
                 &wake_all,
                 stop.clone()
             ),
-            access::run(client, chance, waiting, wake_extension, wake_set, stop.clone()),
+            access::run(client, chance, waiting, seen, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
         );

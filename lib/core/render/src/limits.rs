@@ -16,16 +16,16 @@ pub(crate) const ANNOTATION_BYTES_MAX: usize = 1 << 20;
 
 /// Most memory that rendering one bundle may take, in bytes, its files included. The objects of argocd-operator
 /// 0.18.0 take 16 MB, and there are [`COPIES`] of them for a moment.
-pub const MEMORY_BYTES_MAX: usize = 160 << 20;
+pub const MEMORY_BYTES_MAX: usize = 128 << 20;
 /// Memory that a bundle of any size is given, and what it is given for each byte of its files. Objects take 3 to 8
 /// times the bytes of their files in real bundles.
 const MEMORY_OF_ANY_BUNDLE: usize = 8 << 20;
 const MEMORY_PER_BYTE: usize = 16;
 /// How often the objects are in memory until a revision is written: as rendered, as prepared, as checked.
 pub(crate) const COPIES: usize = 3;
-/// Most memory that a node of YAML takes while its document is read, in bytes: a mapping of one key takes 632, and is
-/// two nodes.
-pub(crate) const NODE_BYTES: usize = 320;
+/// Memory that is reckoned for a node of YAML while its document is read, in bytes: scalars take 32 to 60, a mapping of
+/// one key with that key and its value some 700.
+pub(crate) const NODE_BYTES: usize = 256;
 
 /// The memory that rendering a bundle of `bytes` takes if it is like others, in bytes.
 #[must_use]

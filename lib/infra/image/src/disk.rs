@@ -123,6 +123,11 @@ impl DiskCharge {
         Ok(())
     }
 
+    /// Takes over what another charge of the same budget has.
+    pub fn merge(&mut self, mut other: Self) {
+        self.bytes = self.bytes.saturating_add(std::mem::take(&mut other.bytes));
+    }
+
     /// Gives bytes back that are no longer on disk.
     pub fn shrink_to(&mut self, bytes: u64) {
         let freed = self.bytes.saturating_sub(bytes);

@@ -41,7 +41,7 @@ pub use objects::ObjectMetrics;
 pub use own_writes::OwnWrites;
 pub use source::Source;
 pub use telemetry::{Traces, init as init_logs};
-pub use watch::{OwnerChanged, Seen, WatchManager};
+pub use watch::{OwnerChanged, Seen, WatchManager, Watched};
 
 pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};
 pub use shutdown::{on_signal, run_program};

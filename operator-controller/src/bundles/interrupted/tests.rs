@@ -53,7 +53,7 @@ async fn an_end_that_was_asked_for_is_no_accident() {
     let readings = ["before", "now"].map(|key| process.begin(key));
     process.stop();
     let late = process.begin("late");
-    readings.map(kill);
+    readings.into_iter().for_each(kill);
     kill(late);
     let next = open(&folder);
     assert_eq!((next.check("now"), next.check("late")), (Ok(false), Ok(false)));

@@ -8,12 +8,8 @@ use std::{
 
 use catalogd::Clock;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ApiResource, PostParams},
-    core::DeserializeGuard,
-    runtime::reflector::Store,
+    Api, Client, Resource, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store,
 };
 use olm_api::{
     names::{
@@ -24,7 +20,7 @@ use olm_api::{
 };
 use olm_objectset::{DeletionPolicy, ObjectKey, Owner, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, ObjectMetrics, WatchManager, bounded};
+use olm_runtime::{AccountRef, Accounts, Discovery, Next, ObjectMetrics, WatchManager, bounded};
 
 use super::{
     content::{self, ContentError, LoadedPhase, api_text},
@@ -35,6 +31,7 @@ use super::{
     memory::Memory,
     pace::Pace,
     status::{Deadline, Outcome, add_to_ready, deadline, in_order, set_conditions, torn_down},
+    watched::Identity,
 };
 use crate::{
     access::Waiting,
@@ -131,6 +128,12 @@ impl ObjectSets {
             // Its event brings the pass that acts.
             return self.replace_status(&set, status).await.map_or_else(Next::Retry, |()| Next::Await);
         }
+        match self.bind(&set).await {
+            Ok(false) => {}
+            // Its event brings the pass that acts.
+            Ok(true) => return Next::Await,
+            Err(error) => return Next::Retry(error),
+        }
         let mut report = self.pass(&set).await;
         let unseen = self.unseen(&uid);
         let set = report.given.take().map_or(set, Arc::new);
@@ -153,9 +156,9 @@ impl ObjectSets {
             Ok(account) => account,
             Err(text) => return Outcome::Blocked(text).into(),
         };
-        let client = match self.ports.accounts.client(&account).await {
+        let client = match self.client(set, &account).await {
             Ok(client) => client,
-            Err(error) => return Outcome::Retrying(error.to_string()).into(),
+            Err(outcome) => return outcome.into(),
         };
         let controller = self.ports.accounts.controller();
         let loaded = content::load(set, &controller, Some(&client), &self.ports.system_namespace).await;
@@ -167,19 +170,25 @@ impl ObjectSets {
         if let Some(text) = invalid_selector(&set.spec.progression_probes) {
             return Outcome::Retrying(format!("invalid label selector in progressionProbe ({text})")).into();
         }
-        let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
         let observed = content::digests(&phases);
-        if let Err(error) = content::check_unchanged(recorded, &observed) {
+        if let Err(error) = content::verify(set, &observed) {
             return Report::content(&error);
         }
         let none = CaBundles::default();
         let executor = self.executor(set, client.clone(), self.known_family(set), &none);
         let settled = keeping::settle(set, &executor, &phases).await;
-        let report = self.carry_out(set, client, &phases).await;
+        let identity = Identity { account: &account, client: &client };
+        let report = self.carry_out(set, &identity, &phases).await;
         Report { observed: Some(observed), policy: report.policy.clone().or(settled), ..report }
     }
 
-    async fn carry_out(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Report {
+    async fn carry_out(
+        &self,
+        set: &ClusterObjectSet,
+        identity: &Identity<'_>,
+        phases: &[LoadedPhase],
+    ) -> Report {
+        let client = identity.client.clone();
         if set.spec.lifecycle_state == LifecycleState::Archived {
             return self.archive(set, client, phases).await.into();
         }
@@ -196,7 +205,7 @@ impl ObjectSets {
                 return Report { policy, given, ..Outcome::Retrying(error).into() };
             }
         };
-        let outcome = self.activate(set, client, phases, &kept.bundles).await;
+        let outcome = self.activate(set, identity, phases, &kept.bundles).await;
         Report { certificates: kept.next, given, ..outcome.into() }
     }
 
@@ -226,13 +235,13 @@ impl ObjectSets {
     async fn activate(
         &self,
         set: &ClusterObjectSet,
-        client: Client,
+        identity: &Identity<'_>,
         phases: &[LoadedPhase],
         ca_bundles: &CaBundles,
     ) -> Outcome {
-        let survey = self.survey(set, phases).await;
-        self.hold(set, &survey);
-        if let Err(error) = self.check_arrived(set, &client, phases, &survey).await {
+        let (survey, client) = (self.survey(set, phases).await, identity.client);
+        self.hold(set, &survey, identity, phases);
+        if let Err(error) = self.check_arrived(set, client, phases, &survey).await {
             return Outcome::Retrying(error);
         }
         if let Err(error) = self.record_left_out(set, &survey.left_out).await {
@@ -267,7 +276,7 @@ impl ObjectSets {
             },
             Pass::Incomplete { failures, waits } => {
                 // The kinds of a CRD that has just been applied can be watched from now on.
-                self.hold(set, &self.survey(set, phases).await);
+                self.hold(set, &self.survey(set, phases).await, identity, phases);
                 Outcome::Incomplete { failures, waits }
             }
             Pass::Collisions(text) | Pass::Failed(text) => Outcome::Retrying(text),
@@ -340,13 +349,14 @@ impl ObjectSets {
         Ok(AccountRef { namespace: extension.spec.namespace, name })
     }
 
-    /// Watches what the revision has objects of.
-    fn hold(&self, set: &ClusterObjectSet, survey: &Survey) {
-        let mut kinds = survey.known.clone();
+    /// Watches the revision's objects, and the Secrets of its webhook certificates.
+    fn hold(&self, set: &ClusterObjectSet, survey: &Survey, identity: &Identity<'_>, phases: &[LoadedPhase]) {
+        let objects = || phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored);
+        let mut watched = identity.watched(objects(), &survey.known);
         if has_built_in_certificates(set) {
-            kinds.push(Kind { resource: ApiResource::erase::<Secret>(&()), namespaced: true });
+            watched.extend(identity.certificates(objects()));
         }
-        self.ports.watches.hold(&set.uid().unwrap_or_default(), &kinds);
+        self.ports.watches.hold(&set.uid().unwrap_or_default(), &watched);
     }
 
     /// What is said of kinds whose watch keeps failing, in sentences for `Ready`.

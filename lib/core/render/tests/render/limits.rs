@@ -60,9 +60,9 @@ fn memory_is_what_the_caller_has() {
     assert_eq!(within(&dense, usual_memory(bytes)), Err(RenderError::Memory { mebibytes: 9 }));
     assert_eq!(within(&dense, MEMORY_BYTES_MAX), Ok(()));
     let denser = bundle().file("manifests/a.yaml", mappings("a", 100_000));
-    assert_eq!(within(&denser, MEMORY_BYTES_MAX), Err(RenderError::Memory { mebibytes: 160 }));
+    assert_eq!(within(&denser, MEMORY_BYTES_MAX), Err(RenderError::Memory { mebibytes: 128 }));
     let message = denser.refusal();
-    assert_eq!(message, "rendering the bundle takes more than 160 MiB of memory");
+    assert_eq!(message, "rendering the bundle takes more than 128 MiB of memory");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn aliases_and_long_texts_are_what_they_expand_to() {
     let once = bundle().file("manifests/a.yaml", &scalar);
     assert_eq!(within(&once, MEMORY_BYTES_MAX), Ok(()));
     let twice = once.file("manifests/b.yaml", scalar.replace("name: a", "name: b"));
-    assert_eq!(within(&twice, MEMORY_BYTES_MAX), Err(RenderError::Memory { mebibytes: 160 }));
+    assert_eq!(within(&twice, MEMORY_BYTES_MAX), Err(RenderError::Memory { mebibytes: 128 }));
 }
 
 #[test]
