@@ -20,7 +20,7 @@ use olm_test::{
     rights::create_account,
     wait,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
 
