@@ -29,6 +29,7 @@ use crate::{
     budget::Budget,
     config,
     format::{BundleFormat, Rendered},
+    limits::COPIES,
 };
 
 /// The table entry of registry+v1.
@@ -84,6 +85,7 @@ impl BundleFormat for RegistryV1 {
             objects: Vec::new(),
             olm_properties: declared::platform_properties(&bundle.csv),
             declared: declared::properties(&bundle.csv, files, &mut budget)?,
+            memory: budget.spent().saturating_mul(COPIES),
             certificate_provider: (!bundle.csv.webhooks.is_empty()).then_some(options.certificate_provider),
         };
         rendered.objects = generate(bundle, &context, configuration.deployment_config.as_ref())?;
