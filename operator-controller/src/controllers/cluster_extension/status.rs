@@ -56,7 +56,10 @@ pub(crate) fn status(
         }
         (None, Ok(())) => {}
         (Some(revisions), result) => {
-            writer.installed(revisions);
+            // Nothing has failed while the first bundle is pulled, which is what the reason would say.
+            if progress.pulling.is_none() || writer.conditions.find(Installed).is_some() {
+                writer.installed(revisions);
+            }
             writer.platform(progress.platform.as_ref());
             if let Some(found) = &progress.deprecations {
                 writer.deprecations(found);
