@@ -26,7 +26,7 @@ use crate::{
     CatalogSource, CatalogStore, CatalogdError, Clock, Generation,
     status::{Facts, Outcome, Served, status},
 };
-use decide::{Look, decide};
+use decide::{Look, decide, poll_interval};
 use events::Events;
 pub(crate) use fetch::FetchJobs;
 use fetch::{Fetcher, in_progress};
@@ -169,7 +169,8 @@ impl Reconciler {
             }
             Looked::Failed { error, next } => {
                 let (message, terminal) = (error.to_string(), error.is_terminal());
-                if self.report(name, catalog, Outcome::Failed { message: &message, terminal }).await? {
+                let outcome = Outcome::Failed { message: &message, terminal, advice: error.advice() };
+                if self.report(name, catalog, outcome).await? {
                     self.events.failed(catalog, terminal, &message).await;
                 }
                 Ok(next)
@@ -186,7 +187,8 @@ impl Reconciler {
         }
         if let Err(error) = self.remove(name).await {
             let message = error.to_string();
-            self.report(name, catalog, Outcome::Failed { message: &message, terminal: false }).await?;
+            let outcome = Outcome::Failed { message: &message, terminal: false, advice: None };
+            self.report(name, catalog, outcome).await?;
             return Err(error);
         }
         let outcome = if deleted { Outcome::Deleted } else { Outcome::Unavailable };
@@ -198,8 +200,7 @@ impl Reconciler {
     /// Looks at the source if it is time to, and has its content brought here.
     async fn look(&self, name: &str, catalog: &ClusterCatalog) -> Result<Looked, CatalogdError> {
         let image = catalog.spec.source.image.clone().ok_or(CatalogdError::NoImage("Image"))?;
-        let interval = image.poll_interval_minutes.and_then(|minutes| u64::try_from(minutes).ok());
-        let interval = interval.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
+        let interval = poll_interval(image.poll_interval_minutes);
         let held = self.store.generation(name);
         let known = self.store.resolution(name);
         let held = held.as_deref().map(Generation::reference);

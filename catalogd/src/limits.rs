@@ -16,8 +16,10 @@ pub const CONCURRENT_INGESTS: usize = 2;
 pub const CONCURRENT_RECONCILES: u16 = 4;
 /// Ended jobs that wait to be looked at before their sender waits.
 pub const ENDED_JOBS: usize = 1024;
+/// Longest time between two looks at a tag; the API takes any number of minutes.
+pub const POLL_INTERVAL_MAX: Duration = Duration::from_hours(24 * 365);
 /// Bytes of an answer that are read at once; each answer in flight holds two such pieces at most.
-pub const CHUNK_BYTES: usize = 128 << 10;
+pub const CHUNK_BYTES: usize = 64 << 10;
 /// Ranges of one request; whoever asks for more gets the whole.
 pub const RANGES_MAX: usize = 32;
 /// Entity tags looked at in one header.

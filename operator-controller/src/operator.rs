@@ -202,8 +202,8 @@ impl Operator {
         let namespace = self.config.system_namespace.clone();
         let embedded = matches!(self.content, Content::Embedded(_));
         async move {
-            let told = leftovers::tell(client, &namespace, embedded, &events);
-            let _ = shutdown.run_until_cancelled(told).await;
+            let reporting = Box::pin(leftovers::report(client, &namespace, embedded, &events));
+            let _ = shutdown.run_until_cancelled(reporting).await;
         }
     }
 

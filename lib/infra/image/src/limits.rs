@@ -23,6 +23,8 @@ pub const POLICY_BYTES_MAX: u64 = 4 << 20;
 pub const DOCKER_CONFIG_BYTES_MAX: usize = 4 << 20;
 /// Largest CA or client certificate file in bytes; a system's whole bundle has about 250 KB.
 pub const CERTIFICATE_BYTES_MAX: u64 = 4 << 20;
+/// Registries whose HTTP clients are kept, with their connections.
+pub const CLIENTS_MAX: usize = 64;
 /// Most redirects followed for one request.
 pub const REDIRECTS_MAX: usize = 5;
 /// Bytes of an image's wanted files that stay in memory before the spool becomes a file. Bundles fit.

@@ -13,6 +13,7 @@ use crate::{digest::Digest, layers::BlobStream, registries::Endpoint};
 
 mod auth;
 mod client;
+mod dial;
 mod http;
 mod layout;
 mod memory;
@@ -92,15 +93,15 @@ pub enum RegistryError {
         /// What came.
         actual: Digest,
     },
-    /// A redirect or token endpoint that must not be used.
+    /// A redirect, token endpoint or address that must not be used.
     #[error("{action}: refusing to go to {target}: {reason}")]
     Refused {
         /// What was being done.
         action: String,
-        /// Scheme and host.
+        /// Scheme and host, or the host alone.
         target: String,
         /// Why.
-        reason: &'static str,
+        reason: String,
     },
     /// Certificates on this machine cannot be used.
     #[error("loading certificates: {0}")]

@@ -21,7 +21,8 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use super::{
     BoxFuture, Registry, RegistryError,
     auth::{Authorization, Challenge, TokenAnswer, TokenKey, Tokens, challenge},
-    http::{body, check_target, connection, message, same_origin},
+    dial::Dialling,
+    http::{Target, body, check_target, connection, message, same_origin},
     scheme::{dialled, spoken},
     tls::Clients,
 };
@@ -91,11 +92,16 @@ impl OciRegistry {
         self.schemes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What may be dialled for a registry.
+    fn dialling(&self, at: &Endpoint) -> Dialling {
+        self.clients.dialling(dialled(&at.host), at.insecure)
+    }
+
     /// Reads certificate files, so it is kept off the runtime's threads.
-    async fn client(&self, at: &Endpoint) -> Result<Client, RegistryError> {
-        let (clients, insecure) = (Arc::clone(&self.clients), at.insecure);
-        let got = tokio::task::spawn_blocking(move || clients.get(insecure)).await;
-        got.unwrap_or_else(|_| Err(RegistryError::Certificates("interrupted".to_owned())))
+    async fn client(&self, dialling: Dialling) -> Result<Client, RegistryError> {
+        let clients = Arc::clone(&self.clients);
+        let got = tokio::task::spawn_blocking(move || clients.get(&dialling)).await;
+        got.map_err(|_| RegistryError::Certificates("interrupted".to_owned()))?
     }
 
     /// The URL of something in the endpoint's repository.
@@ -116,7 +122,7 @@ impl OciRegistry {
         if let Some(scheme) = self.schemes().get(&at.host) {
             return Ok(scheme);
         }
-        let scheme = spoken(&self.client(at).await?, &at.host).await;
+        let scheme = spoken(&self.client(self.dialling(at)).await?, &at.host).await;
         self.schemes().insert(at.host.clone(), scheme);
         Ok(scheme)
     }
@@ -183,11 +189,12 @@ impl OciRegistry {
         exchange: &Exchange<'_>,
         authorization: Option<&Authorization>,
     ) -> Result<Response, RegistryError> {
-        let client = self.client(exchange.at).await?;
+        let dialling = self.dialling(exchange.at);
+        let client = self.client(dialling.clone()).await?;
         let follows = matches!(exchange.method, Method::GET | Method::HEAD);
         let mut url = exchange.url.clone();
         for _ in 0..=REDIRECTS_MAX {
-            check_target(&url, exchange.at.insecure, &exchange.action)?;
+            check_target(&url, &dialling, Target::Request, &exchange.action).await?;
             let mut request = client.request(exchange.method.clone(), url.clone());
             if let Some(accept) = &exchange.accept {
                 request = request.header(ACCEPT, accept);
@@ -249,8 +256,9 @@ impl OciRegistry {
         let protocol =
             |cause: &str| RegistryError::Protocol { action: action.clone(), cause: cause.to_owned() };
         let mut url = Url::parse(realm).map_err(|_| protocol("the token endpoint is not a URL"))?;
-        check_target(&url, at.insecure, &action)?;
-        let client = self.client(at).await?;
+        let dialling = self.dialling(at);
+        check_target(&url, &dialling, Target::TokenEndpoint, &action).await?;
+        let client = self.client(dialling.to(&url)).await?;
         let mut fields: Vec<(&str, &str)> = service.map(|service| ("service", service)).into_iter().collect();
         fields.push(("scope", scope));
         let request = match &credential {
