@@ -1,3 +1,5 @@
+mod jobs;
+
 use std::{fs, path::Path, time::SystemTime};
 
 use futures::FutureExt as _;
