@@ -169,7 +169,8 @@ impl Reconciler {
             }
             Looked::Failed { error, next } => {
                 let (message, terminal) = (error.to_string(), error.is_terminal());
-                if self.report(name, catalog, Outcome::Failed { message: &message, terminal }).await? {
+                let outcome = Outcome::Failed { message: &message, terminal, advice: error.advice() };
+                if self.report(name, catalog, outcome).await? {
                     self.events.failed(catalog, terminal, &message).await;
                 }
                 Ok(next)
@@ -186,7 +187,8 @@ impl Reconciler {
         }
         if let Err(error) = self.remove(name).await {
             let message = error.to_string();
-            self.report(name, catalog, Outcome::Failed { message: &message, terminal: false }).await?;
+            let outcome = Outcome::Failed { message: &message, terminal: false, advice: None };
+            self.report(name, catalog, outcome).await?;
             return Err(error);
         }
         let outcome = if deleted { Outcome::Deleted } else { Outcome::Unavailable };

@@ -25,6 +25,8 @@ pub enum CatalogdError {
         text: String,
         /// Whether it was terminal then.
         terminal: bool,
+        /// What to do about it.
+        advice: Option<&'static str>,
     },
     /// Removing content failed.
     #[error("error deleting content: {0}")]
@@ -55,6 +57,23 @@ impl CatalogdError {
             Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) | Self::Panicked(_) => {
                 false
             }
+        }
+    }
+
+    /// What a person has to do before the catalog can be served; `None` where the error may pass by itself, or says it
+    /// all.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::NoImage(_) => Some("Name an image in spec.source.image.ref."),
+            Self::Pull(PullError::Refused(_)) => Some(
+                "The image is not a catalog: name the image of a catalog, not that of a bundle or of an operator.",
+            ),
+            Self::Pull(error) => error.advice(),
+            Self::Store(StoreError::Ingest(error)) if error.is_content() => Some(
+                "The content of the image is not a catalog that can be read: \"olm catalog validate <image>\" lists what is wrong with it, for its author.",
+            ),
+            Self::Known { advice, .. } => *advice,
+            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) => None,
         }
     }
 

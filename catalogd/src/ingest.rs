@@ -13,6 +13,7 @@ use std::{
 use flate2::Crc;
 use olm_fbc::{CatalogFiles, FbcError, FileError, Index, Meta, MetaReader, content_paths};
 use olm_image::{DiskBudget, DiskCharge};
+use olm_text::{cut, one_line};
 use thiserror::Error;
 
 use crate::{limits::CATALOG_BYTES_MAX, store::FileSum};
@@ -120,7 +121,7 @@ pub(crate) fn ingest(
 /// A path from an image, fit for a status: short, and without control characters.
 fn shown(path: &str) -> String {
     const CHARACTERS_MAX: usize = 200;
-    path.chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect()
+    cut(&one_line(path), CHARACTERS_MAX).into_owned()
 }
 
 struct Sink {

@@ -41,6 +41,7 @@ struct Refused {
     pinned: Pinned,
     text: String,
     terminal: bool,
+    advice: Option<&'static str>,
 }
 
 /// What the jobs share.
@@ -139,14 +140,18 @@ impl Fetcher {
         let refused = self.refused();
         let before = refused.get(catalog)?;
         let is_same = before.reference == reference && before.pinned == pinned;
-        is_same.then(|| CatalogdError::Known { text: before.text.clone(), terminal: before.terminal })
+        is_same.then(|| CatalogdError::Known {
+            text: before.text.clone(),
+            terminal: before.terminal,
+            advice: before.advice,
+        })
     }
 
     fn remember(&self, catalog: &str, reference: &str, pinned: Pinned, error: Option<&CatalogdError>) {
         match error.filter(|error| error.is_content()) {
             Some(error) => {
-                let (text, terminal) = (error.to_string(), error.is_terminal());
-                let refused = Refused { reference: reference.to_owned(), pinned, text, terminal };
+                let (text, terminal, advice) = (error.to_string(), error.is_terminal(), error.advice());
+                let refused = Refused { reference: reference.to_owned(), pinned, text, terminal, advice };
                 self.refused().insert(catalog.to_owned(), refused);
             }
             None => self.forget(catalog),

@@ -23,6 +23,7 @@ mod process;
 mod pulls;
 mod real_bundles;
 mod recreated;
+mod remedies;
 mod resolving;
 mod restarts;
 mod restricted_accounts;

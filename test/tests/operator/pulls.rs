@@ -32,8 +32,7 @@ const END: Duration = Duration::from_secs(10);
 
 /// A world with a registry beside the honest one; both are spoken to without TLS.
 async fn world() -> Result<(World, FaultyRegistry, StateDirectory)> {
-    let options = Options { nodes: 0, ..Options::default() };
-    let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
+    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
     let hostile = FaultyRegistry::start(&registry.url(), None)?;
     let directory = StateDirectory::new("registries")?;
     let conf = directory.path().join("registries.conf");

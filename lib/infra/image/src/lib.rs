@@ -7,6 +7,7 @@
 //! The crate knows nothing of operators, catalogs or Kubernetes: which labels count and which folders are wanted
 //! is told by the caller. Everything that comes from outside has a limit ([`limits`]).
 
+mod advice;
 mod archive;
 mod blob;
 mod digest;

@@ -29,6 +29,7 @@ pub use backoff::{Backoff, Limits as BackoffLimits};
 pub use chance::{Chance, WatchBackoff};
 pub use client::{
     AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect, connect_counted,
+    is_namespace_missing, is_namespace_terminating,
 };
 pub use controller::{Next, Settings as ControllerSettings, Wake, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};

@@ -15,6 +15,7 @@ use olm_plan::{
 };
 use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, ClientError, MemoryShare, bounded};
+use olm_text::one_line;
 use serde_json::Value;
 
 use super::{
@@ -104,8 +105,9 @@ impl Steps<'_> {
             }
         }
         let provider = draft.certificate_provider;
-        let missing_rights =
-            self.missing_rights(&client, (&served, provider), &revision, &mut obstacle).await;
+        let missing_rights = self
+            .missing_rights(&client, (account, &draft.bundle), (&served, provider), &revision, &mut obstacle)
+            .await;
         let lacks_rights = missing_rights.filled().is_some_and(|missing| !missing.is_empty());
         let asker = if lacks_rights { Err(LACKS_RIGHTS.to_owned()) } else { client.clone() };
         // Who only plans may lack the account's token; the controller may read little by itself.
@@ -211,6 +213,7 @@ impl Steps<'_> {
     async fn missing_rights(
         &self,
         client: &AccountClient,
+        (account, bundle): (&AccountRef, &BundleRecord),
         (phases, provider): (&[Phase], Option<CertificateProvider>),
         revision: &str,
         obstacle: &mut Option<Cause>,
@@ -237,7 +240,9 @@ impl Steps<'_> {
             }
             Ok(missing) => {
                 if !missing.is_empty() {
-                    obstacle.get_or_insert_with(|| refused(&olm_rights::report(&missing)));
+                    obstacle.get_or_insert_with(|| {
+                        refused(&olm_rights::report(&missing)).explained(Some(granting(account, bundle)))
+                    });
                 }
                 Section::Filled(olm_plan::missing_rights(&missing))
             }
@@ -324,6 +329,15 @@ impl Steps<'_> {
 const LACKS_RIGHTS: &str = "the account lacks rights, which is all that the API server would say";
 /// Why something was not looked at.
 const OBSTACLE: &str = "what stands in the way has to go first";
+
+/// How the permissions are granted that an account lacks for a bundle.
+fn granting(account: &AccountRef, bundle: &BundleRecord) -> String {
+    let AccountRef { namespace, name } = account;
+    format!(
+        "Grant ServiceAccount {namespace}/{name} these permissions: \"olm bundle rbac {} -n {namespace} --service-account {name}\" prints everything that the bundle needs as manifests.",
+        one_line(&bundle.reference)
+    )
+}
 
 fn refused(text: &str) -> Cause {
     Cause::transient(format!("creating new Revision: {text}"))

@@ -20,6 +20,8 @@ pub(crate) enum StepError {
         errors: Vec<String>,
         /// Whether only an edit can heal it.
         terminal: bool,
+        /// What to do about it, where the errors do not say it.
+        advice: Option<String>,
     },
     /// Nothing is installed yet, and nothing new may be begun.
     Paused,
@@ -89,11 +91,12 @@ impl StepError {
     pub(crate) fn after(self, earlier: Option<&Self>) -> Self {
         match (self, earlier) {
             (
-                Self::Validation { errors, terminal },
-                Some(Self::Validation { errors: earlier, terminal: also }),
+                Self::Validation { errors, terminal, advice },
+                Some(Self::Validation { errors: earlier, terminal: also, advice: first }),
             ) => Self::Validation {
                 errors: earlier.iter().cloned().chain(errors).collect(),
                 terminal: terminal || *also,
+                advice: first.clone().or(advice),
             },
             (_, Some(earlier)) => earlier.clone(),
             (error, None) => error,
@@ -107,6 +110,19 @@ impl StepError {
             Self::Paused => true,
             Self::Revisions(_) | Self::Resolution { .. } => false,
             Self::Bundle { cause, .. } => cause.kind != CauseKind::Transient,
+        }
+    }
+}
+
+impl StepError {
+    /// What is known beyond upstream's text, for a person; only there where a person has to act.
+    pub(crate) fn explanation(&self) -> Option<&str> {
+        match self {
+            Self::Resolution { explanation, .. } | Self::Bundle { cause: Cause { explanation, .. }, .. } => {
+                explanation.as_deref()
+            }
+            Self::Validation { advice, .. } => advice.as_deref(),
+            Self::Paused | Self::Takeover { .. } | Self::Revisions(_) => None,
         }
     }
 }

@@ -28,7 +28,7 @@ use super::{
     validate,
 };
 use crate::{
-    access::Waiting,
+    access::{User, Waiting},
     admission::Guard,
     bundles::Bundles,
     catalogs::Catalogs,
@@ -96,7 +96,7 @@ impl Extensions {
             return Next::After(left);
         }
         if extension.metadata.deletion_timestamp.is_some() {
-            self.ports.waiting.extension(&name, false);
+            self.ports.waiting.forget(&User::Extension(name.clone()));
             self.ports.dependents.needs_nothing(&name);
             self.ports.platform.forget(&name);
             self.ports.bundles.release(&name);
@@ -135,7 +135,7 @@ impl Extensions {
         if needs_no_pull(&progress, &result) {
             self.ports.bundles.release(&name);
         }
-        self.ports.waiting.extension(&name, result.is_err());
+        self.ports.waiting.waits(&User::Extension(name.clone()), result.is_err());
         after = status(&extension, &progress, result.as_ref().copied(), now);
         policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
         if let Err(error) = self.write_status(&api, &extension, after, &progress).await {
@@ -183,7 +183,7 @@ impl Extensions {
                 Ok(true) => {}
                 Ok(false) => return Next::After(AT_REST_RETRY),
                 Err(text) => {
-                    self.ports.waiting.extension(&extension.name_any(), true);
+                    self.ports.waiting.waits(&User::Extension(extension.name_any()), true);
                     let mut after = extension.status.clone().unwrap_or_default();
                     let message = format!("The deletion is held: {text}");
                     let generation = extension.metadata.generation;
@@ -219,6 +219,10 @@ impl Extensions {
         let ports = &self.ports;
         let uid = extension.uid().unwrap_or_default();
         let default = ports.settings.default_account();
+        match validate::account(extension, default.as_ref()) {
+            Some(account) => ports.waiting.acts_as(User::Extension(extension.name_any()), &account),
+            None => ports.waiting.forget(&User::Extension(extension.name_any())),
+        }
         let mut checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
         let default = default.as_ref();
         let identity = Identity::check(extension, &ports.accounts, default, checked.is_ok()).await;

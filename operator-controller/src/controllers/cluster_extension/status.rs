@@ -17,6 +17,7 @@ use olm_api::{
     },
 };
 use olm_resolve::{DeprecationReason, DeprecationStatus, Truth};
+use olm_text::one_line;
 
 use super::{
     progress::{Cause, CauseKind, Progress, StepError},
@@ -55,7 +56,10 @@ pub(crate) fn status(
         }
         (None, Ok(())) => {}
         (Some(revisions), result) => {
-            writer.installed(revisions);
+            // Nothing has failed while the first bundle is pulled, which is what the reason would say.
+            if progress.pulling.is_none() || writer.conditions.find(Installed).is_some() {
+                writer.installed(revisions);
+            }
             writer.platform(progress.platform.as_ref());
             if let Some(found) = &progress.deprecations {
                 writer.deprecations(found);
@@ -216,9 +220,13 @@ impl Writer<'_> {
             _ => progressing.message.clone(),
         };
         let added = error.is_none().then(|| added(progress, &progressing.message)).flatten();
-        for note in added.as_ref().into_iter().chain(waits).chain(&progress.notes) {
+        for text in added.as_ref().into_iter().chain(waits) {
             message.push('\n');
-            message.push_str(note);
+            message.push_str(text);
+        }
+        for note in &progress.notes {
+            message.push('\n');
+            message.push_str(&one_line(note));
         }
         if let Some(complaint) = &progress.unguarded {
             message.insert_str(0, &format!("{complaint}\n"));
@@ -231,14 +239,15 @@ impl Writer<'_> {
         let ready = done && healthy && installed && progress.unguarded.is_none();
         self.put(Ready, if ready { True } else { False }, ready_reason, &message);
         let explained = match error {
-            Some(
-                StepError::Resolution { explanation: Some(explanation), .. }
-                | StepError::Bundle { cause: Cause { explanation: Some(explanation), .. }, .. },
-            ) => Some(format!("{}\n{explanation}", progressing.message)),
-            _ => None,
+            Some(error) => error.explanation().map(|text| format!("{}\n{text}", progressing.message)),
+            None if done => None,
+            None => stuck(progress),
         };
-        let stalled = progressing.status == False.as_str() || explained.is_some();
+        let is_terminal = progressing.status == False.as_str();
+        let stalled = is_terminal || explained.is_some();
         if stalled {
+            // It is tried again all the same, but nothing comes of it before somebody acts.
+            let reason = if is_terminal { reason } else { Reason::Blocked };
             self.put(Stalled, True, reason, explained.as_deref().unwrap_or(&progressing.message));
         } else {
             self.conditions.remove(Stalled);
@@ -249,6 +258,12 @@ impl Writer<'_> {
             self.put(Reconciling, True, reason, waits.unwrap_or(&progressing.message));
         }
     }
+}
+
+/// What the latest revision cannot go on without, as it says itself.
+fn stuck(progress: &Progress) -> Option<String> {
+    let latest = progress.revisions.as_ref()?.latest_active()?;
+    latest.conditions.find(Stalled).map(|stalled| stalled.message.clone())
 }
 
 /// What the latest revision has to add to what it says of its progress.

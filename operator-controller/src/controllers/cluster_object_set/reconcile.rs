@@ -30,11 +30,11 @@ use super::{
     kinds::without,
     memory::Memory,
     pace::Pace,
-    status::{Deadline, Outcome, add_to_ready, deadline, in_order, set_conditions, torn_down},
+    status::{Deadline, Obstacle, Outcome, add_to_ready, deadline, in_order, set_conditions, torn_down},
     watched::Identity,
 };
 use crate::{
-    access::Waiting,
+    access::{User, Waiting},
     events::Events,
     kinds::{Awaited, Survey},
     webhook_certificates::{self, CaBundles, Keeper, Kept},
@@ -108,12 +108,12 @@ impl ObjectSets {
             self.ports.watches.release(&uid);
             self.memory.forget(&uid);
             self.awaits_no_kind(&set);
-            self.ports.waiting.set(&set.name_any(), false);
+            self.ports.waiting.forget(&User::Set(set.name_any()));
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         if torn_down(&set) {
             // Its account and content may be gone by now: nothing is asked of them any more.
-            self.ports.waiting.set(&set.name_any(), false);
+            self.ports.waiting.forget(&User::Set(set.name_any()));
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         let now = self.ports.clock.now();
@@ -138,10 +138,10 @@ impl ObjectSets {
         let unseen = self.unseen(&uid);
         let set = report.given.take().map_or(set, Arc::new);
         let unsettled = report.policy.clone().and_then(Result::err);
-        // What may not be read is Blocked, and heals with the rights.
-        let waits =
-            unsettled.is_some() || matches!(report.outcome, Outcome::Retrying(_) | Outcome::Blocked(_));
-        self.ports.waiting.set(&set.name_any(), waits);
+        // What may not be read is Blocked, and recovers with the permissions.
+        let waits = unsettled.is_some()
+            || matches!(report.outcome, Outcome::Retrying(_) | Outcome::Stuck { .. } | Outcome::Blocked(_));
+        self.ports.waiting.waits(&User::Set(set.name_any()), waits);
         let certificates = report.certificates;
         let pace =
             Pace { now, deadline, certificates, look_again: report.look_again, unseen: !unseen.is_empty() };
@@ -156,6 +156,7 @@ impl ObjectSets {
             Ok(account) => account,
             Err(text) => return Outcome::Blocked(text).into(),
         };
+        self.ports.waiting.acts_as(User::Set(set.name_any()), &account);
         let client = match self.client(set, &account).await {
             Ok(client) => client,
             Err(outcome) => return outcome.into(),
@@ -279,7 +280,9 @@ impl ObjectSets {
                 self.hold(set, &self.survey(set, phases).await, identity, phases);
                 Outcome::Incomplete { failures, waits }
             }
-            Pass::Collisions(text) | Pass::Failed(text) => Outcome::Retrying(text),
+            Pass::Collisions(message) => Outcome::Stuck { message, obstacle: Obstacle::Collision },
+            Pass::Failed { text: message, obstacle: Some(obstacle) } => Outcome::Stuck { message, obstacle },
+            Pass::Failed { text, obstacle: None } => Outcome::Retrying(text),
         }
     }
 

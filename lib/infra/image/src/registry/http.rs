@@ -3,6 +3,7 @@
 use std::{error::Error, time::Duration};
 
 use bytes::{Bytes, BytesMut};
+use olm_text::{cut, one_line};
 use reqwest::{Response, Url};
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -139,7 +140,7 @@ fn entry_text(entry: &ErrorEntry) -> String {
     }
 }
 
-/// A registry's text without control characters, cut, and without what it was given to log in.
+/// A registry's text, safe to show and cut, without what the registry was given to log in.
 fn clean(text: &str, credential: Option<&Credential>) -> String {
     let secret = match credential {
         Some(Credential::Basic { password, .. }) => Some(password),
@@ -149,7 +150,7 @@ fn clean(text: &str, credential: Option<&Credential>) -> String {
     if secret.is_some_and(|secret| !secret.expose().is_empty() && text.contains(secret.expose())) {
         return "the registry's message repeats the credentials and is not shown".to_owned();
     }
-    text.chars().filter(|c| !c.is_control()).take(REMOTE_MESSAGE_CHARS_MAX).collect()
+    cut(&one_line(text), REMOTE_MESSAGE_CHARS_MAX).into_owned()
 }
 
 /// Whether two URLs have scheme, host and port in common: only then may credentials go along.
@@ -235,8 +236,9 @@ mod tests {
     fn a_registrys_text_is_cleaned_cut_and_never_shows_the_password() {
         let credential = Credential::Basic { user: "u".into(), password: Secret::new("hunter2".into()) };
         assert!(!clean("wrong password hunter2", Some(&credential)).contains("hunter2"));
-        assert_eq!(clean("a\u{1b}[31mb\n", Some(&credential)), "a[31mb");
-        assert_eq!(clean(&"x".repeat(1000), None).len(), REMOTE_MESSAGE_CHARS_MAX);
+        assert_eq!(clean("a\u{1b}[31m\u{202e}b\nc\n", Some(&credential)), "a\\u{1b}[31m\\u{202e}b c");
+        let long = clean(&"x".repeat(1000), None);
+        assert_eq!(long, "x".repeat(REMOTE_MESSAGE_CHARS_MAX) + "...");
     }
 
     #[test]
