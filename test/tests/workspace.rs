@@ -8,8 +8,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 11] = [
+const CORE: [&str; 12] = [
     "olm-api",
+    "olm-cel",
     "olm-crd-diff",
     "olm-dependencies",
     "olm-fbc",
@@ -23,15 +24,16 @@ const CORE: [&str; 11] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 21] = [
+const ALLOWED: [(&str, &[&str]); 22] = [
     ("olm-api", &[]),
     ("olm-yaml", &[]),
     ("olm-semver", &[]),
     ("olm-crd-diff", &[]),
-    ("olm-structural-schema", &[]),
+    ("olm-cel", &[]),
+    ("olm-structural-schema", &["olm-cel"]),
     ("olm-fbc", &["olm-yaml", "olm-semver"]),
     ("olm-resolve", &["olm-semver", "olm-fbc"]),
-    ("olm-dependencies", &["olm-semver", "olm-fbc"]),
+    ("olm-dependencies", &["olm-semver", "olm-fbc", "olm-cel"]),
     ("olm-render", &["olm-yaml", "olm-semver"]),
     ("olm-objectset", &["olm-api"]),
     ("olm-rights", &[]),
@@ -88,6 +90,7 @@ const ALLOWED: [(&str, &[&str]); 21] = [
         &[
             "olm-api",
             "olm-yaml",
+            "olm-cel",
             "olm-semver",
             "olm-crd-diff",
             "olm-structural-schema",

@@ -1,7 +1,6 @@
 //! The readers, each with what must hold of its answers.
 
 use std::{
-    cell::RefCell,
     io::{Read, Write as _},
     path::Path,
     sync::Arc,
@@ -268,13 +267,14 @@ pub(super) fn fbc(input: &[u8]) -> String {
     format!("{} {}", lines.len().min(4), kind(&end))
 }
 
-struct Layers {
-    runtime: tokio::runtime::Runtime,
-    puller: Puller,
+/// A puller over a registry in memory.
+pub(super) struct Layers {
+    pub(super) runtime: tokio::runtime::Runtime,
+    pub(super) puller: Puller,
 }
 
 impl Layers {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut config = PullerConfig::new(std::env::temp_dir());
         config.limits = ImageLimits {
             entries_max: 2_000,
@@ -289,32 +289,34 @@ impl Layers {
     }
 }
 
-/// Layers: what is unpacked has names that lie within the image, and can be read.
+/// Layers that are not compressed.
 pub(super) fn layer(input: &[u8]) -> String {
-    thread_local!(static LAYERS: RefCell<Layers> = RefCell::new(Layers::new()));
-    LAYERS.with_borrow(|layers| {
-        let packed =
-            ImageBuilder::new().layer(PackedLayer::from_bytes(input.to_vec(), Compression::None)).build();
-        let name = Reference::parse("fuzz.example/a:v1").expect("a reference");
-        layers.runtime.block_on(async {
-            let pushed = packed.push(&layers.puller, &name).await.expect("memory takes everything");
-            match layers.puller.pull(&pushed, |_| Ok(Select::everything())).await {
-                Err(error) => kind(&error),
-                Ok(image) => {
-                    let mut read = 0;
-                    for path in image.files.paths() {
-                        let parts: Vec<&str> = path.split('/').collect();
-                        assert!(parts.iter().all(|part| !matches!(*part, "" | "." | "..")), "{path:?}");
-                        let mut bytes = Vec::new();
-                        let mut file = image.files.open(path).expect("a file that is listed");
-                        file.read_to_end(&mut bytes).expect("its bytes");
-                        assert_eq!(Some(bytes.len() as u64), image.files.size(path));
-                        read += 1;
-                    }
-                    format!("{} files", read.min(5))
+    unpack(PackedLayer::from_bytes(input.to_vec(), Compression::None))
+}
+
+/// An image of one layer: what is unpacked has names that lie within the image, and can be read.
+pub(super) fn unpack(layer: PackedLayer) -> String {
+    let layers = Layers::new();
+    let packed = ImageBuilder::new().layer(layer).build();
+    let name = Reference::parse("fuzz.example/a:v1").expect("a reference");
+    layers.runtime.block_on(async {
+        let pushed = packed.push(&layers.puller, &name).await.expect("memory takes everything");
+        match layers.puller.pull(&pushed, |_| Ok(Select::everything())).await {
+            Err(error) => kind(&error),
+            Ok(image) => {
+                let mut read = 0;
+                for path in image.files.paths() {
+                    let parts: Vec<&str> = path.split('/').collect();
+                    assert!(parts.iter().all(|part| !matches!(*part, "" | "." | "..")), "{path:?}");
+                    let mut bytes = Vec::new();
+                    let mut file = image.files.open(path).expect("a file that is listed");
+                    file.read_to_end(&mut bytes).expect("its bytes");
+                    assert_eq!(Some(bytes.len() as u64), image.files.size(path));
+                    read += 1;
                 }
+                format!("{} files", read.min(5))
             }
-        })
+        }
     })
 }
 

@@ -3,6 +3,8 @@
 //! As upstream has it, init containers that mount a volume which certificates replace are left alone, so that
 //! API servers refuse such a Deployment.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -17,11 +19,13 @@ pub(super) fn generate(
     context: &Context<'_>,
     configuration: Option<&Map<String, Value>>,
 ) -> Vec<Value> {
+    let serving: BTreeSet<&str> =
+        csv.webhooks.iter().map(|webhook| webhook.deployment_name.as_str()).collect();
     csv.deployments
         .iter()
         .map(|deployment| {
             let mut object = object(deployment, csv, context);
-            let serves = csv.webhooks.iter().any(|webhook| webhook.deployment_name == deployment.name);
+            let serves = serving.contains(deployment.name.as_str());
             if serves && context.provider != CertificateProvider::None {
                 mount_certificates(&mut object, &certificates::certificate_name(&deployment.name));
             }
