@@ -49,7 +49,7 @@ const fn target(name: &'static str, run: fn(&[u8]) -> String, words: &'static [&
 }
 
 /// Every reader under test.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
     target("yaml", targets::yaml, targets::YAML_WORDS),
     target("fbc", targets::fbc, targets::FBC_WORDS),
     target("catalog", catalogs::catalog, targets::FBC_WORDS),
@@ -58,6 +58,7 @@ pub const TARGETS: [Target; 21] = [
     target("compressed", images::compressed, targets::LAYER_WORDS),
     target("manifest", images::manifest, images::MANIFEST_WORDS),
     target("registries-conf", targets::registries_conf, targets::CONF_WORDS),
+    target("login", images::login, images::LOGIN_WORDS),
     target("policy", images::policy, images::POLICY_WORDS),
     target("docker-config", images::docker_config, images::DOCKER_WORDS),
     target("release", targets::release, targets::RELEASE_WORDS),

@@ -28,11 +28,15 @@ fn readers_of_foreign_input_stay_within_memory_and_time() {
     assert!(PeakAlloc.current_usage() > held.len(), "memory is measured");
     corpora_are_read_without_harm();
     mutated_corpora_are_read_without_harm();
+    let mut failed = Vec::new();
     for one in hostile() {
-        let cost = one.feed().unwrap_or_else(|error| panic!("{error:#}"));
-        check(&one.to_string(), cost);
-        println!("{one}: {cost:?}");
+        match one.feed() {
+            Ok(cost) if cost.time <= cost.time_allowed() * SLOWER => println!("{one}: {cost:?}"),
+            Ok(cost) => failed.push(format!("{one}: {cost:?}")),
+            Err(error) => failed.push(format!("{error:#}")),
+        }
     }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 /// The entry points for cargo-fuzz are not part of the workspace; `make fuzz-check` compiles them.

@@ -40,7 +40,7 @@ impl Hostile {
 
 /// All of them, each made anew.
 pub fn hostile() -> impl Iterator<Item = Hostile> {
-    let all: [(&'static str, &'static str, fn() -> String); 21] = [
+    let all: [(&'static str, &'static str, fn() -> String); 23] = [
         ("yaml", "quoted lines below a deep one", quoted_below_deep),
         ("yaml", "nested anchors", nested_anchors),
         ("yaml", "small mappings", || format!("[{}]", "{a: 1},".repeat(100_000))),
@@ -49,6 +49,8 @@ pub fn hostile() -> impl Iterator<Item = Hostile> {
         ("bundle", "nested anchors", || bundle_of(&nested_anchors())),
         ("bundle", "a role of long lists", || bundle_of(&format!("kind: ClusterRole\n{}", long_role(3_000)))),
         ("bundle", "webhooks and deployments", webhooks),
+        ("bundle", "annotations for many Deployments", annotated_deployments),
+        ("bundle", "forbidden rules of webhooks", forbidden_rules),
         ("rules", "four long lists", || format!("{}\n{}", long_rules(3_000), long_rules(2_000))),
         ("rules", "many held rules", many_rules),
         ("rules", "long texts in a product", || long_texts()),
@@ -140,6 +142,26 @@ fn webhooks() -> String {
         "  install:\n    strategy: deployment\n    spec:\n      deployments:\n      - {name: d, spec: {}}\n",
     );
     csv
+}
+
+fn annotated_deployments() -> String {
+    let long = "x".repeat(200_000);
+    let mut csv = CSV
+        .replace("metadata: {name: a.v1}", &format!("metadata: {{name: a.v1, annotations: {{a: {long}}}}}"));
+    csv.push_str("  install:\n    strategy: deployment\n    spec:\n      deployments:\n");
+    for i in 0..5_000 {
+        csv.push_str(&format!("      - {{name: d{i}, spec: {{template: {{metadata: {{}}}}}}}}\n"));
+    }
+    csv
+}
+
+fn forbidden_rules() -> String {
+    let groups = vec!["admissionregistration.k8s.io"; 5_000].join(",");
+    let resources = vec!["'*'"; 5_000].join(",");
+    format!(
+        "{CSV}  webhookdefinitions:\n  - {{type: ValidatingAdmissionWebhook, generateName: {}, deploymentName: d, sideEffects: None, admissionReviewVersions: [v1], rules: [{{apiGroups: [{groups}], resources: [{resources}]}}]}}\n",
+        "w".repeat(100_000)
+    )
 }
 
 fn schemas() -> String {

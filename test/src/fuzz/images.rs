@@ -3,7 +3,9 @@
 use std::{cell::RefCell, io::Write as _, path::Path};
 
 use axum::body::Bytes;
-use olm_image::{CanonicalReference, Compression, Digest, Endpoint, Keyring, PackedLayer, Policy, Select};
+use olm_image::{
+    CanonicalReference, Compression, Digest, Endpoint, Keyring, PackedLayer, Policy, Registry as _, Select,
+};
 use olm_objectset::has_created_fields;
 use olm_plan::{Found, ObjectFacts, object_plan};
 use serde_json::Value;
@@ -27,6 +29,20 @@ pub(super) const MANIFEST_WORDS: &[&str] = &[
     "[",
     "]",
     ",",
+];
+pub(super) const LOGIN_WORDS: &[&str] = &[
+    "Bearer realm=\"https://a.example/token\"",
+    "Basic ",
+    "service=",
+    ",scope=\"a:b:pull\"",
+    "\\\"",
+    "\n{\"token\":\"t\"",
+    "\"access_token\":",
+    "\"expires_in\":18446744073709551615",
+    "}",
+    "=",
+    ",",
+    " ",
 ];
 pub(super) const DOCKER_WORDS: &[&str] = &[
     "{\"auths\":{",
@@ -105,7 +121,7 @@ pub(super) fn manifest(input: &[u8]) -> String {
         let name = format!("fuzz.example/a@{}", Digest::of(&manifest));
         let name = CanonicalReference::parse(&name).expect("a reference");
         layers.runtime.block_on(async {
-            let registry = layers.puller.registry();
+            let registry = &layers.registry;
             let pushed = registry.push_blob(&at, &Digest::of(&config), config.clone()).await;
             pushed.expect("memory takes everything");
             let media_type = "application/vnd.oci.image.manifest.v1+json";
@@ -168,4 +184,11 @@ pub(super) fn managed_fields(input: &[u8]) -> String {
     };
     let plan = object_plan(&facts);
     format!("{created} {:?} {}", plan.change, plan.fields.len().min(3))
+}
+
+/// A challenge, and on the next lines what the token endpoint answers.
+pub(super) fn login(input: &[u8]) -> String {
+    let text = String::from_utf8_lossy(input);
+    let (header, answer) = text.split_once('\n').unwrap_or((&text, ""));
+    format!("{:?}", olm_image::read_login(header, answer.as_bytes()))
 }

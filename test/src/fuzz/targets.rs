@@ -202,6 +202,8 @@ pub(super) fn yaml(input: &[u8]) -> String {
         Ok(text) => text,
         Err(error) => return kind(&error),
     };
+    // Within the default limits it is only read.
+    let within = olm_yaml::mixed(text).take_while(Result::is_ok).count();
     let mut seen = String::new();
     for value in olm_yaml::mixed_within(text, limits) {
         match value {
@@ -216,7 +218,7 @@ pub(super) fn yaml(input: &[u8]) -> String {
                 let again = olm_yaml::one(&written);
                 assert_eq!(again.as_ref(), Ok(&value), "written as {written:?}");
             }
-            Err(error) => return format!("{seen}; {}", kind(&error)),
+            Err(error) => return format!("{seen}; {}; {}", kind(&error), within.min(2)),
         }
     }
     seen
@@ -271,6 +273,7 @@ pub(super) fn fbc(input: &[u8]) -> String {
 pub(super) struct Layers {
     pub(super) runtime: tokio::runtime::Runtime,
     pub(super) puller: Puller,
+    pub(super) registry: Arc<MemoryRegistry>,
 }
 
 impl Layers {
@@ -285,7 +288,8 @@ impl Layers {
             ..ImageLimits::default()
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        Self { runtime, puller: Puller::with_registry(config, Arc::new(MemoryRegistry::new())) }
+        let registry = Arc::new(MemoryRegistry::new());
+        Self { runtime, puller: Puller::with_registry(config, registry.clone()), registry }
     }
 }
 

@@ -233,4 +233,17 @@ mod tests {
         assert_eq!(rights.increase[0].foreign_roles, ["Role reader in namespace kube-system"]);
         assert!(operator_rights([&binding], [&binding]).increase.is_empty());
     }
+
+    #[test]
+    fn what_all_accounts_get_has_a_limit() {
+        let verbs: Vec<String> = (0..ENTRIES_MAX / 3).map(|i| i.to_string()).collect();
+        let mut all = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]));
+        let subject =
+            |i: usize| json!({"kind": "ServiceAccount", "name": format!("sa{i}"), "namespace": "ns"});
+        all[1]["subjects"] = (0..5).map(subject).collect();
+        let rights = operator_rights(&[], &all);
+        let listed: Vec<bool> = rights.held.iter().map(|account| account.foreign_roles.is_empty()).collect();
+        assert_eq!(listed, [true, true, false, false, false]);
+        assert!(rights.held[4].foreign_roles[0].ends_with("with too many rules to be listed"));
+    }
 }

@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_is_no_quantity_is_refused() {
-        for text in ["", "x", "1.2.3", "Ei", "1mi", "1e", "1e99999"] {
+        for text in ["", "x", "1.2.3", "Ei", "1mi", "1e", "1e99999", "1e-2147483648", "1e2147483648"] {
             assert!(canonical(text).is_err(), "{text}");
         }
     }

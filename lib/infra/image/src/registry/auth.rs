@@ -14,6 +14,8 @@ use crate::keyring::{Credential, Secret};
 
 /// How long a token without a stated life is used, in seconds, as the token protocol says.
 const TOKEN_LIFE_SECONDS_DEFAULT: u64 = 60;
+/// Longest life of a token that is believed, in seconds. A registry that forgets it earlier asks again.
+const TOKEN_LIFE_SECONDS_MAX: u64 = 3600;
 /// A token is not used in its last seconds.
 const TOKEN_LIFE_MARGIN_SECONDS: u64 = 10;
 /// How long to go on with the user and password without being asked again, in seconds.
@@ -93,10 +95,25 @@ pub(super) struct TokenAnswer {
 impl TokenAnswer {
     pub(super) fn into_authorization(self) -> Option<(Authorization, Duration)> {
         let token = self.token.or(self.access_token).filter(|token| !token.is_empty())?;
-        let life = self.expires_in.unwrap_or(TOKEN_LIFE_SECONDS_DEFAULT).max(TOKEN_LIFE_SECONDS_DEFAULT);
+        let life = self.expires_in.unwrap_or(TOKEN_LIFE_SECONDS_DEFAULT);
+        let life = life.clamp(TOKEN_LIFE_SECONDS_DEFAULT, TOKEN_LIFE_SECONDS_MAX);
         let life = Duration::from_secs(life - TOKEN_LIFE_MARGIN_SECONDS);
         Some((Authorization::Bearer(Secret::new(token)), life))
     }
+}
+
+/// Reads a challenge and the answer of a token endpoint as the client does, and keeps the token; whether each says
+/// anything. For tests that feed what no registry sends.
+#[doc(hidden)]
+pub fn read_login(header: &str, answer: &[u8]) -> (bool, bool) {
+    let challenge = challenge(std::iter::once(header));
+    let token = serde_json::from_slice::<TokenAnswer>(answer).ok().and_then(TokenAnswer::into_authorization);
+    let says = (challenge.is_some(), token.is_some());
+    if let Some((authorization, life)) = token {
+        let key = TokenKey { host: String::new(), scope: String::new(), credential: None };
+        Tokens::default().put(key, authorization, Instant::now(), life);
+    }
+    says
 }
 
 /// What goes into the `Authorization` header.
