@@ -116,7 +116,6 @@ pub fn granted(
                 roles.get(&key).cloned().unwrap_or_default()
             };
             shipped.get((resource, namespace, name)).map_or_else(unshipped, rules_of)
-        }
         };
         entries = passed_on.iter().map(Rule::entries).fold(entries, usize::saturating_add);
         let passed_on = if entries > PASSED_ON_ENTRIES_MAX { vec![permission] } else { passed_on };
