@@ -41,6 +41,14 @@ impl Waiting {
     pub(crate) fn set(&self, name: &str, waits: bool) {
         note(&self.sets, name, waits);
     }
+
+    /// Wakes the sets that wait.
+    pub(crate) async fn wake_sets(&self, sets: &mpsc::Sender<String>) {
+        for name in all(&self.sets) {
+            // A closed channel means that the process is ending.
+            let _ = sets.send(name).await;
+        }
+    }
 }
 
 fn note(names: &Mutex<BTreeSet<String>>, name: &str, waits: bool) {

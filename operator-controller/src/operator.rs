@@ -334,7 +334,12 @@ impl Operator {
         let all_extensions = extensions.store.clone();
         let catalogs = known_catalogs.store.clone();
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
-        let wake_all = async || wake_each(&known, &of_all).await;
+        let (waits, of_sets) = (waiting.clone(), wake_set.clone());
+        let wake_all = async || {
+            wake_each(&known, &of_all).await;
+            // The default account and the admission policies concern those that wait for an account too.
+            waits.wake_sets(&of_sets).await;
+        };
         let namespace = &self.config.system_namespace;
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
@@ -395,6 +400,8 @@ impl Operator {
             waiting: shared.waiting.clone(),
             kinds: shared.kinds.clone(),
             events: shared.events.clone(),
+            settings: shared.settings.clone(),
+            guard: shared.guard.clone(),
             objects: self.metrics.objects(),
             preflight_permissions: shared.features.preflight_permissions,
             system_namespace: shared.system_namespace.clone(),

@@ -25,7 +25,7 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::{
-    admission::SETTINGS_CONFIG_MAP,
+    admission::{Enforcement, SETTINGS_CONFIG_MAP},
     bundles::Bundles,
     catalogs::Catalogs,
     config::Gates,
@@ -154,6 +154,8 @@ impl Planner {
             system_namespace: &self.surroundings.system_namespace,
             now: Timestamp::now(),
             only_plans: true,
+            // Nothing is written.
+            enforcement: Enforcement::Unknown,
             is_tidy: true,
         };
         let mut progress = Progress::default();

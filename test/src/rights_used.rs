@@ -48,7 +48,7 @@ const OF_OPENSHIFT: (&str, &str, &str) = ("secrets", "openshift-config", "pull-s
 
 /// Rights that no request of the suites shows, and why they are held all the same: where they hold, resource (or its
 /// end), verbs, reason.
-const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 3] = [
+const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 4] = [
     (
         Scope::Cluster,
         "/finalizers",
@@ -60,6 +60,12 @@ const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 3] = [
         "clusterextensions",
         "update",
         "looked for by the admission policy that lets only who may update an extension write its revisions",
+    ),
+    (
+        Scope::Cluster,
+        "clusterextensions/revisions",
+        "own",
+        "looked for by the admission policy that lets only the controller make revisions; no request has this verb",
     ),
     (
         Scope::SystemNamespace,
@@ -77,7 +83,7 @@ pub const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("clustercatalogs", "list patch watch", ORDINARY),
     ("clustercatalogs/status", "update", ORDINARY),
     ("clusterextensions", "list patch watch", ORDINARY),
-    ("clusterextensions", "get", "operator::a_revision_without_an_account_acts_as_its_extension"),
+    ("clusterextensions", "get", "operator::a_claim_gives_no_account"),
     ("clusterextensions/status", "update", ORDINARY),
     ("clusterobjectsets", "create get list patch watch", ORDINARY),
     ("clusterobjectsets", "delete", "operator::a_kept_crd_serves_its_storage_version_without_its_webhook"),

@@ -7,6 +7,7 @@ use olm_api::{
     ConditionType::{Progressing, Ready, Serving, Stalled, Succeeded},
     Conditions,
     names::{BUNDLE_NAME, BUNDLE_VERSION},
+    ownership::{ExtensionId, controlling_extension, is_taken_over, revision_of},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet, LifecycleState},
 };
 use serde::Serialize;
@@ -141,9 +142,11 @@ impl Status {
 
 impl Extension {
     fn of(extension: &ClusterExtension, sets: &[ClusterObjectSet]) -> Self {
-        let uid = extension.uid().unwrap_or_default();
-        let is_mine = |set: &&ClusterObjectSet| {
-            set.owner_references().iter().any(|r| r.controller == Some(true) && r.uid == uid)
+        let id = ExtensionId::of(&extension.metadata);
+        // Upstream's revisions carry no mark before they are taken over.
+        let is_mine = |set: &&ClusterObjectSet| match is_taken_over(&extension.metadata) {
+            true => id.is_some() && revision_of(&set.metadata) == id,
+            false => id.is_some() && controlling_extension(&set.metadata) == id,
         };
         let mut mine: Vec<&ClusterObjectSet> = sets.iter().filter(is_mine).collect();
         mine.sort_by_key(|set| set.spec.revision);
@@ -372,7 +375,7 @@ mod tests {
                     "olm.operatorframework.io/bundle-name": format!("lighthouse.v{version}"),
                     "olm.operatorframework.io/bundle-version": version,
                 },
-                "ownerReferences": [{"apiVersion": "x", "kind": "ClusterExtension", "name": "light", "uid": "u", "controller": true}],
+                "ownerReferences": [{"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": "light", "uid": "u", "controller": true}],
             },
             "spec": {"lifecycleState": "Active", "revision": number, "collisionProtection": "Prevent", "phases": []},
             "status": {"conditions": conditions},

@@ -1,10 +1,12 @@
 //! The extension loop: decides what should run, and writes it down as a revision.
 
+mod acting;
 mod annotations;
 mod apply;
 mod crd_changes;
 mod keeping;
 mod kinds;
+mod marking;
 mod pause;
 mod planning;
 mod progress;

@@ -3,6 +3,7 @@
 //! It never waits for catalogs, registries or resolution: everything it needs is in the ClusterObjectSet and
 //! its Secrets.
 
+mod account;
 pub(crate) mod content;
 mod execute;
 mod family;
@@ -16,4 +17,4 @@ mod simulation;
 mod status;
 
 pub(crate) use content::{LoadedPhase, api_text, load};
-pub(crate) use reconcile::{ObjectSets, Ports, extension_owner};
+pub(crate) use reconcile::{ObjectSets, Ports};

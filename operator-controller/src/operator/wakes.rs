@@ -1,6 +1,6 @@
 //! Who wakes whom.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures::{StreamExt, stream::BoxStream};
 use kube::{
@@ -8,7 +8,10 @@ use kube::{
     core::DeserializeGuard,
     runtime::reflector::{ObjectRef, Store},
 };
-use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
+use olm_api::{
+    ownership::claimed,
+    v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
+};
 use olm_runtime::{Chance, OwnerChanged, Source, Wake};
 use tokio::sync::mpsc;
 
@@ -52,12 +55,12 @@ pub(super) fn revisions(
     dependents: Arc<Dependents>,
 ) -> Source<ClusterObjectSet> {
     Source::<ClusterObjectSet>::all(client, chance).observed(move |set| {
-        let owner =
-            set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
+        // A claim that does not hold is reported by the extension.
+        let owners: BTreeSet<String> = claimed(&set.metadata).map(|(name, _)| name.to_owned()).collect();
         let (wake, dependents) = (wake.clone(), dependents.clone());
         let goes = set.metadata.deletion_timestamp.is_some();
         async move {
-            if let Some(owner) = owner {
+            for owner in owners {
                 // A closed channel means that the process is ending.
                 let _ = wake.send(owner).await;
             }

@@ -53,6 +53,12 @@ pub enum ClientError {
         /// Name of the ServiceAccount.
         name: String,
     },
+    /// No ServiceAccount can have this name, which would lead the request elsewhere.
+    #[error("{what}")]
+    InvalidAccount {
+        /// What is wrong with it.
+        what: String,
+    },
     /// The controller may not act as this account.
     #[error(
         "the controller may not make tokens for service account {name:?} in namespace {namespace:?}: create there the Role and RoleBinding that \"olm bundle rbac --token-for\" prints for the controller's account ({message})"
@@ -130,6 +136,31 @@ impl AccountRef {
     pub fn user_name(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
+
+    /// Accepts only names that a ServiceAccount can have. They become parts of a URL.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn check(&self) -> Result<(), String> {
+        if self.namespace.len() > LABEL_LENGTH_MAX || !is_label(&self.namespace) {
+            return Err(format!("{:?} is not the name of a namespace (RFC 1123 label)", self.namespace));
+        }
+        if self.name.len() > SUBDOMAIN_LENGTH_MAX || !self.name.split('.').all(is_label) {
+            return Err(format!("{:?} is not the name of a service account (RFC 1123 subdomain)", self.name));
+        }
+        Ok(())
+    }
+}
+
+/// Longest name of a namespace.
+const LABEL_LENGTH_MAX: usize = 63;
+/// Longest name of a ServiceAccount.
+const SUBDOMAIN_LENGTH_MAX: usize = 253;
+
+/// Whether the text has the form of a label: lower case letters, digits, and hyphens inside.
+fn is_label(text: &str) -> bool {
+    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty() && text.bytes().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 #[derive(Clone)]
@@ -238,6 +269,7 @@ impl Accounts {
     }
 
     async fn request_token(&self, account: &AccountRef) -> Result<Token, ClientError> {
+        account.check().map_err(|what| ClientError::InvalidAccount { what })?;
         let api: Api<ServiceAccount> = Api::namespaced(self.controller.clone(), &account.namespace);
         let asked = TokenRequest {
             spec: Some(TokenRequestSpec {
@@ -310,6 +342,45 @@ mod tests {
         let error = bounded(maps.get("a")).await.unwrap_err();
         assert_eq!(started.elapsed(), REQUEST_TIMEOUT);
         assert!(error.to_string().contains("no answer from the API server within 30 s"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_name_that_no_account_can_have_leads_to_no_request() {
+        let (controller, asked) = answering(serde_json::json!({}));
+        let accounts = Accounts::of(controller.clone(), controller);
+        let names = [
+            "",
+            "../../vic/serviceaccounts/installer",
+            "installer/token?x=",
+            "a%2f",
+            "A",
+            "-a",
+            "a-",
+            "a..b",
+        ];
+        for name in names {
+            let account = AccountRef { namespace: "n".into(), name: name.into() };
+            assert!(
+                matches!(accounts.client(&account).await, Err(ClientError::InvalidAccount { .. })),
+                "{name}"
+            );
+            let account = AccountRef { namespace: name.into(), name: "a".into() };
+            assert!(
+                matches!(accounts.client(&account).await, Err(ClientError::InvalidAccount { .. })),
+                "{name}"
+            );
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+        for (namespace, name, fits) in [
+            ("n", "a.b", true),
+            ("a.b", "a", false),
+            (&"n".repeat(63), &"a".repeat(253), true),
+            (&"n".repeat(64), "a", false),
+            ("n", &"a".repeat(254), false),
+        ] {
+            let account = AccountRef { namespace: namespace.into(), name: name.into() };
+            assert_eq!(account.check().is_ok(), fits, "{namespace}/{name}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,7 +13,11 @@ use olm_api::{
     ConditionStatus,
     ConditionType::Ready,
     ConditionUpdate, Reason,
-    names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER},
+    names::{
+        CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER,
+        TAKEN_OVER_ANNOTATION,
+    },
+    ownership::is_taken_over,
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
 use olm_runtime::{Accounts, Discovery, Next, bounded};
@@ -21,6 +25,7 @@ use olm_runtime::{Accounts, Discovery, Next, bounded};
 use super::{
     apply::RevisionWriter,
     keeping::{self, Keeping, Told},
+    marking::mark_earlier,
     progress::{Progress, StepError},
     status::status,
     steps::{Features, Steps},
@@ -98,7 +103,11 @@ impl Extensions {
             return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
-            let written = match finalizers::set(&api, &*extension, &FINALIZERS, true).await {
+            // Nobody has worked on it before: there is nothing to take over.
+            let is_new = extension.status.as_ref().is_none_or(|status| status.conditions.is_empty());
+            let uid = extension.uid().filter(|_| is_new && !is_taken_over(&extension.metadata));
+            let record = uid.as_deref().map(|uid| (TAKEN_OVER_ANNOTATION, uid));
+            let written = match finalizers::set_with(&api, &*extension, &FINALIZERS, record).await {
                 Ok(written) => written,
                 Err(error) => return Next::Retry(error),
             };
@@ -109,6 +118,16 @@ impl Extensions {
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
         let now = self.ports.clock.now();
+        if !is_taken_over(&extension.metadata) {
+            // Its event brings the pass that goes on.
+            let Err(text) = mark_earlier(&self.ports.accounts.controller(), &extension).await else {
+                return Next::Await;
+            };
+            let error = StepError::Takeover { text, terminal: false };
+            let after = status(&extension, &progress, Err(&error), now);
+            let written = self.write_status(&api, &extension, after, &progress).await;
+            return Next::Retry(written.err().unwrap_or(error.to_string()));
+        }
         let told = self.keeping(&extension).look().await;
         let policy = told.as_ref().unwrap_or(&Told::AsBefore);
         let mut after = extension.status.clone().unwrap_or_default();
@@ -218,6 +237,7 @@ impl Extensions {
             system_namespace: &ports.system_namespace,
             now,
             only_plans: false,
+            enforcement: ports.guard.enforcement(),
             // Put back when the pass has gone well, and in no other way out of it.
             is_tidy: self.tidy().remove(&uid),
         };

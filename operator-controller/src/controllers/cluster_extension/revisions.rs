@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 use olm_api::{
-    ConditionType, Conditions,
+    ConditionType, Conditions, Reason,
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
         CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, LEFT_OUT_ANNOTATION,
@@ -12,6 +12,7 @@ use olm_api::{
         SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
         WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
+    ownership::{ExtensionId, Relation, relation},
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
 use olm_objectset::{Phase, phase_digest};
@@ -74,6 +75,13 @@ impl Revision {
         !self.archived && !self.deleting
     }
 
+    /// Whether nothing is done for it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        let reason =
+            self.conditions.find(ConditionType::Progressing).map(|condition| condition.reason.as_str());
+        self.deleting || (self.archived && reason == Some(Reason::Archived.as_str()))
+    }
+
     /// Whether its objects are `phases`: by the digest we recorded, or by those the original recorded.
     pub(crate) fn holds(&self, content_digest: &str, phases: &[Phase]) -> bool {
         match &self.content_digest {
@@ -95,12 +103,14 @@ impl Revision {
 pub(crate) struct Revisions(Vec<Revision>);
 
 impl Revisions {
-    /// Reads the revisions controlled by the extension with the given UID; others are left out.
-    pub(crate) fn of(extension_uid: &str, sets: &[ClusterObjectSet]) -> Self {
-        let ours = sets.iter().filter(|set| {
-            set.owner_references().iter().any(|r| r.controller == Some(true) && r.uid == extension_uid)
-        });
-        let mut revisions: Vec<Revision> = ours.map(read).collect();
+    /// Reads the revisions of an extension; other sets are left out.
+    pub(crate) fn of(extension: ExtensionId<'_>, sets: &[ClusterObjectSet]) -> Self {
+        Self::read(sets.iter().filter(|set| relation(&set.metadata, extension) == Relation::Revision))
+    }
+
+    /// Reads sets that are known to be revisions of one extension.
+    pub(super) fn read<'a>(sets: impl Iterator<Item = &'a ClusterObjectSet>) -> Self {
+        let mut revisions: Vec<Revision> = sets.map(read).collect();
         revisions.sort_by_key(|r| r.number);
         Self(revisions)
     }
@@ -210,21 +220,27 @@ mod tests {
     use jiff::Timestamp;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use olm_api::{
-        ConditionStatus, ConditionUpdate, Reason,
+        ConditionStatus, ConditionUpdate,
+        names::REVISION_OF_ANNOTATION,
         v1::{ClusterObjectSetSpec, ClusterObjectSetStatus},
     };
 
     use super::*;
 
+    const EXT: ExtensionId<'_> = ExtensionId { name: "ext", uid: "u" };
+
     fn set(number: i64, lifecycle_state: LifecycleState, succeeded: bool) -> ClusterObjectSet {
         let spec = ClusterObjectSetSpec { revision: number, lifecycle_state, ..Default::default() };
         let mut set = ClusterObjectSet::new(&format!("ext-{number}"), spec);
         set.metadata.owner_references = Some(vec![OwnerReference {
-            uid: "ext".into(),
-            controller: Some(true),
+            api_version: "olm.operatorframework.io/v1".into(),
             kind: "ClusterExtension".into(),
+            name: "ext".into(),
+            uid: "u".into(),
+            controller: Some(true),
             ..OwnerReference::default()
         }]);
+        set.annotations_mut().insert(REVISION_OF_ANNOTATION.to_owned(), "u".to_owned());
         if succeeded {
             let mut status = ClusterObjectSetStatus::default();
             let update = ConditionUpdate::new(
@@ -244,7 +260,7 @@ mod tests {
     fn the_highest_revision_that_rolled_out_is_installed() {
         use LifecycleState::{Active, Archived};
         let sets = [set(3, Active, false), set(1, Archived, true), set(2, Active, true)];
-        let revisions = Revisions::of("ext", &sets);
+        let revisions = Revisions::of(EXT, &sets);
         assert_eq!(revisions.installed().unwrap().number, 2);
         assert_eq!(revisions.rolling_out().iter().map(|r| r.number).collect::<Vec<_>>(), [3]);
         assert_eq!(revisions.latest_active().unwrap().number, 3);
@@ -253,14 +269,15 @@ mod tests {
 
     #[test]
     fn revisions_of_another_extension_of_the_same_name_do_not_count() {
-        let revisions = Revisions::of("another", &[set(1, LifecycleState::Active, true)]);
+        let revisions =
+            Revisions::of(ExtensionId { uid: "another", ..EXT }, &[set(1, LifecycleState::Active, true)]);
         assert!(revisions.all().is_empty());
     }
 
     #[test]
     fn a_latest_revision_archived_by_hand_is_not_continued() {
         let sets = [set(1, LifecycleState::Active, true), set(2, LifecycleState::Archived, false)];
-        let revisions = Revisions::of("ext", &sets);
+        let revisions = Revisions::of(EXT, &sets);
         assert!(revisions.latest_active().is_none());
         assert_eq!(revisions.last_number(), 2);
     }
@@ -268,7 +285,7 @@ mod tests {
     #[test]
     fn only_the_newest_archived_revisions_are_kept() {
         let sets: Vec<_> = (1..=8).map(|n| set(n, LifecycleState::Archived, true)).collect();
-        let names: Vec<_> = Revisions::of("ext", &sets).superfluous(5).iter().map(|r| r.number).collect();
+        let names: Vec<_> = Revisions::of(EXT, &sets).superfluous(5).iter().map(|r| r.number).collect();
         assert_eq!(names, [1, 2, 3]);
     }
 
@@ -282,14 +299,13 @@ mod tests {
         let observed = vec![ObservedPhase { name: "deploy".into(), digest: phase_digest(&phase("<a>")) }];
         set.status.as_mut().unwrap().observed_phases = observed;
         let holds = |set: &ClusterObjectSet, phases: &[Phase]| {
-            Revisions::of("ext", std::slice::from_ref(set)).all()[0].holds("sha256:ours", phases)
+            Revisions::of(EXT, std::slice::from_ref(set)).all()[0].holds("sha256:ours", phases)
         };
         assert!(holds(&set, &[phase("<a>")]));
         assert!(!holds(&set, &[phase("b")]));
         assert!(!holds(&set, &[]));
         // A digest of ours counts alone.
-        let annotations = [(CONTENT_DIGEST_ANNOTATION.to_owned(), "sha256:ours".to_owned())];
-        set.metadata.annotations = Some(annotations.into());
+        set.annotations_mut().insert(CONTENT_DIGEST_ANNOTATION.to_owned(), "sha256:ours".to_owned());
         assert!(holds(&set, &[phase("b")]));
     }
 }
