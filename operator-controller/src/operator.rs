@@ -340,6 +340,7 @@ impl Operator {
             // The default account and the admission policies concern those that wait for an account too.
             waits.wake_sets(&of_sets).await;
         };
+        let seen = access::Seen { accounts: self.accounts.clone(), extensions: extensions.store.clone() };
         let namespace = &self.config.system_namespace;
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
@@ -364,7 +365,7 @@ impl Operator {
                 &wake_all,
                 stop.clone()
             ),
-            access::run(client, chance, waiting, wake_extension, wake_set, stop.clone()),
+            access::run(client, chance, waiting, seen, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
         );

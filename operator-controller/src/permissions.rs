@@ -120,6 +120,13 @@ pub const PERMISSIONS: &[Permission] = &[
     row(Scope::Cluster, "", &["serviceaccounts"], &["list", "watch"], "go on when an account appears"),
     row(
         Scope::Cluster,
+        "",
+        &["namespaces"],
+        &["get"],
+        "tell a namespace that was created again from the one that an extension was written for",
+    ),
+    row(
+        Scope::Cluster,
         "rbac.authorization.k8s.io",
         &["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
         &["list", "watch"],

@@ -31,7 +31,7 @@ use crate::{
     config::Gates,
     controllers::{
         api_text,
-        cluster_extension::{Outcome, Progress, StepError, Steps, propose},
+        cluster_extension::{Identity, Outcome, Progress, StepError, Steps, propose},
     },
     dependents::Dependents,
     kinds::Awaited,
@@ -152,6 +152,7 @@ impl Planner {
             platform: &platform,
             features: self.surroundings.gates.features(ProviderSetting::Auto),
             system_namespace: &self.surroundings.system_namespace,
+            identity: Identity::default(),
             now: Timestamp::now(),
             only_plans: true,
             // Nothing is written.

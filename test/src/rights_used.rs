@@ -90,6 +90,7 @@ pub const SHOWN_BY: &[(&str, &str, &str)] = &[
     ("clusterobjectsets/status", "update", ORDINARY),
     ("serviceaccounts/token", "create", ORDINARY),
     ("serviceaccounts", "list watch", ORDINARY),
+    ("namespaces", "get", ORDINARY),
     ("clusterroles", "list watch", ORDINARY),
     ("clusterrolebindings", "list watch", ORDINARY),
     ("roles", "list watch", ORDINARY),

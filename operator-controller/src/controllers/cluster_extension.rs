@@ -4,6 +4,7 @@ mod acting;
 mod annotations;
 mod apply;
 mod crd_changes;
+mod identity;
 mod keeping;
 mod kinds;
 mod marking;
@@ -22,6 +23,7 @@ mod takeover;
 mod validate;
 
 pub(crate) use annotations::{KNOWN, UNKNOWN};
+pub(crate) use identity::{FROM_DEFAULT, Identity, Record};
 pub(crate) use progress::{Progress, StepError};
 pub(crate) use proposal::{Outcome, propose};
 pub(crate) use reconcile::{Extensions, Ports};

@@ -4,6 +4,7 @@
 //! its Secrets.
 
 mod account;
+mod binding;
 pub(crate) mod content;
 mod execute;
 mod family;

@@ -62,7 +62,10 @@ impl Steps<'_> {
         }
         let client = self.accounts.client(account).await.ok();
         match content::load(&set, &self.controller(), client.as_ref(), self.system_namespace).await {
-            Ok(phases) => Ok(Some(content::digests(&phases))),
+            Ok(phases) => {
+                let digests = content::digests(&phases);
+                Ok(content::verify(&set, &digests).is_ok().then_some(digests))
+            }
             Err(error) if error.is_blocking() => Ok(None),
             Err(error) => Err(Cause::transient(error)),
         }

@@ -23,7 +23,7 @@ use super::{
     keeping,
     progress::{Cause, Progress},
     revisions::{BundleRecord, Revision, Revisions},
-    steps::Steps,
+    steps::{Steps, content_digest},
 };
 use crate::{
     controllers::{
@@ -39,7 +39,8 @@ pub(super) struct Draft {
     pub(super) bundle: BundleRecord,
     pub(super) phases: Vec<Phase>,
     pub(super) inputs_digest: String,
-    pub(super) content_digest: String,
+    /// Of what was rendered, and of the reinstallation that was asked for.
+    pub(super) rendered_digest: String,
     /// The catalog that has the bundle, if one has.
     pub(super) catalog: Option<String>,
     /// The bundle's properties there.
@@ -118,7 +119,7 @@ impl Steps<'_> {
             revision,
             inputs: Inputs {
                 digest: draft.inputs_digest.clone(),
-                content_digest: draft.content_digest.clone(),
+                content_digest: content_digest(&draft.phases),
                 namespace: self.extension.spec.namespace.clone(),
                 account: format!("{}/{}", account.namespace, account.name),
             },
@@ -157,7 +158,8 @@ impl Steps<'_> {
             phases: &draft.phases,
             made_from: Some(Digests {
                 inputs: &draft.inputs_digest,
-                content: &draft.content_digest,
+                rendered: &draft.rendered_digest,
+                content: &plan.inputs.content_digest,
                 plan: &digest,
             }),
             properties: draft.properties.as_deref(),

@@ -84,6 +84,21 @@ impl Cause {
 }
 
 impl StepError {
+    /// This error together with an `earlier` one about the extension itself.
+    pub(crate) fn after(self, earlier: Option<&Self>) -> Self {
+        match (self, earlier) {
+            (
+                Self::Validation { errors, terminal },
+                Some(Self::Validation { errors: earlier, terminal: also }),
+            ) => Self::Validation {
+                errors: earlier.iter().cloned().chain(errors).collect(),
+                terminal: terminal || *also,
+            },
+            (_, Some(earlier)) => earlier.clone(),
+            (error, None) => error,
+        }
+    }
+
     /// Whether trying again is of no use until something changes.
     pub(crate) fn is_terminal(&self) -> bool {
         match self {
@@ -168,6 +183,8 @@ pub(crate) struct Progress {
     pub(crate) look_again: Option<Duration>,
     /// Sentences for `Ready` about settings that are in force or things that were passed over.
     pub(crate) notes: Vec<String>,
+    /// Whether the record of namespace and ServiceAccount was written, whose event brings the next reconcile.
+    pub(crate) recorded: bool,
     /// What is wrong with the admission policies that guard the accounts.
     pub(crate) unguarded: Option<String>,
 }

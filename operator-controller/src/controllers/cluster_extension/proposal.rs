@@ -4,7 +4,7 @@ use olm_plan::Plan;
 use olm_runtime::AccountRef;
 
 use super::{
-    annotations,
+    annotations, identity,
     progress::{Progress, StepError},
     steps::{Proposal, Steps},
     validate,
@@ -31,6 +31,7 @@ pub(crate) async fn propose(
         .map_err(|errors| StepError::Validation { errors, terminal: true })?;
     let revisions = steps.revisions().await.map_err(StepError::Revisions)?;
     progress.notes.extend(annotations::in_force(steps.extension));
+    progress.notes.extend(identity::note(steps.extension, default_account));
     Ok(match steps.propose(&account, &revisions, progress).await? {
         Proposal::Revision { planned, .. } => Outcome::Revision(Box::new(planned.plan)),
         Proposal::Nothing { why } | Proposal::Keep { why } => Outcome::Nothing(why),

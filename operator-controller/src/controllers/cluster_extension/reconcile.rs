@@ -24,6 +24,7 @@ use olm_runtime::{Accounts, Discovery, Next, bounded};
 
 use super::{
     apply::RevisionWriter,
+    identity::{self, Identity},
     keeping::{self, Keeping, Told},
     marking::mark_earlier,
     progress::{Progress, StepError},
@@ -142,6 +143,9 @@ impl Extensions {
             progress.unguarded = self.ports.guard.complaint_about_deletion();
         }
         let result = self.pass(&extension, &mut progress, now).await;
+        if progress.recorded {
+            return Next::Await;
+        }
         self.ports.waiting.extension(&name, result.is_err());
         after = status(&extension, &progress, result.as_ref().copied(), now);
         policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
@@ -177,6 +181,7 @@ impl Extensions {
                 client: self.ports.accounts.controller(),
                 system_namespace: &self.ports.system_namespace,
                 extension,
+                account_uid: None,
                 sets: &self.ports.sets,
             };
             if let Err(error) = writer.tidy_secrets().await {
@@ -222,7 +227,16 @@ impl Extensions {
         let ports = &self.ports;
         let uid = extension.uid().unwrap_or_default();
         let default = ports.settings.default_account();
-        let checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
+        let mut checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
+        let default = default.as_ref();
+        let identity = Identity::check(extension, &ports.accounts, default, checked.is_ok()).await;
+        let identity = identity.unwrap_or_else(|error| {
+            checked = Err(error.after(checked.as_ref().err()));
+            Identity::default()
+        });
+        progress.notes.extend(identity::note(extension, default));
+        // Put back when the pass has gone well, and in no other way out of it.
+        let is_tidy = self.tidy().remove(&uid);
         let steps = Steps {
             extension,
             accounts: &ports.accounts,
@@ -235,29 +249,31 @@ impl Extensions {
             platform: &ports.platform,
             features: ports.features,
             system_namespace: &ports.system_namespace,
+            identity,
             now,
             only_plans: false,
             enforcement: ports.guard.enforcement(),
-            // Put back when the pass has gone well, and in no other way out of it.
-            is_tidy: self.tidy().remove(&uid),
+            is_tidy,
         };
         let account = match checked {
             Ok(account) => account,
             Err(error) => {
                 // What is installed is told all the same.
-                let account = validate::account(extension, default.as_ref());
+                let account = validate::account(extension, default);
                 if let Err(error) = steps.known(account.as_ref(), progress).await {
                     tracing::warn!(extension = extension.name_any(), %error, "revisions not known");
                     let waits_for_a_person = matches!(error, StepError::Takeover { terminal: true, .. });
                     // What is wrong with the extension itself may bring no other pass.
                     progress.look_again =
                         Some(if waits_for_a_person { TAKEOVER_RETRY } else { UNKNOWN_RETRY });
+                } else {
+                    steps.record(progress).await?;
                 }
                 return Err(error);
             }
         };
         let result = steps.run(&account, progress).await;
-        if result.is_ok() {
+        if result.is_ok() && (is_tidy || !progress.recorded) {
             self.tidy().insert(uid);
         }
         result

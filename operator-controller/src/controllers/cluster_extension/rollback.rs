@@ -148,7 +148,7 @@ impl Steps<'_> {
             bundle: chosen.bundle,
             phases: assign(with_crds(objects, present)),
             inputs_digest: target.inputs_digest.clone().unwrap_or_else(none),
-            content_digest: target.content_digest.clone().unwrap_or_else(none),
+            rendered_digest: target.rendered_digest.clone().unwrap_or_else(none),
             catalog: chosen.catalog,
             catalog_properties: chosen.properties,
             properties: target.properties.clone(),
@@ -182,8 +182,7 @@ impl Steps<'_> {
         account: Option<&Client>,
     ) -> Result<Vec<Value>, ContentError> {
         let phases = content::load(set, &self.controller(), account, self.system_namespace).await?;
-        let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
-        content::check_unchanged(recorded, &content::digests(&phases))?;
+        content::verify(set, &content::digests(&phases))?;
         Ok(phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect())
     }
 

@@ -20,6 +20,7 @@ use super::{
     annotations,
     apply::RevisionWriter,
     crd_changes,
+    identity::Identity,
     keeping::Keeping,
     kinds,
     planning::{Draft, Planned},
@@ -72,6 +73,8 @@ pub(crate) struct Steps<'a> {
     pub(crate) platform: &'a Platform,
     pub(crate) features: Features,
     pub(crate) system_namespace: &'a str,
+    /// Which namespace and ServiceAccount the extension may use.
+    pub(crate) identity: Identity,
     pub(crate) now: Timestamp,
     /// Nothing is carried out: what cannot be found out is left open in the plan instead of ending the pass.
     pub(crate) only_plans: bool,
@@ -110,6 +113,11 @@ impl Steps<'_> {
         let keeping = Keeping { extension, accounts, sets, default_account: None };
         keeping.adopt(account).await.map_err(StepError::Revisions)?;
         let revisions = self.known(Some(account), progress).await?;
+        self.record(progress).await?;
+        if progress.recorded {
+            return Ok(());
+        }
+        self.writer().bind(&revisions, account).await.map_err(StepError::Revisions)?;
         if !self.is_tidy {
             self.writer().tidy_secrets().await.map_err(StepError::Revisions)?;
         }
@@ -214,8 +222,8 @@ impl Steps<'_> {
         let declared = declared(&rendered).map_err(failed)?;
         self.require(&chosen, &declared, revisions, progress).await?;
         let phases = self.phases(&rendered, bundle).map_err(failed)?;
-        let content = self.content_digest(&phases);
-        if let Some(latest) = latest.filter(|latest| self.holds(latest, &content, &phases))
+        let digest = self.rendered_digest(&phases);
+        if let Some(latest) = latest.filter(|latest| self.holds(latest, &digest, &phases))
             && self.may_act_as(latest, account, &phases).await.map_err(failed)?
         {
             return Ok(Proposal::Refresh { chosen, inputs });
@@ -231,7 +239,7 @@ impl Steps<'_> {
             bundle: bundle.clone(),
             phases,
             inputs_digest: inputs,
-            content_digest: content,
+            rendered_digest: digest,
             catalog: chosen.catalog.clone(),
             catalog_properties: chosen.properties.clone(),
             properties: rendered.olm_properties.clone(),
@@ -365,10 +373,9 @@ impl Steps<'_> {
         sha256(&inputs)
     }
 
-    /// Digest of the objects. A reinstallation that was asked for makes it another one.
-    fn content_digest(&self, phases: &[Phase]) -> String {
-        let digests: Vec<Value> = phases.iter().map(|p| json!([p.name, phase_digest(p)])).collect();
-        let objects = sha256(&Value::Array(digests));
+    /// Digest of what was rendered. A reinstallation that was asked for makes it another one.
+    fn rendered_digest(&self, phases: &[Phase]) -> String {
+        let objects = content_digest(phases);
         match annotations::reinstall(self.extension) {
             Some(token) => sha256(&json!([objects, token])),
             None => objects,
@@ -376,9 +383,9 @@ impl Steps<'_> {
     }
 
     /// Whether the revision's objects are these and no reinstallation is asked for.
-    fn holds(&self, revision: &Revision, content: &str, phases: &[Phase]) -> bool {
-        let asked = revision.content_digest.is_none() && annotations::reinstall(self.extension).is_some();
-        !asked && revision.holds(content, phases)
+    fn holds(&self, revision: &Revision, rendered: &str, phases: &[Phase]) -> bool {
+        let asked = revision.rendered_digest.is_none() && annotations::reinstall(self.extension).is_some();
+        !asked && revision.holds(rendered, phases)
     }
 
     pub(super) fn writer(&self) -> RevisionWriter<'_> {
@@ -386,6 +393,7 @@ impl Steps<'_> {
             client: self.controller(),
             system_namespace: self.system_namespace,
             extension: self.extension,
+            account_uid: self.identity.service_account.as_deref(),
             sets: self.sets,
         }
     }
@@ -398,6 +406,13 @@ impl Steps<'_> {
 /// Whether a revision was made from these inputs and acts as the account, which is one of them.
 pub(super) fn is_made_from(revision: &Revision, inputs: &str, account: &AccountRef) -> bool {
     revision.inputs_digest.as_deref() == Some(inputs) && revision.account.as_ref() == Some(account)
+}
+
+/// Digest of the objects in `phases`, as the revision that holds them records it.
+pub(super) fn content_digest(phases: &[Phase]) -> String {
+    let digests: Vec<(&str, String)> =
+        phases.iter().map(|phase| (phase.name.as_str(), phase_digest(phase))).collect();
+    olm_objectset::content_digest(digests.iter().map(|(name, digest)| (*name, digest.as_str())))
 }
 
 /// What the bundle itself declares, as properties.

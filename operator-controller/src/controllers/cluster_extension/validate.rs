@@ -4,7 +4,7 @@ use kube::ResourceExt;
 use olm_api::v1::ClusterExtension;
 use olm_runtime::{AccountRef, Accounts, ClientError};
 
-use super::{annotations, crd_changes, progress::StepError};
+use super::{annotations, crd_changes, identity, progress::StepError};
 
 /// Longest name: it becomes the value of a label.
 const NAME_LENGTH_MAX: usize = 63;
@@ -60,7 +60,7 @@ pub(super) fn acceptable(
     }
 }
 
-/// The account an extension names, else the default.
+/// The account an extension names, else the default one that it began with, else the default.
 pub(crate) fn account(
     extension: &ClusterExtension,
     default_account: Option<&AccountRef>,
@@ -68,6 +68,7 @@ pub(crate) fn account(
     let named = extension.spec.service_account.as_ref().and_then(|a| a.name.clone());
     named
         .map(|name| AccountRef { namespace: extension.spec.namespace.clone(), name })
+        .or_else(|| identity::first_default(extension))
         .or_else(|| default_account.cloned())
 }
 

@@ -151,6 +151,12 @@ impl ObjectSets {
             // Its event brings the pass that acts.
             return self.replace_status(&set, status).await.map_or_else(Next::Retry, |()| Next::Await);
         }
+        match self.bind(&set).await {
+            Ok(false) => {}
+            // Its event brings the pass that acts.
+            Ok(true) => return Next::Await,
+            Err(error) => return Next::Retry(error),
+        }
         let mut report = self.pass(&set).await;
         let unseen = self.unseen(&uid);
         let set = report.given.take().map_or(set, Arc::new);
@@ -173,9 +179,9 @@ impl ObjectSets {
             Ok(account) => account,
             Err(outcome) => return outcome.into(),
         };
-        let client = match self.ports.accounts.client(&account).await {
+        let client = match self.client(set, &account).await {
             Ok(client) => client,
-            Err(error) => return Outcome::Retrying(error.to_string()).into(),
+            Err(outcome) => return outcome.into(),
         };
         let controller = self.ports.accounts.controller();
         let loaded = content::load(set, &controller, Some(&client), &self.ports.system_namespace).await;
@@ -187,9 +193,8 @@ impl ObjectSets {
         if let Some(text) = invalid_selector(&set.spec.progression_probes) {
             return Outcome::Retrying(format!("invalid label selector in progressionProbe ({text})")).into();
         }
-        let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
         let observed = content::digests(&phases);
-        if let Err(error) = content::check_unchanged(recorded, &observed) {
+        if let Err(error) = content::verify(set, &observed) {
             return Report::content(&error);
         }
         let none = CaBundles::default();
