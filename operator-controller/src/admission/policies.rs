@@ -335,6 +335,7 @@ pub(super) fn value_of(object: &str, field: &str, key: &str) -> String {
 }
 
 fn extension_default_account() -> Policy {
+    let key = DEFAULT_ACCOUNT_KEY;
     let (namespace, name) = ("variables.accountNamespace", "variables.accountName");
     Policy {
         name: EXTENSION_DEFAULT_ACCOUNT,

@@ -132,13 +132,17 @@ pub(super) fn owner() -> Policy {
 
 /// The spec, the account, and what stays when the set goes.
 fn guarded() -> (&'static str, String) {
-    let changed =
-        [SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, DELETION_POLICY_ANNOTATION]
-            .map(|key| {
-                let value = |object: &str| value_of(object, "annotations", key);
-                format!("{} != {}", value("object"), value("oldObject"))
-            })
-            .join(" || ");
+    let changed = [
+        SERVICE_ACCOUNT_NAME_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        SERVICE_ACCOUNT_UID_ANNOTATION,
+        DELETION_POLICY_ANNOTATION,
+    ]
+    .map(|key| {
+        let value = |object: &str| value_of(object, "annotations", key);
+        format!("{} != {}", value("object"), value("oldObject"))
+    })
+    .join(" || ");
     ("guarded-part-changed", format!("oldObject == null || object.spec != oldObject.spec || {changed}"))
 }
 

@@ -12,7 +12,7 @@ use k8s_openapi::{
     },
 };
 use kube::{
-    Api, Client, ResourceExt as _,
+    Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use olm_api::{

@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 
 use super::{
     keeping, marking,
-    revisions::{BundleRecord, Revision, Revisions, account_annotations},
+    revisions::{BundleRecord, Revision, Revisions},
 };
 use crate::controllers::api_text;
 

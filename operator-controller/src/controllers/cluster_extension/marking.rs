@@ -124,17 +124,17 @@ impl Steps<'_> {
         let mut foreign: Vec<String> = Vec::new();
         for guarded in self.sets.state() {
             let meta = guarded.meta();
-            let name = meta.name.clone().unwrap_or_default();
+            let name = meta.name.as_deref().unwrap_or_default();
             let is_foreign = match relation(meta, id) {
                 Relation::Revision => false,
                 Relation::Foreign => true,
                 // On its way out with its own extension.
-                Relation::Unrelated => has_revision_name(&name) && controlling_extension(meta).is_none(),
+                Relation::Unrelated => has_revision_name(name) && controlling_extension(meta).is_none(),
             };
             // The watch may not have shown yet that it was marked.
             if is_foreign && !revisions.all().iter().any(|revision| Some(&revision.uid) == meta.uid.as_ref())
             {
-                foreign.push(name);
+                foreign.push(name.to_owned());
             }
         }
         note(foreign)

@@ -12,7 +12,6 @@ use olm_api::{
         ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
         SERVICE_ACCOUNT_UID_ANNOTATION, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
-    ownership::{ExtensionId, Relation, relation},
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
 use olm_objectset::{Phase, phase_digest};
@@ -83,13 +82,6 @@ impl Revision {
         !self.archived && !self.deleting
     }
 
-    /// Whether nothing is done for it any more.
-    pub(crate) fn is_over(&self) -> bool {
-        let reason =
-            self.conditions.find(ConditionType::Progressing).map(|condition| condition.reason.as_str());
-        self.deleting || (self.archived && reason == Some(Reason::Archived.as_str()))
-    }
-
     /// Whether its objects are `phases`: by the digest we recorded, or by those the original recorded.
     pub(crate) fn holds(&self, rendered_digest: &str, phases: &[Phase]) -> bool {
         match &self.rendered_digest {
@@ -111,11 +103,6 @@ impl Revision {
 pub(crate) struct Revisions(Vec<Revision>);
 
 impl Revisions {
-    /// Reads the revisions of an extension; other sets are left out.
-    pub(crate) fn of(extension: ExtensionId<'_>, sets: &[ClusterObjectSet]) -> Self {
-        Self::read(sets.iter().filter(|set| relation(&set.metadata, extension) == Relation::Revision))
-    }
-
     /// Reads sets that are known to be revisions of one extension.
     pub(super) fn read<'a>(sets: impl Iterator<Item = &'a ClusterObjectSet>) -> Self {
         let mut revisions: Vec<Revision> = sets.map(read).collect();
@@ -229,29 +216,16 @@ impl BundleRecord {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use olm_api::{
         ConditionStatus, ConditionUpdate,
-        names::REVISION_OF_ANNOTATION,
         v1::{ClusterObjectSetSpec, ClusterObjectSetStatus},
     };
 
     use super::*;
 
-    const EXT: ExtensionId<'_> = ExtensionId { name: "ext", uid: "u" };
-
     fn set(number: i64, lifecycle_state: LifecycleState, succeeded: bool) -> ClusterObjectSet {
         let spec = ClusterObjectSetSpec { revision: number, lifecycle_state, ..Default::default() };
         let mut set = ClusterObjectSet::new(&format!("ext-{number}"), spec);
-        set.metadata.owner_references = Some(vec![OwnerReference {
-            api_version: "olm.operatorframework.io/v1".into(),
-            kind: "ClusterExtension".into(),
-            name: "ext".into(),
-            uid: "u".into(),
-            controller: Some(true),
-            ..OwnerReference::default()
-        }]);
-        set.annotations_mut().insert(REVISION_OF_ANNOTATION.to_owned(), "u".to_owned());
         if succeeded {
             let mut status = ClusterObjectSetStatus::default();
             let update = ConditionUpdate::new(
@@ -271,7 +245,7 @@ mod tests {
     fn the_highest_revision_that_rolled_out_is_installed() {
         use LifecycleState::{Active, Archived};
         let sets = [set(3, Active, false), set(1, Archived, true), set(2, Active, true)];
-        let revisions = Revisions::of(EXT, &sets);
+        let revisions = Revisions::read(sets.iter());
         assert_eq!(revisions.installed().unwrap().number, 2);
         assert_eq!(revisions.rolling_out().iter().map(|r| r.number).collect::<Vec<_>>(), [3]);
         assert_eq!(revisions.latest_active().unwrap().number, 3);
@@ -279,16 +253,9 @@ mod tests {
     }
 
     #[test]
-    fn revisions_of_another_extension_of_the_same_name_do_not_count() {
-        let revisions =
-            Revisions::of(ExtensionId { uid: "another", ..EXT }, &[set(1, LifecycleState::Active, true)]);
-        assert!(revisions.all().is_empty());
-    }
-
-    #[test]
     fn a_latest_revision_archived_by_hand_is_not_continued() {
         let sets = [set(1, LifecycleState::Active, true), set(2, LifecycleState::Archived, false)];
-        let revisions = Revisions::of(EXT, &sets);
+        let revisions = Revisions::read(sets.iter());
         assert!(revisions.latest_active().is_none());
         assert_eq!(revisions.last_number(), 2);
     }
@@ -296,7 +263,7 @@ mod tests {
     #[test]
     fn only_the_newest_archived_revisions_are_kept() {
         let sets: Vec<_> = (1..=8).map(|n| set(n, LifecycleState::Archived, true)).collect();
-        let names: Vec<_> = Revisions::of(EXT, &sets).superfluous(5).iter().map(|r| r.number).collect();
+        let names: Vec<_> = Revisions::read(sets.iter()).superfluous(5).iter().map(|r| r.number).collect();
         assert_eq!(names, [1, 2, 3]);
     }
 
@@ -310,7 +277,7 @@ mod tests {
         let observed = vec![ObservedPhase { name: "deploy".into(), digest: phase_digest(&phase("<a>")) }];
         set.status.as_mut().unwrap().observed_phases = observed;
         let holds = |set: &ClusterObjectSet, phases: &[Phase]| {
-            Revisions::of(EXT, std::slice::from_ref(set)).all()[0].holds("sha256:ours", phases)
+            Revisions::read(std::iter::once(set)).all()[0].holds("sha256:ours", phases)
         };
         assert!(holds(&set, &[phase("<a>")]));
         assert!(!holds(&set, &[phase("b")]));
