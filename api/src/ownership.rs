@@ -85,6 +85,17 @@ fn claims(set: &ObjectMeta, extension: ExtensionId<'_>) -> bool {
     by_reference || label.is_some_and(|name| name == extension.name) || mark(set) == Some(extension.uid)
 }
 
+/// The name of a revision.
+pub fn revision_name(extension: &str, number: i64) -> String {
+    format!("{extension}-{number}")
+}
+
+/// The extension whose revisions have names like this one.
+pub fn named_like_revision_of(set: &str) -> Option<&str> {
+    let (extension, number) = set.rsplit_once('-')?;
+    (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())).then_some(extension)
+}
+
 /// The names and UIDs of extensions that an object set claims to belong to, by references and labels.
 pub fn claimed(set: &ObjectMeta) -> impl Iterator<Item = (&str, Option<&str>)> {
     let references = set.owner_references.iter().flatten();
@@ -245,6 +256,15 @@ mod tests {
             let set = set(&references, mark, label);
             assert_eq!(relation(&set, US), wanted, "{what}");
             assert_eq!(revision_of(&set) == Some(US), wanted == Relation::Revision, "{what}");
+        }
+    }
+
+    #[test]
+    fn names_of_revisions_tell_of_their_extension() {
+        assert_eq!(named_like_revision_of(&revision_name("ext-a", 12)), Some("ext-a"));
+        assert_eq!(named_like_revision_of("ext-1-2"), Some("ext-1"));
+        for name in ["ext", "ext-", "ext-a", "ext-1a", "1", ""] {
+            assert_eq!(named_like_revision_of(name), None, "{name}");
         }
     }
 

@@ -46,7 +46,7 @@ use crate::{
     settings::Settings,
 };
 pub(crate) use wakes::owners;
-use wakes::{WAKES, known_catalogs, names, revisions, wake_each};
+use wakes::{Everyone, WAKES, known_catalogs, names, revisions};
 
 /// Lease of the extension side, the original's.
 const LEASE: &str = "9c4404e7.operatorframework.io";
@@ -333,13 +333,8 @@ impl Operator {
         let set_ports = self.set_ports(&ports, watches);
         let all_extensions = extensions.store.clone();
         let catalogs = known_catalogs.store.clone();
-        let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
-        let (waits, of_sets) = (waiting.clone(), wake_set.clone());
-        let wake_all = async || {
-            wake_each(&known, &of_all).await;
-            // The default account and the admission policies concern those that wait for an account too.
-            waits.wake_sets(&of_sets).await;
-        };
+        let everyone = Everyone::new(&extensions.store, &wake_extension, &waiting, &wake_set);
+        let wake_all = async || everyone.wake().await;
         let seen = access::Seen { accounts: self.accounts.clone(), extensions: extensions.store.clone() };
         let namespace = &self.config.system_namespace;
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];

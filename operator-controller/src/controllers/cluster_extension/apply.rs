@@ -20,7 +20,7 @@ use olm_api::{
         RENDERED_DIGEST_ANNOTATION, REVISION_NAME_LABEL, REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
         TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
-    ownership::{mark, revision_of},
+    ownership::{mark, revision_name, revision_of},
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_fbc::Property;
@@ -30,7 +30,7 @@ use olm_runtime::{AccountRef, bounded};
 use serde_json::{Value, json};
 
 use super::{
-    keeping, marking,
+    keeping,
     revisions::{BundleRecord, Revision, Revisions},
 };
 use crate::controllers::api_text;
@@ -218,7 +218,7 @@ impl RevisionWriter<'_> {
     }
 
     fn revision_name(&self, number: i64) -> String {
-        marking::revision_name(&self.extension.name_any(), number)
+        revision_name(&self.extension.name_any(), number)
     }
 
     /// The number of the next revision. Those whose names other sets have are left out, which cannot be written over

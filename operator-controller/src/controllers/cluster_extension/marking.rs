@@ -15,7 +15,10 @@ use olm_api::{
         BUNDLE_NAME, BUNDLE_VERSION, EXTENSION_FIELD_MANAGER, OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER,
         REVISION_OF_ANNOTATION, TAKEN_OVER_ANNOTATION,
     },
-    ownership::{ExtensionId, Relation, controlling_extension, is_taken_over, mark, relation},
+    ownership::{
+        ExtensionId, Relation, controlling_extension, is_taken_over, mark, named_like_revision_of, relation,
+        revision_name,
+    },
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
 use olm_runtime::bounded;
@@ -101,11 +104,6 @@ fn failed(text: &str) -> String {
     format!("taking over the revisions of an earlier program: {text}")
 }
 
-/// The name of an extension's revision.
-pub(super) fn revision_name(extension: &str, number: i64) -> String {
-    format!("{extension}-{number}")
-}
-
 impl Steps<'_> {
     /// Whether a set that was read is one of the extension's revisions.
     pub(super) fn is_revision(&self, set: &ClusterObjectSet) -> bool {
@@ -117,10 +115,6 @@ impl Steps<'_> {
     /// A sentence about the sets that claim to be revisions of the extension, or have the name of one, and are none.
     pub(super) fn foreign_note(&self, revisions: &Revisions) -> Option<String> {
         let id = ExtensionId::of(&self.extension.metadata)?;
-        let has_revision_name = |name: &str| {
-            let number = name.strip_prefix(id.name).and_then(|rest| rest.strip_prefix('-'));
-            number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-        };
         let mut foreign: Vec<String> = Vec::new();
         for guarded in self.sets.state() {
             let meta = guarded.meta();
@@ -129,7 +123,9 @@ impl Steps<'_> {
                 Relation::Revision => false,
                 Relation::Foreign => true,
                 // On its way out with its own extension.
-                Relation::Unrelated => has_revision_name(name) && controlling_extension(meta).is_none(),
+                Relation::Unrelated => {
+                    named_like_revision_of(name) == Some(id.name) && controlling_extension(meta).is_none()
+                }
             };
             // The watch may not have shown yet that it was marked.
             if is_foreign && !revisions.all().iter().any(|revision| Some(&revision.uid) == meta.uid.as_ref())

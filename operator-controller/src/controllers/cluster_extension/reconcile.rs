@@ -104,11 +104,7 @@ impl Extensions {
             return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
-            // Nobody has worked on it before: there is nothing to take over.
-            let is_new = extension.status.as_ref().is_none_or(|status| status.conditions.is_empty());
-            let uid = extension.uid().filter(|_| is_new && !is_taken_over(&extension.metadata));
-            let record = uid.as_deref().map(|uid| (TAKEN_OVER_ANNOTATION, uid));
-            let written = match finalizers::set_with(&api, &*extension, &FINALIZERS, record).await {
+            let written = match begin(&api, &extension).await {
                 Ok(written) => written,
                 Err(error) => return Next::Retry(error),
             };
@@ -120,14 +116,7 @@ impl Extensions {
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
         let now = self.ports.clock.now();
         if !is_taken_over(&extension.metadata) {
-            // Its event brings the pass that goes on.
-            let Err(text) = mark_earlier(&self.ports.accounts.controller(), &extension).await else {
-                return Next::Await;
-            };
-            let error = StepError::Takeover { text, terminal: false };
-            let after = status(&extension, &progress, Err(&error), now);
-            let written = self.write_status(&api, &extension, after, &progress).await;
-            return Next::Retry(written.err().unwrap_or(error.to_string()));
+            return self.take_over(&api, &extension, &progress, now).await;
         }
         let told = self.keeping(&extension).look().await;
         let policy = told.as_ref().unwrap_or(&Told::AsBefore);
@@ -171,6 +160,23 @@ impl Extensions {
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
         }
+    }
+
+    /// Marks the revisions of an earlier program; the event of that brings the pass that goes on.
+    async fn take_over(
+        &self,
+        api: &Api<ClusterExtension>,
+        extension: &ClusterExtension,
+        progress: &Progress,
+        now: Timestamp,
+    ) -> Next {
+        let Err(text) = mark_earlier(&self.ports.accounts.controller(), extension).await else {
+            return Next::Await;
+        };
+        let error = StepError::Takeover { text, terminal: false };
+        let after = status(extension, progress, Err(&error), now);
+        let written = self.write_status(api, extension, after, progress).await;
+        Next::Retry(written.err().unwrap_or(error.to_string()))
     }
 
     /// Lets the extension go. Objects go by garbage collection, through the revisions' owner references; what a
@@ -310,4 +316,16 @@ impl Extensions {
             Err(error) => Err(api_text(&error)),
         }
     }
+}
+
+/// Gives an extension its finalizers. One that nobody has worked on before has nothing to be taken over, which is recorded
+/// in the same write.
+async fn begin(
+    api: &Api<ClusterExtension>,
+    extension: &ClusterExtension,
+) -> Result<Option<ClusterExtension>, String> {
+    let is_new = extension.status.as_ref().is_none_or(|status| status.conditions.is_empty());
+    let uid = extension.uid().filter(|_| is_new && !is_taken_over(&extension.metadata));
+    let record = uid.as_deref().map(|uid| (TAKEN_OVER_ANNOTATION, uid));
+    finalizers::set_with(api, extension, &FINALIZERS, record).await
 }
