@@ -1,6 +1,7 @@
 //! Why a catalog is not as its spec says, in upstream's words.
 
 use olm_image::PullError;
+use olm_runtime::Panicked;
 use thiserror::Error;
 
 use crate::StoreError;
@@ -39,6 +40,9 @@ pub enum CatalogdError {
     /// A thread ended unexpectedly.
     #[error("internal: {0}")]
     Thread(#[from] tokio::task::JoinError),
+    /// A job panicked.
+    #[error("internal: {0}")]
+    Panicked(#[from] Panicked),
 }
 
 impl CatalogdError {
@@ -48,7 +52,9 @@ impl CatalogdError {
             Self::NoImage(_) => true,
             Self::Pull(error) => error.is_terminal(),
             Self::Known { terminal, .. } => *terminal,
-            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) => false,
+            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) | Self::Panicked(_) => {
+                false
+            }
         }
     }
 
@@ -59,10 +65,11 @@ impl CatalogdError {
             Self::Store(StoreError::Ingest(error)) => error.is_content(),
             Self::NoImage(_)
             | Self::Known { .. }
-            | Self::Store(StoreError::Io { .. })
+            | Self::Store(StoreError::Io { .. } | StoreError::Cancelled)
             | Self::Remove(_)
             | Self::Api { .. }
-            | Self::Thread(_) => false,
+            | Self::Thread(_)
+            | Self::Panicked(_) => false,
         }
     }
 }

@@ -16,6 +16,7 @@ mod reconcile;
 #[cfg(test)]
 mod simulation;
 mod status;
+mod watched;
 
 pub(crate) use content::{LoadedPhase, api_text, load};
 pub(crate) use reconcile::{ObjectSets, Ports};

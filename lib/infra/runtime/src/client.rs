@@ -147,7 +147,7 @@ pub fn connect_counted(config: Config, count: RequestCount) -> Result<Client, Cl
 }
 
 /// Names a ServiceAccount.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccountRef {
     /// Namespace.
     pub namespace: String,

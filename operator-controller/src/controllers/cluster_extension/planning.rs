@@ -26,6 +26,7 @@ use super::{
     steps::{Steps, content_digest},
 };
 use crate::{
+    bundles::Admission,
     controllers::{
         api_text,
         cluster_object_set::{LoadedPhase, load},
@@ -51,6 +52,8 @@ pub(super) struct Draft {
     pub(super) certificate_provider: Option<CertificateProvider>,
     /// The revision whose objects come back with it.
     pub(super) rolled_back_to: Option<i64>,
+    /// Held as long as its objects are in memory.
+    pub(super) _admission: Option<Admission>,
 }
 
 /// A draft with its plan.

@@ -6,9 +6,10 @@ use std::{fmt, time::Duration};
 use olm_api::names::PAUSED_ANNOTATION;
 use olm_fbc::is_subdomain;
 use olm_resolve::DeprecationStatus;
+use olm_runtime::Next;
 
 use super::revisions::{BundleRecord, Revisions};
-use crate::platform::Verdict;
+use crate::{bundles::NextPull, platform::Verdict};
 
 /// Why a pass ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,6 +160,17 @@ impl BundleRecord {
     }
 }
 
+impl Progress {
+    /// What a reconcile asks for next that failed for the reason `error`, when a pull decides about it.
+    pub(crate) fn next_pull(&self, error: &str) -> Option<Next> {
+        Some(match self.next_pull? {
+            NextPull::Now => Next::Await,
+            NextPull::After { wait, is_new: true } => Next::RetryAfter(error.to_owned(), wait),
+            NextPull::After { wait, is_new: false } => Next::After(wait),
+        })
+    }
+}
+
 /// The facts of one pass.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Progress {
@@ -179,6 +191,10 @@ pub(crate) struct Progress {
     /// Why what the spec asks for is not known to be there although nothing failed that the original would tell: the
     /// pass is tried again.
     pub(crate) waits_for_content: Option<String>,
+    /// A sentence about the bundle that is being pulled; its arrival causes the next reconcile.
+    pub(crate) pulling: Option<String>,
+    /// When a pull that failed is made again.
+    pub(crate) next_pull: Option<NextPull>,
     /// When to look again although nothing happened.
     pub(crate) look_again: Option<Duration>,
     /// Sentences for `Ready` about settings that are in force or things that were passed over.

@@ -20,7 +20,7 @@ use olm_api::{
     ownership::is_taken_over,
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
-use olm_runtime::{Accounts, Discovery, Next, bounded};
+use olm_runtime::{Accounts, Discovery, Next, OwnWrites, bounded};
 
 use super::{
     apply::RevisionWriter,
@@ -85,20 +85,26 @@ pub(crate) struct Extensions {
     /// UIDs of extensions whose last pass went well, or that nothing was written for yet. A process that died, or a pass
     /// that failed, may have left Secrets without an owner, which are looked for at the next pass.
     tidy: Mutex<BTreeSet<String>>,
+    writes: OwnWrites,
 }
 
 impl Extensions {
     pub(crate) fn new(ports: Ports) -> Self {
-        Self { ports, tidy: Mutex::default() }
+        Self { ports, tidy: Mutex::default(), writes: OwnWrites::default() }
     }
 
     pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> Next {
         let name = extension.name_any();
         let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
+        let now = self.ports.clock.now();
+        if let Some(left) = self.writes.behind(&*extension, now) {
+            return Next::After(left);
+        }
         if extension.metadata.deletion_timestamp.is_some() {
             self.ports.waiting.extension(&name, false);
             self.ports.dependents.needs_nothing(&name);
             self.ports.platform.forget(&name);
+            self.ports.bundles.release(&name);
             self.tidy().remove(&extension.uid().unwrap_or_default());
             self.ports.kinds.forget(&Waiter::Extension(name));
             return self.release(&api, &extension).await;
@@ -114,7 +120,6 @@ impl Extensions {
             return Next::Await;
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
-        let now = self.ports.clock.now();
         if !is_taken_over(&extension.metadata) {
             return self.take_over(&api, &extension, &progress, now).await;
         }
@@ -135,6 +140,9 @@ impl Extensions {
         if progress.recorded {
             return Next::Await;
         }
+        if needs_no_pull(&progress, &result) {
+            self.ports.bundles.release(&name);
+        }
         self.ports.waiting.extension(&name, result.is_err());
         after = status(&extension, &progress, result.as_ref().copied(), now);
         policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
@@ -143,8 +151,8 @@ impl Extensions {
         }
         match result {
             Ok(()) => match told {
-                Ok(_) => match progress.waits_for_content {
-                    Some(why) => Next::Retry(why),
+                Ok(_) => match &progress.waits_for_content {
+                    Some(why) => progress.next_pull(why).unwrap_or_else(|| Next::Retry(why.clone())),
                     None => progress.look_again.map_or(Next::Await, Next::After),
                 },
                 Err(error) => Next::Retry(error),
@@ -156,6 +164,9 @@ impl Extensions {
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
                 Next::After(progress.look_again.unwrap_or_default())
+            }
+            Err(error) if progress.next_pull.is_some() => {
+                progress.next_pull(&error.to_string()).unwrap_or(Next::Await)
             }
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
@@ -308,7 +319,8 @@ impl Extensions {
         let params =
             PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(api.replace_status(&extension.name_any(), &params, &updated)).await {
-            Ok(_) => {
+            Ok(written) => {
+                self.writes.wrote(&written, self.ports.clock.now());
                 self.ports.events.extension(extension, &before, &after, progress).await;
                 Ok(())
             }
@@ -328,4 +340,13 @@ async fn begin(
     let uid = extension.uid().filter(|_| is_new && !is_taken_over(&extension.metadata));
     let record = uid.as_deref().map(|uid| (TAKEN_OVER_ANNOTATION, uid));
     finalizers::set_with(api, extension, &FINALIZERS, record).await
+}
+
+/// Whether a reconcile came to the conclusion that nothing is to be pulled. One that knows nothing leaves a pull alone.
+fn needs_no_pull(progress: &Progress, result: &Result<(), StepError>) -> bool {
+    let knows_nothing = matches!(
+        result,
+        Err(StepError::Validation { .. } | StepError::Takeover { .. } | StepError::Revisions(_))
+    );
+    progress.pulling.is_none() && progress.next_pull.is_none() && !knows_nothing
 }

@@ -154,6 +154,7 @@ impl Steps<'_> {
             properties: target.properties.clone(),
             certificate_provider,
             rolled_back_to: Some(target.number),
+            _admission: None,
         };
         let number = self.writer().next_number(revisions).map_err(|text| failed(Cause::terminal(text)))?;
         progress.notes.push(format!(

@@ -61,6 +61,8 @@ pub(crate) fn status(
                 writer.deprecations(found);
             }
             match result {
+                // `Progressing` stays as it is until there is something to tell of the bundle that is pulled.
+                Ok(()) if progress.pulling.is_some() => writer.available(revisions),
                 Ok(()) => writer.mirrored(revisions, progress.created.as_ref()),
                 Err(error) => {
                     // What is installed goes on being watched whatever else fails.
@@ -184,8 +186,22 @@ impl Writer<'_> {
         self.put(Upgradeable, status, reason, &message);
     }
 
+    /// Says that a bundle is on its way. Upstream's conditions have no words for that and stay as they are.
+    fn pulling(&mut self, progress: &Progress, pulling: &str) {
+        let before = progress.unguarded.iter().map(String::as_str);
+        let lines: Vec<&str> =
+            before.chain([pulling]).chain(progress.notes.iter().map(String::as_str)).collect();
+        self.put(Ready, False, Reason::Reconciling, &lines.join("\n"));
+        self.put(Reconciling, True, Reason::Reconciling, pulling);
+        self.conditions.remove(Stalled);
+    }
+
     /// `Ready`, and `Reconciling` or `Stalled` while they apply.
     fn summary(&mut self, progress: &Progress, error: Option<&StepError>) {
+        if let Some(pulling) = progress.pulling.as_ref().filter(|_| error.is_none()) {
+            self.pulling(progress, pulling);
+            return;
+        }
         let Some(progressing) = self.conditions.find(Progressing).cloned() else { return };
         let reason = reason(&progressing.reason);
         let rolled_out = progressing.status == True.as_str() && reason == Reason::Succeeded;

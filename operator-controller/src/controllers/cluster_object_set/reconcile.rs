@@ -8,12 +8,8 @@ use std::{
 
 use catalogd::Clock;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ApiResource, PostParams},
-    core::DeserializeGuard,
-    runtime::reflector::Store,
+    Api, Client, Resource, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store,
 };
 use olm_api::{
     names::{
@@ -24,7 +20,7 @@ use olm_api::{
 };
 use olm_objectset::{DeletionPolicy, ObjectKey, Owner, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{Accounts, Discovery, Kind, Next, ObjectMetrics, WatchManager, bounded};
+use olm_runtime::{Accounts, Discovery, Next, ObjectMetrics, WatchManager, bounded};
 
 use super::{
     content::{self, ContentError, LoadedPhase, api_text},
@@ -35,6 +31,7 @@ use super::{
     memory::Memory,
     pace::Pace,
     status::{Deadline, Outcome, add_to_ready, deadline, in_order, set_conditions, torn_down},
+    watched::Identity,
 };
 use crate::{
     access::Waiting,
@@ -200,11 +197,18 @@ impl ObjectSets {
         let none = CaBundles::default();
         let executor = self.executor(set, client.clone(), self.known_family(set), &none);
         let settled = keeping::settle(set, &executor, &phases).await;
-        let report = self.carry_out(set, client, &phases).await;
+        let identity = Identity { account: &account, client: &client };
+        let report = self.carry_out(set, &identity, &phases).await;
         Report { observed: Some(observed), policy: report.policy.clone().or(settled), ..report }
     }
 
-    async fn carry_out(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Report {
+    async fn carry_out(
+        &self,
+        set: &ClusterObjectSet,
+        identity: &Identity<'_>,
+        phases: &[LoadedPhase],
+    ) -> Report {
+        let client = identity.client.clone();
         if set.spec.lifecycle_state == LifecycleState::Archived {
             return self.archive(set, client, phases).await.into();
         }
@@ -221,7 +225,7 @@ impl ObjectSets {
                 return Report { policy, given, ..Outcome::Retrying(error).into() };
             }
         };
-        let outcome = self.activate(set, client, phases, &kept.bundles).await;
+        let outcome = self.activate(set, identity, phases, &kept.bundles).await;
         Report { certificates: kept.next, given, ..outcome.into() }
     }
 
@@ -251,13 +255,13 @@ impl ObjectSets {
     async fn activate(
         &self,
         set: &ClusterObjectSet,
-        client: Client,
+        identity: &Identity<'_>,
         phases: &[LoadedPhase],
         ca_bundles: &CaBundles,
     ) -> Outcome {
-        let survey = self.survey(set, phases).await;
-        self.hold(set, &survey);
-        if let Err(error) = self.check_arrived(set, &client, phases, &survey).await {
+        let (survey, client) = (self.survey(set, phases).await, identity.client);
+        self.hold(set, &survey, identity, phases);
+        if let Err(error) = self.check_arrived(set, client, phases, &survey).await {
             return Outcome::Retrying(error);
         }
         if let Err(error) = self.record_left_out(set, &survey.left_out).await {
@@ -292,7 +296,7 @@ impl ObjectSets {
             },
             Pass::Incomplete { failures, waits, awaits_deletion } => {
                 // The kinds of a CRD that has just been applied can be watched from now on.
-                self.hold(set, &self.survey(set, phases).await);
+                self.hold(set, &self.survey(set, phases).await, identity, phases);
                 Outcome::Incomplete { failures, waits, awaits_deletion }
             }
             Pass::Collisions(text) | Pass::Failed(text) => Outcome::Retrying(text),
@@ -338,13 +342,14 @@ impl ObjectSets {
         }
     }
 
-    /// Watches what the revision has objects of.
-    fn hold(&self, set: &ClusterObjectSet, survey: &Survey) {
-        let mut kinds = survey.known.clone();
+    /// Watches the revision's objects, and the Secrets of its webhook certificates.
+    fn hold(&self, set: &ClusterObjectSet, survey: &Survey, identity: &Identity<'_>, phases: &[LoadedPhase]) {
+        let objects = || phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored);
+        let mut watched = identity.watched(objects(), &survey.known);
         if has_built_in_certificates(set) {
-            kinds.push(Kind { resource: ApiResource::erase::<Secret>(&()), namespaced: true });
+            watched.extend(identity.certificates(objects()));
         }
-        self.ports.watches.hold(&set.uid().unwrap_or_default(), &kinds);
+        self.ports.watches.hold(&set.uid().unwrap_or_default(), &watched);
     }
 
     /// What is said of kinds whose watch keeps failing, in sentences for `Ready`.

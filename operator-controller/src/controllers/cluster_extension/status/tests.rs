@@ -330,3 +330,22 @@ fn what_a_revision_waits_for_is_told_beside_its_progress() {
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/RollingOut/{text}"));
     assert_eq!(shown(&status, Ready).unwrap(), format!("False/RollingOut/{told}"));
 }
+
+#[test]
+fn a_bundle_that_is_pulled_is_told_in_words_of_our_own() {
+    let pulling = |sets: &[ClusterObjectSet]| Progress {
+        pulling: Some("Pulling bundle op.v1.1.0".into()),
+        notes: vec!["A note.".into()],
+        ..progress(sets)
+    };
+    let first = after(&pulling(&[]), Ok(()));
+    assert_eq!(shown(&first, Ready).unwrap(), "False/Reconciling/Pulling bundle op.v1.1.0\nA note.");
+    assert_eq!(shown(&first, Reconciling).unwrap(), "True/Reconciling/Pulling bundle op.v1.1.0");
+    assert_eq!(shown(&first, Installed).unwrap(), "False/Absent/No bundle installed");
+    assert_eq!(shown(&first, Progressing), None, "upstream has no words for it");
+
+    let update = after(&pulling(&[rolled_out(1, "1.0.0")]), Ok(()));
+    assert!(shown(&update, Ready).unwrap().starts_with("False/Reconciling/Pulling bundle"));
+    assert!(update.conditions.is_true(Installed) && update.conditions.is_true(Available));
+    assert_eq!(shown(&update, Progressing), None, "it is not about the new version yet");
+}
