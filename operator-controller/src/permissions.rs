@@ -148,13 +148,7 @@ pub const PERMISSIONS: &[Permission] = &[
         &["list", "watch"],
         "continue when a ServiceAccount appears",
     ),
-    row(
-        Scope::Cluster,
-        "",
-        &["namespaces"],
-        &["get"],
-        "recognize a namespace that was created again",
-    ),
+    row(Scope::Cluster, "", &["namespaces"], &["get"], "recognize a namespace that was created again"),
     row(
         Scope::Cluster,
         "rbac.authorization.k8s.io",

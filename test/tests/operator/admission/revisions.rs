@@ -12,7 +12,7 @@ use olm_api::{
     names::{
         BUNDLE_NAME, BUNDLE_VERSION, CONTENT_DIGEST_ANNOTATION, INPUTS_DIGEST_ANNOTATION,
         MIGRATED_FROM_HELM_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME, PLAN_DIGEST_ANNOTATION,
-        PROPERTIES_ANNOTATION, REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
+        PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION, REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
         SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
         SERVICE_ACCOUNT_UID_ANNOTATION, TAKEN_OVER_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
@@ -288,6 +288,9 @@ async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Resu
             SERVICE_ACCOUNT_NAME_ANNOTATION,
             SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
             SERVICE_ACCOUNT_UID_ANNOTATION,
+            // With these it would not even be carried out: its content is another one.
+            RENDERED_DIGEST_ANNOTATION,
+            CONTENT_DIGEST_ANNOTATION,
         ];
         if !is_own.contains(&name.as_str()) {
             copy["metadata"]["annotations"][name] = value.as_str().into();
