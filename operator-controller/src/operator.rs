@@ -344,8 +344,7 @@ impl Operator {
         let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
         let watches = WatchManager::new(client.clone(), &managed, owner_changed, chance.clone());
         let set_ports = self.set_ports(&ports, watches);
-        let all_extensions = extensions.store.clone();
-        let catalogs = known_catalogs.store.clone();
+        let (all_extensions, catalogs) = (extensions.store.clone(), known_catalogs.store.clone());
         let everyone = Everyone::new(&extensions.store, &wake_extension, &waiting, &wake_set);
         let wake_all = async || everyone.wake().await;
         let seen = access::Seen { accounts: self.accounts.clone(), extensions: extensions.store.clone() };

@@ -144,9 +144,9 @@ impl Extension {
     fn of(extension: &ClusterExtension, sets: &[ClusterObjectSet]) -> Self {
         let id = ExtensionId::of(&extension.metadata);
         // Upstream's revisions carry no mark before they are taken over.
-        let is_mine = |set: &&ClusterObjectSet| match is_taken_over(&extension.metadata) {
-            true => id.is_some() && revision_of(&set.metadata) == id,
-            false => id.is_some() && controlling_extension(&set.metadata) == id,
+        let is_mine = |set: &&ClusterObjectSet| {
+            let owner = if is_taken_over(&extension.metadata) { revision_of } else { controlling_extension };
+            id.is_some() && owner(&set.metadata) == id
         };
         let mut mine: Vec<&ClusterObjectSet> = sets.iter().filter(is_mine).collect();
         mine.sort_by_key(|set| set.spec.revision);

@@ -110,14 +110,7 @@ impl Extensions {
             return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
-            let written = match begin(&api, &extension).await {
-                Ok(written) => written,
-                Err(error) => return Next::Retry(error),
-            };
-            // Secrets come after the finalizers.
-            self.tidy().extend(written.and_then(|extension| extension.uid()));
-            // The update's event brings the pass.
-            return Next::Await;
+            return self.begin(&api, &extension).await;
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
         if !is_taken_over(&extension.metadata) {
@@ -170,6 +163,22 @@ impl Extensions {
             }
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
+        }
+    }
+
+    /// Gives an extension its finalizers; the event of that brings the pass that goes on. One that nobody has worked on
+    /// before has nothing to be taken over, which is recorded in the same write.
+    async fn begin(&self, api: &Api<ClusterExtension>, extension: &ClusterExtension) -> Next {
+        let is_new = extension.status.as_ref().is_none_or(|status| status.conditions.is_empty());
+        let uid = extension.uid().filter(|_| is_new && !is_taken_over(&extension.metadata));
+        let record = uid.as_deref().map(|uid| (TAKEN_OVER_ANNOTATION, uid));
+        match finalizers::set_with(api, extension, &FINALIZERS, record).await {
+            Ok(written) => {
+                // Secrets come after the finalizers.
+                self.tidy().extend(written.and_then(|extension| extension.uid()));
+                Next::Await
+            }
+            Err(error) => Next::Retry(error),
         }
     }
 
@@ -328,18 +337,6 @@ impl Extensions {
             Err(error) => Err(api_text(&error)),
         }
     }
-}
-
-/// Gives an extension its finalizers. One that nobody has worked on before has nothing to be taken over, which is recorded
-/// in the same write.
-async fn begin(
-    api: &Api<ClusterExtension>,
-    extension: &ClusterExtension,
-) -> Result<Option<ClusterExtension>, String> {
-    let is_new = extension.status.as_ref().is_none_or(|status| status.conditions.is_empty());
-    let uid = extension.uid().filter(|_| is_new && !is_taken_over(&extension.metadata));
-    let record = uid.as_deref().map(|uid| (TAKEN_OVER_ANNOTATION, uid));
-    finalizers::set_with(api, extension, &FINALIZERS, record).await
 }
 
 /// Whether a reconcile came to the conclusion that nothing is to be pulled. One that knows nothing leaves a pull alone.

@@ -236,13 +236,7 @@ impl Steps<'_> {
         {
             return Ok(Proposal::Refresh { chosen, inputs });
         }
-        for lowest in lowest_kubernetes(&chosen, &rendered) {
-            let suits = preflight::check_kube_version(&self.controller(), &lowest).await;
-            suits
-                .map_err(Cause::transient)
-                .and_then(|suits| suits.map_err(Cause::terminal))
-                .map_err(failed)?;
-        }
+        self.check_kubernetes(&chosen, &rendered).await.map_err(failed)?;
         let draft = Draft {
             bundle: bundle.clone(),
             phases,
@@ -257,6 +251,15 @@ impl Steps<'_> {
         };
         let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
         Ok(Proposal::Revision { planned: Box::new(planned), bundle: bundle.clone() })
+    }
+
+    /// Refuses a bundle that needs a newer Kubernetes.
+    async fn check_kubernetes(&self, chosen: &Chosen, rendered: &Rendered) -> Result<(), Cause> {
+        for lowest in lowest_kubernetes(chosen, rendered) {
+            let suits = preflight::check_kube_version(&self.controller(), &lowest).await;
+            suits.map_err(Cause::transient).and_then(|suits| suits.map_err(Cause::terminal))?;
+        }
+        Ok(())
     }
 
     async fn carry_out(
