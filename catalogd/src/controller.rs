@@ -22,7 +22,7 @@ use olm_api::{
     names::DELETE_SERVER_CACHE_FINALIZER,
     v1::{AvailabilityMode, ClusterCatalog, ClusterCatalogStatus},
 };
-use olm_runtime::Next;
+use olm_runtime::{Next, PANIC_REPORT};
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
@@ -45,8 +45,9 @@ pub(crate) struct Reconciler {
     pub(crate) base_url: String,
     events: Events,
     ingests: Semaphore,
-    /// Failures whose status was just written, by catalog: the event of that write is no reason to try again.
-    echoes: Mutex<BTreeMap<String, Echo>>,
+    /// The versions that were written with a failure, by catalog, the last one last: their events are no reason to try
+    /// again.
+    echoes: Mutex<BTreeMap<String, Vec<String>>>,
     /// Digests whose content was at fault, by catalog: trying again would only fetch the same again.
     refused: Mutex<BTreeMap<String, Refused>>,
 }
@@ -65,12 +66,6 @@ struct Looked {
     wait: Option<Duration>,
     /// Digest reference of content that was brought here.
     unpacked: Option<String>,
-}
-
-struct Echo {
-    /// The versions of the object that one reconcile wrote, the last one last.
-    versions: Vec<String>,
-    next: Next,
 }
 
 impl Reconciler {
@@ -102,8 +97,8 @@ impl Reconciler {
     /// Makes one catalog as its spec says, as far as that is this replica's part.
     pub(crate) async fn reconcile(&self, catalog: &ClusterCatalog) -> Next {
         let name = catalog.name_any();
-        if let Some(next) = self.take_echo(&name, catalog) {
-            return next;
+        if self.is_echo(&name, catalog) {
+            return Next::AsPlanned;
         }
         let next = if *self.leader.borrow() {
             self.lead(&name, catalog).await
@@ -116,6 +111,22 @@ impl Reconciler {
             self.store.set_tried(&name);
         }
         next
+    }
+
+    /// Says on the catalog that its reconcile panicked, if that is this replica's part.
+    pub(crate) async fn report_panic(&self, catalog: &ClusterCatalog) {
+        if !*self.leader.borrow() {
+            return;
+        }
+        let name = catalog.name_any();
+        match self.report(&name, catalog, Outcome::Failed { message: PANIC_REPORT, terminal: false }).await {
+            Ok(Some(written)) => {
+                self.events.failed(catalog, false, PANIC_REPORT).await;
+                self.echoes().insert(name, written.resource_version().into_iter().collect());
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(catalog = name, %error, "reporting a panic"),
+        }
     }
 
     async fn follow(&self, name: &str, catalog: &ClusterCatalog) -> Result<(), CatalogdError> {
@@ -160,7 +171,7 @@ impl Reconciler {
                     self.events.failed(&catalog, error.is_terminal(), message).await;
                 }
                 versions.push(written.resource_version().unwrap_or_default());
-                self.echoes().insert(name.to_owned(), Echo { versions, next: next.clone() });
+                self.echoes().insert(name.to_owned(), versions);
                 next
             }
             Ok(_) => {
@@ -265,20 +276,20 @@ impl Reconciler {
         if after == before { Ok(None) } else { self.write_status(catalog, after).await.map(Some) }
     }
 
-    fn take_echo(&self, name: &str, catalog: &ClusterCatalog) -> Option<Next> {
+    /// Whether the object is as the last failure left it.
+    fn is_echo(&self, name: &str, catalog: &ClusterCatalog) -> bool {
         let mut echoes = self.echoes();
-        let echo = echoes.get(name)?;
-        let version = catalog.metadata.resource_version.as_deref()?;
-        let own = echo.versions.iter().position(|own| own == version);
-        // An earlier one of our writes: the last one is still to be seen.
-        if own.is_some_and(|index| index + 1 < echo.versions.len()) {
-            return Some(echo.next.clone());
+        let Some(versions) = echoes.get(name) else { return false };
+        let Some(version) = catalog.metadata.resource_version.as_ref() else { return false };
+        let own = versions.iter().position(|own| own == version);
+        // After an earlier one of our writes the last one is still to be seen.
+        if own.is_none_or(|index| index + 1 == versions.len()) {
+            echoes.remove(name);
         }
-        let echo = echoes.remove(name)?;
-        own.map(|_| echo.next)
+        own.is_some()
     }
 
-    fn echoes(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Echo>> {
+    fn echoes(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Vec<String>>> {
         self.echoes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,17 +8,28 @@ use clap::Parser;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     olm_runtime::without_huge_pages();
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         // Somebody else installed one first, which cannot happen before the first line.
         return ExitCode::FAILURE;
     }
     let command = Command::parse();
-    let traces = olm_runtime::init_logs(command.shared.verbosity, "catalogd");
-    let ended = Box::pin(command.run()).await;
-    traces.end();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tell(&format!("Error: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = runtime.block_on(async {
+        let traces = olm_runtime::init_logs(command.shared.verbosity, "catalogd");
+        let ended = Box::pin(command.run()).await;
+        traces.end();
+        ended
+    });
+    // What goes on without waiting for anybody, such as unpacking, may be cut off anywhere.
+    runtime.shutdown_background();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -2,14 +2,17 @@
 
 mod args;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use clap::Parser;
-use olm_runtime::{init_logs, without_huge_pages};
+use olm_runtime::{ends_in_time, init_logs, without_huge_pages};
 use operator_controller::Operator;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How long the program may take to end.
+const ENDS: Duration = Duration::from_secs(9);
 
 fn main() -> ExitCode {
     without_huge_pages();
@@ -34,12 +37,18 @@ fn run(args: args::Args) -> anyhow::Result<()> {
     }
     // The only failure is that a provider is installed already, which is what is wanted.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let ended = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
         let shutdown = olm_runtime::on_signal()?;
-        let config = args.into_config().await?;
-        catalogd::log_gates(config.gates.states().into_iter().chain(config.catalogd.gates()));
-        Ok(Box::pin(Operator::new(config)?.run(shutdown)).await?)
+        let running = async {
+            let config = args.into_config().await?;
+            catalogd::log_gates(config.gates.states().into_iter().chain(config.catalogd.gates()));
+            Ok(Box::pin(Operator::new(config)?.run(shutdown.clone())).await?)
+        };
+        ends_in_time(running, &shutdown, ENDS).await.unwrap_or(Ok(()))
     });
     traces.end();
+    // What goes on without waiting for anybody, such as rendering a bundle, may be cut off anywhere.
+    runtime.shutdown_background();
     ended
 }

@@ -11,7 +11,7 @@ use kube::{Client, client::Body};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::BoxFuture;
 use olm_image::{OnProgress, Progress, PullError, Refusal};
-use olm_runtime::Next;
+use olm_runtime::{Next, PANIC_REPORT};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -322,8 +322,8 @@ async fn a_failure_is_reported_once_and_its_own_event_is_no_new_attempt() {
     assert_eq!(world.condition("Progressing"), format!("True/Retrying/{text}"));
     assert_eq!(world.condition("Serving"), "");
     assert_eq!(world.asked().len(), 1);
-    // The event of the status that was written.
-    assert_eq!(world.reconcile().await, Next::Retry(text.into()));
+    // The event of the status that was written: no second failure.
+    assert_eq!(world.reconcile().await, Next::AsPlanned);
     assert!(world.asked().is_empty());
     world.requests();
     // The retry.
@@ -478,6 +478,20 @@ async fn a_long_pull_that_fails_is_tried_again_only_after_its_wait() {
     assert_eq!(world.asked().len(), 2);
     assert!(world.condition("Ready").starts_with("False/Retrying/source catalog content: "));
     // Events of both writes of the status.
-    assert_eq!(world.reconcile().await, failed);
+    assert_eq!(world.reconcile().await, Next::AsPlanned);
     assert!(world.asked().is_empty());
+}
+
+#[tokio::test]
+async fn a_panic_is_reported_by_the_leader() {
+    let world = World::new(&tag());
+    let catalog: ClusterCatalog = serde_json::from_value(world.get("")).unwrap();
+    world.leader.send_replace(false);
+    world.reconciler.report_panic(&catalog).await;
+    assert!(world.requests().is_empty());
+    world.leader.send_replace(true);
+    world.reconciler.report_panic(&catalog).await;
+    assert_eq!(world.condition("Progressing"), format!("True/Retrying/{PANIC_REPORT}"));
+    assert_eq!(world.reconcile().await, Next::AsPlanned, "the event of the report");
+    assert_eq!(world.reconcile().await, Next::Await);
 }

@@ -20,7 +20,10 @@ mod takeover;
 mod validate;
 
 pub(crate) use annotations::{KNOWN, UNKNOWN};
+#[cfg(test)]
+pub(crate) use progress::Created;
 pub(crate) use progress::{Progress, StepError};
 pub(crate) use proposal::{Outcome, propose};
 pub(crate) use reconcile::{Extensions, Ports};
+pub(crate) use revisions::{BundleRecord, Revisions};
 pub(crate) use steps::{Features, Steps};

@@ -19,6 +19,16 @@ use crate::{
     workqueue::QueueMetrics,
 };
 
+/// How long reconciles may go on when the process stops. They are safe to kill: what they began is found and finished by
+/// the next leader, who waits for them.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
+/// How soon a repetition that was due meanwhile follows a reconcile that was left to it.
+const SOONEST: Duration = Duration::from_secs(1);
+
+/// What the condition of an object says whose reconcile panicked. What the panic itself says may be foreign text.
+pub const PANIC_REPORT: &str =
+    "a defect in the program ended the work on this object: the log has the details, and it is tried again";
+
 /// What a reconcile wants to happen next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
@@ -26,6 +36,8 @@ pub enum Next {
     Await,
     /// Another look after this time.
     After(Duration),
+    /// What was to happen next anyway: nothing was done, because nothing has changed since.
+    AsPlanned,
     /// It failed and is tried again with backoff; the text is logged.
     Retry(String),
     /// The same, but no later than after this time: something is to be told then.
@@ -40,6 +52,7 @@ impl Next {
         match self {
             Self::Await => "await",
             Self::After(_) => "after",
+            Self::AsPlanned => "as_planned",
             Self::Retry(_) | Self::RetryWithin(..) => "retry",
             Self::Blocked(_) => "blocked",
         }
@@ -62,17 +75,39 @@ pub struct Settings {
 /// Names an object to be reconciled although nothing happened to it.
 pub type Wake<K> = ObjectRef<DeserializeGuard<K>>;
 
-/// Runs until `shutdown`; in-flight reconciles are finished first.
+/// When an object is reconciled again.
+enum Again {
+    /// When it changes.
+    Changed,
+    /// After this time.
+    After(Duration),
+    /// When that was planned before.
+    AsPlanned,
+}
+
+impl Again {
+    fn at(&self, planned: Option<Instant>) -> Option<Instant> {
+        let now = Instant::now();
+        match self {
+            Self::Changed => None,
+            Self::After(wait) => Some(now + *wait),
+            Self::AsPlanned => planned.map(|at| at.max(now + SOONEST)),
+        }
+    }
+}
+
+/// Runs until `shutdown`; reconciles under way get 3 s to finish and are aborted then.
 ///
 /// Objects are served in the order in which they were asked for. Those that do not parse are logged and left out;
-/// the others go on.
-pub async fn run<K, R, F>(
+/// the others go on. `report_panic` is called with an object whose reconcile panicked, to say so on the object.
+pub async fn run<K, R, F, P, G>(
     settings: Settings,
     source: Source<K>,
     wakes: Vec<BoxStream<'static, Wake<K>>>,
     metrics: ControllerMetrics,
     shutdown: CancellationToken,
     reconcile: R,
+    report_panic: P,
 ) where
     K: Resource<DynamicType = (), Scope = ClusterResourceScope>
         + Clone
@@ -83,34 +118,31 @@ pub async fn run<K, R, F>(
         + 'static,
     R: Fn(Arc<K>) -> F + Send + Sync + 'static,
     F: Future<Output = Next> + Send + 'static,
+    P: Fn(Arc<K>) -> G + Send + Sync + 'static,
+    G: Future<Output = ()> + Send + 'static,
 {
     let name = settings.name;
     let concurrency = usize::from(settings.concurrency.max(1));
     let backoff = Backoff::new(settings.backoff);
     let told = metrics.queue();
     metrics.workers_max(settings.concurrency);
-    let shared = Arc::new(Shared { settings, reconcile, metrics, queue: told.clone(), backoff });
-    let (store, mut changes) = (source.store.clone(), source.into_changes());
+    let shared =
+        Arc::new(Shared { settings, reconcile, report_panic, metrics, queue: told.clone(), backoff });
+    let (store, listed) = (source.store.clone(), source.listed());
+    let (mut changes, ready) = source.into_parts();
     let mut wakes = stream::select_all(wakes);
     let mut queue = Queue::default();
     let mut running = JoinSet::new();
-    let mut listed = false;
+    let mut may_begin = std::pin::pin!(async move {
+        listed.await;
+        ready.await;
+    });
+    let mut begun = false;
     loop {
-        while listed && running.len() < concurrency {
+        while begun && running.len() < concurrency {
             let Some(next) = queue.take() else { break };
             let object = store.get(&ObjectRef::new(&next));
-            let shared = shared.clone();
-            running.spawn(async move {
-                // It may have gone between its event and its turn.
-                let wait = if let Some(object) = object {
-                    one(object, shared).await
-                } else {
-                    shared.queue.dropped(&next);
-                    shared.metrics.gone(&K::kind(&()), &next);
-                    None
-                };
-                (next, wait)
-            });
+            running.spawn(turn(next, object, shared.clone()));
         }
         let due = queue.next_due();
         tokio::select! {
@@ -118,10 +150,10 @@ pub async fn run<K, R, F>(
             biased;
             () = shutdown.cancelled() => break,
             Some(done) = running.join_next() => match done {
-                Ok((name, wait)) => {
-                    queue.done(&name);
-                    if let Some(wait) = wait {
-                        queue.ask_at(&name, Instant::now() + wait);
+                Ok((name, again)) => {
+                    let planned = queue.done(&name);
+                    if let Some(at) = again.at(planned) {
+                        queue.ask_at(&name, at);
                     }
                 }
                 // Panics are caught before.
@@ -134,7 +166,7 @@ pub async fn run<K, R, F>(
                 }
                 Err(error) => tracing::debug!(controller = name, %error, "watch interrupted"),
             },
-            ready = store.wait_until_ready(), if !listed => listed = ready.is_ok(),
+            () = &mut may_begin, if !begun => begun = true,
             Some(wake) = wakes.next() => {
                 told.added(&wake.name);
                 queue.ask(&wake.name);
@@ -145,23 +177,57 @@ pub async fn run<K, R, F>(
             else => break,
         }
     }
-    while running.join_next().await.is_some() {}
+    let finished = async { while running.join_next().await.is_some() {} };
+    if tokio::time::timeout(STOP_PATIENCE, finished).await.is_err() {
+        tracing::warn!(
+            controller = name,
+            count = running.len(),
+            "reconciles that did not end in time are aborted"
+        );
+    }
 }
 
-struct Shared<R> {
+struct Shared<R, P> {
     settings: Settings,
     reconcile: R,
+    report_panic: P,
     metrics: ControllerMetrics,
     queue: QueueMetrics,
     backoff: Backoff<String>,
 }
 
-/// One pass; returns after which time another one is wanted.
-async fn one<K, R, F>(guarded: Arc<DeserializeGuard<K>>, shared: Arc<Shared<R>>) -> Option<Duration>
+/// The turn of an object: it may have gone between its event and now.
+async fn turn<K, R, F, P, G>(
+    name: String,
+    object: Option<Arc<DeserializeGuard<K>>>,
+    shared: Arc<Shared<R, P>>,
+) -> (String, Again)
 where
     K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
     R: Fn(Arc<K>) -> F + Send + Sync + 'static,
     F: Future<Output = Next> + Send + 'static,
+    P: Fn(Arc<K>) -> G + Send + Sync + 'static,
+    G: Future<Output = ()> + Send + 'static,
+{
+    let Some(object) = object else {
+        shared.queue.dropped(&name);
+        shared.metrics.gone(&K::kind(&()), &name);
+        // Another one of its name begins anew.
+        shared.backoff.succeeded(&name);
+        return (name, Again::Changed);
+    };
+    let again = one(object, shared).await;
+    (name, again)
+}
+
+/// One pass; returns when another one is wanted.
+async fn one<K, R, F, P, G>(guarded: Arc<DeserializeGuard<K>>, shared: Arc<Shared<R, P>>) -> Again
+where
+    K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
+    R: Fn(Arc<K>) -> F + Send + Sync + 'static,
+    F: Future<Output = Next> + Send + 'static,
+    P: Fn(Arc<K>) -> G + Send + Sync + 'static,
+    G: Future<Output = ()> + Send + 'static,
 {
     let name = guarded.name_any();
     let controller = shared.settings.name;
@@ -169,21 +235,25 @@ where
         Ok(object) => Arc::new(object.clone()),
         Err(invalid) => {
             tracing::error!(controller, name, error = %invalid, "object does not parse and is left alone");
-            return None;
+            return Again::Changed;
         }
     };
     shared.metrics.begins();
     shared.queue.taken(&name);
     let started = Instant::now();
     let span = tracing::info_span!("reconcile", controller, name, outcome = tracing::field::Empty);
-    let next =
-        match AssertUnwindSafe((shared.reconcile)(object)).catch_unwind().instrument(span.clone()).await {
-            Ok(next) => next,
-            Err(panic) => {
-                shared.metrics.panicked();
-                Next::Retry(format!("panic: {}", panic_text(panic.as_ref())))
+    let reconcile = async { (shared.reconcile)(object.clone()).await };
+    let next = match AssertUnwindSafe(reconcile).catch_unwind().instrument(span.clone()).await {
+        Ok(next) => next,
+        Err(panic) => {
+            shared.metrics.panicked();
+            let report = async { (shared.report_panic)(object).await };
+            if AssertUnwindSafe(report).catch_unwind().await.is_err() {
+                tracing::error!(controller, name, "reporting a panic panicked");
             }
-        };
+            Next::Retry(format!("panic: {}", panic_text(panic.as_ref())))
+        }
+    };
     span.record("outcome", next.outcome());
     let took = started.elapsed();
     shared.metrics.reconciled(&next, took);
@@ -195,25 +265,26 @@ where
     match next {
         Next::Await => {
             shared.backoff.succeeded(&name);
-            None
+            Again::Changed
         }
+        Next::AsPlanned => Again::AsPlanned,
         Next::After(wait) => {
             shared.backoff.succeeded(&name);
             shared.queue.later(&name, wait);
-            Some(wait)
+            Again::After(wait)
         }
         Next::Blocked(error) => {
             shared.backoff.succeeded(&name);
             tracing::warn!(controller, name, error, "blocked until something changes");
-            None
+            Again::Changed
         }
-        Next::Retry(error) => Some(retry(&shared, controller, &name, &error, Duration::MAX)),
-        Next::RetryWithin(error, most) => Some(retry(&shared, controller, &name, &error, most)),
+        Next::Retry(error) => Again::After(retry(&shared, controller, &name, &error, Duration::MAX)),
+        Next::RetryWithin(error, most) => Again::After(retry(&shared, controller, &name, &error, most)),
     }
 }
 
 /// After which time a pass that failed is tried again.
-fn retry<R>(shared: &Shared<R>, controller: &str, name: &str, error: &str, most: Duration) -> Duration {
+fn retry<R, P>(shared: &Shared<R, P>, controller: &str, name: &str, error: &str, most: Duration) -> Duration {
     let wait = shared.backoff.failed(name.to_owned(), shared.settings.chance.fraction()).min(most);
     tracing::warn!(controller, name, error, retry_in_seconds = wait.as_secs_f32(), "reconcile failed");
     shared.queue.retried(name, wait);

@@ -28,10 +28,10 @@ pub use chance::{Chance, WatchBackoff};
 pub use client::{
     AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect, connect_counted,
 };
-pub use controller::{Next, Settings as ControllerSettings, Wake, run as run_controller};
+pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, Wake, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use fence::{Fence, Lapsed};
-pub use lease::{DEFAULT_TERMS, Elector, Terms};
+pub use lease::{DEFAULT_TERMS, Elector, LeaseLost, Terms};
 pub use memory::without_huge_pages;
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};
 pub use objects::ObjectMetrics;
@@ -40,7 +40,7 @@ pub use telemetry::{Traces, init as init_logs};
 pub use watch::{OwnerChanged, Seen, WatchManager};
 
 pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};
-pub use shutdown::on_signal;
+pub use shutdown::{ends_in_time, on_signal};
 pub use tls::{
     CertWatcher, Certificate, SelfSigned, ServingCert, ServingSecret, ServingSecretError, TlsError,
     TlsProfile, TlsProfileError, self_signed, server_config,

@@ -168,7 +168,7 @@ impl ControllerMetrics {
     pub(crate) fn reconciled(&self, next: &Next, took: Duration) {
         let controller = self.controller;
         let result = match next {
-            Next::Await => "success",
+            Next::Await | Next::AsPlanned => "success",
             Next::After(_) => "requeue_after",
             Next::Retry(_) | Next::RetryWithin(..) | Next::Blocked(_) => "error",
         };

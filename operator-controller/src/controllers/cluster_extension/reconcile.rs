@@ -22,7 +22,7 @@ use super::{
     apply::RevisionWriter,
     keeping::{self, Keeping, Told},
     progress::{Progress, StepError},
-    status::status,
+    status::{panicked, status},
     steps::{Features, Steps},
     validate,
 };
@@ -150,6 +150,15 @@ impl Extensions {
         }
     }
 
+    /// Says on the extension that its reconcile panicked.
+    pub(crate) async fn report_panic(self: Arc<Self>, extension: Arc<ClusterExtension>) {
+        let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
+        let after = panicked(&extension, self.ports.clock.now());
+        if let Err(error) = self.write_status(&api, &extension, after, &Progress::default()).await {
+            tracing::warn!(extension = extension.name_any(), error, "reporting a panic");
+        }
+    }
+
     /// Lets the extension go. Objects go by garbage collection, through the revisions' owner references; what a
     /// deletion policy keeps has none.
     async fn release(&self, api: &Api<ClusterExtension>, extension: &ClusterExtension) -> Next {
@@ -203,7 +212,7 @@ impl Extensions {
         let ports = &self.ports;
         let uid = extension.uid().unwrap_or_default();
         let default = ports.settings.default_account();
-        let checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
+        let checked = validate::check(extension, &ports.accounts, &ports.settings).await;
         let steps = Steps {
             extension,
             accounts: &ports.accounts,

@@ -103,6 +103,7 @@ impl Takeover<'_> {
         };
         let phases = phases(&release.name, &bundle, release.objects).map_err(|e| refused(&e))?;
         let new = NewRevision {
+            added_permissions: None,
             rolled_back_to: None,
             number: 1,
             bundle: &bundle,
