@@ -26,6 +26,7 @@ mod rights;
 mod set_tables;
 mod sets;
 mod small;
+mod starts;
 mod updates;
 mod waiting;
 mod webhooks;
