@@ -107,8 +107,16 @@ pub const ROLLED_BACK_TO_ANNOTATION: &str = "extensions.olm.operatorframework.io
 pub const CRD_CHANGES_ANNOTATION: &str = "olm.operatorframework.io/crd-changes";
 /// Annotation of a ClusterObjectSet: digest of everything it was made from.
 pub const INPUTS_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/inputs-digest";
-/// Annotation of a ClusterObjectSet: digest of its objects.
+/// Annotation of a ClusterObjectSet: digest of what was rendered for it, and of the reinstallation that was asked for. By
+/// it the revision is recognised when the same is wanted again.
+pub const RENDERED_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/rendered-digest";
+/// Annotation of a ClusterObjectSet: digest of its objects. Where [`RENDERED_DIGEST_ANNOTATION`] is missing an earlier
+/// version wrote it, with that meaning.
 pub const CONTENT_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/content-digest";
+/// Annotation of a ClusterExtension, written by the controller: which namespace and ServiceAccount it uses, by UID.
+pub const IDENTITY_ANNOTATION: &str = "extensions.olm.operatorframework.io/identity";
+/// Annotation of a ClusterObjectSet: the UID of the ServiceAccount it acts as. No other one of that name is used.
+pub const SERVICE_ACCOUNT_UID_ANNOTATION: &str = "extensions.olm.operatorframework.io/service-account-uid";
 /// Annotation of a ClusterObjectSet: digest of the plan that it was made by, as `olm diff` prints it.
 pub const PLAN_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/plan-digest";
 /// Annotation of a ClusterObjectSet: a sentence about the permissions that its bundle has beyond those of the bundle that

@@ -34,11 +34,11 @@ use kube::{Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::{ConditionType, v1::ClusterCatalog};
 use olm_fbc::CatalogReader;
 use olm_runtime::{
-    BackoffLimits, Chance, ControllerMetrics, ControllerSettings, Metrics, ObjectMetrics, Source, Wake,
-    run_controller,
+    BackoffLimits, Chance, ControllerMetrics, ControllerSettings, MemoryBudget, Metrics, ObjectMetrics,
+    Source, Wake, run_controller,
 };
 use prometheus_client::registry::Registry;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use clock::{Clock, SystemClock};
@@ -55,7 +55,7 @@ pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog, Trust
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
 
-use controller::Reconciler;
+use controller::{FetchJobs, Reconciler};
 
 /// Name of the controller in logs and metrics.
 pub const CONTROLLER: &str = "catalogd-clustercatalog-controller";
@@ -71,6 +71,7 @@ pub struct Catalogd {
     config: Config,
     client: Client,
     source: Arc<dyn CatalogSource>,
+    memory: MemoryBudget,
     clock: Arc<dyn Clock>,
     store: Arc<CatalogStore>,
     server: ContentServer,
@@ -94,12 +95,19 @@ impl Catalogd {
         metrics: &Metrics,
         registry: &mut Registry,
     ) -> Result<Self, StoreError> {
-        let store = Arc::new(CatalogStore::open(&config.cache_dir)?);
+        let store = Arc::new(CatalogStore::open_within(&config.cache_dir, source.disk())?);
         let server = ContentServer::new(Arc::clone(&store), &config, registry);
         let controller_metrics = metrics.controller(CONTROLLER);
         let (woken, _) = watch::channel(());
         let objects = metrics.objects();
-        Ok(Self { config, client, source, clock, store, server, controller_metrics, objects, woken })
+        let memory = MemoryBudget::new(limits::CONCURRENT_INGESTS * limits::INGEST_MEMORY_BYTES);
+        Ok(Self { config, client, source, memory, clock, store, server, controller_metrics, objects, woken })
+    }
+
+    /// Catalogs are ingested within this budget from now on, which others share.
+    #[must_use]
+    pub fn within(self, memory: MemoryBudget) -> Self {
+        Self { memory, ..self }
     }
 
     /// Looks at every catalog now: what failed is tried again without waiting, for instance because there are
@@ -149,13 +157,16 @@ impl Catalogd {
     pub async fn run(self, leader: watch::Receiver<bool>, chance: Chance, shutdown: CancellationToken) {
         let source = Source::<ClusterCatalog>::all(self.client.clone(), &chance);
         let catalogs = source.store.clone();
+        let (ended, fetched) = mpsc::channel(limits::ENDED_JOBS);
+        let jobs = FetchJobs::new(ended, BackoffLimits::default(), chance.clone());
         let reconciler = Arc::new(Reconciler::new(
             self.client,
             Arc::clone(&self.store),
-            self.source,
+            (self.source, self.memory),
             self.clock,
             leader.clone(),
             self.config.base_url(),
+            jobs.clone(),
         ));
         let settings = ControllerSettings {
             name: CONTROLLER,
@@ -164,8 +175,8 @@ impl Catalogd {
             chance,
         };
         let objects = self.objects;
-        let wakes =
-            vec![on_change(leader, catalogs.clone()), on_change(self.woken.subscribe(), catalogs.clone())];
+        let woken = on_change(self.woken.subscribe(), catalogs.clone(), move || jobs.retry_now());
+        let wakes = vec![on_change(leader, catalogs.clone(), || ()), woken, by_name(fetched)];
         let reporter = Arc::clone(&reconciler);
         let report_panic = move |catalog: Arc<ClusterCatalog>| {
             let reporter = Arc::clone(&reporter);
@@ -190,10 +201,12 @@ impl Catalogd {
     }
 }
 
-/// Wakes every catalog when a value changes: whether this replica leads, or that it is time to try again.
+/// Wakes every catalog when a value changes: whether this replica leads, or that it is time to try again. `before` is
+/// called first.
 fn on_change<T: Send + Sync + 'static>(
     value: watch::Receiver<T>,
     catalogs: kube::runtime::reflector::Store<DeserializeGuard<ClusterCatalog>>,
+    before: impl Fn() + Send + 'static,
 ) -> stream::BoxStream<'static, Wake<ClusterCatalog>> {
     let changed = |mut value: watch::Receiver<T>| async move {
         // The sender is gone at the end of the process only; then nothing changes any more.
@@ -202,10 +215,17 @@ fn on_change<T: Send + Sync + 'static>(
     stream::unfold(value, changed)
         .chain(stream::pending())
         .flat_map(move |()| {
+            before();
             let mut wakes: Vec<_> =
                 catalogs.state().iter().map(|catalog| ObjectRef::from_obj(&**catalog)).collect();
             wakes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
             stream::iter(wakes)
         })
+        .boxed()
+}
+
+/// Wakes the catalogs that are named.
+fn by_name(names: mpsc::Receiver<String>) -> stream::BoxStream<'static, Wake<ClusterCatalog>> {
+    stream::unfold(names, |mut names| async { names.recv().await.map(|name| (ObjectRef::new(&name), names)) })
         .boxed()
 }

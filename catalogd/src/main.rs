@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use catalogd::Command;
+use catalogd::{Command, CommandError};
 use clap::Parser;
 
 #[global_allocator]
@@ -15,22 +15,10 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let command = Command::parse();
-    let runtime = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            tell(&format!("Error: {error}"));
-            return ExitCode::FAILURE;
-        }
-    };
-    let ended = runtime.block_on(async {
-        let traces = olm_runtime::init_logs(command.shared.verbosity, "catalogd");
-        let ended = Box::pin(command.run()).await;
-        traces.end();
-        ended
-    });
-    // What goes on without waiting for anybody, such as unpacking, may be cut off anywhere.
-    runtime.shutdown_background();
-    match ended {
+    let traces = olm_runtime::init_logs(command.shared.verbosity, "catalogd");
+    let ended = olm_runtime::run_program(command.run());
+    traces.end();
+    match ended.map_err(CommandError::from).and_then(|ended| ended) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tell(&format!("Error: {error}"));

@@ -5,7 +5,7 @@ mod args;
 use std::{process::ExitCode, time::Duration};
 
 use clap::Parser;
-use olm_runtime::{ends_in_time, init_logs, without_huge_pages};
+use olm_runtime::{ends_in_time, init_logs, run_program, without_huge_pages};
 use operator_controller::Operator;
 
 #[global_allocator]
@@ -37,18 +37,15 @@ fn run(args: args::Args) -> anyhow::Result<()> {
     }
     // The only failure is that a provider is installed already, which is what is wanted.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ended = runtime.block_on(async {
+    let ended = run_program(async {
         let shutdown = olm_runtime::on_signal()?;
         let running = async {
             let config = args.into_config().await?;
             catalogd::log_gates(config.gates.states().into_iter().chain(config.catalogd.gates()));
-            Ok(Box::pin(Operator::new(config)?.run(shutdown.clone())).await?)
+            anyhow::Ok(Box::pin(Operator::new(config)?.run(shutdown.clone())).await?)
         };
         ends_in_time(running, &shutdown, ENDS).await.unwrap_or(Ok(()))
-    });
+    })?;
     traces.end();
-    // What goes on without waiting for anybody, such as rendering a bundle, may be cut off anywhere.
-    runtime.shutdown_background();
     ended
 }

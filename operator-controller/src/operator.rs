@@ -16,10 +16,12 @@ use olm_api::{
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
 use olm_image::Puller;
+use olm_render::MEMORY_BYTES_MAX;
 use olm_runtime::{
     Accounts, BackoffLimits, CertWatcher, Certificate, Chance, ClientError, ControllerSettings, Discovery,
-    Fence, HttpError, LeaseLost, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, TlsError, Wake,
-    WatchManager, ends_in_time, health_router, listen, metrics_router, run_controller, serve, server_config,
+    Fence, HttpError, LeaseLost, MemoryBudget, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source,
+    TlsError, Wake, WatchManager, ends_in_time, health_router, listen, metrics_router, run_controller, serve,
+    server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -115,23 +117,31 @@ impl Operator {
             let (global, account) = (config.global_pull_secret.clone(), config.own_account.clone());
             PullSecrets::new(accounts.controller(), puller.keyring().clone(), global, account, &chance)
         });
-        let bundles = Bundles::new(puller.clone(), config.cache_path.join("bundles")).map_err(|source| {
-            OperatorError::Cache { path: config.cache_path.display().to_string(), source }
-        })?;
+        let memory = MemoryBudget::new(MEMORY_BYTES_MAX);
+        let folder = |name| config.cache_path.join(name);
+        let bundles = Bundles::new(&puller, folder("bundles"), memory.clone())
+            .and_then(|bundles| bundles.noting(folder("reading")))
+            .map_err(|source| OperatorError::Cache {
+                path: config.cache_path.display().to_string(),
+                source,
+            })?;
         let cluster = accounts.controller();
         let content = match &config.remote_catalogd {
             Some(remote) => {
                 let copies = config.cache_path.join("catalogs");
-                Content::Remote(Remote::new(remote, cluster, &copies)?)
+                Content::Remote(Remote::new(remote, cluster, &copies, puller.disk().clone())?)
             }
-            None => Content::Embedded(Box::new(Catalogd::new(
-                config.catalogd.clone(),
-                cluster,
-                Arc::new(puller),
-                Arc::new(SystemClock),
-                &metrics,
-                &mut registry,
-            )?)),
+            None => {
+                let catalogd = Catalogd::new(
+                    config.catalogd.clone(),
+                    cluster,
+                    Arc::new(puller),
+                    Arc::new(SystemClock),
+                    &metrics,
+                    &mut registry,
+                )?;
+                Content::Embedded(Box::new(catalogd.within(memory)))
+            }
         };
         Ok(Self {
             config,
@@ -156,6 +166,11 @@ impl Operator {
         // Cancelled by what ends this process from within, too.
         let shutdown = shutdown.child_token();
         let (leads, leader) = watch::channel(false);
+        let (bundles, asked_to_end) = (self.bundles.clone(), shutdown.clone());
+        let stop_noting = async move {
+            asked_to_end.cancelled().await;
+            bundles.stop();
+        };
         let mut tasks = self.serve(&shutdown).await?;
         if let Some(credentials) = self.credentials.take() {
             if let Err(error) = credentials.load().await {
@@ -174,6 +189,7 @@ impl Operator {
                 drop(ended);
             }));
         }
+        tasks.push(tokio::spawn(stop_noting));
         tasks.push(tokio::spawn(self.leftovers(shutdown.clone())));
         let led = match self.config.leader_election {
             None => {
@@ -204,8 +220,8 @@ impl Operator {
         let namespace = self.config.system_namespace.clone();
         let embedded = matches!(self.content, Content::Embedded(_));
         async move {
-            let told = leftovers::tell(client, &namespace, embedded, &events);
-            let _ = shutdown.run_until_cancelled(told).await;
+            let reporting = Box::pin(leftovers::report(client, &namespace, embedded, &events));
+            let _ = shutdown.run_until_cancelled(reporting).await;
         }
     }
 
@@ -289,7 +305,7 @@ impl Operator {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
             catalogs: self.catalogs(&known_catalogs),
-            bundles: self.bundles.clone(),
+            bundles: self.bundles.clone().pulling_by_jobs(wake_extension.clone(), chance),
             events: events.clone(),
             waiting: waiting.clone(),
             sets: sets.store.clone(),
@@ -309,6 +325,7 @@ impl Operator {
         let catalogs = known_catalogs.store.clone();
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
+        let seen = access::Seen { accounts: self.accounts.clone(), extensions: extensions.store.clone() };
         let namespace = &self.config.system_namespace;
         let gate = Gate::default();
         let facts = self.facts((&extensions, &sets, &known_catalogs), &settings);
@@ -338,7 +355,7 @@ impl Operator {
                 &wake_all,
                 stop.clone()
             ),
-            access::run(client, chance, waiting, wake_extension, wake_set, stop.clone()),
+            access::run(client, chance, waiting, seen, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop.clone()),
         );

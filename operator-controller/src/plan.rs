@@ -18,7 +18,8 @@ use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_fbc::CatalogReader;
 use olm_image::Puller;
 use olm_plan::Plan;
-use olm_runtime::{Accounts, ClientError, Discovery, bounded};
+use olm_render::MEMORY_BYTES_MAX;
+use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, bounded};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -31,7 +32,7 @@ use crate::{
     config::Gates,
     controllers::{
         api_text,
-        cluster_extension::{Outcome, Progress, StepError, Steps, propose},
+        cluster_extension::{Identity, Outcome, Progress, StepError, Steps, propose},
     },
     dependents::Dependents,
     kinds::Awaited,
@@ -112,7 +113,7 @@ impl Planner {
     pub fn new(surroundings: Surroundings) -> Result<Self, PlanError> {
         let accounts = Accounts::new(&surroundings.cluster)?;
         let folder = surroundings.folder.clone();
-        let bundles = Bundles::new(surroundings.puller.clone(), folder.clone())
+        let bundles = Bundles::new(&surroundings.puller, folder.clone(), MemoryBudget::new(MEMORY_BYTES_MAX))
             .map_err(|source| PlanError::Folder { path: folder.display().to_string(), source })?;
         Ok(Self { surroundings, accounts, bundles })
     }
@@ -152,6 +153,7 @@ impl Planner {
             platform: &platform,
             features: self.surroundings.gates.features(ProviderSetting::Auto),
             system_namespace: &self.surroundings.system_namespace,
+            identity: Identity::default(),
             now: Timestamp::now(),
             only_plans: true,
             is_tidy: true,

@@ -2,13 +2,14 @@
 //! can be compared with what the API server returns.
 
 use olm_api::names::{
-    DELETION_POLICY_ANNOTATION, EXTENSIONS_PREFIX, GROUP, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
-    SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    DELETION_POLICY_ANNOTATION, EXTENSIONS_PREFIX, GROUP, IDENTITY_ANNOTATION, OWNER_KIND_LABEL,
+    OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    SERVICE_ACCOUNT_UID_ANNOTATION,
 };
 use serde_json::{Value, json};
 
 use super::deletion::{self, DELETION_POLICY};
-use crate::controllers::cluster_extension::{KNOWN, UNKNOWN};
+use crate::controllers::cluster_extension::{FROM_DEFAULT, KNOWN, UNKNOWN};
 
 /// ConfigMap in the system namespace with what administrator and policies have to agree about.
 pub(crate) const SETTINGS_CONFIG_MAP: &str = "olmv1-settings";
@@ -124,10 +125,6 @@ impl Policy {
 
 const NOT_BEING_DELETED: &str = "not-being-deleted";
 
-fn not_being_deleted() -> (&'static str, String) {
-    (NOT_BEING_DELETED, "!has(object.metadata.deletionTimestamp)".to_owned())
-}
-
 /// Lets pass what a deletion needs: finalizers and metadata. What stays for as long as the deletion is held is still
 /// done as the account that the spec names, so the spec stays guarded.
 fn not_being_deleted_or_edited() -> (&'static str, String) {
@@ -141,7 +138,7 @@ pub(super) fn metadata_map(object: &str, field: &str) -> String {
     format!("(has({object}.metadata.{field}) ? {object}.metadata.{field} : {{}})")
 }
 
-/// The spec, and all annotations that ask the controller for something.
+/// The spec, and all annotations under our prefix.
 fn extension_guarded() -> (&'static str, String) {
     let (new, old) = (metadata_map("object", "annotations"), metadata_map("oldObject", "annotations"));
     let expression = format!(
@@ -152,6 +149,7 @@ fn extension_guarded() -> (&'static str, String) {
     ("guarded-part-changed", expression)
 }
 
+const DEFAULT_APPLIES: &str = "spec.serviceAccount.name (not set; the default account applies)";
 const NAMES_ACCOUNT: &str = "has(object.spec.serviceAccount) && has(object.spec.serviceAccount.name) && \
                              object.spec.serviceAccount.name != ''";
 
@@ -172,8 +170,19 @@ fn may_not_use(field: &str, namespace: &str, name: &str) -> String {
     )
 }
 
+/// Whether the extension names no account and has a record of the default one it began with, which then stays.
+fn has_first_default() -> String {
+    format!(
+        "!({NAMES_ACCOUNT}) && '{FROM_DEFAULT}' in {}.split(' ')",
+        value_of("object", "annotations", IDENTITY_ANNOTATION)
+    )
+}
+
+/// The account that an extension names, or the default one that it began with. Neither depends on the settings, without
+/// which the policy on the default account is not asked.
 fn extension_account() -> Policy {
     let (namespace, name) = ("object.spec.namespace", "object.spec.serviceAccount.name");
+    let (first_namespace, first_name) = ("variables.first[0]", "variables.first[size(variables.first) - 1]");
     Policy {
         name: EXTENSION_ACCOUNT,
         resource: "clusterextensions",
@@ -182,14 +191,23 @@ fn extension_account() -> Policy {
         conditions: vec![
             not_being_deleted_or_edited(),
             extension_guarded(),
-            ("names-an-account", NAMES_ACCOUNT.to_owned()),
+            ("names-an-account", format!("({NAMES_ACCOUNT}) || ({})", has_first_default())),
         ],
-        variables: Vec::new(),
-        reason: FORBIDDEN,
-        validations: vec![(
-            may_use(namespace, name),
-            may_not_use("spec.serviceAccount.name", namespace, name),
+        variables: vec![(
+            "first",
+            format!("{}.split(' ')[0].split('/')", value_of("object", "annotations", IDENTITY_ANNOTATION)),
         )],
+        reason: FORBIDDEN,
+        validations: vec![
+            (
+                format!("!({NAMES_ACCOUNT}) || {}", may_use(namespace, name)),
+                may_not_use("spec.serviceAccount.name", namespace, name),
+            ),
+            (
+                format!("({NAMES_ACCOUNT}) || {}", may_use(first_namespace, first_name)),
+                may_not_use(DEFAULT_APPLIES, first_namespace, first_name),
+            ),
+        ],
     }
 }
 
@@ -199,11 +217,19 @@ fn extension_annotations() -> Policy {
     let old =
         "(oldObject != null && has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {})";
     let is_changed = format!("k.startsWith('{EXTENSIONS_PREFIX}') && !(k in {old} && {old}[k] == {new}[k])");
+    let record = |object| value_of(object, "annotations", IDENTITY_ANNOTATION);
+    let (recorded, is_new) = (record("object"), format!("{} != {}", record("object"), record("oldObject")));
     let names: Vec<String> = KNOWN.iter().map(|(name, _)| format!("'{name}'")).collect();
-    let mut validations = vec![(
-        "size(variables.unknown) == 0".to_owned(),
-        format!("'annotation \"' + variables.unknown.join('\", \"') + '\" {UNKNOWN}'"),
-    )];
+    let mut validations = vec![
+        (
+            "size(variables.unknown) == 0".to_owned(),
+            format!("'annotation \"' + variables.unknown.join('\", \"') + '\" {UNKNOWN}'"),
+        ),
+        (
+            format!("!has(object.metadata.deletionTimestamp) || {recorded} == {}", record("oldObject")),
+            format!("'annotation \"{IDENTITY_ANNOTATION}\" stays as it is until the extension is gone'"),
+        ),
+    ];
     validations.extend(KNOWN.iter().filter_map(|(name, values)| {
         let value = format!("object.metadata.annotations['{name}']");
         let condition = values.condition(&value)?;
@@ -218,8 +244,15 @@ fn extension_annotations() -> Policy {
         operations: WRITES,
         with_settings: false,
         conditions: vec![
-            not_being_deleted(),
-            ("annotations-changed", format!("{new}.exists(k, {is_changed})")),
+            // Until it is gone an extension acts as the record says.
+            (
+                NOT_BEING_DELETED,
+                format!("!has(object.metadata.deletionTimestamp) || (oldObject != null && {is_new})"),
+            ),
+            (
+                "annotations-changed",
+                format!("{new}.exists(k, {is_changed}) || (oldObject != null && {is_new})"),
+            ),
         ],
         variables: vec![
             ("changed", format!("{new}.filter(k, {is_changed})")),
@@ -241,7 +274,7 @@ fn extension_default_account() -> Policy {
         conditions: vec![
             not_being_deleted_or_edited(),
             extension_guarded(),
-            ("names-no-account", format!("!({NAMES_ACCOUNT})")),
+            ("names-no-account", format!("!({NAMES_ACCOUNT}) && !({})", has_first_default())),
         ],
         variables: vec![
             (
@@ -268,11 +301,7 @@ fn extension_default_account() -> Policy {
             ),
             (
                 format!("{name} == '' || {}", may_use(namespace, name)),
-                may_not_use(
-                    "spec.serviceAccount.name (not set; the default account applies)",
-                    namespace,
-                    name,
-                ),
+                may_not_use(DEFAULT_APPLIES, namespace, name),
             ),
         ],
     }
@@ -300,6 +329,7 @@ fn object_set_guarded() -> (&'static str, String) {
     let changed = [
         ("annotations", SERVICE_ACCOUNT_NAME_ANNOTATION),
         ("annotations", SERVICE_ACCOUNT_NAMESPACE_ANNOTATION),
+        ("annotations", SERVICE_ACCOUNT_UID_ANNOTATION),
         ("annotations", DELETION_POLICY_ANNOTATION),
         ("labels", OWNER_KIND_LABEL),
         ("labels", OWNER_NAME_LABEL),

@@ -3,6 +3,7 @@
 mod annotations;
 mod apply;
 mod crd_changes;
+mod identity;
 mod keeping;
 mod kinds;
 mod pause;
@@ -20,6 +21,7 @@ mod takeover;
 mod validate;
 
 pub(crate) use annotations::{KNOWN, UNKNOWN};
+pub(crate) use identity::{FROM_DEFAULT, Identity, Record};
 #[cfg(test)]
 pub(crate) use progress::Created;
 pub(crate) use progress::{Progress, StepError};

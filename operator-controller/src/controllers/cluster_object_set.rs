@@ -3,6 +3,7 @@
 //! It never waits for catalogs, registries or resolution: everything it needs is in the ClusterObjectSet and
 //! its Secrets.
 
+mod binding;
 pub(crate) mod content;
 mod execute;
 mod family;
@@ -14,6 +15,7 @@ mod reconcile;
 #[cfg(test)]
 mod simulation;
 mod status;
+mod watched;
 
 pub(crate) use content::{LoadedPhase, api_text, load};
 pub(crate) use reconcile::{ObjectSets, Ports, extension_owner};

@@ -1,5 +1,6 @@
 //! What the API server of a simulation answers whoever asks, and what other controllers write at once.
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 /// Of a kind its plural, its name, and whether it lives in namespaces.
@@ -63,12 +64,20 @@ pub(super) fn version() -> Value {
     })
 }
 
+/// A token, which names the UID of its ServiceAccount.
 pub(super) fn token() -> Value {
+    let claims = json!({"kubernetes.io": {"serviceaccount": {"uid": "account"}}});
     json!({
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
         "spec": {"audiences": [], "expirationSeconds": 3600},
-        "status": {"token": "t", "expirationTimestamp": "1970-01-01T01:00:00Z"},
+        "status": {"token": format!("e30.{}.sig", URL_SAFE_NO_PAD.encode(claims.to_string())),
+                   "expirationTimestamp": "1970-01-01T01:00:00Z"},
     })
+}
+
+/// Every namespace exists.
+pub(super) fn namespace(name: &str) -> Value {
+    json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name, "uid": "namespace"}})
 }
 
 /// Everybody may do everything.

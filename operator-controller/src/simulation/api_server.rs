@@ -16,7 +16,7 @@ use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::Instant};
 
-use super::answers::{others_status, refusal, resources, rules, token, version};
+use super::answers::{namespace, others_status, refusal, resources, rules, token, version};
 
 /// Answers take so long at most. What takes time one after another has an order; what takes none has the order in which
 /// tasks happen to be run.
@@ -66,7 +66,7 @@ impl Asked {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let rest = if parts.first() == Some(&"api") { parts.get(2..) } else { parts.get(3..) };
         let (namespace, rest) = match rest.unwrap_or_default() {
-            ["namespaces", namespace, rest @ ..] => (*namespace, rest),
+            ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
             rest => ("", rest),
         };
         let group_version = match parts.as_slice() {
@@ -244,6 +244,7 @@ impl ApiServer {
         match (&asked.method, asked.resource.as_str(), asked.name.as_str()) {
             (_, "", _) if asked.group_version == "version" => (200, version()),
             (_, "", _) => resources(&asked.group_version),
+            (&Method::GET, "namespaces", name) => (200, namespace(name)),
             (&Method::POST, "serviceaccounts", _) if asked.sub == "token" => (201, token()),
             (&Method::POST, "selfsubjectrulesreviews", _) => (201, rules()),
             (&Method::GET, _, "") => (200, self.list(asked)),

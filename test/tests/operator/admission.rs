@@ -17,10 +17,10 @@ use kube::{
     discovery::ApiResource,
 };
 use olm_api::{
-    ConditionType::Progressing,
+    ConditionType::{self, Progressing, Ready},
     names::{
-        EXTENSIONS_PREFIX, OWNER_KIND_LABEL, OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        EXTENSIONS_PREFIX, IDENTITY_ANNOTATION, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
+        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
@@ -38,6 +38,8 @@ const PACKAGE: &str = "lighthouse-operator";
 const TENANT: &str = "tenant";
 /// The account that comes after [`ACCOUNT`].
 const SUCCESSOR: &str = "successor";
+/// An account that nobody creates.
+const MISSING: &str = "missing";
 /// A ConfigMap of the sample operator.
 const SETTINGS: &str = "lighthouse-operator-settings";
 
@@ -161,7 +163,7 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     refused_by_revision(&scenario, &tenant).await?;
     refused_by_changing_a_revision(&scenario, &tenant).await?;
     the_default_account_is_guarded_too(&scenario, &tenant).await?;
-    a_revision_follows_the_default_account(&scenario, &bundles).await?;
+    another_default_account_moves_nothing(&scenario, &tenant, &bundles).await?;
 
     allow(&scenario, "serviceaccounts", "impersonate").await?;
     let named = extension(&scenario, Some(ACCOUNT));
@@ -344,28 +346,89 @@ async fn the_default_account_is_guarded_too(scenario: &Scenario<'_>, tenant: &Cl
     Ok(())
 }
 
-/// Another account and the same content: no new revision, but the one that is there acts as the new account.
-async fn a_revision_follows_the_default_account(
+/// Sets the default account to one in the scenario's namespace.
+async fn set_default(scenario: &Scenario<'_>, name: &str) -> Result<()> {
+    let settings: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
+    let patch = json!({"data": {"default-service-account": format!("{}/{name}", scenario.name)}});
+    settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    Ok(())
+}
+
+async fn says(scenario: &Scenario<'_>, name: &str, type_: ConditionType, wanted: &str) -> Result<()> {
+    olm_test::wait::until(&format!("{type_} of {name} to say {wanted:?}"), DEADLINE, async || {
+        let status = scenario.extensions().get(name).await?.status.unwrap_or_default();
+        let told = status.conditions.find(type_).map(|c| c.message.clone()).unwrap_or_default();
+        ensure!(told.contains(wanted), "{told}");
+        Ok(())
+    })
+    .await
+}
+
+/// The accounts that the extension's revisions name.
+async fn revisions_act_as(scenario: &Scenario<'_>, wanted: &str) -> Result<()> {
+    let revisions: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
+    let found = revisions.list(&mine).await?.items;
+    let accounts: Vec<_> =
+        found.iter().map(|set| set.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION)).collect();
+    ensure!(accounts == [Some(&wanted.to_owned())], "{accounts:?}");
+    Ok(())
+}
+
+/// Extensions that are installed, or that wait, go on with the default account they began with. Another one is used when
+/// somebody who may use it asks for that: no new revision, but the one that exists acts as the other account.
+async fn another_default_account_moves_nothing(
     scenario: &Scenario<'_>,
+    tenant: &Client,
     bundles: &[(&str, PathBuf)],
 ) -> Result<()> {
+    let record = |name: &str| format!("{}/{name} ", scenario.name);
+    let recorded = async |extension: &str, account: &str| {
+        olm_test::wait::until("the account to be recorded", DEADLINE, async || {
+            let found = scenario.extensions().get(extension).await?;
+            let told = found.annotations().get(IDENTITY_ANNOTATION).cloned().unwrap_or_default();
+            ensure!(told.starts_with(&record(account)) && told.ends_with(" from=default"), "{told}");
+            Ok(())
+        })
+        .await
+    };
     scenario.patch_extension(json!({"spec": {"serviceAccount": null}})).await?;
+    recorded(&scenario.name, ACCOUNT).await?;
+    set_default(scenario, MISSING).await?;
+    let waiting = format!("{}-second", scenario.name);
+    scenario
+        .extensions()
+        .create(&PostParams::default(), &serde_json::from_value(extension(scenario, None))?)
+        .await?;
+    recorded(&waiting, MISSING).await?;
+
     create_account(&scenario.client, &scenario.name, SUCCESSOR).await?;
     let files: Vec<_> =
         bundles.iter().map(|(_, folder)| bundle_files(&scenario.own(folder)?)).collect::<Result<_>>()?;
     let rules = rules_for(&files, &scenario.name)?;
     grant(&scenario.client, &scenario.name, SUCCESSOR, &rules).await?;
-    let settings: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
-    let patch = json!({"data": {"default-service-account": format!("{}/{SUCCESSOR}", scenario.name)}});
-    settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&patch)).await?;
-    let revisions: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
+    set_default(scenario, SUCCESSOR).await?;
+    for (name, first) in [(&waiting, MISSING), (&scenario.name, ACCOUNT)] {
+        let note = format!(
+            "The default service account is {}/{SUCCESSOR} now; this extension continues with {}/{first}, which it began with.",
+            scenario.name, scenario.name
+        );
+        says(scenario, name, Ready, &note).await?;
+    }
+    says(scenario, &waiting, Progressing, &format!("service account {MISSING:?} not found")).await?;
+    revisions_act_as(scenario, ACCOUNT).await?;
+    // Who writes it needs the account that it uses, not the one that is the default now.
+    let spec = json!({"spec": {"source": {"catalog": {"version": "1.1.0"}}}});
+    let told = objection_to_patch(tenant, &scenario.name, &spec).await?;
+    wants(told.as_deref(), &format!("may not act as the service account {ACCOUNT:?}"))?;
+    let removed = json!({"metadata": {"annotations": {IDENTITY_ANNOTATION: null}}});
+    let told = objection_to_patch(tenant, &scenario.name, &removed).await?;
+    wants(told.as_deref(), &format!("may not act as the service account {SUCCESSOR:?}"))?;
+    scenario.extensions().delete(&waiting, &DeleteParams::default()).await?;
+
+    scenario.patch_extension(removed).await?;
     olm_test::wait::until("the revision to name the other account", DEADLINE, async || {
-        let found = revisions.list(&mine).await?.items;
-        let accounts: Vec<_> =
-            found.iter().map(|set| set.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION)).collect();
-        ensure!(accounts == [Some(&SUCCESSOR.to_owned())], "{accounts:?}");
-        Ok(())
+        revisions_act_as(scenario, SUCCESSOR).await
     })
     .await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);

@@ -203,3 +203,41 @@ async fn a_release_that_cannot_be_read_blocks_and_touches_nothing() -> Result<()
     taken_over(&after, &["external-secrets", "grafana"])?;
     watched.end(&operator)
 }
+
+/// A part of that cluster, with a second Secret that claims to be the release: only one can be upstream's.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_release_is_taken_over_and_a_planted_one_is_not() -> Result<()> {
+    let Some(folder) = takeover::folder("helm") else { return Ok(()) };
+    let _alone = ALONE.lock().await;
+    let only = ["grafana"];
+    let (genuine, planted) = ("sh.helm.release.v1.grafana.v2", "sh.helm.release.v1.grafana.v9");
+    let world = World::load(&folder, false, |dump| {
+        let mut dump = dump.only(&only);
+        let mut second = dump.objects.iter().find(|one| one.name() == genuine).context("no release")?.clone();
+        second.object["metadata"]["name"] = planted.into();
+        second.object["metadata"]["labels"]["version"] = "9".into();
+        second.object["metadata"]["uid"] = "5d1f1f60-0000-4000-8000-000000000009".into();
+        dump.objects.push(second);
+        Ok(dump)
+    })
+    .await?;
+    world.empty_leftovers()?;
+    let before = inventory(&world.client).await?;
+    let watched = Watched::start(&world.client, &only);
+    let operator = world.operator().await?;
+
+    let told = format!(
+        "False/Blocked/cannot take over a Helm release: Secrets {genuine}, {planted} in namespace {SYSTEM_NAMESPACE} all claim to be the deployed one, and upstream keeps one: delete those that it did not write"
+    );
+    world.shows(&operator, "grafana", "Progressing", &told).await?;
+    ensure!(world.revisions().await?.is_empty(), "a revision was made of one of two");
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
+    secrets.delete(planted, &DeleteParams::default()).await?;
+    world.installed(&operator, "grafana", "5.24.0").await?;
+    let revisions = world.revisions().await?;
+    ensure!(revisions == ["grafana-1"], "{revisions:?}");
+    let after = inventory(&world.client).await?;
+    unchanged(&before, &after, 20)?;
+    taken_over(&after, &only)?;
+    watched.end(&operator)
+}

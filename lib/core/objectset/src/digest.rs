@@ -25,6 +25,11 @@ pub fn phase_digest(phase: &Phase) -> String {
     format!("sha256:{}", hex(&Sha256::digest(text.as_bytes())))
 }
 
+/// Digest of a revision's content: of the names of its phases and their digests, in order.
+pub fn content_digest<'a>(phases: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    sha256(&phases.into_iter().map(|(name, digest)| json!([name, digest])).collect())
+}
+
 /// Digest of any JSON value; keys are sorted, so equal values have equal digests.
 pub fn sha256(value: &Value) -> String {
     format!("sha256:{}", hex(&Sha256::digest(value.to_string().as_bytes())))
@@ -99,6 +104,15 @@ mod tests {
             write_as_go(&value, &mut text);
             assert_eq!(text, expected);
         }
+    }
+
+    #[test]
+    fn content_is_known_by_its_phases_in_order() {
+        let one = content_digest([("a", "sha256:1"), ("b", "sha256:2")]);
+        // What earlier versions wrote for content without a reinstallation.
+        assert_eq!(one, sha256(&json!([["a", "sha256:1"], ["b", "sha256:2"]])));
+        assert_ne!(one, content_digest([("b", "sha256:2"), ("a", "sha256:1")]));
+        assert_ne!(one, content_digest([("a", "sha256:1")]));
     }
 
     #[test]

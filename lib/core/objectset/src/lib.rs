@@ -21,7 +21,7 @@ mod release;
 
 pub use classic::classic_manager;
 pub use desired::{ObjectError, Origin, for_revision, prepare};
-pub use digest::{phase_digest, sha256};
+pub use digest::{content_digest, phase_digest, sha256};
 pub use drift::has_created_fields;
 pub use keeping::{
     DeletionPolicy, converts_by_webhook, form_patch, is_crd, kept_for, readable_without_webhook,
@@ -30,7 +30,7 @@ pub use keeping::{
 pub use lacking::{Lack, UnknownKinds, defined_kinds, is_optional, lack, lack_text};
 pub use object::ObjectKey;
 pub use ownership::{BEFORE_REVISIONS, Owner, Sibling, Teardown, controller_of, owner_references, teardown};
-pub use pack::{PackError, Packed, PackedReference, PackedSecret, pack, unpack};
+pub use pack::{PackError, Packed, PackedReference, PackedSecret, content_key, pack, unpack};
 pub use phase::{Phase, assign, phase_of};
 pub use plan::{Action, Context, action, observation_digest};
 pub use probe::{

@@ -99,7 +99,7 @@ pub fn pack(revision_name: &str, phases: &[Phase]) -> Result<Packed, PackError> 
         let mut phase_places = Vec::with_capacity(phase.objects.len());
         for (index, object) in phase.objects.iter().enumerate() {
             let bytes = encode(object, phase_index, index)?;
-            let key = URL_SAFE_NO_PAD.encode(Sha256::digest(&bytes));
+            let key = content_key(&bytes);
             if !open.contains_key(&key) {
                 if open_bytes + bytes.len() > limits::SECRET_DATA_BYTES_MAX && !open.is_empty() {
                     packed.secrets.push(close(revision_name, std::mem::take(&mut open)));
@@ -126,6 +126,12 @@ pub fn pack(revision_name: &str, phases: &[Phase]) -> Result<Packed, PackError> 
         })
         .collect();
     Ok(packed)
+}
+
+/// The key under which `bytes` are stored: their SHA-256, as upstream writes it. A reference to a key thereby names
+/// the bytes themselves.
+pub fn content_key(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(Sha256::digest(bytes))
 }
 
 /// Reads one stored object; gzip is recognised by its magic bytes.
@@ -203,6 +209,18 @@ mod tests {
             assert_eq!(&phase.name, name);
             for (object, reference) in phase.objects.iter().zip(references) {
                 assert_eq!(&read(&packed, reference), object);
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_is_the_digest_of_its_bytes() {
+        // In base64url, without padding.
+        assert_eq!(content_key(b"{}"), "RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o");
+        let large = Phase { name: "a".into(), objects: vec![config_map("large", 2_000_000)] };
+        for secret in pack("ext-1", &[large]).unwrap().secrets {
+            for (key, bytes) in &secret.data {
+                assert_eq!(key, &content_key(bytes));
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Clients: the process's own, and one for each ServiceAccount on whose behalf bundle content is written.
 //!
 //! All accounts share one anonymous HTTP service (connection pool, TLS); a thin layer adds the account's token.
-//! Tokens come from TokenRequest, are kept to 80 % of their life and dropped when the server answers 401.
+//! Tokens come from TokenRequest, are kept to 80 % of their life and dropped when the server answers 401. Each names the
+//! UID of its ServiceAccount, by which one that was deleted and created again is told from the one before.
 
 use std::{
     collections::BTreeMap,
@@ -10,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{Request, Response, StatusCode, header::AUTHORIZATION};
 use k8s_openapi::api::{
     authentication::v1::{TokenRequest, TokenRequestSpec},
@@ -20,6 +22,7 @@ use kube::{
     api::PostParams,
     client::Body,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
+    core::Status,
 };
 use thiserror::Error;
 use tokio::time::Instant;
@@ -52,6 +55,16 @@ pub enum ClientError {
         namespace: String,
         /// Name of the ServiceAccount.
         name: String,
+        /// Whether the namespace does not exist either.
+        namespace_missing: bool,
+    },
+    /// The ServiceAccount's namespace is being deleted, and the ServiceAccount with it.
+    #[error("service account {name:?} cannot be used: namespace {namespace:?} is being deleted")]
+    NamespaceTerminating {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
     },
     /// The controller may not act as this account.
     #[error(
@@ -65,6 +78,28 @@ pub enum ClientError {
         /// The API server's answer, which names the controller's account.
         message: String,
     },
+    /// Another ServiceAccount has the name now.
+    #[error(
+        "service account {name:?} in namespace {namespace:?} was deleted and created again (its UID was {expected} and is {found}), and the new one is not used"
+    )]
+    AccountReplaced {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+        /// UID of the one that was meant.
+        expected: String,
+        /// UID of the one that exists.
+        found: String,
+    },
+    /// The token does not name the UID of its ServiceAccount.
+    #[error("the token for service account {name:?} in namespace {namespace:?} does not name its UID")]
+    Unidentified {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+    },
     /// The token request failed otherwise.
     #[error("requesting a token for service account {name:?} in namespace {namespace:?}: {source}")]
     Token {
@@ -75,6 +110,40 @@ pub enum ClientError {
         /// The API server's answer.
         source: kube::Error,
     },
+}
+
+impl ClientError {
+    /// What a person has to do before a client can be made, in one sentence; `None` where the error may pass by itself.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::AccountNotFound { namespace, name, namespace_missing: true } => Some(format!(
+                "Namespace {namespace:?} does not exist: create it, and in it ServiceAccount {name:?} (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints the ServiceAccount with the permissions that the bundle needs)."
+            )),
+            Self::AccountNotFound { namespace, name, namespace_missing: false } => Some(format!(
+                "ServiceAccount {name:?} does not exist in namespace {namespace:?}: create it (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints it with the permissions that the bundle needs)."
+            )),
+            Self::NamespaceTerminating { namespace, name } => Some(format!(
+                "Namespace {namespace:?} is being deleted: create it again once it is gone, with ServiceAccount {name:?}, or delete the extension."
+            )),
+            Self::TokenForbidden { namespace, .. } => Some(format!(
+                "Allow the controller to make tokens for ServiceAccounts in namespace {namespace:?}: \"olm bundle rbac --token-for\" prints the Role and RoleBinding."
+            )),
+            // What the replacement asks for is for whoever knows the extension.
+            Self::AccountReplaced { .. } | Self::Unidentified { .. } => None,
+            Self::Config(_) | Self::Proxy(_) | Self::Build(_) | Self::Token { .. } => None,
+        }
+    }
+}
+
+/// Whether the API server refused something because its namespace does not exist.
+pub fn is_namespace_missing(status: &Status) -> bool {
+    status.is_not_found() && status.details.as_ref().is_some_and(|details| details.kind == "namespaces")
+}
+
+/// Whether the API server refused something because its namespace is being deleted.
+pub fn is_namespace_terminating(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.is_forbidden() && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
 
 /// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's. A proxy is that
@@ -117,7 +186,7 @@ pub fn connect_counted(config: Config, count: RequestCount) -> Result<Client, Cl
 }
 
 /// Names a ServiceAccount.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccountRef {
     /// Namespace.
     pub namespace: String,
@@ -136,7 +205,18 @@ impl AccountRef {
 struct Token {
     // Never printed: the type has neither Debug nor Display.
     value: String,
+    /// UID of the ServiceAccount.
+    uid: String,
     renew_at: Instant,
+}
+
+/// The UID of its ServiceAccount in a token that the API server has just granted. It is the API server's word, so no
+/// signature is checked.
+fn account_uid(token: &str) -> Option<String> {
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    let claims: serde_json::Value = serde_json::from_slice(&claims).ok()?;
+    let uid = claims.pointer("/kubernetes.io/serviceaccount/uid")?.as_str()?;
+    (!uid.is_empty()).then(|| uid.to_owned())
 }
 
 /// Hands out clients that act as ServiceAccounts.
@@ -189,13 +269,33 @@ impl Accounts {
     /// # Errors
     /// The account does not exist, or no token was granted.
     pub async fn client(&self, account: &AccountRef) -> Result<Client, ClientError> {
-        self.token(account).await?;
+        self.client_of(account, None).await
+    }
+
+    /// A client that acts as `account` only while the ServiceAccount has this UID: no request is sent with the token of
+    /// another one.
+    ///
+    /// # Errors
+    /// Those of [`Accounts::client`]; another ServiceAccount has the name.
+    pub async fn bound_client(&self, account: &AccountRef, uid: &str) -> Result<Client, ClientError> {
+        self.client_of(account, Some(uid.to_owned())).await
+    }
+
+    /// The UID of the ServiceAccount.
+    ///
+    /// # Errors
+    /// Those of [`Accounts::client`].
+    pub async fn uid(&self, account: &AccountRef) -> Result<String, ClientError> {
+        Ok(self.token(account).await?.uid)
+    }
+
+    async fn client_of(&self, account: &AccountRef, uid: Option<String>) -> Result<Client, ClientError> {
+        self.bound_token(account, uid.as_deref()).await?;
         let accounts = self.clone();
         let account = account.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
-            let accounts = accounts.clone();
-            let account = account.clone();
-            async move { accounts.send(&account, request).await }
+            let (accounts, account, uid) = (accounts.clone(), account.clone(), uid.clone());
+            async move { accounts.send(&account, uid.as_deref(), request).await }
         });
         Ok(Client::new(service, "default"))
     }
@@ -203,12 +303,13 @@ impl Accounts {
     async fn send(
         &self,
         account: &AccountRef,
+        uid: Option<&str>,
         request: Request<Body>,
     ) -> Result<Response<Body>, tower::BoxError> {
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         for attempt in 0..2 {
-            let token = self.token(account).await?;
+            let token = self.bound_token(account, uid).await?;
             let mut request = Request::from_parts(parts.clone(), Body::from(body.to_vec()));
             let mut header = http::HeaderValue::try_from(format!("Bearer {}", token.value))?;
             header.set_sensitive(true);
@@ -223,6 +324,24 @@ impl Accounts {
             self.forget(account);
         }
         Err("the API server refused a fresh token".into())
+    }
+
+    /// A token of the ServiceAccount with this UID, if one is given.
+    async fn bound_token(&self, account: &AccountRef, uid: Option<&str>) -> Result<Token, ClientError> {
+        let token = self.token(account).await?;
+        let Some(expected) = uid.filter(|uid| *uid != token.uid) else { return Ok(token) };
+        // The cached one may be of the ServiceAccount before.
+        self.forget(account);
+        let token = self.token(account).await?;
+        if token.uid == expected {
+            return Ok(token);
+        }
+        Err(ClientError::AccountReplaced {
+            namespace: account.namespace.clone(),
+            name: account.name.clone(),
+            expected: expected.to_owned(),
+            found: token.uid,
+        })
     }
 
     async fn token(&self, account: &AccountRef) -> Result<Token, ClientError> {
@@ -252,7 +371,11 @@ impl Accounts {
             match bounded(api.create_token_request(&account.name, &PostParams::default(), &asked)).await {
                 Ok(granted) => granted,
                 Err(kube::Error::Api(status)) if status.is_not_found() => {
-                    return Err(ClientError::AccountNotFound { namespace, name });
+                    let namespace_missing = is_namespace_missing(&status);
+                    return Err(ClientError::AccountNotFound { namespace, name, namespace_missing });
+                }
+                Err(kube::Error::Api(status)) if is_namespace_terminating(&status) => {
+                    return Err(ClientError::NamespaceTerminating { namespace, name });
                 }
                 Err(kube::Error::Api(status)) if status.code == 403 => {
                     let message = status.message.clone();
@@ -260,12 +383,23 @@ impl Accounts {
                 }
                 Err(source) => return Err(ClientError::Token { namespace, name, source }),
             };
-        let status = granted.status.unwrap_or_default();
+        let value = granted.status.unwrap_or_default().token.unwrap_or_default();
+        let Some(uid) = account_uid(&value) else {
+            return Err(ClientError::Unidentified { namespace, name });
+        };
         // The server may grant another life than was asked; its clock and ours may differ, so the life is
         // taken from the request and only cut by what was granted.
         let granted_seconds = granted.spec.and_then(|s| s.expiration_seconds).unwrap_or(TOKEN_LIFE_SECONDS);
         let life = Duration::from_secs(u64::try_from(granted_seconds).unwrap_or(0)).mul_f64(0.8);
-        Ok(Token { value: status.token.unwrap_or_default(), renew_at: requested + life })
+        Ok(Token { value, uid, renew_at: requested + life })
+    }
+
+    /// Forgets the token of `account` unless it is that of the ServiceAccount with this UID.
+    pub fn forget_others(&self, account: &AccountRef, uid: &str) {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens.get(account).is_some_and(|token| token.uid != uid) {
+            tokens.remove(account);
+        }
     }
 
     /// Forgets the token of `account`, for instance because it was deleted and created again.
@@ -333,14 +467,60 @@ mod tests {
         (Client::new(service, "default"), asked)
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_token_is_kept_for_four_fifths_of_the_life_that_was_granted() {
-        let granted = serde_json::json!({
+    fn token(uid: &str) -> String {
+        let claims = serde_json::json!({"kubernetes.io": {"namespace": "n", "serviceaccount": {"uid": uid}}});
+        format!("e30.{}.sig", URL_SAFE_NO_PAD.encode(claims.to_string()))
+    }
+
+    fn granted(uid: &str) -> serde_json::Value {
+        serde_json::json!({
             "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
             "spec": {"audiences": [], "expirationSeconds": 1000},
-            "status": {"token": "t", "expirationTimestamp": "1970-01-01T01:00:00Z"},
+            "status": {"token": token(uid), "expirationTimestamp": "1970-01-01T01:00:00Z"},
+        })
+    }
+
+    #[test]
+    fn a_token_names_its_account() {
+        assert_eq!(account_uid(&token("u")).as_deref(), Some("u"));
+        for other in ["", "t", "a.b.c", "e30.e30.e30", &token("")] {
+            assert_eq!(account_uid(other), None, "{other}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_request_is_sent_as_an_account_that_was_created_again() {
+        let map = serde_json::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
+        let (anonymous, requests) = answering(map);
+        let uid = Arc::new(Mutex::new("first"));
+        let present = uid.clone();
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let body = Body::from(granted(&present.lock().unwrap()).to_string().into_bytes());
+            async move { Ok::<_, std::convert::Infallible>(Response::new(body)) }
         });
-        let (controller, tokens) = answering(granted);
+        let accounts = Accounts::of(Client::new(service, "default"), anonymous);
+        let account = AccountRef { namespace: "n".into(), name: "installer".into() };
+        assert_eq!(accounts.uid(&account).await.unwrap(), "first");
+        let bound = accounts.bound_client(&account, "first").await.unwrap();
+        let maps: Api<ConfigMap> = Api::namespaced(bound, "n");
+        maps.get("a").await.unwrap();
+
+        *uid.lock().unwrap() = "second";
+        accounts.forget_others(&account, "first");
+        maps.get("a").await.unwrap();
+        accounts.forget_others(&account, "second");
+        let error = maps.get("a").await.unwrap_err();
+        assert!(format!("{error:?}").contains("AccountReplaced"), "{error:?}");
+        assert_eq!(requests.load(Ordering::Relaxed), 2, "a request was sent as the new one");
+        let again = accounts.bound_client(&account, "first").await;
+        assert!(matches!(again, Err(ClientError::AccountReplaced { found, .. }) if found == "second"));
+        // What is bound to the new one works, whatever was cached.
+        accounts.bound_client(&account, "second").await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_is_kept_for_four_fifths_of_the_life_that_was_granted() {
+        let (controller, tokens) = answering(granted("u"));
         let map = serde_json::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
         let (anonymous, requests) = answering(map);
         let accounts = Accounts::of(controller, anonymous);

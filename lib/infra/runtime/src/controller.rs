@@ -22,8 +22,6 @@ use crate::{
 /// How long reconciles may go on when the process stops. They are safe to kill: what they began is found and finished by
 /// the next leader, who waits for them.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);
-/// How soon a repetition that was due meanwhile follows a reconcile that was left to it.
-const SOONEST: Duration = Duration::from_secs(1);
 
 /// What the condition of an object says whose reconcile panicked. What the panic itself says may be foreign text.
 pub const PANIC_REPORT: &str =
@@ -36,12 +34,12 @@ pub enum Next {
     Await,
     /// Another look after this time.
     After(Duration),
-    /// What was to happen next anyway: nothing was done, because nothing has changed since.
-    AsPlanned,
     /// It failed and is tried again with backoff; the text is logged.
     Retry(String),
     /// The same, but no later than after this time: something is to be told then.
     RetryWithin(String, Duration),
+    /// It failed and is tried again after exactly this time; the text is logged.
+    RetryAfter(String, Duration),
     /// It failed in a way that only a change of the object or its sources can heal; the text is logged.
     Blocked(String),
 }
@@ -52,8 +50,7 @@ impl Next {
         match self {
             Self::Await => "await",
             Self::After(_) => "after",
-            Self::AsPlanned => "as_planned",
-            Self::Retry(_) | Self::RetryWithin(..) => "retry",
+            Self::Retry(_) | Self::RetryWithin(..) | Self::RetryAfter(..) => "retry",
             Self::Blocked(_) => "blocked",
         }
     }
@@ -74,27 +71,6 @@ pub struct Settings {
 
 /// Names an object to be reconciled although nothing happened to it.
 pub type Wake<K> = ObjectRef<DeserializeGuard<K>>;
-
-/// When an object is reconciled again.
-enum Again {
-    /// When it changes.
-    Changed,
-    /// After this time.
-    After(Duration),
-    /// When that was planned before.
-    AsPlanned,
-}
-
-impl Again {
-    fn at(&self, planned: Option<Instant>) -> Option<Instant> {
-        let now = Instant::now();
-        match self {
-            Self::Changed => None,
-            Self::After(wait) => Some(now + *wait),
-            Self::AsPlanned => planned.map(|at| at.max(now + SOONEST)),
-        }
-    }
-}
 
 /// Runs until `shutdown`; reconciles under way get 3 s to finish and are aborted then.
 ///
@@ -150,10 +126,10 @@ pub async fn run<K, R, F, P, G>(
             biased;
             () = shutdown.cancelled() => break,
             Some(done) = running.join_next() => match done {
-                Ok((name, again)) => {
-                    let planned = queue.done(&name);
-                    if let Some(at) = again.at(planned) {
-                        queue.ask_at(&name, at);
+                Ok((name, wait)) => {
+                    queue.done(&name);
+                    if let Some(wait) = wait {
+                        queue.ask_at(&name, Instant::now() + wait);
                     }
                 }
                 // Panics are caught before.
@@ -196,12 +172,19 @@ struct Shared<R, P> {
     backoff: Backoff<String>,
 }
 
+impl<R, P> Shared<R, P> {
+    /// After which time an object is tried again that has failed once more.
+    fn wait(&self, name: &str) -> Duration {
+        self.backoff.failed(name.to_owned(), self.settings.chance.fraction())
+    }
+}
+
 /// The turn of an object: it may have gone between its event and now.
 async fn turn<K, R, F, P, G>(
     name: String,
     object: Option<Arc<DeserializeGuard<K>>>,
     shared: Arc<Shared<R, P>>,
-) -> (String, Again)
+) -> (String, Option<Duration>)
 where
     K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
     R: Fn(Arc<K>) -> F + Send + Sync + 'static,
@@ -214,14 +197,14 @@ where
         shared.metrics.gone(&K::kind(&()), &name);
         // Another one of its name begins anew.
         shared.backoff.succeeded(&name);
-        return (name, Again::Changed);
+        return (name, None);
     };
-    let again = one(object, shared).await;
-    (name, again)
+    let wait = one(object, shared).await;
+    (name, wait)
 }
 
-/// One pass; returns when another one is wanted.
-async fn one<K, R, F, P, G>(guarded: Arc<DeserializeGuard<K>>, shared: Arc<Shared<R, P>>) -> Again
+/// One pass; returns after which time another one is wanted.
+async fn one<K, R, F, P, G>(guarded: Arc<DeserializeGuard<K>>, shared: Arc<Shared<R, P>>) -> Option<Duration>
 where
     K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
     R: Fn(Arc<K>) -> F + Send + Sync + 'static,
@@ -235,7 +218,7 @@ where
         Ok(object) => Arc::new(object.clone()),
         Err(invalid) => {
             tracing::error!(controller, name, error = %invalid, "object does not parse and is left alone");
-            return Again::Changed;
+            return None;
         }
     };
     shared.metrics.begins();
@@ -265,33 +248,37 @@ where
     match next {
         Next::Await => {
             shared.backoff.succeeded(&name);
-            Again::Changed
+            None
         }
-        Next::AsPlanned => Again::AsPlanned,
         Next::After(wait) => {
             shared.backoff.succeeded(&name);
             shared.queue.later(&name, wait);
-            Again::After(wait)
+            Some(wait)
         }
         Next::Blocked(error) => {
             shared.backoff.succeeded(&name);
             tracing::warn!(controller, name, error, "blocked until something changes");
-            Again::Changed
+            None
         }
-        Next::Retry(error) => Again::After(retry(&shared, controller, &name, &error, Duration::MAX)),
-        Next::RetryWithin(error, most) => Again::After(retry(&shared, controller, &name, &error, most)),
+        Next::Retry(error) => Some(retry(&shared, controller, &name, &error, shared.wait(&name))),
+        Next::RetryWithin(error, most) => {
+            Some(retry(&shared, controller, &name, &error, shared.wait(&name).min(most)))
+        }
+        Next::RetryAfter(error, wait) => {
+            shared.backoff.succeeded(&name);
+            Some(retry(&shared, controller, &name, &error, wait))
+        }
     }
 }
 
-/// After which time a pass that failed is tried again.
-fn retry<R, P>(shared: &Shared<R, P>, controller: &str, name: &str, error: &str, most: Duration) -> Duration {
-    let wait = shared.backoff.failed(name.to_owned(), shared.settings.chance.fraction()).min(most);
+/// Tells that a reconcile failed and is tried again after this time.
+fn retry<R, P>(shared: &Shared<R, P>, controller: &str, name: &str, error: &str, wait: Duration) -> Duration {
     tracing::warn!(controller, name, error, retry_in_seconds = wait.as_secs_f32(), "reconcile failed");
     shared.queue.retried(name, wait);
     wait
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()

@@ -13,16 +13,12 @@ pub(crate) struct Queue {
     /// Asked for while they are being worked on.
     again: BTreeSet<String>,
     later: BTreeMap<String, Instant>,
-    /// When those that were asked for before their time were to be worked on.
-    planned: BTreeMap<String, Instant>,
 }
 
 impl Queue {
-    /// Asks for an object now; what was to happen later is done with that, unless the work says otherwise.
+    /// Asks for an object now; what was to happen later is done with that.
     pub(crate) fn ask(&mut self, name: &str) {
-        if let Some(at) = self.later.remove(name) {
-            self.planned.insert(name.to_owned(), at);
-        }
+        self.later.remove(name);
         if self.running.contains(name) {
             self.again.insert(name.to_owned());
         } else if self.is_ready.insert(name.to_owned()) {
@@ -33,7 +29,6 @@ impl Queue {
     /// Asks for an object at a time, unless it is asked for before.
     pub(crate) fn ask_at(&mut self, name: &str, at: Instant) {
         if self.is_ready.contains(name) || self.again.contains(name) {
-            self.planned.insert(name.to_owned(), at);
             return;
         }
         let due = self.later.entry(name.to_owned()).or_insert(at);
@@ -63,14 +58,12 @@ impl Queue {
         Some(name)
     }
 
-    /// Notes that the work on an object is over; answers when it was to be worked on before something asked for it.
-    pub(crate) fn done(&mut self, name: &str) -> Option<Instant> {
+    /// Says that the work on an object is over.
+    pub(crate) fn done(&mut self, name: &str) {
         self.running.remove(name);
-        let planned = self.planned.remove(name);
         if self.again.remove(name) {
             self.ask(name);
         }
-        planned
     }
 }
 
@@ -124,30 +117,5 @@ mod tests {
         queue.ask("a");
         queue.ask_at("a", after(7));
         assert_eq!((all(&mut queue), queue.next_due()), (vec!["a".to_owned()], None));
-    }
-
-    #[test]
-    fn what_was_planned_is_known_to_the_work_that_something_else_brought() {
-        let (mut queue, now) = (Queue::default(), Instant::now());
-        let at = now + Duration::from_secs(30);
-        queue.ask("a");
-        queue.take();
-        assert_eq!(queue.done("a"), None);
-        queue.ask_at("a", at);
-        queue.ask("a");
-        queue.take();
-        // The event of a write comes while the work that wrote goes on.
-        queue.ask("a");
-        assert_eq!(queue.done("a"), Some(at));
-        queue.ask_at("a", at);
-        queue.take();
-        assert_eq!((queue.done("a"), queue.next_due()), (Some(at), None));
-        queue.ask_at("a", at);
-        queue.due(at);
-        queue.take();
-        queue.done("a");
-        queue.ask("a");
-        queue.take();
-        assert_eq!(queue.done("a"), None, "what was planned has happened");
     }
 }

@@ -8,13 +8,15 @@ use kube::ResourceExt;
 use olm_api::{
     names::{
         ALLOW_CRD_CHANGES_ANNOTATION, DELETION_POLICY_ANNOTATION, DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX,
-        MAJOR_UPDATES_ANNOTATION, PAUSED_ANNOTATION, REINSTALL_ANNOTATION, ROLLBACK_TO_ANNOTATION,
-        SAME_CATALOG_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        IDENTITY_ANNOTATION, MAJOR_UPDATES_ANNOTATION, PAUSED_ANNOTATION, REINSTALL_ANNOTATION,
+        ROLLBACK_TO_ANNOTATION, SAME_CATALOG_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
     },
     v1::ClusterExtension,
 };
 use olm_objectset::UnknownKinds;
 use olm_resolve::{DependencyHandling, MajorUpdates, SameCatalog};
+
+use super::identity::{FORM, Record};
 
 /// Which values an annotation may have.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +27,8 @@ pub(crate) enum Values {
     Revision,
     /// `true`, or a time.
     TrueOrTime,
+    /// A record that the controller writes.
+    Record,
     /// Text that is checked where it is used, and told there.
     Any,
 }
@@ -34,6 +38,7 @@ pub(crate) const KNOWN: &[(&str, Values)] = &[
     (ALLOW_CRD_CHANGES_ANNOTATION, Values::Any),
     (DELETION_POLICY_ANNOTATION, Values::OneOf(&["Delete", "RetainCRDs", "Orphan"])),
     (DEPENDENCIES_ANNOTATION, Values::OneOf(&["Refuse"])),
+    (IDENTITY_ANNOTATION, Values::Record),
     (MAJOR_UPDATES_ANNOTATION, Values::OneOf(&["Block"])),
     (PAUSED_ANNOTATION, Values::TrueOrTime),
     (REINSTALL_ANNOTATION, Values::Any),
@@ -57,6 +62,7 @@ impl Values {
             Self::OneOf(values) => values.contains(&value),
             Self::Revision => revision(value).is_some(),
             Self::TrueOrTime => value == "true" || time(value).is_some(),
+            Self::Record => Record::parse(value).is_some(),
             Self::Any => true,
         }
     }
@@ -70,6 +76,7 @@ impl Values {
             Self::Revision => "the number of a revision".to_owned(),
             Self::TrueOrTime => "\"true\" or a time such as \"2030-01-31T08:00:00Z\"".to_owned(),
             Self::Any => "another value".to_owned(),
+            Self::Record => return "remove it, and the controller writes it".to_owned(),
         };
         format!("set it to {wanted}, or remove it")
     }
@@ -89,6 +96,7 @@ impl Values {
                 "{value} == 'true' || {value}.matches('^[0-9]{{4}}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\
                  ([.][0-9]{{1,9}})?(Z|[+-][0-2][0-9]:[0-5][0-9])$')"
             )),
+            Self::Record => Some(format!("{value}.matches('{FORM}')")),
             Self::Any => None,
         }
     }

@@ -17,8 +17,9 @@ use olm_api::{
         ADDED_PERMISSIONS_ANNOTATION, CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION,
         CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
         MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
-        PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION, REVISION_NAME_LABEL, ROLLED_BACK_TO_ANNOTATION,
-        TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION, REVISION_NAME_LABEL,
+        ROLLED_BACK_TO_ANNOTATION, TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
@@ -30,7 +31,7 @@ use serde_json::{Value, json};
 
 use super::{
     keeping,
-    revisions::{BundleRecord, Revision, Revisions, account_annotations},
+    revisions::{BundleRecord, Revision, Revisions},
 };
 use crate::controllers::api_text;
 
@@ -62,6 +63,8 @@ fn properties_text(properties: &[Property]) -> Result<String, String> {
 pub(crate) struct Digests<'a> {
     /// Of everything it is made from.
     pub(crate) inputs: &'a str,
+    /// Of what was rendered, and of the reinstallation that was asked for.
+    pub(crate) rendered: &'a str,
     /// Of its objects.
     pub(crate) content: &'a str,
     /// Of the plan it was made by.
@@ -99,6 +102,8 @@ pub(crate) struct RevisionWriter<'a> {
     pub(crate) client: Client,
     pub(crate) system_namespace: &'a str,
     pub(crate) extension: &'a ClusterExtension,
+    /// UID of the ServiceAccount that the extension acts as, once it is known.
+    pub(crate) account_uid: Option<&'a str>,
     /// The sets that the process has heard of.
     pub(crate) sets: &'a Store<DeserializeGuard<ClusterObjectSet>>,
 }
@@ -151,7 +156,7 @@ impl RevisionWriter<'_> {
         {
             return Ok(());
         }
-        let mut annotations = json!(BTreeMap::from(account_annotations(account)));
+        let mut annotations = json!(self.acting_as(account));
         annotations[INPUTS_DIGEST_ANNOTATION] = inputs_digest.into();
         annotations[UNKNOWN_KINDS_ANNOTATION] = json!(self.unknown_kinds());
         if let Some((catalog, properties)) = origin {
@@ -270,21 +275,28 @@ impl RevisionWriter<'_> {
             PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(self.secrets().create(&params, &secret)).await {
             Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_already_exists() => self.check_stays(name).await,
+            Err(kube::Error::Api(status)) if status.is_already_exists() => self.check_stays(&secret).await,
             Err(error) => Err(api_text(&error)),
         }
     }
 
-    /// The name of a Secret is a digest of its content: what exists is what was to be written, as a process left it that
-    /// died before it wrote the revision. One with an owner is of a revision of the same name that was deleted, and goes
-    /// with it, even from under the new one.
-    async fn check_stays(&self, name: &str) -> Result<(), String> {
-        let found = bounded(self.secrets().get_metadata_opt(name)).await.map_err(|e| api_text(&e))?;
-        let stays = found.is_some_and(|found| {
-            found.metadata.deletion_timestamp.is_none() && found.owner_references().is_empty()
-        });
-        let goes = || "it is still there from a revision that was deleted, and goes with it".to_owned();
-        if stays { Ok(()) } else { Err(goes()) }
+    /// Accepts a Secret that exists only if it is what was to be written, as a process leaves it that dies before it
+    /// writes the revision. Its name proves nothing: anybody who may create Secrets can compute it. One with an owner is
+    /// of a revision of the same name that was deleted, and goes with it, even from under the new one.
+    async fn check_stays(&self, wanted: &Secret) -> Result<(), String> {
+        let name = wanted.name_any();
+        let found = bounded(self.secrets().get_opt(&name)).await.map_err(|e| api_text(&e))?;
+        let goes = || Err("it is still there from a revision that was deleted, and goes with it".to_owned());
+        let Some(found) = found.filter(|found| found.metadata.deletion_timestamp.is_none()) else {
+            return goes();
+        };
+        if !is_written_as(&found, wanted) {
+            return Err(format!(
+                "Secret {}/{name} exists and holds something else than the objects of this revision: delete it to let the revision be made",
+                self.system_namespace
+            ));
+        }
+        if found.owner_references().is_empty() { Ok(()) } else { goes() }
     }
 
     /// What the extension asks of its revisions.
@@ -296,10 +308,11 @@ impl RevisionWriter<'_> {
     /// What the revision records beside its content.
     fn annotations(&self, new: &NewRevision<'_>) -> Result<BTreeMap<String, String>, String> {
         let mut annotations = new.bundle.annotations();
-        let account = new.account.into_iter().flat_map(account_annotations);
+        let account = new.account.into_iter().flat_map(|account| self.acting_as(account));
         let digests = new.made_from.into_iter().flat_map(|digests| {
             [
                 (INPUTS_DIGEST_ANNOTATION, digests.inputs),
+                (RENDERED_DIGEST_ANNOTATION, digests.rendered),
                 (CONTENT_DIGEST_ANNOTATION, digests.content),
                 (PLAN_DIGEST_ANNOTATION, digests.plan),
             ]
@@ -420,11 +433,49 @@ impl RevisionWriter<'_> {
         }
     }
 
-    fn set_api(&self) -> Api<ClusterObjectSet> {
+    pub(super) fn set_api(&self) -> Api<ClusterObjectSet> {
         Api::all(self.client.clone())
     }
 
     fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.client.clone(), self.system_namespace)
+    }
+}
+
+/// Whether the Secret that was found is the one that was to be written.
+fn is_written_as(found: &Secret, wanted: &Secret) -> bool {
+    let marks = |secret: &Secret| {
+        let mark = |label: &str| secret.labels().get(label).cloned();
+        [mark(REVISION_NAME_LABEL), mark(OWNER_NAME_LABEL)]
+    };
+    found.data == wanted.data
+        && found.type_ == wanted.type_
+        && found.immutable == wanted.immutable
+        && marks(found) == marks(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_taken_for_ours_only_with_its_content() {
+        let secret = |bytes: &str, set: &str, immutable: bool| Secret {
+            metadata: ObjectMeta {
+                labels: Some([(REVISION_NAME_LABEL.to_owned(), set.to_owned())].into()),
+                ..ObjectMeta::default()
+            },
+            immutable: Some(immutable),
+            type_: Some(OBJECT_DATA_SECRET_TYPE.to_owned()),
+            data: Some([("k".to_owned(), ByteString(bytes.as_bytes().to_vec()))].into()),
+            ..Secret::default()
+        };
+        let wanted = secret("a", "ext-1", true);
+        assert!(is_written_as(&wanted.clone(), &wanted));
+        for other in [secret("b", "ext-1", true), secret("a", "ext-2", true), secret("a", "ext-1", false)] {
+            assert!(!is_written_as(&other, &wanted), "{other:?}");
+        }
+        assert!(!is_written_as(&Secret { type_: Some("Opaque".into()), ..wanted.clone() }, &wanted));
+        assert!(!is_written_as(&Secret { data: None, ..wanted.clone() }, &wanted));
     }
 }

@@ -14,7 +14,8 @@ use olm_plan::{
     image_changes, object_plan, operator_rights,
 };
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, ClientError, bounded};
+use olm_runtime::{AccountRef, ClientError, MemoryShare, bounded};
+use olm_text::one_line;
 use serde_json::Value;
 
 use super::{
@@ -23,7 +24,7 @@ use super::{
     keeping,
     progress::{Cause, Created, Progress},
     revisions::{BundleRecord, Revision, Revisions},
-    steps::Steps,
+    steps::{Steps, content_digest},
 };
 use crate::{
     controllers::{
@@ -39,7 +40,8 @@ pub(super) struct Draft {
     pub(super) bundle: BundleRecord,
     pub(super) phases: Vec<Phase>,
     pub(super) inputs_digest: String,
-    pub(super) content_digest: String,
+    /// Of what was rendered, and of the reinstallation that was asked for.
+    pub(super) rendered_digest: String,
     /// The catalog that has the bundle, if one has.
     pub(super) catalog: Option<String>,
     /// The bundle's properties there.
@@ -50,6 +52,8 @@ pub(super) struct Draft {
     pub(super) certificate_provider: Option<CertificateProvider>,
     /// The revision whose objects come back with it.
     pub(super) rolled_back_to: Option<i64>,
+    /// Held as long as its objects are in memory.
+    pub(super) _memory: Option<MemoryShare>,
 }
 
 /// A draft with its plan.
@@ -101,8 +105,9 @@ impl Steps<'_> {
             }
         }
         let provider = draft.certificate_provider;
-        let missing_rights =
-            self.missing_rights(&client, (&served, provider), &revision, &mut obstacle).await;
+        let missing_rights = self
+            .missing_rights(&client, (account, &draft.bundle), (&served, provider), &revision, &mut obstacle)
+            .await;
         let lacks_rights = missing_rights.filled().is_some_and(|missing| !missing.is_empty());
         let asker = if lacks_rights { Err(LACKS_RIGHTS.to_owned()) } else { client.clone() };
         // Who only plans may lack the account's token; the controller may read little by itself.
@@ -118,7 +123,7 @@ impl Steps<'_> {
             revision,
             inputs: Inputs {
                 digest: draft.inputs_digest.clone(),
-                content_digest: draft.content_digest.clone(),
+                content_digest: content_digest(&draft.phases),
                 namespace: self.extension.spec.namespace.clone(),
                 account: format!("{}/{}", account.namespace, account.name),
             },
@@ -158,7 +163,8 @@ impl Steps<'_> {
             phases: &draft.phases,
             made_from: Some(Digests {
                 inputs: &draft.inputs_digest,
-                content: &draft.content_digest,
+                rendered: &draft.rendered_digest,
+                content: &plan.inputs.content_digest,
                 plan: &digest,
             }),
             properties: draft.properties.as_deref(),
@@ -208,6 +214,7 @@ impl Steps<'_> {
     async fn missing_rights(
         &self,
         client: &AccountClient,
+        (account, bundle): (&AccountRef, &BundleRecord),
         (phases, provider): (&[Phase], Option<CertificateProvider>),
         revision: &str,
         obstacle: &mut Option<Cause>,
@@ -234,7 +241,9 @@ impl Steps<'_> {
             }
             Ok(missing) => {
                 if !missing.is_empty() {
-                    obstacle.get_or_insert_with(|| refused(&olm_rights::report(&missing)));
+                    obstacle.get_or_insert_with(|| {
+                        refused(&olm_rights::report(&missing)).explained(Some(granting(account, bundle)))
+                    });
                 }
                 Section::Filled(olm_plan::missing_rights(&missing))
             }
@@ -321,6 +330,15 @@ impl Steps<'_> {
 const LACKS_RIGHTS: &str = "the account lacks rights, which is all that the API server would say";
 /// Why something was not looked at.
 const OBSTACLE: &str = "what stands in the way has to go first";
+
+/// How the permissions are granted that an account lacks for a bundle.
+fn granting(account: &AccountRef, bundle: &BundleRecord) -> String {
+    let AccountRef { namespace, name } = account;
+    format!(
+        "Grant ServiceAccount {namespace}/{name} these permissions: \"olm bundle rbac {} -n {namespace} --service-account {name}\" prints everything that the bundle needs as manifests.",
+        one_line(&bundle.reference)
+    )
+}
 
 fn refused(text: &str) -> Cause {
     Cause::transient(format!("creating new Revision: {text}"))

@@ -4,7 +4,7 @@ use olm_plan::Plan;
 use olm_runtime::AccountRef;
 
 use super::{
-    annotations,
+    annotations, identity,
     progress::{Progress, StepError},
     steps::{Proposal, Steps},
     validate,
@@ -28,9 +28,10 @@ pub(crate) async fn propose(
     progress: &mut Progress,
 ) -> Result<Outcome, StepError> {
     let account = validate::acceptable(steps.extension, default_account)
-        .map_err(|errors| StepError::Validation { errors, terminal: true })?;
+        .map_err(|errors| StepError::Validation { errors, terminal: true, advice: None })?;
     let revisions = steps.revisions().await.map_err(StepError::Revisions)?;
     progress.notes.extend(annotations::in_force(steps.extension));
+    progress.notes.extend(identity::note(steps.extension, default_account));
     Ok(match steps.propose(&account, &revisions, progress).await? {
         Proposal::Revision { planned, .. } => Outcome::Revision(Box::new(planned.plan)),
         Proposal::Nothing { why } | Proposal::Keep { why } => Outcome::Nothing(why),

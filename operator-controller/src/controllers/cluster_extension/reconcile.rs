@@ -16,10 +16,11 @@ use olm_api::{
     names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER},
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
-use olm_runtime::{Accounts, Discovery, Next, bounded};
+use olm_runtime::{Accounts, Discovery, Next, OwnWrites, bounded};
 
 use super::{
     apply::RevisionWriter,
+    identity::{self, Identity},
     keeping::{self, Keeping, Told},
     progress::{Progress, StepError},
     status::{panicked, status},
@@ -27,7 +28,7 @@ use super::{
     validate,
 };
 use crate::{
-    access::Waiting,
+    access::{User, Waiting},
     admission::Guard,
     bundles::Bundles,
     catalogs::Catalogs,
@@ -79,20 +80,26 @@ pub(crate) struct Extensions {
     /// UIDs of extensions whose last pass went well, or that nothing was written for yet. A process that died, or a pass
     /// that failed, may have left Secrets without an owner, which are looked for at the next pass.
     tidy: Mutex<BTreeSet<String>>,
+    writes: OwnWrites,
 }
 
 impl Extensions {
     pub(crate) fn new(ports: Ports) -> Self {
-        Self { ports, tidy: Mutex::default() }
+        Self { ports, tidy: Mutex::default(), writes: OwnWrites::default() }
     }
 
     pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> Next {
         let name = extension.name_any();
         let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
+        let now = self.ports.clock.now();
+        if let Some(left) = self.writes.behind(&*extension, now) {
+            return Next::After(left);
+        }
         if extension.metadata.deletion_timestamp.is_some() {
-            self.ports.waiting.extension(&name, false);
+            self.ports.waiting.forget(&User::Extension(name.clone()));
             self.ports.dependents.needs_nothing(&name);
             self.ports.platform.forget(&name);
+            self.ports.bundles.release(&name);
             self.tidy().remove(&extension.uid().unwrap_or_default());
             self.ports.kinds.forget(&Waiter::Extension(name));
             return self.release(&api, &extension).await;
@@ -108,7 +115,6 @@ impl Extensions {
             return Next::Await;
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
-        let now = self.ports.clock.now();
         let told = self.keeping(&extension).look().await;
         let policy = told.as_ref().unwrap_or(&Told::AsBefore);
         let mut after = extension.status.clone().unwrap_or_default();
@@ -123,7 +129,13 @@ impl Extensions {
             progress.unguarded = self.ports.guard.complaint_about_deletion();
         }
         let result = self.pass(&extension, &mut progress, now).await;
-        self.ports.waiting.extension(&name, result.is_err());
+        if progress.recorded {
+            return Next::Await;
+        }
+        if needs_no_pull(&progress, &result) {
+            self.ports.bundles.release(&name);
+        }
+        self.ports.waiting.waits(&User::Extension(name.clone()), result.is_err());
         after = status(&extension, &progress, result.as_ref().copied(), now);
         policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
         if let Err(error) = self.write_status(&api, &extension, after, &progress).await {
@@ -131,8 +143,8 @@ impl Extensions {
         }
         match result {
             Ok(()) => match told {
-                Ok(_) => match progress.waits_for_content {
-                    Some(why) => Next::Retry(why),
+                Ok(_) => match &progress.waits_for_content {
+                    Some(why) => progress.next_pull(why).unwrap_or_else(|| Next::Retry(why.clone())),
                     None => progress.look_again.map_or(Next::Await, Next::After),
                 },
                 Err(error) => Next::Retry(error),
@@ -144,6 +156,9 @@ impl Extensions {
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
                 Next::After(progress.look_again.unwrap_or_default())
+            }
+            Err(error) if progress.next_pull.is_some() => {
+                progress.next_pull(&error.to_string()).unwrap_or(Next::Await)
             }
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
@@ -167,6 +182,7 @@ impl Extensions {
                 client: self.ports.accounts.controller(),
                 system_namespace: &self.ports.system_namespace,
                 extension,
+                account_uid: None,
                 sets: &self.ports.sets,
             };
             if let Err(error) = writer.tidy_secrets().await {
@@ -176,7 +192,7 @@ impl Extensions {
                 Ok(true) => {}
                 Ok(false) => return Next::After(AT_REST_RETRY),
                 Err(text) => {
-                    self.ports.waiting.extension(&extension.name_any(), true);
+                    self.ports.waiting.waits(&User::Extension(extension.name_any()), true);
                     let mut after = extension.status.clone().unwrap_or_default();
                     let message = format!("The deletion is held: {text}");
                     let generation = extension.metadata.generation;
@@ -212,7 +228,20 @@ impl Extensions {
         let ports = &self.ports;
         let uid = extension.uid().unwrap_or_default();
         let default = ports.settings.default_account();
-        let checked = validate::check(extension, &ports.accounts, &ports.settings).await;
+        match validate::account(extension, default.as_ref()) {
+            Some(account) => ports.waiting.acts_as(User::Extension(extension.name_any()), &account),
+            None => ports.waiting.forget(&User::Extension(extension.name_any())),
+        }
+        let mut checked = validate::check(extension, &ports.accounts, &ports.settings).await;
+        let default = default.as_ref();
+        let identity = Identity::check(extension, &ports.accounts, default, checked.is_ok()).await;
+        let identity = identity.unwrap_or_else(|error| {
+            checked = Err(error.after(checked.as_ref().err()));
+            Identity::default()
+        });
+        progress.notes.extend(identity::note(extension, default));
+        // Put back when the pass has gone well, and in no other way out of it.
+        let is_tidy = self.tidy().remove(&uid);
         let steps = Steps {
             extension,
             accounts: &ports.accounts,
@@ -225,28 +254,30 @@ impl Extensions {
             platform: &ports.platform,
             features: ports.features,
             system_namespace: &ports.system_namespace,
+            identity,
             now,
             only_plans: false,
-            // Put back when the pass has gone well, and in no other way out of it.
-            is_tidy: self.tidy().remove(&uid),
+            is_tidy,
         };
         let account = match checked {
             Ok(account) => account,
             Err(error) => {
                 // What is installed is told all the same.
-                let account = validate::account(extension, default.as_ref());
+                let account = validate::account(extension, default);
                 if let Err(error) = steps.known(account.as_ref(), progress).await {
                     tracing::warn!(extension = extension.name_any(), %error, "revisions not known");
                     let waits_for_a_person = matches!(error, StepError::Takeover { terminal: true, .. });
                     // What is wrong with the extension itself may bring no other pass.
                     progress.look_again =
                         Some(if waits_for_a_person { TAKEOVER_RETRY } else { UNKNOWN_RETRY });
+                } else {
+                    steps.record(progress).await?;
                 }
                 return Err(error);
             }
         };
         let result = steps.run(&account, progress).await;
-        if result.is_ok() {
+        if result.is_ok() && (is_tidy || !progress.recorded) {
             self.tidy().insert(uid);
         }
         result
@@ -275,7 +306,8 @@ impl Extensions {
         let params =
             PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(api.replace_status(&extension.name_any(), &params, &updated)).await {
-            Ok(_) => {
+            Ok(written) => {
+                self.writes.wrote(&written, self.ports.clock.now());
                 self.ports.events.extension(extension, &before, &after, progress).await;
                 Ok(())
             }
@@ -283,4 +315,13 @@ impl Extensions {
             Err(error) => Err(api_text(&error)),
         }
     }
+}
+
+/// Whether a reconcile came to the conclusion that nothing is to be pulled. One that knows nothing leaves a pull alone.
+fn needs_no_pull(progress: &Progress, result: &Result<(), StepError>) -> bool {
+    let knows_nothing = matches!(
+        result,
+        Err(StepError::Validation { .. } | StepError::Takeover { .. } | StepError::Revisions(_))
+    );
+    progress.pulling.is_none() && progress.next_pull.is_none() && !knows_nothing
 }

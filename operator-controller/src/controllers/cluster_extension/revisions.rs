@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 use olm_api::{
-    ConditionType, Conditions,
+    ConditionType, Conditions, Reason,
     names::{
         ADDED_PERMISSIONS_ANNOTATION, BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION,
         CATALOG_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION,
         LEFT_OUT_ANNOTATION, MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION,
-        ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-        UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        RENDERED_DIGEST_ANNOTATION, ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
@@ -40,8 +41,8 @@ pub(crate) struct Revision {
     pub(crate) conditions: Conditions,
     /// Digest of what the revision was made from, when we made it.
     pub(crate) inputs_digest: Option<String>,
-    /// Digest of its objects, when we made it.
-    pub(crate) content_digest: Option<String>,
+    /// Digest of what was rendered for it, and of the reinstallation it was made for, when we made it.
+    pub(crate) rendered_digest: Option<String>,
     pub(crate) progress_deadline_minutes: Option<i32>,
     /// The catalog its bundle came from, when we recorded it.
     pub(crate) catalog: Option<String>,
@@ -57,6 +58,8 @@ pub(crate) struct Revision {
     pub(crate) rolled_back_to: Option<i64>,
     /// Whom it acts as, when that is recorded; the original's do not.
     pub(crate) account: Option<AccountRef>,
+    /// The UID of that ServiceAccount, once it is known.
+    pub(crate) account_uid: Option<String>,
     /// Whether it was made of a Helm release.
     pub(crate) migrated: bool,
     /// Digests of its phases, once it was carried out.
@@ -72,14 +75,20 @@ impl Revision {
         self.conditions.is_true(ConditionType::Succeeded)
     }
 
+    /// Whether nothing is done for it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        let told = self.conditions.find(ConditionType::Progressing);
+        self.deleting || (self.archived && told.is_some_and(|c| c.reason == Reason::Archived.as_str()))
+    }
+
     pub(crate) fn is_active(&self) -> bool {
         !self.archived && !self.deleting
     }
 
     /// Whether its objects are `phases`: by the digest we recorded, or by those the original recorded.
-    pub(crate) fn holds(&self, content_digest: &str, phases: &[Phase]) -> bool {
-        match &self.content_digest {
-            Some(recorded) => recorded == content_digest,
+    pub(crate) fn holds(&self, rendered_digest: &str, phases: &[Phase]) -> bool {
+        match &self.rendered_digest {
+            Some(recorded) => recorded == rendered_digest,
             None => {
                 self.observed_phases.len() == phases.len()
                     && self
@@ -167,7 +176,9 @@ fn read(set: &ClusterObjectSet) -> Revision {
         },
         conditions: set.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default(),
         inputs_digest: annotation(INPUTS_DIGEST_ANNOTATION),
-        content_digest: annotation(CONTENT_DIGEST_ANNOTATION),
+        // Earlier versions had one annotation for both.
+        rendered_digest: annotation(RENDERED_DIGEST_ANNOTATION)
+            .or_else(|| annotation(CONTENT_DIGEST_ANNOTATION)),
         progress_deadline_minutes: set.spec.progress_deadline_minutes,
         catalog: annotation(CATALOG_ANNOTATION),
         properties: annotation(PROPERTIES_ANNOTATION),
@@ -179,6 +190,7 @@ fn read(set: &ClusterObjectSet) -> Revision {
         account: annotation(SERVICE_ACCOUNT_NAME_ANNOTATION)
             .zip(annotation(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION))
             .map(|(name, namespace)| AccountRef { namespace, name }),
+        account_uid: annotation(SERVICE_ACCOUNT_UID_ANNOTATION),
         migrated: set.labels().get(MIGRATED_FROM_HELM_LABEL).is_some_and(|value| value == "true"),
         observed_phases: set.status.as_ref().map(|s| s.observed_phases.clone()).unwrap_or_default(),
         left_out: annotation(LEFT_OUT_ANNOTATION),
@@ -213,7 +225,7 @@ mod tests {
     use jiff::Timestamp;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use olm_api::{
-        ConditionStatus, ConditionUpdate, Reason,
+        ConditionStatus, ConditionUpdate,
         v1::{ClusterObjectSetSpec, ClusterObjectSetStatus},
     };
 
@@ -290,9 +302,13 @@ mod tests {
         assert!(holds(&set, &[phase("<a>")]));
         assert!(!holds(&set, &[phase("b")]));
         assert!(!holds(&set, &[]));
-        // A digest of ours counts alone.
-        let annotations = [(CONTENT_DIGEST_ANNOTATION.to_owned(), "sha256:ours".to_owned())];
-        set.metadata.annotations = Some(annotations.into());
-        assert!(holds(&set, &[phase("b")]));
+        // A digest of ours counts alone; earlier versions had it under another name.
+        for name in [RENDERED_DIGEST_ANNOTATION, CONTENT_DIGEST_ANNOTATION] {
+            set.metadata.annotations = Some([(name.to_owned(), "sha256:ours".to_owned())].into());
+            assert!(holds(&set, &[phase("b")]));
+        }
+        let both = [(RENDERED_DIGEST_ANNOTATION, "sha256:r"), (CONTENT_DIGEST_ANNOTATION, "sha256:ours")];
+        set.metadata.annotations = Some(both.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+        assert!(!holds(&set, &[phase("b")]));
     }
 }

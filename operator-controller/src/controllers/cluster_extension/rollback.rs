@@ -148,12 +148,13 @@ impl Steps<'_> {
             bundle: chosen.bundle,
             phases: assign(with_crds(objects, present)),
             inputs_digest: target.inputs_digest.clone().unwrap_or_else(none),
-            content_digest: target.content_digest.clone().unwrap_or_else(none),
+            rendered_digest: target.rendered_digest.clone().unwrap_or_else(none),
             catalog: chosen.catalog,
             catalog_properties: chosen.properties,
             properties: target.properties.clone(),
             certificate_provider,
             rolled_back_to: Some(target.number),
+            _memory: None,
         };
         progress.notes.push(format!(
             "Revision {} brings revision {} back, as {ROLLBACK_TO_ANNOTATION} asks. Nothing is resolved until the annotation is removed.",
@@ -182,8 +183,7 @@ impl Steps<'_> {
         account: Option<&Client>,
     ) -> Result<Vec<Value>, ContentError> {
         let phases = content::load(set, &self.controller(), account, self.system_namespace).await?;
-        let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
-        content::check_unchanged(recorded, &content::digests(&phases))?;
+        content::verify(set, &content::digests(&phases))?;
         Ok(phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect())
     }
 
@@ -218,7 +218,7 @@ impl Steps<'_> {
         };
         let choice: Vec<&Revision> =
             revisions.all().iter().rev().filter(other).filter(whole).take(NAMED_MAX).collect();
-        StepError::Validation { errors: vec![sentence(target, why, &choice)], terminal: true }
+        StepError::Validation { errors: vec![sentence(target, why, &choice)], terminal: true, advice: None }
     }
 
     /// The CRDs of active revisions, in the form in which the cluster has each of them.

@@ -1,6 +1,6 @@
 //! The steps of a pass: read the revisions, choose a bundle, fetch and render it, plan a revision and carry it out.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::{Api, Client, ResourceExt, api::ListParams, core::DeserializeGuard, runtime::reflector::Store};
@@ -9,10 +9,11 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_fbc::Property;
-use olm_image::PullError;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
-use olm_render::{BundleFiles, CertificateProvider, Options, Rendered, render};
-use olm_runtime::{AccountRef, Accounts, Discovery, bounded};
+use olm_render::{
+    BundleFiles, CertificateProvider, MEMORY_BYTES_MAX, Options, RenderError, Rendered, render,
+};
+use olm_runtime::{AccountRef, Accounts, Discovery, MemoryShare, bounded};
 use olm_semver::ReleaseSupport;
 use serde_json::{Value, json};
 
@@ -20,6 +21,7 @@ use super::{
     annotations,
     apply::RevisionWriter,
     crd_changes,
+    identity::Identity,
     keeping::Keeping,
     kinds,
     planning::{Draft, Planned},
@@ -30,7 +32,7 @@ use super::{
     takeover::Takeover,
 };
 use crate::{
-    bundles::Bundles,
+    bundles::{BundleError, Bundles, Loaded, Need, Requested},
     catalogs::Catalogs,
     controllers::api_text,
     dependents::Dependents,
@@ -71,6 +73,8 @@ pub(crate) struct Steps<'a> {
     pub(crate) platform: &'a Platform,
     pub(crate) features: Features,
     pub(crate) system_namespace: &'a str,
+    /// Which namespace and ServiceAccount the extension may use.
+    pub(crate) identity: Identity,
     pub(crate) now: Timestamp,
     /// Nothing is carried out: what cannot be found out is left open in the plan instead of ending the pass.
     pub(crate) only_plans: bool,
@@ -93,11 +97,13 @@ pub(crate) enum Proposal {
 
 /// What there is to make a revision from.
 enum Content {
-    Rendered(Rendered),
+    Rendered(Box<Rendered>, MemoryShare),
     /// The registry does not give the bundle that is installed, which is kept as it is.
     Away {
         why: String,
     },
+    /// The bundle is on its way.
+    Pulling,
 }
 
 impl Steps<'_> {
@@ -107,6 +113,11 @@ impl Steps<'_> {
         let keeping = Keeping { extension, accounts, sets, default_account: None };
         keeping.adopt(account).await.map_err(StepError::Revisions)?;
         let revisions = self.known(Some(account), progress).await?;
+        self.record(progress).await?;
+        if progress.recorded {
+            return Ok(());
+        }
+        self.writer().bind(&revisions, account).await.map_err(StepError::Revisions)?;
         if !self.is_tidy {
             self.writer().tidy_secrets().await.map_err(StepError::Revisions)?;
         }
@@ -199,18 +210,23 @@ impl Steps<'_> {
             return Ok(Proposal::Refresh { chosen, inputs });
         }
         bundle.check_name().map_err(failed)?;
-        let rendered = match self.content(bundle, revisions).await.map_err(failed)? {
-            Content::Rendered(rendered) => rendered,
+        let (rendered, memory) = match self.content(bundle, revisions, progress).await.map_err(failed)? {
+            Content::Rendered(rendered, memory) => (rendered, memory),
             Content::Away { why } => {
                 progress.waits_for_content = Some(why.clone());
+                return Ok(Proposal::Nothing { why });
+            }
+            Content::Pulling => {
+                let why = format!("Pulling bundle {} from {}", bundle.name, bundle.reference);
+                progress.pulling = Some(why.clone());
                 return Ok(Proposal::Nothing { why });
             }
         };
         let declared = declared(&rendered).map_err(failed)?;
         self.require(&chosen, &declared, revisions, progress).await?;
         let phases = self.phases(&rendered, bundle).map_err(failed)?;
-        let content = self.content_digest(&phases);
-        if latest.is_some_and(|latest| self.holds(latest, &content, &phases)) {
+        let digest = self.rendered_digest(&phases);
+        if latest.is_some_and(|latest| self.holds(latest, &digest, &phases)) {
             return Ok(Proposal::Refresh { chosen, inputs });
         }
         for lowest in lowest_kubernetes(&chosen, &rendered) {
@@ -224,12 +240,13 @@ impl Steps<'_> {
             bundle: bundle.clone(),
             phases,
             inputs_digest: inputs,
-            content_digest: content,
+            rendered_digest: digest,
             catalog: chosen.catalog.clone(),
             catalog_properties: chosen.properties.clone(),
             properties: rendered.olm_properties.clone(),
             certificate_provider: rendered.certificate_provider,
             rolled_back_to: None,
+            _memory: Some(memory),
         };
         let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
         Ok(Proposal::Revision { planned: Box::new(planned), bundle: bundle.clone() })
@@ -277,11 +294,19 @@ impl Steps<'_> {
         self.writer().refresh(latest, account, inputs, origin).await.map_err(Cause::transient)
     }
 
-    /// The rendered bundle, unless it is installed already and cannot be fetched now.
-    async fn content(&self, bundle: &BundleRecord, revisions: &Revisions) -> Result<Content, Cause> {
-        let files = match self.bundles.load(&bundle.reference).await {
-            Ok(files) => files,
-            Err(error) => {
+    /// The rendered bundle, unless it is on its way, or installed already and cannot be fetched now.
+    async fn content(
+        &self,
+        bundle: &BundleRecord,
+        revisions: &Revisions,
+        progress: &mut Progress,
+    ) -> Result<Content, Cause> {
+        let name = self.extension.name_any();
+        let loaded = match self.bundles.request(&name, &bundle.reference, Need::Usual).await {
+            Requested::Loaded(loaded) => loaded,
+            Requested::Pulling => return Ok(Content::Pulling),
+            Requested::Failed { error, next } => {
+                progress.next_pull = next;
                 let installed = revisions.installed().map(|r| &r.bundle);
                 let is_installed =
                     installed.is_some_and(|i| i.name == bundle.name && i.version == bundle.version);
@@ -291,31 +316,59 @@ impl Steps<'_> {
                 return Err(pull_cause(&error));
             }
         };
+        let pulled = loaded.pulled.clone();
+        if let Some(content) = self.rendered(bundle, revisions, loaded).await? {
+            return Ok(content);
+        }
+        // It is not like others of its size: it may take all memory, once no other bundle takes any.
+        let loaded = self.bundles.read(pulled, Need::All).await.map_err(|error| pull_cause(&error))?;
+        self.rendered(bundle, revisions, loaded)
+            .await?
+            .ok_or_else(|| Cause::transient("there was less memory for the bundle than before"))
+    }
+
+    /// The rendered bundle; `None` if that takes more memory than it was given and less than there is.
+    async fn rendered(
+        &self,
+        bundle: &BundleRecord,
+        revisions: &Revisions,
+        Loaded { files, memory: mut share, reading, .. }: Loaded,
+    ) -> Result<Option<Content>, Cause> {
+        let (files, memory) = (Arc::new(files), share.bytes());
         let options = Options {
             config: self.extension.spec.config.as_ref().and_then(|c| c.inline.clone()),
-            certificate_provider: self.certificate_provider(bundle, &files, revisions).await?,
+            certificate_provider: self.certificate_provider(bundle, (&files, memory), revisions).await?,
             features: self.features.render,
+            memory,
             ..Options::new(self.extension.spec.namespace.clone())
         };
         let by_digest = bundle.reference.contains('@');
         let rendered = tokio::task::spawn_blocking(move || render(&files, &options))
             .await
             .map_err(|e| Cause::transient(format!("rendering the bundle: {e}")))?;
-        rendered.map(Content::Rendered).map_err(|error| match error.reason() {
-            olm_render::Reason::InvalidConfiguration => {
-                Cause { kind: CauseKind::InvalidConfiguration, ..Cause::terminal(&error) }
+        drop(reading);
+        match rendered {
+            Ok(rendered) => {
+                share.shrink_to(rendered.memory);
+                Ok(Some(Content::Rendered(Box::new(rendered), share)))
             }
-            olm_render::Reason::Blocked if by_digest => Cause::terminal(error),
-            // Behind a tag another content may appear.
-            olm_render::Reason::Blocked => Cause::transient(error),
-        })
+            Err(RenderError::Memory { .. }) if memory < MEMORY_BYTES_MAX => Ok(None),
+            Err(error) => Err(match error.reason() {
+                olm_render::Reason::InvalidConfiguration => {
+                    Cause { kind: CauseKind::InvalidConfiguration, ..Cause::terminal(&error) }
+                }
+                olm_render::Reason::Blocked if by_digest => Cause::terminal(error),
+                // Behind a tag another content may appear.
+                olm_render::Reason::Blocked => Cause::transient(error),
+            }),
+        }
     }
 
     /// The provider that was chosen for this version, else the one to be chosen now.
     async fn certificate_provider(
         &self,
         bundle: &BundleRecord,
-        files: &BundleFiles,
+        (files, memory): (&Arc<BundleFiles>, usize),
         revisions: &Revisions,
     ) -> Result<CertificateProvider, Cause> {
         let same = |revision: &&Revision| {
@@ -325,7 +378,7 @@ impl Steps<'_> {
         let chosen = revisions.latest_active().filter(same).and_then(|latest| latest.certificate_provider);
         match chosen {
             Some(provider) => Ok(provider),
-            None => webhook_certificates::choose(self.features.certificates, files, self.discovery)
+            None => webhook_certificates::choose(self.features.certificates, files, memory, self.discovery)
                 .await
                 .map_err(Cause::transient),
         }
@@ -357,10 +410,9 @@ impl Steps<'_> {
         sha256(&inputs)
     }
 
-    /// Digest of the objects. A reinstallation that was asked for makes it another one.
-    fn content_digest(&self, phases: &[Phase]) -> String {
-        let digests: Vec<Value> = phases.iter().map(|p| json!([p.name, phase_digest(p)])).collect();
-        let objects = sha256(&Value::Array(digests));
+    /// Digest of what was rendered. A reinstallation that was asked for makes it another one.
+    fn rendered_digest(&self, phases: &[Phase]) -> String {
+        let objects = content_digest(phases);
         match annotations::reinstall(self.extension) {
             Some(token) => sha256(&json!([objects, token])),
             None => objects,
@@ -368,9 +420,9 @@ impl Steps<'_> {
     }
 
     /// Whether the revision's objects are these and no reinstallation is asked for.
-    fn holds(&self, revision: &Revision, content: &str, phases: &[Phase]) -> bool {
-        let asked = revision.content_digest.is_none() && annotations::reinstall(self.extension).is_some();
-        !asked && revision.holds(content, phases)
+    fn holds(&self, revision: &Revision, rendered: &str, phases: &[Phase]) -> bool {
+        let asked = revision.rendered_digest.is_none() && annotations::reinstall(self.extension).is_some();
+        !asked && revision.holds(rendered, phases)
     }
 
     pub(super) fn writer(&self) -> RevisionWriter<'_> {
@@ -378,6 +430,7 @@ impl Steps<'_> {
             client: self.controller(),
             system_namespace: self.system_namespace,
             extension: self.extension,
+            account_uid: self.identity.service_account.as_deref(),
             sets: self.sets,
         }
     }
@@ -385,6 +438,13 @@ impl Steps<'_> {
     pub(super) fn controller(&self) -> Client {
         self.accounts.controller()
     }
+}
+
+/// Digest of the objects in `phases`, as the revision that holds them records it.
+pub(super) fn content_digest(phases: &[Phase]) -> String {
+    let digests: Vec<(&str, String)> =
+        phases.iter().map(|phase| (phase.name.as_str(), phase_digest(phase))).collect();
+    olm_objectset::content_digest(digests.iter().map(|(name, digest)| (*name, digest.as_str())))
 }
 
 /// What the bundle itself declares, as properties.
@@ -403,7 +463,7 @@ fn lowest_kubernetes(chosen: &Chosen, rendered: &Rendered) -> BTreeSet<String> {
 }
 
 /// Says that what the spec asks for is not known to be there, and that it is tried again.
-fn waits_for_content(bundle: &BundleRecord, error: &PullError) -> String {
+fn waits_for_content(bundle: &BundleRecord, error: &BundleError) -> String {
     without_connections(&format!(
         "The spec asks for bundle {:?} with version {:?} in another way than it was installed, and the bundle cannot be fetched; what is installed goes on, and it is tried again: {error}",
         bundle.name,
@@ -411,6 +471,6 @@ fn waits_for_content(bundle: &BundleRecord, error: &PullError) -> String {
     ))
 }
 
-fn pull_cause(error: &PullError) -> Cause {
+fn pull_cause(error: &BundleError) -> Cause {
     if error.is_terminal() { Cause::terminal(error) } else { Cause::transient(error) }
 }

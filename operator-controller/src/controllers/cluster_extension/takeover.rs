@@ -3,8 +3,9 @@
 //! Revisions of its newer runtime are revisions like ours, but for the account they act as. What its Helm
 //! runtime deployed becomes revision 1, which counts as installed from its first moment. Releases are only
 //! read; they are owned by the extension and go with it.
-
-use std::collections::BTreeMap;
+//!
+//! A Secret that looks like a release proves nothing, since whoever may create Secrets can write one. So the
+//! extension's status must say that upstream has installed this bundle.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -16,10 +17,10 @@ use kube::{
 use olm_api::{
     ConditionStatus, ConditionType, ConditionUpdate, Reason,
     names::{
-        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, EXTENSION_FIELD_MANAGER, PACKAGE_NAME,
-        PROGRAM_FIELD_MANAGER,
+        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, EXTENSION_FIELD_MANAGER,
+        IDENTITY_ANNOTATION, PACKAGE_NAME, PROGRAM_FIELD_MANAGER,
     },
-    v1::{ClusterObjectSet, ObservedPhase},
+    v1::{BundleMetadata, ClusterExtension, ClusterObjectSet, ObservedPhase},
 };
 use olm_objectset::{Origin, Phase, Release, assign, limits::RELEASE_CHUNKS_MAX, phase_digest, prepare};
 use olm_runtime::{AccountRef, bounded};
@@ -28,9 +29,12 @@ use serde_json::json;
 use super::{
     apply::{NewRevision, RevisionWriter},
     progress::StepError,
-    revisions::{BundleRecord, Revisions, account_annotations},
+    revisions::{BundleRecord, Revisions},
 };
-use crate::controllers::api_text;
+use crate::controllers::{
+    api_text,
+    cluster_object_set::content::{self, ContentError},
+};
 
 /// Type of the Secret that a release begins in.
 const INDEX_TYPE: &str = "operatorframework.io/index.v1";
@@ -64,15 +68,16 @@ impl Takeover<'_> {
     /// A release cannot be used, or a request failed. Nothing that is installed was touched.
     pub(crate) async fn run(&self, revisions: &Revisions) -> Result<bool, StepError> {
         if revisions.all().is_empty() {
-            let Some(found) = self.newest_release().await? else { return Ok(false) };
-            self.migrate(found).await?;
+            let Some(installed) = installed_by_upstream(self.writer.extension) else { return Ok(false) };
+            let Some(found) = self.deployed_release().await? else { return Ok(false) };
+            self.migrate(found, installed).await?;
             return Ok(true);
         }
         let mut written = false;
         for revision in revisions.all().iter().filter(|r| r.is_active()) {
             if revision.number == 1 && revision.migrated && !revision.succeeded() {
                 // A crash came between its creation and this.
-                let observed = self.observed_again(&revision.bundle).await?;
+                let observed = self.observed_again(&revision.name).await?;
                 self.succeed(&revision.name, &observed).await?;
                 written = true;
             }
@@ -85,7 +90,7 @@ impl Takeover<'_> {
     }
 
     /// Makes revision 1 of a release.
-    async fn migrate(&self, found: Found) -> Result<(), StepError> {
+    async fn migrate(&self, found: Found, installed: &BundleMetadata) -> Result<(), StepError> {
         let Found { secret, release } = found;
         let refused = |what: &str| self.refused(&secret, what);
         let extension = self.writer.extension;
@@ -101,6 +106,12 @@ impl Takeover<'_> {
             release: release.labels.get(BUNDLE_RELEASE).cloned(),
             reference: label(BUNDLE_REFERENCE).unwrap_or_default(),
         };
+        if !is_of(&bundle, installed) {
+            return Err(refused(&format!(
+                "it is of bundle {:?} with version {:?}, and status.install of the extension names {:?} with version {:?}",
+                bundle.name, bundle.version, installed.name, installed.version
+            )));
+        }
         let phases = phases(&release.name, &bundle, release.objects).map_err(|e| refused(&e))?;
         let new = NewRevision {
             added_permissions: None,
@@ -122,15 +133,17 @@ impl Takeover<'_> {
     }
 
     /// The digests of a release that was taken over already: without them the revision would not be known to hold what
-    /// is wanted. A release that cannot be used any more has none, and is no reason to stop.
-    async fn observed_again(&self, bundle: &BundleRecord) -> Result<Vec<ObservedPhase>, StepError> {
-        let found = match self.newest_release().await {
-            Ok(found) => found,
-            Err(StepError::Takeover { terminal: true, .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let of = |Found { release, .. }: Found| phases(&release.name, bundle, release.objects).ok();
-        Ok(found.and_then(of).map(|phases| observed(&phases)).unwrap_or_default())
+    /// is wanted. They are those of the revision's own content; where it cannot be used there are none, and its own
+    /// controller says why.
+    async fn observed_again(&self, name: &str) -> Result<Vec<ObservedPhase>, StepError> {
+        let client = &self.writer.client;
+        let sets: Api<ClusterObjectSet> = Api::all(client.clone());
+        let set = bounded(sets.get(name)).await.map_err(|e| transient(api_text(&e)))?;
+        match content::load(&set, client, None, self.writer.system_namespace).await {
+            Ok(phases) => Ok(content::digests(&phases)),
+            Err(error @ ContentError::Missing { .. }) => Err(transient(error.to_string())),
+            Err(_) => Ok(Vec::new()),
+        }
     }
 
     /// Lets a revision count as installed.
@@ -171,7 +184,7 @@ impl Takeover<'_> {
     /// Records whom a revision acts as; the original's act as the program.
     async fn give_account(&self, name: &str, account: &AccountRef) -> Result<(), StepError> {
         let sets: Api<ClusterObjectSet> = Api::all(self.writer.client.clone());
-        let annotations = BTreeMap::from(account_annotations(account));
+        let annotations = self.writer.acting_as(account);
         let patch = json!({"metadata": {"annotations": annotations}});
         let params =
             PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
@@ -181,8 +194,8 @@ impl Takeover<'_> {
             .map_err(|e| transient(api_text(&e)))
     }
 
-    /// The newest release of the extension that is deployed.
-    async fn newest_release(&self) -> Result<Option<Found>, StepError> {
+    /// The release of the extension that is deployed. Upstream marks one as deployed: of two, one is somebody else's.
+    async fn deployed_release(&self) -> Result<Option<Found>, StepError> {
         let extension = self.writer.extension;
         let labels = format!("name={},owner=operator-controller,type=index", extension.name_any());
         let params = ListParams::default().labels(&labels).fields(&format!("type={INDEX_TYPE}"));
@@ -190,15 +203,24 @@ impl Takeover<'_> {
         let listed = listed.map_err(|e| transient(format!("listing Helm releases: {}", api_text(&e))))?;
         let uid = extension.uid().unwrap_or_default();
         let label = |secret: &PartialObjectMeta<Secret>, key: &str| secret.labels().get(key).cloned();
-        let newest = listed
+        let deployed: Vec<String> = listed
             .items
             .iter()
             .filter(|secret| is_controlled(secret.owner_references(), &uid))
             .filter(|secret| label(secret, "status").as_deref() == Some(DEPLOYED))
-            .max_by_key(|secret| label(secret, "version").and_then(|v| v.parse::<u64>().ok()));
-        match newest {
-            None => Ok(None),
-            Some(secret) => self.read(secret.name_any()).await.map(Some),
+            .map(ResourceExt::name_any)
+            .collect();
+        match deployed.as_slice() {
+            [] => Ok(None),
+            [name] => self.read(name.clone()).await.map(Some),
+            several => Err(StepError::Takeover {
+                text: format!(
+                    "cannot take over a Helm release: Secrets {} in namespace {} all claim to be the deployed one, and upstream keeps one: delete those that it did not write",
+                    several.join(", "),
+                    self.writer.system_namespace
+                ),
+                terminal: true,
+            }),
         }
     }
 
@@ -255,6 +277,24 @@ impl Takeover<'_> {
     }
 }
 
+/// The bundle that upstream says it has installed by Helm: only who may write statuses can say so, and upstream's other
+/// runtime names its revisions beside it, as this program does. An extension that this program has worked on before is
+/// nothing to take over, whatever appears later.
+fn installed_by_upstream(extension: &ClusterExtension) -> Option<&BundleMetadata> {
+    let status = extension.status.as_ref()?;
+    let is_ours = extension.annotations().contains_key(IDENTITY_ANNOTATION);
+    let installed = status.install.as_ref().map(|install| &install.bundle);
+    installed.filter(|_| !is_ours && status.active_revisions.is_empty())
+}
+
+/// Whether the bundle is the one that a status names. The release is newer than the rest of both.
+fn is_of(bundle: &BundleRecord, installed: &BundleMetadata) -> bool {
+    let release = bundle.release.as_ref().zip(installed.release.as_ref());
+    bundle.name == installed.name
+        && bundle.version == installed.version
+        && release.is_none_or(|(ours, theirs)| ours == theirs)
+}
+
 /// The digests that a revision of these phases records.
 fn observed(phases: &[Phase]) -> Vec<ObservedPhase> {
     let digest = |phase: &Phase| ObservedPhase { name: phase.name.clone(), digest: phase_digest(phase) };
@@ -280,4 +320,57 @@ fn is_controlled(
 
 fn transient(text: String) -> StepError {
     StepError::Takeover { text, terminal: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn extension(metadata: Value, status: Value) -> ClusterExtension {
+        serde_json::from_value(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": metadata,
+            "spec": {"namespace": "n", "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}}},
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_what_upstream_installed_by_helm_is_taken_over() {
+        let install = json!({"bundle": {"name": "p.v1.0.0", "version": "1.0.0"}});
+        let (plain, installed) = (json!({"name": "e"}), json!({"install": install}));
+        assert!(installed_by_upstream(&extension(plain.clone(), installed.clone())).is_some());
+        // Nothing is installed, or nothing is known yet.
+        assert!(installed_by_upstream(&extension(plain.clone(), json!({}))).is_none());
+        assert!(installed_by_upstream(&extension(plain.clone(), Value::Null)).is_none());
+        // It came as a revision.
+        let revised = json!({"install": install, "activeRevisions": [{"name": "e-1"}]});
+        assert!(installed_by_upstream(&extension(plain, revised)).is_none());
+        // This program has worked on it.
+        let ours = json!({"name": "e", "annotations": {IDENTITY_ANNOTATION: "any"}});
+        assert!(installed_by_upstream(&extension(ours, installed)).is_none());
+    }
+
+    #[test]
+    fn a_release_is_that_of_the_bundle_in_the_status() {
+        let bundle = |name: &str, version: &str, release: Option<&str>| BundleRecord {
+            name: name.into(),
+            version: version.into(),
+            release: release.map(str::to_owned),
+            ..BundleRecord::default()
+        };
+        let status = |release: Option<&str>| BundleMetadata {
+            name: "p.v1.0.0".into(),
+            version: "1.0.0".into(),
+            release: release.map(str::to_owned),
+        };
+        assert!(is_of(&bundle("p.v1.0.0", "1.0.0", None), &status(None)));
+        assert!(is_of(&bundle("p.v1.0.0", "1.0.0", Some("1")), &status(None)));
+        assert!(is_of(&bundle("p.v1.0.0", "1.0.0", Some("1")), &status(Some("1"))));
+        assert!(!is_of(&bundle("p.v1.0.0", "1.0.0", Some("1")), &status(Some("2"))));
+        assert!(!is_of(&bundle("p.v1.0.0", "1.0.1", None), &status(None)));
+        assert!(!is_of(&bundle("q.v1.0.0", "1.0.0", None), &status(None)));
+    }
 }

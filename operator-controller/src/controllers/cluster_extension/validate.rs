@@ -4,7 +4,7 @@ use kube::ResourceExt;
 use olm_api::v1::ClusterExtension;
 use olm_runtime::{AccountRef, Accounts, ClientError};
 
-use super::{annotations, crd_changes, progress::StepError};
+use super::{annotations, crd_changes, identity, progress::StepError};
 use crate::settings::Settings;
 
 /// Longest name: it becomes the value of a label.
@@ -24,6 +24,7 @@ pub(crate) async fn check(
     let mut errors = unsupported(extension);
     let account = account(extension, settings.default_account().as_ref());
     let mut terminal = !errors.is_empty();
+    let mut advice = None;
     match &account {
         None if !settings.are_known() => errors.push(ACCOUNT_UNKNOWN.to_owned()),
         None => {
@@ -32,15 +33,20 @@ pub(crate) async fn check(
         }
         Some(account) => match accounts.client(account).await {
             Ok(_) => {}
-            Err(ClientError::AccountNotFound { namespace, name }) => {
-                errors.push(format!("service account {name:?} not found in namespace {namespace:?}"));
+            Err(error) => {
+                advice = error.advice();
+                errors.push(match error {
+                    ClientError::AccountNotFound { namespace, name, .. } => {
+                        format!("service account {name:?} not found in namespace {namespace:?}")
+                    }
+                    other => format!("error getting service account: {other}"),
+                });
             }
-            Err(error) => errors.push(format!("error getting service account: {error}")),
         },
     }
     match account {
         Some(account) if errors.is_empty() => Ok(account),
-        _ => Err(StepError::Validation { errors, terminal }),
+        _ => Err(StepError::Validation { errors, terminal, advice }),
     }
 }
 
@@ -63,7 +69,7 @@ pub(super) fn acceptable(
     }
 }
 
-/// The account an extension names, else the default.
+/// The account an extension names, else the default one that it began with, else the default.
 pub(crate) fn account(
     extension: &ClusterExtension,
     default_account: Option<&AccountRef>,
@@ -71,6 +77,7 @@ pub(crate) fn account(
     let named = extension.spec.service_account.as_ref().and_then(|a| a.name.clone());
     named
         .map(|name| AccountRef { namespace: extension.spec.namespace.clone(), name })
+        .or_else(|| identity::first_default(extension))
         .or_else(|| default_account.cloned())
 }
 

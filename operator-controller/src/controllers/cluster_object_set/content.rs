@@ -1,18 +1,26 @@
 //! The content of a revision: inline objects, and objects in Secrets.
 //!
 //! Secrets in the system namespace are read by the controller and must belong to the revision; all others are
-//! read as the account, so that nobody reads more through a revision than the account may.
+//! read as the ServiceAccount, so that nobody reads more through a revision than the ServiceAccount may.
+//!
+//! Whoever may create Secrets in the system namespace could put something else there, before or after the revision is
+//! made. So content counts there only under its own digest: the key, which the immutable spec refers to, is the
+//! digest of the bytes.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{Api, Client, Resource, ResourceExt};
 use olm_api::{
-    names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL},
+    names::{
+        CONTENT_DIGEST_ANNOTATION, OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REINSTALL_ANNOTATION,
+        RENDERED_DIGEST_ANNOTATION, REVISION_NAME_LABEL,
+    },
     v1::{ClusterObjectSet, CollisionProtection, ObjectSourceRef, ObservedPhase, PhaseObject},
 };
-use olm_objectset::{ObjectKey, PackError, Phase, phase_digest, unpack};
+use olm_objectset::{ObjectKey, PackError, Phase, content_digest, content_key, phase_digest, unpack};
 use olm_runtime::bounded;
+use olm_text::one_line;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -51,6 +59,14 @@ pub(crate) enum ContentError {
         "Secret {secret} in the system namespace does not belong to this revision: it must be of type {OBJECT_DATA_SECRET_TYPE}, carry the label {REVISION_NAME_LABEL}={revision}, the same label {OWNER_NAME_LABEL} as the revision, and have no other owner"
     )]
     Foreign { secret: String, revision: String },
+    #[error(
+        "key {key:?} in Secret {secret} is not the digest of its content: in the system namespace content is used only under its own digest (base64url of SHA-256), so this is not what the revision was made with. Restore the Secret, or set the annotation {REINSTALL_ANNOTATION} of the ClusterExtension to a new value to have a new revision made"
+    )]
+    Altered { secret: String, key: String },
+    #[error(
+        "the content of the revision has digest {found}, its annotation {CONTENT_DIGEST_ANNOTATION} says {recorded}: set the annotation {REINSTALL_ANNOTATION} of the ClusterExtension to a new value to have a new revision made"
+    )]
+    Digest { recorded: String, found: String },
     #[error("{0}")]
     Changed(String),
 }
@@ -58,14 +74,25 @@ pub(crate) enum ContentError {
 impl ContentError {
     /// Whether only a person can heal it.
     pub(crate) fn is_blocking(&self) -> bool {
-        matches!(self, Self::Mutable(_) | Self::Refused { .. } | Self::Foreign { .. } | Self::Changed(_))
+        match self {
+            Self::Mutable(_)
+            | Self::Refused { .. }
+            | Self::Foreign { .. }
+            | Self::Altered { .. }
+            | Self::Digest { .. }
+            | Self::Changed(_) => true,
+            Self::Missing { .. }
+            | Self::Duplicate { .. }
+            | Self::MissingKey { .. }
+            | Self::Unreadable { .. } => false,
+        }
     }
 }
 
 /// Reads the content of `set`.
 ///
 /// # Errors
-/// A Secret is missing, mutable, somebody else's, or holds something else than objects.
+/// A Secret is missing, mutable, somebody else's, was replaced, or holds something else than objects.
 pub(crate) async fn load(
     set: &ClusterObjectSet,
     controller: &Client,
@@ -79,7 +106,7 @@ pub(crate) async fn load(
         for object in &phase.objects {
             let stored = match (&object.object, &object.ref_) {
                 (Some(inline), _) => inline.clone(),
-                (None, Some(place)) => read(&phase.name, place, &secrets)?,
+                (None, Some(place)) => read(&phase.name, place, &secrets, system_namespace)?,
                 (None, None) => continue,
             };
             let protection = object
@@ -121,14 +148,24 @@ pub(crate) fn digests(phases: &[LoadedPhase]) -> Vec<ObservedPhase> {
     phases.iter().map(digest).collect()
 }
 
-/// Compares the content with what was recorded when the revision was first seen.
+/// Compares the content with the digest that the revision carries, and with what was recorded when it was first seen.
 ///
 /// # Errors
-/// It is another content; the text names the phases.
-pub(crate) fn check_unchanged(
-    recorded: &[ObservedPhase],
-    found: &[ObservedPhase],
-) -> Result<(), ContentError> {
+/// It is another content; the text names the digests or the phases.
+pub(crate) fn verify(set: &ClusterObjectSet, found: &[ObservedPhase]) -> Result<(), ContentError> {
+    let annotation = |name: &str| set.annotations().get(name);
+    if let Some(recorded) =
+        annotation(CONTENT_DIGEST_ANNOTATION).filter(|_| annotation(RENDERED_DIGEST_ANNOTATION).is_some())
+    {
+        let found = content_digest(found.iter().map(|phase| (phase.name.as_str(), phase.digest.as_str())));
+        if found != *recorded {
+            return Err(ContentError::Digest { recorded: recorded.clone(), found });
+        }
+    }
+    check_unchanged(set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default(), found)
+}
+
+fn check_unchanged(recorded: &[ObservedPhase], found: &[ObservedPhase]) -> Result<(), ContentError> {
     if recorded.is_empty() {
         return Ok(());
     }
@@ -233,7 +270,12 @@ fn is_content_of(set: &ClusterObjectSet, secret: &Secret) -> bool {
         && secret.owner_references().iter().filter(is_set).all(|owner| owner.name == revision)
 }
 
-fn read(phase: &str, place: &ObjectSourceRef, secrets: &Secrets) -> Result<Value, ContentError> {
+fn read(
+    phase: &str,
+    place: &ObjectSourceRef,
+    secrets: &Secrets,
+    system_namespace: &str,
+) -> Result<Value, ContentError> {
     let secret = format!("{}/{}", place.namespace, place.name);
     let found = match secrets.get(&(place.namespace.clone(), place.name.clone())) {
         Some(Ok(found)) => found,
@@ -257,6 +299,9 @@ fn read(phase: &str, place: &ObjectSourceRef, secrets: &Secrets) -> Result<Value
     let Some(bytes) = found.data.as_ref().and_then(|data| data.get(&key)) else {
         return Err(ContentError::MissingKey { phase: phase.to_owned(), key, secret });
     };
+    if place.namespace == system_namespace && key != content_key(&bytes.0) {
+        return Err(ContentError::Altered { secret, key });
+    }
     unpack(&bytes.0).map_err(|error| {
         let place = format!("key {key:?} in Secret {secret}");
         let cause = match error {
@@ -274,8 +319,8 @@ fn read(phase: &str, place: &ObjectSourceRef, secrets: &Secrets) -> Result<Value
 /// The API server's own words, without what kube puts around them.
 pub(crate) fn api_text(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+        kube::Error::Api(status) => one_line(&status.message).into_owned(),
+        other => one_line(&other.to_string()).into_owned(),
     }
 }
 
@@ -352,6 +397,53 @@ mod tests {
         for (owner, secret, wanted) in rows {
             assert_eq!(is_content_of(&set(owner), &secret), wanted, "{owner:?} {secret:?}");
         }
+    }
+
+    #[test]
+    fn content_in_the_system_namespace_is_used_only_under_its_digest() {
+        let bytes = br#"{"kind":"ConfigMap"}"#;
+        let digest = content_key(bytes);
+        let secret = |key: &str| Secret {
+            data: Some([(key.to_owned(), k8s_openapi::ByteString(bytes.to_vec()))].into()),
+            ..Secret::default()
+        };
+        let read = |namespace: &str, key: &str| {
+            let secrets: Secrets = [((namespace.to_owned(), "s".to_owned()), Ok(secret(key)))].into();
+            let place = ObjectSourceRef { name: "s".into(), namespace: namespace.into(), key: key.into() };
+            super::read("deploy", &place, &secrets, "sys")
+        };
+        assert_eq!(read("sys", &digest).unwrap()["kind"], "ConfigMap");
+        // Elsewhere the ServiceAccount reads, and keys are as people name them.
+        assert_eq!(read("other", "k").unwrap()["kind"], "ConfigMap");
+        for key in ["k", &content_key(b"{}")] {
+            let error = read("sys", key).unwrap_err();
+            assert!(error.is_blocking());
+            let text = error.to_string();
+            assert!(
+                text.starts_with(&format!("key {key:?} in Secret sys/s is not the digest of its content"))
+            );
+        }
+    }
+
+    #[test]
+    fn content_is_what_the_digest_of_the_revision_says() {
+        let found = [observed("deploy", "sha256:aa")];
+        let set = |annotations: &[(&str, &str)]| {
+            let mut set = ClusterObjectSet::new("ext-1", ClusterObjectSetSpec::default());
+            let owned = annotations.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            set.metadata.annotations = Some(owned.collect());
+            set
+        };
+        let digest = content_digest([("deploy", "sha256:aa")]);
+        let rendered = (RENDERED_DIGEST_ANNOTATION, "sha256:r");
+        assert!(verify(&set(&[rendered, (CONTENT_DIGEST_ANNOTATION, &digest)]), &found).is_ok());
+        let other = set(&[rendered, (CONTENT_DIGEST_ANNOTATION, "sha256:bb")]);
+        let error = verify(&other, &found).unwrap_err();
+        assert!(error.is_blocking());
+        assert!(error.to_string().starts_with(&format!("the content of the revision has digest {digest}, ")));
+        // An earlier version meant something else by it; upstream has none.
+        assert!(verify(&set(&[(CONTENT_DIGEST_ANNOTATION, "sha256:bb")]), &found).is_ok());
+        assert!(verify(&set(&[]), &found).is_ok());
     }
 
     #[test]

@@ -8,12 +8,8 @@ use std::{
 
 use catalogd::Clock;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ApiResource, PostParams},
-    core::DeserializeGuard,
-    runtime::reflector::Store,
+    Api, Client, Resource, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store,
 };
 use olm_api::{
     names::{
@@ -25,7 +21,7 @@ use olm_api::{
 use olm_objectset::{DeletionPolicy, ObjectKey, Owner, invalid_selector};
 use olm_render::CertificateProvider;
 use olm_runtime::{
-    AccountRef, Accounts, Discovery, Kind, Next, ObjectMetrics, PANIC_REPORT, WatchManager, bounded,
+    AccountRef, Accounts, Discovery, Next, ObjectMetrics, PANIC_REPORT, WatchManager, bounded,
 };
 
 use super::{
@@ -36,10 +32,11 @@ use super::{
     kinds::without,
     memory::Memory,
     pace::Pace,
-    status::{Deadline, Outcome, add_to_ready, deadline, in_order, set_conditions, torn_down},
+    status::{Deadline, Obstacle, Outcome, add_to_ready, deadline, in_order, set_conditions, torn_down},
+    watched::Identity,
 };
 use crate::{
-    access::Waiting,
+    access::{User, Waiting},
     events::Events,
     kinds::{Awaited, Survey},
     webhook_certificates::{self, CaBundles, Keeper, Kept},
@@ -113,12 +110,12 @@ impl ObjectSets {
             self.ports.watches.release(&uid);
             self.memory.forget(&uid);
             self.awaits_no_kind(&set);
-            self.ports.waiting.set(&set.name_any(), false);
+            self.ports.waiting.forget(&User::Set(set.name_any()));
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         if torn_down(&set) {
             // Its account and content may be gone by now: nothing is asked of them any more.
-            self.ports.waiting.set(&set.name_any(), false);
+            self.ports.waiting.forget(&User::Set(set.name_any()));
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         let now = self.ports.clock.now();
@@ -133,14 +130,20 @@ impl ObjectSets {
             // Its event brings the pass that acts.
             return self.replace_status(&set, status).await.map_or_else(Next::Retry, |()| Next::Await);
         }
+        match self.bind(&set).await {
+            Ok(false) => {}
+            // Its event brings the pass that acts.
+            Ok(true) => return Next::Await,
+            Err(error) => return Next::Retry(error),
+        }
         let mut report = self.pass(&set).await;
         let unseen = self.unseen(&uid);
         let set = report.given.take().map_or(set, Arc::new);
         let unsettled = report.policy.clone().and_then(Result::err);
-        // What may not be read is Blocked, and heals with the rights.
-        let waits =
-            unsettled.is_some() || matches!(report.outcome, Outcome::Retrying(_) | Outcome::Blocked(_));
-        self.ports.waiting.set(&set.name_any(), waits);
+        // What may not be read is Blocked, and recovers with the permissions.
+        let waits = unsettled.is_some()
+            || matches!(report.outcome, Outcome::Retrying(_) | Outcome::Stuck { .. } | Outcome::Blocked(_));
+        self.ports.waiting.waits(&User::Set(set.name_any()), waits);
         let certificates = report.certificates;
         let pace =
             Pace { now, deadline, certificates, look_again: report.look_again, unseen: !unseen.is_empty() };
@@ -164,9 +167,10 @@ impl ObjectSets {
             Ok(account) => account,
             Err(text) => return Outcome::Blocked(text).into(),
         };
-        let client = match self.ports.accounts.client(&account).await {
+        self.ports.waiting.acts_as(User::Set(set.name_any()), &account);
+        let client = match self.client(set, &account).await {
             Ok(client) => client,
-            Err(error) => return Outcome::Retrying(error.to_string()).into(),
+            Err(outcome) => return outcome.into(),
         };
         let controller = self.ports.accounts.controller();
         let loaded = content::load(set, &controller, Some(&client), &self.ports.system_namespace).await;
@@ -178,19 +182,25 @@ impl ObjectSets {
         if let Some(text) = invalid_selector(&set.spec.progression_probes) {
             return Outcome::Retrying(format!("invalid label selector in progressionProbe ({text})")).into();
         }
-        let recorded = set.status.as_ref().map(|s| s.observed_phases.as_slice()).unwrap_or_default();
         let observed = content::digests(&phases);
-        if let Err(error) = content::check_unchanged(recorded, &observed) {
+        if let Err(error) = content::verify(set, &observed) {
             return Report::content(&error);
         }
         let none = CaBundles::default();
         let executor = self.executor(set, client.clone(), self.known_family(set), &none);
         let settled = keeping::settle(set, &executor, &phases).await;
-        let report = self.carry_out(set, client, &phases).await;
+        let identity = Identity { account: &account, client: &client };
+        let report = self.carry_out(set, &identity, &phases).await;
         Report { observed: Some(observed), policy: report.policy.clone().or(settled), ..report }
     }
 
-    async fn carry_out(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Report {
+    async fn carry_out(
+        &self,
+        set: &ClusterObjectSet,
+        identity: &Identity<'_>,
+        phases: &[LoadedPhase],
+    ) -> Report {
+        let client = identity.client.clone();
         if set.spec.lifecycle_state == LifecycleState::Archived {
             return self.archive(set, client, phases).await.into();
         }
@@ -208,7 +218,7 @@ impl ObjectSets {
             }
         };
         let mut recorded = None;
-        let outcome = self.activate(set, client, (phases, &kept.bundles), &mut recorded).await;
+        let outcome = self.activate(set, identity, (phases, &kept.bundles), &mut recorded).await;
         Report { certificates: kept.next, given: recorded.or(given), ..outcome.into() }
     }
 
@@ -239,13 +249,13 @@ impl ObjectSets {
     async fn activate(
         &self,
         set: &ClusterObjectSet,
-        client: Client,
+        identity: &Identity<'_>,
         (phases, ca_bundles): (&[LoadedPhase], &CaBundles),
         recorded: &mut Option<ClusterObjectSet>,
     ) -> Outcome {
-        let survey = self.survey(set, phases).await;
-        self.hold(set, &survey);
-        if let Err(error) = self.check_arrived(set, &client, phases, &survey).await {
+        let (survey, client) = (self.survey(set, phases).await, identity.client);
+        self.hold(set, &survey, identity, phases);
+        if let Err(error) = self.check_arrived(set, client, phases, &survey).await {
             return Outcome::Retrying(error);
         }
         match self.record_left_out(set, &survey.left_out).await {
@@ -281,10 +291,12 @@ impl ObjectSets {
             },
             Pass::Incomplete { failures, waits } => {
                 // The kinds of a CRD that has just been applied can be watched from now on.
-                self.hold(set, &self.survey(set, phases).await);
+                self.hold(set, &self.survey(set, phases).await, identity, phases);
                 Outcome::Incomplete { failures, waits }
             }
-            Pass::Collisions(text) | Pass::Failed(text) => Outcome::Retrying(text),
+            Pass::Collisions(message) => Outcome::Stuck { message, obstacle: Obstacle::Collision },
+            Pass::Failed { text: message, obstacle: Some(obstacle) } => Outcome::Stuck { message, obstacle },
+            Pass::Failed { text, obstacle: None } => Outcome::Retrying(text),
         }
     }
 
@@ -354,13 +366,14 @@ impl ObjectSets {
         Ok(AccountRef { namespace: extension.spec.namespace, name })
     }
 
-    /// Watches what the revision has objects of.
-    fn hold(&self, set: &ClusterObjectSet, survey: &Survey) {
-        let mut kinds = survey.known.clone();
+    /// Watches the revision's objects, and the Secrets of its webhook certificates.
+    fn hold(&self, set: &ClusterObjectSet, survey: &Survey, identity: &Identity<'_>, phases: &[LoadedPhase]) {
+        let objects = || phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored);
+        let mut watched = identity.watched(objects(), &survey.known);
         if has_built_in_certificates(set) {
-            kinds.push(Kind { resource: ApiResource::erase::<Secret>(&()), namespaced: true });
+            watched.extend(identity.certificates(objects()));
         }
-        self.ports.watches.hold(&set.uid().unwrap_or_default(), &kinds);
+        self.ports.watches.hold(&set.uid().unwrap_or_default(), &watched);
     }
 
     /// What is said of kinds whose watch keeps failing, in sentences for `Ready`.

@@ -211,13 +211,15 @@ async fn secrets_of_others_in_the_system_namespace_are_not_used() -> Result<()> 
         ("ours", data, json!({revision_name: named("ours")}), true),
     ];
     for (suffix, type_, labels, _) in &rows {
+        let object = map(&scenario, suffix).to_string();
+        let key = olm_objectset::content_key(object.as_bytes());
         let secret: Secret = serde_json::from_value(json!({
             "apiVersion": "v1", "kind": "Secret", "type": type_, "immutable": true,
             "metadata": {"name": named(suffix), "namespace": SYSTEM_NAMESPACE, "labels": labels},
-            "stringData": {"k": map(&scenario, suffix).to_string()},
+            "stringData": {&key: object},
         }))?;
         system.create(&PostParams::default(), &secret).await?;
-        let content = reference(SYSTEM_NAMESPACE, &named(suffix), "k");
+        let content = reference(SYSTEM_NAMESPACE, &named(suffix), &key);
         create(&scenario, suffix, spec(&[("one", content)])).await?;
     }
     for (suffix, _, _, ours) in rows {
