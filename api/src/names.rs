@@ -125,6 +125,9 @@ pub const IDENTITY_ANNOTATION: &str = "extensions.olm.operatorframework.io/ident
 pub const SERVICE_ACCOUNT_UID_ANNOTATION: &str = "extensions.olm.operatorframework.io/service-account-uid";
 /// Annotation of a ClusterObjectSet: digest of the plan that it was made by, as `olm diff` prints it.
 pub const PLAN_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/plan-digest";
+/// Annotation of a ClusterObjectSet: a sentence about the permissions that its bundle has beyond those of the bundle that
+/// was installed before.
+pub const ADDED_PERMISSIONS_ANNOTATION: &str = "extensions.olm.operatorframework.io/added-permissions";
 /// Annotation of a ClusterObjectSet: the ClusterCatalog that its bundle came from.
 pub const CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalog";
 /// Annotation of a ClusterObjectSet: the bundle's properties in its catalog, as a JSON list, for what depends on

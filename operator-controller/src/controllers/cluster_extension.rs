@@ -24,7 +24,10 @@ mod validate;
 
 pub(crate) use annotations::{KNOWN, UNKNOWN};
 pub(crate) use identity::{FROM_DEFAULT, Identity, Record};
+#[cfg(test)]
+pub(crate) use progress::Created;
 pub(crate) use progress::{Progress, StepError};
 pub(crate) use proposal::{Outcome, propose};
 pub(crate) use reconcile::{Extensions, Ports};
+pub(crate) use revisions::{BundleRecord, Revisions};
 pub(crate) use steps::{Features, Steps};

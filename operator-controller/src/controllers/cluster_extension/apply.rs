@@ -14,11 +14,12 @@ use kube::{
 };
 use olm_api::{
     names::{
-        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
-        EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE,
-        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION,
-        RENDERED_DIGEST_ANNOTATION, REVISION_NAME_LABEL, REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
-        TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        ADDED_PERMISSIONS_ANNOTATION, CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION,
+        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
+        MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
+        PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION, REVISION_NAME_LABEL,
+        REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION, TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     ownership::{mark, revision_name, revision_of},
     v1::{ClusterExtension, ClusterObjectSet},
@@ -91,6 +92,8 @@ pub(crate) struct NewRevision<'a> {
     pub(crate) catalog_properties: &'a [Property],
     /// CRD changes that were accepted and CRDs that are no longer there, as recorded.
     pub(crate) crd_changes: Option<String>,
+    /// A sentence about the permissions that its bundle has beyond those of the one installed before.
+    pub(crate) added_permissions: Option<&'a str>,
     /// The revision whose objects come back with it.
     pub(crate) rolled_back_to: Option<i64>,
 }
@@ -349,6 +352,9 @@ impl RevisionWriter<'_> {
         annotations.extend(self.policies());
         if let Some(changes) = &new.crd_changes {
             annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
+        }
+        if let Some(added) = new.added_permissions {
+            annotations.insert(ADDED_PERMISSIONS_ANNOTATION.to_owned(), added.to_owned());
         }
         if let Some(target) = new.rolled_back_to {
             annotations.insert(ROLLED_BACK_TO_ANNOTATION.to_owned(), target.to_string());

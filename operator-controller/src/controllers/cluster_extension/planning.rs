@@ -22,7 +22,7 @@ use super::{
     apply::{Digests, NewRevision},
     crd_changes::{self, Checked},
     keeping,
-    progress::{Cause, Progress},
+    progress::{Cause, Created, Progress},
     revisions::{BundleRecord, Revision, Revisions},
     steps::{Steps, content_digest},
 };
@@ -155,6 +155,7 @@ impl Steps<'_> {
             return Err(cause);
         }
         let digest = plan.digest();
+        let added_permissions = increase(&plan, revisions);
         let new = NewRevision {
             number,
             bundle: &draft.bundle,
@@ -171,11 +172,11 @@ impl Steps<'_> {
             catalog_properties: &draft.catalog_properties,
             certificate_provider: draft.certificate_provider,
             crd_changes,
+            added_permissions: added_permissions.as_deref(),
             rolled_back_to: draft.rolled_back_to,
         };
-        self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
-        progress.rights_increased = increase(&plan, revisions);
-        progress.created = Some(draft.bundle);
+        let name = self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
+        progress.created = Some(Created { name, bundle: draft.bundle, added_permissions });
         Ok(())
     }
 

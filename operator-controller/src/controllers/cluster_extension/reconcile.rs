@@ -28,7 +28,7 @@ use super::{
     keeping::{self, Keeping, Told},
     marking::mark_earlier,
     progress::{Progress, StepError},
-    status::status,
+    status::{panicked, status},
     steps::{Features, Steps},
     validate,
 };
@@ -199,6 +199,15 @@ impl Extensions {
         Next::Retry(written.err().unwrap_or(error.to_string()))
     }
 
+    /// Says on the extension that its reconcile panicked.
+    pub(crate) async fn report_panic(self: Arc<Self>, extension: Arc<ClusterExtension>) {
+        let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
+        let after = panicked(&extension, self.ports.clock.now());
+        if let Err(error) = self.write_status(&api, &extension, after, &Progress::default()).await {
+            tracing::warn!(extension = extension.name_any(), error, "reporting a panic");
+        }
+    }
+
     /// Lets the extension go. Objects go by garbage collection, through the revisions' owner references; what a
     /// deletion policy keeps has none.
     async fn release(&self, api: &Api<ClusterExtension>, extension: &ClusterExtension) -> Next {
@@ -257,7 +266,7 @@ impl Extensions {
             Some(account) => ports.waiting.acts_as(User::Extension(extension.name_any()), &account),
             None => ports.waiting.forget(&User::Extension(extension.name_any())),
         }
-        let mut checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
+        let mut checked = validate::check(extension, &ports.accounts, &ports.settings).await;
         let default = default.as_ref();
         let identity = Identity::check(extension, &ports.accounts, default, checked.is_ok()).await;
         let identity = identity.unwrap_or_else(|error| {

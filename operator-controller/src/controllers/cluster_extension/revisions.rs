@@ -6,11 +6,12 @@ use kube::ResourceExt;
 use olm_api::{
     ConditionType, Conditions, Reason,
     names::{
-        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
-        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, LEFT_OUT_ANNOTATION,
-        MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION,
-        ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-        SERVICE_ACCOUNT_UID_ANNOTATION, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        ADDED_PERMISSIONS_ANNOTATION, BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION,
+        CATALOG_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION,
+        LEFT_OUT_ANNOTATION, MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION,
+        RENDERED_DIGEST_ANNOTATION, ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
@@ -51,6 +52,8 @@ pub(crate) struct Revision {
     pub(crate) certificate_provider: Option<CertificateProvider>,
     /// What it did to CRDs, as recorded when it was made.
     pub(crate) crd_changes: Option<String>,
+    /// A sentence about the permissions that its bundle has beyond those of the one installed before.
+    pub(crate) added_permissions: Option<String>,
     /// The revision whose objects came back with it, if it was made for that.
     pub(crate) rolled_back_to: Option<i64>,
     /// Whom it acts as, when that is recorded; the original's do not.
@@ -179,6 +182,7 @@ fn read(set: &ClusterObjectSet) -> Revision {
         certificate_provider: annotation(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION)
             .and_then(|name| CertificateProvider::named(&name)),
         crd_changes: annotation(CRD_CHANGES_ANNOTATION),
+        added_permissions: annotation(ADDED_PERMISSIONS_ANNOTATION),
         rolled_back_to: annotation(ROLLED_BACK_TO_ANNOTATION).and_then(|number| number.parse().ok()),
         account: annotation(SERVICE_ACCOUNT_NAME_ANNOTATION)
             .zip(annotation(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION))

@@ -124,7 +124,6 @@ impl Steps<'_> {
         if !self.is_tidy {
             self.writer().tidy_secrets().await.map_err(StepError::Revisions)?;
         }
-        progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.notes.extend(annotations::in_force(self.extension));
         progress.notes.extend(kinds::notes(&revisions));
         progress.notes.extend(self.foreign_note(&revisions));
@@ -149,6 +148,7 @@ impl Steps<'_> {
         if takeover.run(&revisions).await? {
             revisions = self.revisions().await.map_err(StepError::Revisions)?;
         }
+        progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.revisions = Some(revisions.clone());
         Ok(revisions)
     }

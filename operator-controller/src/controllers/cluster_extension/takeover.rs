@@ -124,6 +124,7 @@ impl Takeover<'_> {
         }
         let phases = phases(&release.name, &bundle, release.objects).map_err(|e| refused(&e))?;
         let new = NewRevision {
+            added_permissions: None,
             rolled_back_to: None,
             number: self.writer.next_number(&Revisions::default()).map_err(transient)?,
             bundle: &bundle,

@@ -20,7 +20,7 @@ use olm_api::{
 };
 use olm_objectset::{DeletionPolicy, ObjectKey, Owner, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{Accounts, Discovery, Next, ObjectMetrics, WatchManager, bounded};
+use olm_runtime::{Accounts, Discovery, Next, ObjectMetrics, PANIC_REPORT, WatchManager, bounded};
 
 use super::{
     content::{self, ContentError, LoadedPhase, api_text},
@@ -87,7 +87,7 @@ struct Report {
     certificates: Option<Timestamp>,
     /// Whether the objects have the form that the deletion policy asks for, when it was looked at.
     policy: Option<Result<(), String>>,
-    /// The revision as it is since it got its finalizer in this pass: the version that its status goes with.
+    /// The revision as it was last written in this pass: the version that its status goes with.
     given: Option<ClusterObjectSet>,
     /// The content is at fault, and nothing would tell that it was put right.
     look_again: bool,
@@ -171,6 +171,15 @@ impl ObjectSets {
         pace.next(report.outcome, unsettled)
     }
 
+    /// Says on the revision that its reconcile panicked.
+    pub(crate) async fn report_panic(self: Arc<Self>, set: Arc<ClusterObjectSet>) {
+        let now = self.ports.clock.now();
+        let report = Outcome::Retrying(PANIC_REPORT.to_owned()).into();
+        if let Err(error) = self.write_status(&set, &report, &[], deadline(&set, now), now).await {
+            tracing::warn!(revision = set.name_any(), error, "reporting a panic");
+        }
+    }
+
     async fn pass(&self, set: &ClusterObjectSet) -> Report {
         let account = match self.account(set) {
             Ok(account) => account,
@@ -226,8 +235,9 @@ impl ObjectSets {
                 return Report { policy, given, ..Outcome::Retrying(error).into() };
             }
         };
-        let outcome = self.activate(set, identity, phases, &kept.bundles).await;
-        Report { certificates: kept.next, given, ..outcome.into() }
+        let mut recorded = None;
+        let outcome = self.activate(set, identity, (phases, &kept.bundles), &mut recorded).await;
+        Report { certificates: kept.next, given: recorded.or(given), ..outcome.into() }
     }
 
     /// The step of the built-in provider, for revisions that record it.
@@ -253,20 +263,22 @@ impl ObjectSets {
         keeper.keep(&objects, self.ports.clock.now()).await
     }
 
+    /// Rolls the revision out; `recorded` becomes the revision as it is when something was recorded on it.
     async fn activate(
         &self,
         set: &ClusterObjectSet,
         identity: &Identity<'_>,
-        phases: &[LoadedPhase],
-        ca_bundles: &CaBundles,
+        (phases, ca_bundles): (&[LoadedPhase], &CaBundles),
+        recorded: &mut Option<ClusterObjectSet>,
     ) -> Outcome {
         let (survey, client) = (self.survey(set, phases).await, identity.client);
         self.hold(set, &survey, identity, phases);
         if let Err(error) = self.check_arrived(set, client, phases, &survey).await {
             return Outcome::Retrying(error);
         }
-        if let Err(error) = self.record_left_out(set, &survey.left_out).await {
-            return Outcome::Retrying(error);
+        match self.record_left_out(set, &survey.left_out).await {
+            Ok(written) => *recorded = written,
+            Err(error) => return Outcome::Retrying(error),
         }
         let phases = &*without(phases, &survey.left_out);
         let rewritten = Mutex::default();
@@ -401,7 +413,7 @@ impl ObjectSets {
             PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
             Ok(written) => {
-                self.memory.wrote(&written, self.ports.clock.now());
+                self.wrote(&written);
                 self.ports.events.set(set, &before, &after).await;
                 Ok(())
             }
@@ -419,9 +431,14 @@ impl ObjectSets {
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         let written = crate::finalizers::set(&api, set, &[TEARDOWN_FINALIZER], wanted).await?;
         if let Some(written) = written.as_ref().filter(|_| wanted) {
-            self.memory.wrote(written, self.ports.clock.now());
+            self.wrote(written);
         }
         Ok(written)
+    }
+
+    /// Keeps the version of a revision that was written.
+    pub(super) fn wrote(&self, set: &ClusterObjectSet) {
+        self.memory.wrote(set, self.ports.clock.now());
     }
 }
 
