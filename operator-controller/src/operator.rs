@@ -14,6 +14,7 @@ use std::{
 
 use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
 use futures::{FutureExt, stream::BoxStream};
+use kube::{core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
     ConditionType,
     names::{MANAGED_BY, MANAGED_BY_LABEL},
@@ -335,7 +336,6 @@ impl Operator {
         let catalogs = known_catalogs.store.clone();
         let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
         let wake_all = async || wake_each(&known, &of_all).await;
-        let seen = access::Seen { accounts: self.accounts.clone(), extensions: extensions.store.clone() };
         let namespace = &self.config.system_namespace;
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
@@ -360,7 +360,15 @@ impl Operator {
                 &wake_all,
                 stop.clone()
             ),
-            access::run(client, chance, waiting, seen, wake_extension, wake_set, stop.clone()),
+            access::run(
+                client,
+                chance,
+                waiting,
+                self.seen(known.clone()),
+                wake_extension,
+                wake_set,
+                stop.clone()
+            ),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
         );
@@ -378,6 +386,11 @@ impl Operator {
     }
 
     /// The catalogs that extensions are resolved from.
+    /// What is made of the ServiceAccounts that are seen.
+    fn seen(&self, extensions: Store<DeserializeGuard<ClusterExtension>>) -> access::Seen {
+        access::Seen { accounts: self.accounts.clone(), extensions }
+    }
+
     fn catalogs(&self, known: &Source<ClusterCatalog>) -> Catalogs {
         Catalogs::new(known.store.clone(), self.content.reader(), self.config.catalog_deadline)
     }

@@ -419,11 +419,11 @@ async fn another_default_account_moves_nothing(
     revisions_act_as(scenario, ACCOUNT).await?;
     // Who writes it needs the account that it uses, not the one that is the default now.
     let spec = json!({"spec": {"source": {"catalog": {"version": "1.1.0"}}}});
-    let told = objection_to_patch(tenant, &scenario.name, &spec).await?;
-    wants(told.as_deref(), &format!("may not act as the service account {ACCOUNT:?}"))?;
     let removed = json!({"metadata": {"annotations": {IDENTITY_ANNOTATION: null}}});
-    let told = objection_to_patch(tenant, &scenario.name, &removed).await?;
-    wants(told.as_deref(), &format!("may not act as the service account {SUCCESSOR:?}"))?;
+    for (patch, account) in [(&spec, ACCOUNT), (&removed, SUCCESSOR)] {
+        let told = objection_to_patch(tenant, &scenario.name, patch).await?;
+        wants(told.as_deref(), &format!("may not act as the service account {account:?}"))?;
+    }
     scenario.extensions().delete(&waiting, &DeleteParams::default()).await?;
 
     scenario.patch_extension(removed).await?;
