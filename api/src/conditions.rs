@@ -1,12 +1,14 @@
 //! Conditions: the types and reasons this API knows, and the list a status carries.
 //!
 //! Transition times come from the caller, so that the same input gives the same status. A condition keeps
-//! its transition time while its status stays the same. Messages are cut to what the API server takes.
+//! its transition time while its status stays the same. Messages are cut to what the API server takes, and whatever
+//! is not visible in them is written out: they quote catalogs, bundles, registries.
 
 use std::ops::Deref;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use olm_text::visible;
 use serde::{Deserialize, Serialize};
 
 /// The longest message a condition may carry, in bytes, the note that it was cut included. The schema
@@ -243,7 +245,7 @@ impl Conditions {
     }
 
     fn put(&mut self, mut new: Condition, now: Timestamp) -> bool {
-        new.message = truncate(new.message);
+        new.message = truncate(visible(&new.message).into_owned());
         // The API carries whole seconds; a finer time here would never equal what is read back.
         new.last_transition_time = Time(whole_seconds(now));
         let Some(old) = self.0.iter_mut().find(|old| old.type_ == new.type_) else {
@@ -373,6 +375,23 @@ mod tests {
         let cut = truncate("ä".repeat(MAX_MESSAGE_BYTES));
         assert!(cut.len() <= MAX_MESSAGE_BYTES && cut.len() > MAX_MESSAGE_BYTES - 2);
         assert!(cut.ends_with(TRUNCATION_SUFFIX));
+    }
+
+    #[test]
+    fn no_way_into_the_list_lets_through_what_is_not_visible() {
+        let hostile = "a\u{1b}[2J\u{202e}b\r\nc\nd";
+        let wanted = "a\\u{1b}[2J\\u{202e}b\nc\nd";
+        let mut conditions = Conditions::default();
+        conditions.set(ready(ConditionStatus::True, hostile, 1), at(10));
+        assert_eq!(conditions[0].message, wanted, "lines of a message are its author's own");
+
+        let foreign = Condition { message: hostile.to_owned(), ..conditions[0].clone() };
+        let mut mirrored = Conditions::default();
+        mirrored.mirror(&foreign, None, at(10));
+        assert_eq!(mirrored[0].message, wanted);
+        let mut merged = Conditions::default();
+        merged.merge(&Conditions::from(vec![foreign]), at(10));
+        assert_eq!(merged[0].message, wanted);
     }
 
     #[test]

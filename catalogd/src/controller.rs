@@ -1,7 +1,8 @@
 //! The ClusterCatalog controller: every replica holds what the catalogs' statuses say, the leader says it.
 //!
 //! Observe, decide, act, report: [`decide`] says whether the source has to be looked at, [`crate::status`]
-//! what the status is to say, and the rest performs it. Followers ingest exactly the digest in
+//! what the status is to say, and the rest performs it. Registries are asked and content is ingested by jobs
+//! ([`fetch`]), so that no catalog waits for the registry of another one. Followers ingest exactly the digest in
 //! `status.resolvedSource` and write nothing. What is held is kept by digest, so that a restart needs no
 //! pull and a look that finds the same digest ingests nothing.
 
@@ -10,11 +11,7 @@ mod events;
 mod fetch;
 mod write;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::{Api, Client, ResourceExt};
@@ -22,55 +19,58 @@ use olm_api::{
     names::DELETE_SERVER_CACHE_FINALIZER,
     v1::{AvailabilityMode, ClusterCatalog, ClusterCatalogStatus},
 };
-use olm_runtime::Next;
-use tokio::sync::{Semaphore, watch};
+use olm_runtime::{Job, Next, OwnWrites};
+use tokio::sync::watch;
 
 use crate::{
-    CatalogSource, CatalogStore, CatalogdError, Clock, Generation, Pinned, Resolution,
-    limits::CONCURRENT_INGESTS,
+    CatalogSource, CatalogStore, CatalogdError, Clock, Generation,
     status::{Facts, Outcome, Served, status},
 };
-use decide::{Look, decide};
+use decide::{Look, decide, poll_interval};
 use events::Events;
-use fetch::Told;
+pub(crate) use fetch::FetchJobs;
+use fetch::{Fetcher, in_progress};
 
 /// Everything a reconcile needs.
 pub(crate) struct Reconciler {
     pub(crate) api: Api<ClusterCatalog>,
     pub(crate) store: Arc<CatalogStore>,
-    pub(crate) source: Arc<dyn CatalogSource>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) leader: watch::Receiver<bool>,
     /// `<scheme>://<host>/catalogs`.
     pub(crate) base_url: String,
     events: Events,
-    ingests: Semaphore,
-    /// Failures whose status was just written, by catalog: the event of that write is no reason to try again.
-    echoes: Mutex<BTreeMap<String, Echo>>,
-    /// Digests whose content was at fault, by catalog: trying again would only fetch the same again.
-    refused: Mutex<BTreeMap<String, Refused>>,
-}
-
-struct Refused {
-    reference: String,
-    pinned: Pinned,
-    text: String,
-    terminal: bool,
+    fetcher: Arc<Fetcher>,
+    jobs: FetchJobs,
+    writes: OwnWrites,
 }
 
 /// What a look at a source came to.
-#[derive(Default)]
-struct Looked {
-    /// When to look again.
-    wait: Option<Duration>,
-    /// Digest reference of content that was brought here.
-    unpacked: Option<String>,
+enum Looked {
+    /// What it stands for is here.
+    Settled {
+        /// When to look again.
+        wait: Option<Duration>,
+        /// Digest reference of content that was brought here.
+        unpacked: Option<String>,
+    },
+    /// A job brings it here.
+    Pulling {
+        /// What is to be said of it, if anything.
+        message: Option<String>,
+        /// When to look how far it is.
+        again: Duration,
+    },
+    /// It cannot be brought here now.
+    Failed { error: Arc<CatalogdError>, next: Next },
 }
 
-struct Echo {
-    /// The versions of the object that one reconcile wrote, the last one last.
-    versions: Vec<String>,
-    next: Next,
+impl From<CatalogdError> for Looked {
+    fn from(error: CatalogdError) -> Self {
+        let text = error.to_string();
+        let next = if error.is_terminal() { Next::Blocked(text) } else { Next::Retry(text) };
+        Self::Failed { error: Arc::new(error), next }
+    }
 }
 
 impl Reconciler {
@@ -81,96 +81,100 @@ impl Reconciler {
         clock: Arc<dyn Clock>,
         leader: watch::Receiver<bool>,
         base_url: String,
+        jobs: FetchJobs,
     ) -> Self {
-        let ingests = Semaphore::new(CONCURRENT_INGESTS);
         let events = Events::new(client.clone());
         let api = Api::all(client);
-        Self {
-            api,
-            store,
-            source,
-            clock,
-            leader,
-            base_url,
-            events,
-            ingests,
-            echoes: Mutex::default(),
-            refused: Mutex::default(),
-        }
+        let fetcher = Arc::new(Fetcher::new(Arc::clone(&store), source, Arc::clone(&clock)));
+        let writes = OwnWrites::default();
+        Self { api, store, clock, leader, base_url, events, fetcher, jobs, writes }
     }
 
     /// Makes one catalog as its spec says, as far as that is this replica's part.
     pub(crate) async fn reconcile(&self, catalog: &ClusterCatalog) -> Next {
         let name = catalog.name_any();
-        if let Some(next) = self.take_echo(&name, catalog) {
-            return next;
+        if let Some(left) = self.writes.behind(catalog, self.clock.now()) {
+            return Next::After(left);
         }
         let next = if *self.leader.borrow() {
             self.lead(&name, catalog).await
         } else {
-            self.follow(&name, catalog)
-                .await
-                .map_or_else(|error| Next::Retry(error.to_string()), |()| Next::Await)
+            self.follow(&name, catalog).await.unwrap_or_else(|error| Next::Retry(error.to_string()))
         };
-        if catalog.metadata.deletion_timestamp.is_none() {
+        if catalog.metadata.deletion_timestamp.is_none() && !self.jobs.is_running(&name) {
             self.store.set_tried(&name);
         }
         next
     }
 
-    async fn follow(&self, name: &str, catalog: &ClusterCatalog) -> Result<(), CatalogdError> {
+    async fn follow(&self, name: &str, catalog: &ClusterCatalog) -> Result<Next, CatalogdError> {
         if is_gone(catalog) {
-            return self.remove(name).await;
+            self.remove(name).await?;
+            return Ok(Next::Await);
         }
         let said = announced(catalog.status.as_ref());
         self.store.announce(name, said.clone());
-        let Some((reference, _)) = said else { return Ok(()) };
-        if self.store.generation(name).is_none_or(|held| held.reference() != reference) {
-            self.ingest(name, &reference, Pinned::Yes, None).await?;
-        }
-        Ok(())
+        let wanted = said
+            .map(|(reference, _)| reference)
+            .filter(|reference| self.store.generation(name).is_none_or(|held| held.reference() != reference));
+        let Some(reference) = wanted else {
+            self.jobs.release(name);
+            return Ok(Next::Await);
+        };
+        Ok(match self.fetch(name, &reference) {
+            Job::Failed { error, wait, is_new: true } => Next::RetryAfter(error.to_string(), wait),
+            Job::Failed { wait, .. } => Next::After(wait),
+            Job::Running { .. } | Job::Done(_) => Next::Await,
+        })
     }
 
     async fn lead(&self, name: &str, catalog: &ClusterCatalog) -> Next {
         if is_gone(catalog) {
             return self.retire(name, catalog).await.unwrap_or_else(|error| Next::Retry(error.to_string()));
         }
-        let mut catalog = match self.claim(catalog).await {
+        let catalog = match self.claim(catalog).await {
             Ok(catalog) => catalog,
             Err(error) => return Next::Retry(error.to_string()),
         };
         if self.store.generation(name).is_none() {
             self.store.announce(name, announced(catalog.status.as_ref()));
         }
-        let mut versions = Vec::new();
-        let looked = self.look(name, &mut catalog, &mut versions).await;
-        let next = match &looked {
-            Ok(looked) => looked.wait.map_or(Next::Await, Next::After),
-            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
-            Err(error) => Next::Retry(error.to_string()),
-        };
-        let message = looked.as_ref().err().map(ToString::to_string);
-        let outcome = match (&message, &looked) {
-            (Some(message), Err(error)) => Outcome::Failed { message, terminal: error.is_terminal() },
-            _ => Outcome::Succeeded,
-        };
-        match self.report(name, &catalog, outcome).await {
-            Ok(Some(written)) if message.is_some() => {
-                if let (Some(message), Err(error)) = (&message, &looked) {
-                    self.events.failed(&catalog, error.is_terminal(), message).await;
-                }
-                versions.push(written.resource_version().unwrap_or_default());
-                self.echoes().insert(name.to_owned(), Echo { versions, next: next.clone() });
-                next
-            }
-            Ok(_) => {
+        let looked = self.look(name, &catalog).await.unwrap_or_else(Looked::from);
+        self.tell(name, &catalog, looked).await.unwrap_or_else(|error| Next::Retry(error.to_string()))
+    }
+
+    /// Reports what a look came to.
+    async fn tell(
+        &self,
+        name: &str,
+        catalog: &ClusterCatalog,
+        looked: Looked,
+    ) -> Result<Next, CatalogdError> {
+        match looked {
+            Looked::Settled { wait, unpacked } => {
+                self.report(name, catalog, Outcome::Succeeded).await?;
                 // After the status: clients wait for that one.
-                if let Ok(Looked { unpacked: Some(reference), .. }) = &looked {
-                    self.events.unpacked(&catalog, reference).await;
+                if let Some(reference) = unpacked {
+                    self.events.unpacked(catalog, &reference).await;
                 }
-                next
+                Ok(wait.map_or(Next::Await, Next::After))
             }
-            Err(error) => Next::Retry(error.to_string()),
+            Looked::Pulling { message, again } => {
+                if let Some(message) = message
+                    && self.report(name, catalog, Outcome::Pulling { message: &message }).await?
+                {
+                    self.events.pulling(catalog, &message).await;
+                }
+                Ok(Next::After(again))
+            }
+            Looked::Failed { error, next } => {
+                let (message, terminal) = (error.to_string(), error.is_terminal());
+                let outcome = Outcome::Failed { message: &message, terminal, advice: error.advice() };
+                if self.report(name, catalog, outcome).await? {
+                    self.events.failed(catalog, terminal, &message).await;
+                }
+                Ok(next)
+            }
         }
     }
 
@@ -183,7 +187,8 @@ impl Reconciler {
         }
         if let Err(error) = self.remove(name).await {
             let message = error.to_string();
-            self.report(name, catalog, Outcome::Failed { message: &message, terminal: false }).await?;
+            let outcome = Outcome::Failed { message: &message, terminal: false, advice: None };
+            self.report(name, catalog, outcome).await?;
             return Err(error);
         }
         let outcome = if deleted { Outcome::Deleted } else { Outcome::Unavailable };
@@ -192,55 +197,68 @@ impl Reconciler {
         Ok(Next::Await)
     }
 
-    /// Looks at the source if it is time to, and brings its content here.
-    /// `catalog` becomes the object as it was last written, `versions` all versions that were.
-    async fn look(
-        &self,
-        name: &str,
-        catalog: &mut ClusterCatalog,
-        versions: &mut Vec<String>,
-    ) -> Result<Looked, CatalogdError> {
+    /// Looks at the source if it is time to, and has its content brought here.
+    async fn look(&self, name: &str, catalog: &ClusterCatalog) -> Result<Looked, CatalogdError> {
         let image = catalog.spec.source.image.clone().ok_or(CatalogdError::NoImage("Image"))?;
-        let interval = image.poll_interval_minutes.and_then(|minutes| u64::try_from(minutes).ok());
-        let interval = interval.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
+        let interval = poll_interval(image.poll_interval_minutes);
         let held = self.store.generation(name);
         let known = self.store.resolution(name);
-        let now = self.clock.now();
-        let look =
-            decide(&image.ref_, interval, held.as_deref().map(Generation::reference), known.as_ref(), now);
-        if let Look::Later(wait) = look {
+        let held = held.as_deref().map(Generation::reference);
+        let look = decide(&image.ref_, interval, held, known.as_ref(), self.clock.now());
+        if let Look::Later(wait) = look
+            && !self.jobs.has(name, &key(name, &image.ref_))
+        {
+            self.jobs.release(name);
             let wait = wait.map(|wait| jittered(wait, interval, self.clock.random()));
-            return Ok(Looked { wait, unpacked: None });
+            return Ok(Looked::Settled { wait, unpacked: None });
         }
-        let mut looked = Looked::default();
-        let pinned = if image.ref_.contains('@') { Pinned::Yes } else { Pinned::No };
-        let reference = self.source.resolve(&image.ref_).await.map_err(CatalogdError::Pull)?;
-        if held.is_none_or(|held| held.reference() != reference) {
-            self.ingest(name, &reference, pinned, Some(Told { catalog, versions })).await?;
-            looked.unpacked = Some(reference.clone());
-        }
-        let resolution = Resolution { source: image.ref_.clone(), reference, polled_at: now };
+        let fetched = match self.fetch(name, &image.ref_) {
+            Job::Done(fetched) => fetched,
+            Job::Running { elapsed, progress, failed } => {
+                let (message, again) = in_progress(&image.ref_, elapsed, progress.as_ref(), failed.is_some());
+                return Ok(Looked::Pulling { message, again });
+            }
+            Job::Failed { error, wait, is_new } => {
+                let next = match (error.is_terminal(), is_new) {
+                    (true, true) => Next::Blocked(error.to_string()),
+                    (true, false) => Next::Await,
+                    (false, true) => Next::RetryAfter(error.to_string(), wait),
+                    (false, false) => Next::After(wait),
+                };
+                return Ok(Looked::Failed { error, next });
+            }
+        };
+        let unpacked = fetched.is_new.then(|| fetched.resolution.reference.clone());
         let (store, owned) = (Arc::clone(&self.store), name.to_owned());
-        tokio::task::spawn_blocking(move || store.set_resolution(&owned, &resolution))
+        tokio::task::spawn_blocking(move || store.set_resolution(&owned, &fetched.resolution))
             .await?
             .map_err(CatalogdError::Store)?;
-        looked.wait = interval.map(|interval| jittered(interval, Some(interval), self.clock.random()));
-        Ok(looked)
+        let wait = interval.map(|interval| jittered(interval, Some(interval), self.clock.random()));
+        Ok(Looked::Settled { wait, unpacked })
+    }
+
+    /// How the job stands that brings a catalog's content from `source`.
+    fn fetch(&self, name: &str, source: &str) -> Job<fetch::Fetched, fetch::Pulling, CatalogdError> {
+        self.jobs.request(name, &key(name, source), |context| {
+            Arc::clone(&self.fetcher).fetch(name.to_owned(), source.to_owned(), context)
+        })
     }
 
     async fn remove(&self, name: &str) -> Result<(), CatalogdError> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        // First: what is being brought here must not come after the removal.
+        self.jobs.release(name);
+        self.fetcher.forget(name);
         let (store, name) = (Arc::clone(&self.store), name.to_owned());
         tokio::task::spawn_blocking(move || store.remove(&name)).await?.map_err(CatalogdError::Remove)
     }
 
-    /// Writes the status if it changed; answers the object as it is then, if it did.
+    /// Writes the status if it changed; answers whether it did.
     async fn report(
         &self,
         name: &str,
         catalog: &ClusterCatalog,
         outcome: Outcome<'_>,
-    ) -> Result<Option<ClusterCatalog>, CatalogdError> {
+    ) -> Result<bool, CatalogdError> {
         let held = self.store.generation(name);
         let image = catalog.spec.source.image.as_ref();
         let known = self.store.resolution(name);
@@ -262,25 +280,18 @@ impl Reconciler {
         if let Some(served) = served {
             self.store.announce(name, Some((served.reference.to_owned(), Some(served.unpacked_at))));
         }
-        if after == before { Ok(None) } else { self.write_status(catalog, after).await.map(Some) }
-    }
-
-    fn take_echo(&self, name: &str, catalog: &ClusterCatalog) -> Option<Next> {
-        let mut echoes = self.echoes();
-        let echo = echoes.get(name)?;
-        let version = catalog.metadata.resource_version.as_deref()?;
-        let own = echo.versions.iter().position(|own| own == version);
-        // An earlier one of our writes: the last one is still to be seen.
-        if own.is_some_and(|index| index + 1 < echo.versions.len()) {
-            return Some(echo.next.clone());
+        if after == before {
+            return Ok(false);
         }
-        let echo = echoes.remove(name)?;
-        own.map(|_| echo.next)
+        let written = self.write_status(catalog, after).await?;
+        self.writes.wrote(&written, self.clock.now());
+        Ok(true)
     }
+}
 
-    fn echoes(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Echo>> {
-        self.echoes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// The job that brings a catalog's content from a source.
+fn key(name: &str, source: &str) -> String {
+    format!("{name} {source}")
 }
 
 /// Whether nothing of the catalog is to be served.

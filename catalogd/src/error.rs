@@ -1,6 +1,7 @@
 //! Why a catalog is not as its spec says, in upstream's words.
 
 use olm_image::PullError;
+use olm_runtime::Panicked;
 use thiserror::Error;
 
 use crate::StoreError;
@@ -24,6 +25,8 @@ pub enum CatalogdError {
         text: String,
         /// Whether it was terminal then.
         terminal: bool,
+        /// What to do about it.
+        advice: Option<&'static str>,
     },
     /// Removing content failed.
     #[error("error deleting content: {0}")]
@@ -39,6 +42,9 @@ pub enum CatalogdError {
     /// A thread ended unexpectedly.
     #[error("internal: {0}")]
     Thread(#[from] tokio::task::JoinError),
+    /// A job panicked.
+    #[error("internal: {0}")]
+    Panicked(#[from] Panicked),
 }
 
 impl CatalogdError {
@@ -48,7 +54,26 @@ impl CatalogdError {
             Self::NoImage(_) => true,
             Self::Pull(error) => error.is_terminal(),
             Self::Known { terminal, .. } => *terminal,
-            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) => false,
+            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) | Self::Panicked(_) => {
+                false
+            }
+        }
+    }
+
+    /// What a person has to do before the catalog can be served; `None` where the error may pass by itself, or says it
+    /// all.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::NoImage(_) => Some("Name an image in spec.source.image.ref."),
+            Self::Pull(PullError::Refused(_)) => Some(
+                "The image is not a catalog: name the image of a catalog, not that of a bundle or of an operator.",
+            ),
+            Self::Pull(error) => error.advice(),
+            Self::Store(StoreError::Ingest(error)) if error.is_content() => Some(
+                "The content of the image is not a catalog that can be read: \"olm catalog validate <image>\" lists what is wrong with it, for its author.",
+            ),
+            Self::Known { advice, .. } => *advice,
+            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) => None,
         }
     }
 
@@ -59,10 +84,11 @@ impl CatalogdError {
             Self::Store(StoreError::Ingest(error)) => error.is_content(),
             Self::NoImage(_)
             | Self::Known { .. }
-            | Self::Store(StoreError::Io { .. })
+            | Self::Store(StoreError::Io { .. } | StoreError::Cancelled)
             | Self::Remove(_)
             | Self::Api { .. }
-            | Self::Thread(_) => false,
+            | Self::Thread(_)
+            | Self::Panicked(_) => false,
         }
     }
 }

@@ -8,7 +8,7 @@ mod klog;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use olm_image::{Keyring, KeyringError, PullerConfig, RegistryError};
+use olm_image::{DiskBudget, Keyring, KeyringError, PullerConfig, RegistryError};
 use olm_runtime::{AccountRef, TlsProfile, TlsProfileError};
 use thiserror::Error;
 
@@ -16,6 +16,8 @@ use crate::{Config, own_account, pull_secret_name};
 
 /// Namespace where the process neither runs in one nor is told one.
 const DEFAULT_NAMESPACE: &str = "olmv1-system";
+/// What the caches may take without the flag: the volume of the Deployment has 4 GiB, and a Pod that exceeds it is evicted.
+const CACHE_MEBIBYTES: u32 = 3840;
 /// Where a pod finds its account.
 const ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Where registries are configured when `CONTAINERS_REGISTRIES_CONF` does not say otherwise.
@@ -75,6 +77,10 @@ pub struct SharedFlags {
     /// Campaign for leadership, for several replicas.
     #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set, value_parser = boolean)]
     pub leader_elect: bool,
+    /// Most MiB that catalogs, bundles and what is being pulled may take on disk together: a little less than the volume
+    /// of both cache folders has.
+    #[arg(long, default_value_t = CACHE_MEBIBYTES)]
+    cache_limit: u32,
     /// Time between two clean-ups of catalog content, for instance 12h.
     #[arg(long, default_value = "12h")]
     gc_interval: String,
@@ -201,6 +207,7 @@ impl SharedFlags {
             _ => std::fs::create_dir_all(&spool).map_err(failed)?,
         }
         let mut config = PullerConfig::new(spool);
+        config.disk = DiskBudget::new(u64::from(self.cache_limit) << 20);
         config.registries_conf = Some(path_from("CONTAINERS_REGISTRIES_CONF", REGISTRIES_CONF));
         // Without this file everything is accepted; with it, a scope that asks for a signature is refused.
         config.policy = Some(path_from("CONTAINERS_POLICY_JSON", SIGNATURE_POLICY));

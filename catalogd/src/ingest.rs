@@ -12,6 +12,8 @@ use std::{
 
 use flate2::Crc;
 use olm_fbc::{CatalogFiles, FbcError, FileError, Index, Meta, MetaReader, content_paths};
+use olm_image::{DiskBudget, DiskCharge};
+use olm_text::{cut, one_line};
 use thiserror::Error;
 
 use crate::{limits::CATALOG_BYTES_MAX, store::FileSum};
@@ -78,17 +80,23 @@ pub(crate) struct Ingested {
     pub(crate) lines: FileSum,
     pub(crate) index_file: FileSum,
     pub(crate) records: FileSum,
+    /// Of all three files.
+    pub(crate) charge: DiskCharge,
 }
 
 /// Writes lines, index and records of the files into `folder`. Blocks; meant for a blocking thread.
-pub(crate) fn ingest(files: &dyn CatalogFiles, folder: &Path) -> Result<Ingested, IngestError> {
+pub(crate) fn ingest(
+    files: &dyn CatalogFiles,
+    folder: &Path,
+    disk: &DiskBudget,
+) -> Result<Ingested, IngestError> {
     if files.paths().is_empty() {
         return Err(IngestError::Empty);
     }
     let mut sink = Sink {
         index: Index::default(),
-        lines: Writer::create(folder, LINES_FILE)?,
-        records: Writer::create(folder, RECORDS_FILE)?,
+        lines: Writer::create(folder, LINES_FILE, disk)?,
+        records: Writer::create(folder, RECORDS_FILE, disk)?,
     };
     for path in &content_paths(files)? {
         let content = |source| IngestError::Content { path: shown(path), source };
@@ -98,20 +106,22 @@ pub(crate) fn ingest(files: &dyn CatalogFiles, folder: &Path) -> Result<Ingested
             sink.document(&meta).map_err(|stop| stop.at(path))?;
         }
     }
-    let mut index_file = Writer::create(folder, INDEX_FILE)?;
+    let mut index_file = Writer::create(folder, INDEX_FILE, disk)?;
     index_file.buffer = sink.index.to_bytes();
+    let mut charge = disk.empty();
     Ok(Ingested {
         index: sink.index,
-        lines: sink.lines.finish()?,
-        index_file: index_file.finish()?,
-        records: sink.records.finish()?,
+        lines: sink.lines.finish(&mut charge)?,
+        index_file: index_file.finish(&mut charge)?,
+        records: sink.records.finish(&mut charge)?,
+        charge,
     })
 }
 
 /// A path from an image, fit for a status: short, and without control characters.
 fn shown(path: &str) -> String {
     const CHARACTERS_MAX: usize = 200;
-    path.chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect()
+    cut(&one_line(path), CHARACTERS_MAX).into_owned()
 }
 
 struct Sink {
@@ -170,13 +180,15 @@ struct Writer {
     buffer: Vec<u8>,
     crc: Crc,
     sum: FileSum,
+    charge: DiskCharge,
 }
 
 impl Writer {
-    fn create(folder: &Path, name: &'static str) -> Result<Self, IngestError> {
+    fn create(folder: &Path, name: &'static str, disk: &DiskBudget) -> Result<Self, IngestError> {
         let file = File::create_new(folder.join(name))
             .map_err(|source| IngestError::Write { file: name.into(), source })?;
-        Ok(Self { name, file, buffer: Vec::new(), crc: Crc::new(), sum: FileSum::default() })
+        let charge = disk.empty();
+        Ok(Self { name, file, buffer: Vec::new(), crc: Crc::new(), sum: FileSum::default(), charge })
     }
 
     /// Takes bytes in; large pieces go to the file as they are, so that the buffer never grows with them.
@@ -204,12 +216,14 @@ impl Writer {
     fn write(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
         self.crc.update(bytes);
         self.sum.bytes += bytes.len() as u64;
-        let written = self.file.write_all(bytes);
+        let room = self.charge.grow(bytes.len() as u64).map_err(io::Error::from);
+        let written = room.and_then(|()| self.file.write_all(bytes));
         written.map_err(|source| IngestError::Write { file: self.name.into(), source })
     }
 
-    fn finish(mut self) -> Result<FileSum, IngestError> {
+    fn finish(mut self, charge: &mut DiskCharge) -> Result<FileSum, IngestError> {
         self.flush(0)?;
+        charge.merge(self.charge);
         self.sum.crc32 = self.crc.sum();
         Ok(self.sum)
     }

@@ -38,7 +38,7 @@ use olm_runtime::{
     run_controller,
 };
 use prometheus_client::registry::Registry;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use clock::{Clock, SystemClock};
@@ -55,7 +55,7 @@ pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog, Trust
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
 
-use controller::Reconciler;
+use controller::{FetchJobs, Reconciler};
 
 /// Name of the controller in logs and metrics.
 pub const CONTROLLER: &str = "catalogd-clustercatalog-controller";
@@ -94,7 +94,7 @@ impl Catalogd {
         metrics: &Metrics,
         registry: &mut Registry,
     ) -> Result<Self, StoreError> {
-        let store = Arc::new(CatalogStore::open(&config.cache_dir)?);
+        let store = Arc::new(CatalogStore::open_within(&config.cache_dir, source.disk())?);
         let server = ContentServer::new(Arc::clone(&store), &config, registry);
         let controller_metrics = metrics.controller(CONTROLLER);
         let (woken, _) = watch::channel(());
@@ -149,6 +149,8 @@ impl Catalogd {
     pub async fn run(self, leader: watch::Receiver<bool>, chance: Chance, shutdown: CancellationToken) {
         let source = Source::<ClusterCatalog>::all(self.client.clone(), &chance);
         let catalogs = source.store.clone();
+        let (ended, fetched) = mpsc::channel(limits::ENDED_JOBS);
+        let jobs = FetchJobs::new(ended, BackoffLimits::default(), chance.clone());
         let reconciler = Arc::new(Reconciler::new(
             self.client,
             Arc::clone(&self.store),
@@ -156,6 +158,7 @@ impl Catalogd {
             self.clock,
             leader.clone(),
             self.config.base_url(),
+            jobs.clone(),
         ));
         let settings = ControllerSettings {
             name: CONTROLLER,
@@ -164,8 +167,8 @@ impl Catalogd {
             chance,
         };
         let objects = self.objects;
-        let wakes =
-            vec![on_change(leader, catalogs.clone()), on_change(self.woken.subscribe(), catalogs.clone())];
+        let woken = on_change(self.woken.subscribe(), catalogs.clone(), move || jobs.retry_now());
+        let wakes = vec![on_change(leader, catalogs.clone(), || ()), woken, by_name(fetched)];
         let controller = run_controller(
             settings,
             source,
@@ -184,10 +187,12 @@ impl Catalogd {
     }
 }
 
-/// Wakes every catalog when a value changes: whether this replica leads, or that it is time to try again.
+/// Wakes every catalog when a value changes: whether this replica leads, or that it is time to try again. `before` is
+/// called first.
 fn on_change<T: Send + Sync + 'static>(
     value: watch::Receiver<T>,
     catalogs: kube::runtime::reflector::Store<DeserializeGuard<ClusterCatalog>>,
+    before: impl Fn() + Send + 'static,
 ) -> stream::BoxStream<'static, Wake<ClusterCatalog>> {
     let changed = |mut value: watch::Receiver<T>| async move {
         // The sender is gone at the end of the process only; then nothing changes any more.
@@ -196,10 +201,17 @@ fn on_change<T: Send + Sync + 'static>(
     stream::unfold(value, changed)
         .chain(stream::pending())
         .flat_map(move |()| {
+            before();
             let mut wakes: Vec<_> =
                 catalogs.state().iter().map(|catalog| ObjectRef::from_obj(&**catalog)).collect();
             wakes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
             stream::iter(wakes)
         })
+        .boxed()
+}
+
+/// Wakes the catalogs that are named.
+fn by_name(names: mpsc::Receiver<String>) -> stream::BoxStream<'static, Wake<ClusterCatalog>> {
+    stream::unfold(names, |mut names| async { names.recv().await.map(|name| (ObjectRef::new(&name), names)) })
         .boxed()
 }

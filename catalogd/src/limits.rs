@@ -10,12 +10,16 @@ pub const INDEX_BYTES_MAX: u64 = 128 << 20;
 pub const GENERATION_BYTES_MAX: u64 = 64 << 10;
 /// Largest set of records that is read for one package. The largest real package has 0.5 MB.
 pub const PACKAGE_BYTES_MAX: u64 = 64 << 20;
-/// Catalogs pulled and ingested at the same time: ingest is bound by the processor.
+/// Catalogs ingested at the same time: it is bound by the processor.
 pub const CONCURRENT_INGESTS: usize = 2;
-/// Catalogs reconciled at the same time; most of them wait for a registry.
+/// Catalogs reconciled at the same time; none of them waits for a registry.
 pub const CONCURRENT_RECONCILES: u16 = 4;
+/// Ended jobs that wait to be looked at before their sender waits.
+pub const ENDED_JOBS: usize = 1024;
+/// Longest time between two looks at a tag; the API takes any number of minutes.
+pub const POLL_INTERVAL_MAX: Duration = Duration::from_hours(24 * 365);
 /// Bytes of an answer that are read at once; each answer in flight holds two such pieces at most.
-pub const CHUNK_BYTES: usize = 128 << 10;
+pub const CHUNK_BYTES: usize = 64 << 10;
 /// Ranges of one request; whoever asks for more gets the whole.
 pub const RANGES_MAX: usize = 32;
 /// Entity tags looked at in one header.
@@ -52,6 +56,10 @@ pub const GRAPHQL_NESTING_MAX: usize = 64;
 pub const GRAPHQL_SAMPLES_MAX: usize = 10;
 /// Memory that the fields of one catalog's documents may take; those of the largest real one take 20 kB.
 pub const GRAPHQL_SCHEMA_BYTES_MAX: usize = 2 << 20;
+/// Longest document that GraphQL queries are about, in bytes; the largest real ones have 1,048,912.
+pub const GRAPHQL_DOCUMENT_BYTES_MAX: usize = 2 << 20;
+/// Most values and keys of such a document; real ones of that length have 20,000. A value takes up to 300 bytes of memory.
+pub const GRAPHQL_DOCUMENT_NODES_MAX: usize = 100_000;
 /// Longest answer to a GraphQL query: it is held in memory. A page of real bundles has 4 MB.
 pub const GRAPHQL_ANSWER_BYTES_MAX: usize = 16 << 20;
 /// GraphQL queries carried out at the same time; more wait.

@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 
-use catalogd::Command;
+use catalogd::{Command, CommandError};
 use clap::Parser;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     olm_runtime::without_huge_pages();
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         // Somebody else installed one first, which cannot happen before the first line.
@@ -17,9 +16,9 @@ async fn main() -> ExitCode {
     }
     let command = Command::parse();
     let traces = olm_runtime::init_logs(command.shared.verbosity, "catalogd");
-    let ended = Box::pin(command.run()).await;
+    let ended = olm_runtime::run_program(command.run());
     traces.end();
-    match ended {
+    match ended.map_err(CommandError::from).and_then(|ended| ended) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tell(&format!("Error: {error}"));

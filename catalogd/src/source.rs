@@ -6,7 +6,9 @@ use std::{
 };
 
 use olm_fbc::{BoxFuture, CatalogFiles};
-use olm_image::{CanonicalReference, Files, OnProgress, PullError, Puller, Reference, Refusal, Select};
+use olm_image::{
+    CanonicalReference, DiskBudget, Files, OnProgress, PullError, Puller, Reference, Refusal, Select,
+};
 
 /// Label of an image that says where in it the catalog's content is.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
@@ -33,6 +35,11 @@ pub trait CatalogSource: Send + Sync {
         pinned: Pinned,
         on_progress: OnProgress,
     ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>>;
+
+    /// The disk that what is pulled shares with what becomes of it; without a limit unless the source has one.
+    fn disk(&self) -> DiskBudget {
+        DiskBudget::default()
+    }
 }
 
 impl CatalogSource for Puller {
@@ -55,6 +62,10 @@ impl CatalogSource for Puller {
             let image = self.pull_with_progress(&reference, select, on_progress).await?;
             Ok(Box::new(ImageFiles(image.files)) as Box<dyn CatalogFiles>)
         })
+    }
+
+    fn disk(&self) -> DiskBudget {
+        Puller::disk(self).clone()
     }
 }
 

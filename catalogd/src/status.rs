@@ -46,6 +46,8 @@ pub(crate) enum Outcome<'a> {
         message: &'a str,
         /// Whether only a change of the catalog can help.
         terminal: bool,
+        /// What a person has to do, where the error does not pass by itself.
+        advice: Option<&'a str>,
     },
     /// The spec asks for nothing to be served, and nothing is.
     Unavailable,
@@ -80,7 +82,7 @@ pub(crate) fn status(
             writer.ready(ConditionStatus::True, Reason::Succeeded, SERVING);
         }
         Outcome::Pulling { message } => writer.pulling(facts, message),
-        Outcome::Failed { message, terminal } => {
+        Outcome::Failed { message, terminal, advice } => {
             let (progressing, reason) = if terminal {
                 (ConditionStatus::False, Reason::Blocked)
             } else {
@@ -91,7 +93,7 @@ pub(crate) fn status(
                 // What an earlier process served is gone, and could not be fetched again.
                 writer.set(ConditionType::Serving, ConditionStatus::False, Reason::Unavailable, CONTENT_LOST);
             }
-            writer.failed(facts, message, reason, terminal);
+            writer.failed(facts, message, reason, advice);
         }
         Outcome::Unavailable => {
             let reason = Reason::UserSpecifiedUnavailable;
@@ -145,15 +147,20 @@ impl Writer {
     }
 
     /// Sets `Ready` and its companions where something failed.
-    fn failed(&mut self, facts: &Facts<'_>, message: &str, reason: Reason, terminal: bool) {
+    fn failed(&mut self, facts: &Facts<'_>, message: &str, reason: Reason, advice: Option<&str>) {
         if facts.served.is_some_and(|served| served.current) {
             let message = format!("{SERVING}; looking at the source again failed: {message}");
             self.ready(ConditionStatus::True, Reason::Succeeded, &message);
             return;
         }
+        let message = &advice.map_or_else(|| message.to_owned(), |advice| format!("{message}\n{advice}"));
         self.ready(ConditionStatus::False, reason, message);
-        let companion = if terminal { ConditionType::Stalled } else { ConditionType::Reconciling };
-        self.set(companion, ConditionStatus::True, reason, message);
+        if reason == Reason::Blocked || advice.is_some() {
+            // It is tried again all the same, but nothing comes of it before somebody acts.
+            self.set(ConditionType::Stalled, ConditionStatus::True, Reason::Blocked, message);
+        } else {
+            self.set(ConditionType::Reconciling, ConditionStatus::True, reason, message);
+        }
     }
 
     /// Sets the fields that say what is served, and where.

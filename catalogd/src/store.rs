@@ -22,6 +22,7 @@ use std::{
 
 use jiff::Timestamp;
 use olm_fbc::CatalogFiles;
+use olm_image::DiskBudget;
 use thiserror::Error;
 use tokio::{sync::broadcast, time::Instant};
 
@@ -40,6 +41,9 @@ const CATALOGS: &str = "catalogs";
 const STAGING: &str = ".staging";
 /// What a catalog's tag stood for when it was last looked at.
 const RESOLUTION_FILE: &str = "resolution";
+/// The compressed form has this part of the lines' length, or less: room for that much is kept while it is made. In real
+/// catalogs it has a seventh.
+const COMPRESSED_PART: u64 = 4;
 /// Changes that a slow listener may be behind before it misses some.
 const CHANGES_BUFFERED: usize = 256;
 
@@ -59,6 +63,9 @@ pub enum StoreError {
         /// What the system said.
         source: io::Error,
     },
+    /// The content is not wanted any more.
+    #[error("the content is not wanted any more")]
+    Cancelled,
 }
 
 pub(crate) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
@@ -117,6 +124,7 @@ pub struct CatalogStore {
     changes: broadcast::Sender<CatalogChanged>,
     staged: AtomicU64,
     synced: AtomicBool,
+    disk: DiskBudget,
     /// Held from a generation's rename until those before it are gone, so that a clean-up meanwhile does not
     /// take the new one for a leftover.
     swap: Mutex<()>,
@@ -129,6 +137,15 @@ impl CatalogStore {
     /// # Errors
     /// The directory cannot be made or read.
     pub fn open(cache_dir: &Path) -> Result<Self, StoreError> {
+        Self::open_within(cache_dir, DiskBudget::default())
+    }
+
+    /// As [`CatalogStore::open`], within a budget that others may share. Content of an earlier process counts, whether
+    /// it fits or not; what is served is never given up.
+    ///
+    /// # Errors
+    /// The directory cannot be made or read.
+    pub fn open_within(cache_dir: &Path, disk: DiskBudget) -> Result<Self, StoreError> {
         let root = cache_dir.join(CATALOGS);
         let staging = root.join(STAGING);
         if staging.exists() {
@@ -141,7 +158,7 @@ impl CatalogStore {
                 continue;
             }
             files::remove_unfinished(&folder)?;
-            if let Some(generation) = generation::newest(&name, &folder)? {
+            if let Some(generation) = generation::newest(&name, &folder, &disk)? {
                 slots.insert(name, Slot { generation: Some(Arc::new(generation)), ..Slot::default() });
             }
         }
@@ -152,6 +169,7 @@ impl CatalogStore {
             changes,
             staged: AtomicU64::new(0),
             synced: AtomicBool::new(false),
+            disk,
             swap: Mutex::new(()),
         })
     }
@@ -229,12 +247,27 @@ impl CatalogStore {
         unpacked_at: Timestamp,
         files: &dyn CatalogFiles,
     ) -> Result<Arc<Generation>, StoreError> {
+        self.install_unless(catalog, reference, unpacked_at, files, &|| false)
+    }
+
+    /// Like [`CatalogStore::install`], unless the content is not wanted any more once it is ingested.
+    pub(crate) fn install_unless(
+        &self,
+        catalog: &str,
+        reference: &str,
+        unpacked_at: Timestamp,
+        files: &dyn CatalogFiles,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Arc<Generation>, StoreError> {
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
         let staging = self.root.join(STAGING).join(format!("{catalog}-{number}"));
         files::create_private(&staging)?;
-        let ingested = ingest(files, &staging).map_err(StoreError::from);
+        let ingested = ingest(files, &staging, &self.disk).map_err(StoreError::from);
         let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
         let written = ingested.and_then(|ingested| {
+            if is_cancelled() {
+                return Err(StoreError::Cancelled);
+            }
             let target = self.root.join(catalog).join(generation::folder_name(reference));
             generation::complete(catalog, reference, unpacked_at, ingested, &staging, &target)
         });
@@ -266,13 +299,14 @@ impl CatalogStore {
     /// # Errors
     /// The disk failed; nothing is served any more all the same.
     pub fn remove(&self, catalog: &str) -> Result<(), StoreError> {
+        // An installation is either over or finds itself cancelled.
+        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
         let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
         let removed = slots.remove(catalog).is_some_and(|slot| slot.generation.is_some());
         drop(slots);
         if removed {
             self.tell(catalog, None);
         }
-        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
         files::remove_tree(&self.root.join(catalog))
     }
 
@@ -287,18 +321,28 @@ impl CatalogStore {
         if generation.pieces().is_some() {
             return Ok(true);
         }
+        let mut charge = self.disk.empty();
+        if let Err(full) = charge.grow(generation.bytes() / COMPRESSED_PART) {
+            tracing::info!(catalog, %full, "content is served without a compressed form");
+            return Ok(false);
+        }
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
         let aside = self.root.join(STAGING).join(format!("{catalog}-{number}.pieces"));
         let is_current = || self.generation(catalog).is_some_and(|held| Arc::ptr_eq(&held, &generation));
         let made = pieces::make(&generation, &aside, &|| stop() || !is_current()).and_then(|made| {
             let pieces::Made::Pieces(pieces) = made else { return Ok(false) };
+            let bytes = fs::metadata(&aside).map_err(io_error("reading", &aside))?.len();
+            if charge.grow(bytes.saturating_sub(charge.bytes())).is_err() {
+                return Ok(false);
+            }
+            charge.shrink_to(bytes);
             let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
             if !is_current() {
                 return Ok(false);
             }
             let target = generation.folder().join(pieces::PIECES_FILE);
             fs::rename(&aside, &target).map_err(io_error("renaming to", &target))?;
-            generation.set_pieces(pieces);
+            generation.set_pieces(pieces, charge);
             Ok(true)
         });
         if !matches!(made, Ok(true)) {

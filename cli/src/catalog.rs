@@ -43,7 +43,8 @@ pub(crate) enum Catalog {
     /// Checks a catalog by the rules of `opm validate`.
     ///
     /// All findings are listed, those about packages as a tree. Rules that are documented but not enforced give
-    /// warnings. The exit code is 0 for a valid catalog, 1 for any other, 2 for arguments that make no sense.
+    /// warnings. Where there is nothing to check, the path is probably wrong: that fails as well. The exit code is 0 for
+    /// a valid catalog, 1 for any other, 2 for usage errors.
     Validate(Box<validate::Validate>),
     /// Prints the document that begins a package: name, default channel, description and icon.
     Init(init::Init),
@@ -52,7 +53,10 @@ pub(crate) enum Catalog {
     /// The image is for OLM v1, which needs the files only; with --base-image it is for OLM Classic as well. The
     /// file is FOLDER.Dockerfile; one that is there is not overwritten.
     Dockerfile(dockerfile::Dockerfile),
-    /// Lists packages, channels or bundles of a valid catalog.
+    /// Lists packages, channels or bundles of a catalog.
+    ///
+    /// Packages that are not valid are left out, with a warning for each on standard error. Asked for by name, such a
+    /// package is an error.
     List(Box<list::List>),
     /// Draws the upgrade graphs of a catalog.
     ///

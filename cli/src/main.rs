@@ -30,10 +30,10 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match run(arguments) {
+    let mut out = output::Output::new();
+    match run(arguments, &mut out) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read the answer has read enough, as `head` does.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(_) if out.is_closed() => ExitCode::SUCCESS,
         Err(error) => {
             let exit = error.downcast_ref::<output::Exit>();
             if exit.is_none_or(|exit| !exit.is_told()) {
@@ -44,15 +44,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let cause = error.root_cause().downcast_ref::<std::io::Error>();
-    cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-fn run(arguments: Arguments) -> anyhow::Result<()> {
+fn run(arguments: Arguments, out: &mut output::Output) -> anyhow::Result<()> {
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(arguments.command.run(&mut std::io::stdout()))
+    runtime.block_on(arguments.command.run(out))
 }

@@ -1,8 +1,12 @@
-//! What people and scripts get to see: escaped text, or JSON.
+//! What people and scripts get to see: text that is safe for a terminal, or JSON.
 
-use std::{fmt::Write as _, io::Write, process::ExitCode};
+use std::{
+    io::{self, Stdout, Write},
+    process::ExitCode,
+};
 
 use clap::ValueEnum;
+use olm_text::{visible, visible_json};
 use serde::Serialize;
 
 /// The form of a command's answer.
@@ -23,13 +27,49 @@ pub(crate) fn answer<T: Serialize>(
     text: impl FnOnce(&T) -> String,
 ) -> anyhow::Result<()> {
     match format {
-        Format::Text => writeln!(out, "{}", escaped(&text(value)))?,
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, value)?;
-            writeln!(out)?;
-        }
+        Format::Text => writeln!(out, "{}", visible(&text(value)))?,
+        Format::Json => json(out, value)?,
     }
     Ok(())
+}
+
+fn json(out: &mut dyn Write, value: &impl Serialize) -> anyhow::Result<()> {
+    writeln!(out, "{}", visible_json(&serde_json::to_string_pretty(value)?))?;
+    Ok(())
+}
+
+/// Standard output. A reader that has read enough, as `head` does, is no failure of the command, whatever the error
+/// that comes of it looks like by the time it gets to `main`.
+pub(crate) struct Output {
+    stdout: Stdout,
+    is_closed: bool,
+}
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self { stdout: io::stdout(), is_closed: false }
+    }
+
+    /// Whether nobody reads any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    fn noted<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        result.inspect_err(|error| self.is_closed |= error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.stdout.write(bytes);
+        self.noted(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.stdout.flush();
+        self.noted(flushed)
+    }
 }
 
 /// How a command ends that has more than one way to fail.
@@ -75,50 +115,70 @@ impl Exit {
 /// Manifests as YAML documents, safe for a terminal.
 pub(crate) fn yaml_documents(manifests: &[serde_json::Value]) -> String {
     let documents = manifests.iter().map(|manifest| format!("---\n{}", olm_yaml::to_yaml(manifest)));
-    escaped(&documents.collect::<String>())
+    visible(&documents.collect::<String>()).into_owned()
 }
 
 /// Writes manifests as one JSON list, which kubectl applies as a whole.
 pub(crate) fn json_list(out: &mut dyn Write, manifests: &[serde_json::Value]) -> anyhow::Result<()> {
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": manifests});
-    serde_json::to_writer_pretty(&mut *out, &list)?;
-    writeln!(out)?;
-    Ok(())
+    json(out, &list)
 }
 
 /// Reports a failure on standard error.
 pub(crate) fn error(error: &anyhow::Error) {
     // Nobody is left to be told if standard error is gone.
-    let _ = writeln!(std::io::stderr(), "error: {}", escaped(&format!("{error:#}")));
+    let _ = writeln!(std::io::stderr(), "error: {}", below(&format!("{error:#}"), 2));
 }
 
 /// Tells something on standard error that does not stop the command.
 pub(crate) fn warning(text: &str) {
     // Nobody is left to be told if standard error is gone.
-    let _ = writeln!(std::io::stderr(), "warning: {}", escaped(text));
+    let _ = writeln!(std::io::stderr(), "warning: {}", below(text, 2));
 }
 
-/// Text from files and registries, safe for a terminal: control characters other than the line's end are
-/// written out.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() && character != '\n' {
-            // Writing to a String cannot fail.
-            let _ = write!(safe, "{}", character.escape_default());
-        } else {
-            safe.push(character);
-        }
-    }
-    safe
+/// Text that may have several lines, safe for a terminal: further lines are indented, so that none of them looks like a
+/// line of the command's own.
+pub(crate) fn below(text: &str, indent: usize) -> String {
+    visible(text).trim_end().replace('\n', &format!("\n{:indent$}", ""))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::escaped;
+    use serde_json::{Value, json};
+
+    use super::{Format, answer, below, json_list, yaml_documents};
 
     #[test]
-    fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(escaped("a\u{1b}[2Jb\u{9b}c\nd"), "a\\u{1b}[2Jb\\u{9b}c\nd");
+    fn a_foreign_line_break_begins_no_line_of_the_commands() {
+        assert_eq!(below("a\u{1b}[2J\nwarning: b\n", 2), "a\\u{1b}[2J\n  warning: b");
+    }
+
+    #[test]
+    fn no_form_of_an_answer_shows_what_does_not_show() {
+        let hostile = json!({"a": "x\u{1b}[2J\u{9b}\u{202e}\u{e0041}\ny"});
+        let mut text = Vec::new();
+        answer(&mut text, Format::Text, &hostile, |value| value["a"].as_str().unwrap().to_owned()).unwrap();
+        assert_eq!(String::from_utf8(text).unwrap(), "x\\u{1b}[2J\\u{9b}\\u{202e}\\u{e0041}\ny\n");
+
+        let mut json = Vec::new();
+        answer(&mut json, Format::Json, &hostile, |_| String::new()).unwrap();
+        let json = String::from_utf8(json).unwrap();
+        assert!(json.contains("x\\u001b[2J\\u009b\\u202e\\udb40\\udc41\\ny"), "{json}");
+        assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), hostile, "the value stays");
+
+        let mut list = Vec::new();
+        json_list(&mut list, std::slice::from_ref(&hostile)).unwrap();
+        let list: Value = serde_json::from_slice(&list).unwrap();
+        assert_eq!(list["items"][0], hostile);
+    }
+
+    #[test]
+    fn manifests_stay_what_they_are_in_yaml() {
+        for text in ["a\u{202e}b", "one\ntwo\u{200b}\n", "\u{e0041}", "\u{9b}"] {
+            let manifest = json!({"data": {"x": text}});
+            let yaml = yaml_documents(std::slice::from_ref(&manifest));
+            assert_eq!(olm_yaml::one(&yaml).unwrap(), manifest, "{yaml}");
+            assert!(yaml.chars().all(|c| c == '\n' || olm_text::is_visible(c)), "{yaml}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::{io::Write, path::PathBuf};
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use olm_image::{PackedImage, Reference};
 use serde::Serialize;
 
@@ -12,14 +12,15 @@ use crate::{
     sources::Registries,
 };
 
-/// Where to put a packed image.
+/// Where to put a packed image: one place or both.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("place").required(true).multiple(true))]
 pub(crate) struct Destination {
     /// Push to this reference, such as quay.io/example/catalog:v1
-    #[arg(long, value_name = "REFERENCE")]
+    #[arg(long, value_name = "REFERENCE", group = "place")]
     push: Option<Reference>,
     /// Write an OCI image layout into this folder
-    #[arg(long, value_name = "FOLDER", required_unless_present = "push")]
+    #[arg(long, value_name = "FOLDER", group = "place")]
     layout: Option<PathBuf>,
     #[command(flatten)]
     registries: Registries,

@@ -11,8 +11,9 @@ use std::{
 };
 
 use olm_image::OnProgress;
+use olm_text::one_line;
 
-use crate::output::escaped;
+use crate::output::below;
 
 /// Time between two drawings; more often is not seen.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -84,7 +85,7 @@ impl Bar {
         let mut state = self.0.state();
         let erase = if state.last_drawn.take().is_some() { ERASE } else { "" };
         // Nobody is left to be told if standard error is gone.
-        let _ = writeln!(std::io::stderr(), "{erase}warning: {}", escaped(text));
+        let _ = writeln!(std::io::stderr(), "{erase}warning: {}", below(text, 2));
         self.0.draw(&mut state);
     }
 }
@@ -101,7 +102,7 @@ impl Shared {
         state.last_drawn = Some(Instant::now());
         let mut stderr = std::io::stderr();
         // As above.
-        let _ = write!(stderr, "{ERASE}{}", escaped(&line(state)));
+        let _ = write!(stderr, "{ERASE}{}", one_line(&line(state)));
         let _ = stderr.flush();
     }
 }

@@ -33,6 +33,12 @@ const BUNDLE_FILE_BYTES_MAX: u64 = 32 << 20;
 const BUNDLE_BYTES_MAX: u64 = 256 << 20;
 /// The folders of a registry+v1 bundle.
 const BUNDLE_FOLDERS: [&str; 2] = ["manifests", "metadata"];
+/// The file that every bundle has.
+const BUNDLE_FILE: &str = "metadata/annotations.yaml";
+/// The label that every bundle image has.
+const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.mediatype.v1";
+/// Bundles within a folder that are named.
+const BUNDLES_NAMED_MAX: usize = 10;
 /// Puts an image layout beyond doubt, and can name one of its images.
 const LAYOUT_PREFIX: &str = "oci:";
 
@@ -209,9 +215,12 @@ impl Registries {
     pub(crate) async fn catalog(&self, source: &Source) -> anyhow::Result<Opened> {
         let select = |labels: &BTreeMap<String, String>| match labels.get(CONFIGS_LABEL) {
             Some(path) => Select::paths([path]),
-            None => {
-                Err(Refusal::terminal(format!("the image is no catalog: it has no label {CONFIGS_LABEL:?}")))
-            }
+            None if labels.contains_key(BUNDLE_LABEL) => Err(Refusal::terminal(
+                "this is the image of a bundle, not of a catalog: use the commands of \"olm bundle\"",
+            )),
+            None => Err(Refusal::terminal(format!(
+                "the image is not a catalog: it has no label {CONFIGS_LABEL:?}"
+            ))),
         };
         self.open(source, select, Bar::new("opening", 1).pull(&source.to_string())).await
     }
@@ -220,9 +229,33 @@ impl Registries {
     pub(crate) async fn bundle(&self, source: &Source) -> anyhow::Result<(BundleFiles, Opened)> {
         let progress = Bar::new("opening", 1).pull(&source.to_string());
         let opened = self.open(source, |_| Select::paths(BUNDLE_FOLDERS), progress).await?;
+        if let all @ [first, ..] = bundles(&opened.tree).as_slice()
+            && !first.is_empty()
+        {
+            bail!("{source}: this is not a bundle, it has bundles in it: name one of them: {}", named(all));
+        }
         let files = opened.tree.bundle_files()?;
         Ok((files, opened))
     }
+}
+
+/// The folders that are bundles, by the file that every bundle has; the root, as the first, has the path "".
+pub(crate) fn bundles(tree: &Tree) -> Vec<&str> {
+    let mut found: Vec<&str> = tree
+        .paths()
+        .into_iter()
+        .filter_map(|path| path.strip_suffix(BUNDLE_FILE))
+        .filter_map(|folder| if folder.is_empty() { Some("") } else { folder.strip_suffix('/') })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// The first of these folders, and how many more there are.
+pub(crate) fn named(folders: &[&str]) -> String {
+    let more = folders.len().saturating_sub(BUNDLES_NAMED_MAX);
+    let text = folders.iter().take(BUNDLES_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    if more == 0 { text } else { format!("{text}, and {more} more") }
 }
 
 impl Tree {

@@ -9,9 +9,10 @@ use clap::{Args, ValueEnum};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_runtime::{bounded, connect};
+use olm_text::visible;
 
 use self::facts::Status;
-use crate::{cluster::Cluster, output};
+use crate::cluster::Cluster;
 
 /// What `olm status --help` says beside the options.
 pub(crate) const HELP: &str =
@@ -66,11 +67,11 @@ impl StatusCommand {
             }
             Form::Yaml => {
                 let yaml = olm_yaml::to_yaml(&serde_json::to_value(&status)?);
-                writeln!(out, "{}", output::escaped(yaml.trim_end()))?;
+                writeln!(out, "{}", visible(yaml.trim_end()))?;
             }
             Form::Text => {
                 let text = if self.extension.is_some() { status.detail() } else { status.table() };
-                writeln!(out, "{}", output::escaped(text.trim_end()))?;
+                writeln!(out, "{}", visible(text.trim_end()))?;
             }
         }
         Ok(())

@@ -4,6 +4,7 @@ mod catalog {
     mod authoring;
     mod data;
     mod drawing;
+    mod input;
     mod parts;
     mod registry;
     mod sample;

@@ -3,8 +3,10 @@
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader, Write as _, pipe},
+    net::TcpListener,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -186,4 +188,112 @@ fn help_documents_the_exit_codes() {
         assert_eq!(code, Some(0));
         assert!(text.contains("Exit code 0: ") && text.contains(" 2: the question"), "{text}");
     }
+}
+
+#[test]
+fn a_reader_that_has_read_enough_is_no_failure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let crd = |most: u32| definition("foos.example.com", &json!({"type": "integer", "maximum": most}));
+    let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
+    let old = bundle(folder.path(), "old", "1.0.0", &crd(5), &rules, &["AllNamespaces"]);
+    let new = bundle(folder.path(), "new", "1.1.0", &crd(4), &rules, &["AllNamespaces"]);
+    for arguments in [
+        &["bundle", "diff", &old, &new, "-o", "json"][..],
+        &["bundle", "render", &old, "-n", "n", "-o", "json"],
+        &["bundle", "rbac", &old, "-n", "n", "-o", "json"],
+        &["bundle", "validate", &old, "-o", "json"],
+        &["crd", "check", &old, &new, "-o", "json"],
+    ] {
+        let (reader, writer) = pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_olm"));
+        let output = command.args(arguments).stdout(writer).stderr(Stdio::piped()).output().expect("runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), errors.as_ref()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+/// An API server that has this definition, or none, and serves no kind of it, as long as the test runs; the path of a
+/// kubeconfig for it.
+fn cluster(folder: &Path, definition: Option<&Value>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let not_found = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "NotFound", "code": 404,
+        "message": "customresourcedefinitions.apiextensions.k8s.io \"foos.example.com\" not found",
+    });
+    let found = definition.map(Value::to_string);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let Ok(copy) = stream.try_clone() else { return };
+            let mut path = String::new();
+            for line in BufReader::new(copy).lines() {
+                let Ok(line) = line else { break };
+                if let Some(asked) = line.strip_prefix("GET ") {
+                    asked.clone_into(&mut path);
+                }
+                if !line.is_empty() {
+                    continue;
+                }
+                let (status, body) = match &found {
+                    Some(found) if path.contains("/customresourcedefinitions/") => ("200 OK", found.clone()),
+                    None if path.contains("/customresourcedefinitions/") => {
+                        ("404 Not Found", not_found.to_string())
+                    }
+                    // The answer of an API server to a path that it does not know is no Status.
+                    _ => ("404 Not Found", "404 page not found\n".to_owned()),
+                };
+                let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
+                if stream.write_all((head + &body).as_bytes()).is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": format!("http://{address}")}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {}}],
+    });
+    write(folder, "kubeconfig", &[kubeconfig])
+}
+
+#[test]
+fn a_cluster_that_does_not_serve_the_definition_has_no_objects_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let size = |most: u32| definition("foos.example.com", &json!({"type": "integer", "maximum": most}));
+    let old = write(folder.path(), "old.yaml", &[size(5)]);
+    let new = write(folder.path(), "new.yaml", &[size(6)]);
+    for (definition, wanted) in [
+        (None, "the cluster does not have this CRD: no objects"),
+        (Some(size(5)), "not checked: the cluster does not serve version v1 of this CRD"),
+    ] {
+        let kubeconfig = cluster(folder.path(), definition.as_ref());
+        let (code, text, errors) = olm(&["crd", "check", &old, &new, "--kubeconfig", &kubeconfig]);
+        assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
+        assert_eq!(
+            text,
+            format!("foos.example.com  changed, safe\n  objects  {wanted}\nEvery change is safe.\n")
+        );
+    }
+}
+
+#[test]
+fn the_name_of_a_field_cannot_look_like_the_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hostile = |most: u32| {
+        let mut crd = definition("foos.example.com", &json!({"type": "integer"}));
+        let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+        crd.pointer_mut(spec).expect("properties")["a\nEvery change is safe.\u{202e}"] =
+            json!({"type": "integer", "maximum": most});
+        crd
+    };
+    let old = write(folder.path(), "old.yaml", &[hostile(5)]);
+    let new = write(folder.path(), "new.yaml", &[hostile(4)]);
+    let (code, text, _) = olm(&["crd", "check", &old, &new]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("a Every change is safe.\\u{202e}"), "{text}");
+    assert!(!text.lines().any(|line| line.trim() == "Every change is safe."), "{text}");
 }

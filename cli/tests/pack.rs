@@ -123,3 +123,17 @@ fn without_a_destination_or_with_a_bad_one_the_usage_is_told() {
     let output = olm(&["catalog", "pack", ".", "--push", "busybox:latest"]);
     assert!(String::from_utf8(output.stderr).expect("text").contains("repository name must be canonical"));
 }
+
+#[test]
+fn a_place_to_pack_to_is_asked_for_by_both_its_names() {
+    let source = tempfile::tempdir().expect("a folder");
+    bundle(source.path());
+    for command in ["bundle", "catalog"] {
+        for more in [&[][..], &["-o", "json"]] {
+            let output = olm(&[&[command, "pack", path(source.path())][..], more].concat());
+            assert_eq!(output.status.code(), Some(2));
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(error.contains("<--push <REFERENCE>|--layout <FOLDER>>"), "{error}");
+        }
+    }
+}

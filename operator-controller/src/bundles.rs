@@ -1,92 +1,334 @@
-//! Bundles: pulled once by digest, kept on disk, read as a tree of files.
+//! Bundles: pulled once by digest, kept on disk, and read within the memory that all of them share.
+//!
+//! No worker of a controller waits for a registry: bundles that are not kept are pulled by jobs ([`Bundles::request`]).
+//! A bundle is foreign input. Its image is limited while it streams in, its files are brought into memory only when
+//! there is room for what becomes of them ([`Admission`]), and one that the controller was reading when it was killed
+//! is not read again before others had their turn.
 
-use std::{collections::BTreeMap, io, path::PathBuf};
+mod cache;
+mod interrupted;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use olm_image::{PullError, Puller, Reference, Select};
-use olm_render::BundleFiles;
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
-/// Largest file of a bundle. The largest CRD of a public bundle has 4 MB.
-const FILE_BYTES_MAX: u64 = 32 << 20;
-/// Bundles kept on disk; the least recently used go first.
-const CACHED_BUNDLES_MAX: usize = 200;
+use olm_image::{CanonicalReference, FileError, Files, Limits, PullError, Puller, Reference, Select};
+use olm_render::{BundleFiles, MEMORY_BYTES_MAX, usual_memory};
+use olm_runtime::{BackoffLimits, Chance, Job, Jobs, MemoryBudget, MemoryShare, Panicked};
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+use cache::Cache;
+use interrupted::{Interrupted, Interruptions, Reading};
+
+/// Largest file of a bundle, in bytes. The largest known one, a CRD, has 4 MB.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Most bytes of all files of a bundle; the largest known bundle has less than 10 MB.
+const BUNDLE_BYTES_MAX: u64 = 64 << 20;
+/// Most files and folders of a bundle; the largest known one has 120.
+const ENTRIES_MAX: usize = 4_000;
+/// Most bytes of their paths.
+const PATH_BYTES_MAX: usize = 1 << 20;
+/// Most bytes that may come out of a bundle's layers, wanted or not.
+const UNCOMPRESSED_BYTES_MAX: u64 = 1 << 30;
 /// The folders of a registry+v1 bundle.
 const WANTED: [&str; 2] = ["manifests", "metadata"];
+
+/// What the image of a bundle may hold.
+fn limits() -> Limits {
+    Limits {
+        uncompressed_bytes_max: UNCOMPRESSED_BYTES_MAX,
+        kept_entries_max: ENTRIES_MAX,
+        kept_path_bytes_max: PATH_BYTES_MAX,
+        file_bytes_max: FILE_BYTES_MAX,
+        total_bytes_max: BUNDLE_BYTES_MAX,
+        ..Limits::default()
+    }
+}
 
 /// Fetches bundles.
 #[derive(Clone)]
 pub(crate) struct Bundles {
+    source: Source,
+    memory: MemoryBudget,
+    /// The pulls under way; without them, pulls are waited for.
+    jobs: Option<Jobs<Pulled, (), BundleError>>,
+}
+
+/// What a job works with.
+#[derive(Clone)]
+struct Source {
     puller: Puller,
-    folder: PathBuf,
+    cache: Arc<Cache>,
+    interruptions: Interruptions,
+}
+
+/// A bundle on disk.
+#[derive(Clone)]
+pub(crate) struct Pulled {
+    reference: CanonicalReference,
+    /// What was just pulled; without them it is in the cache.
+    files: Option<Files>,
+}
+
+impl Pulled {
+    /// Its name in the cache.
+    fn key(&self) -> String {
+        self.reference.digest().to_string().replace(':', "-")
+    }
+}
+
+/// A bundle in memory.
+pub(crate) struct Loaded {
+    pub(crate) files: BundleFiles,
+    pub(crate) admission: Admission,
+    /// Where it was read from.
+    pub(crate) pulled: Pulled,
+}
+
+/// What a request for a bundle comes to.
+pub(crate) enum Requested {
+    /// It is in memory.
+    Loaded(Loaded),
+    /// It is being pulled; the extension is reconciled again when it is there, or cannot be had.
+    Pulling,
+    /// It cannot be had.
+    Failed {
+        error: Arc<BundleError>,
+        /// When it is pulled again, if that was the reason.
+        next: Option<NextPull>,
+    },
+}
+
+impl From<BundleError> for Requested {
+    fn from(error: BundleError) -> Self {
+        Self::Failed { error: Arc::new(error), next: None }
+    }
+}
+
+/// When a pull that failed is made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextPull {
+    /// It goes on now; its end causes the next reconcile.
+    Now,
+    /// Not before this time.
+    After {
+        /// How long until then.
+        wait: Duration,
+        /// Whether the failure has not been reported before.
+        is_new: bool,
+    },
+}
+
+/// The permission to have a bundle in memory, to be kept until nothing of it is left there.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    memory: MemoryShare,
+    _reading: Reading,
+}
+
+impl Admission {
+    /// Bytes that the bundle and what becomes of it may take.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory.bytes()
+    }
+}
+
+/// How much memory is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// What bundles of that size usually take.
+    Usual,
+    /// All there is: no other bundle is in memory then.
+    All,
+}
+
+/// Why there is no bundle.
+#[derive(Debug, Error)]
+pub(crate) enum BundleError {
+    /// The image cannot be pulled.
+    #[error(transparent)]
+    Pull(#[from] PullError),
+    /// It has to wait.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+    /// What was kept of it cannot be read.
+    #[error("the cached bundle is damaged and is pulled again")]
+    Damaged,
+    /// The pull panicked.
+    #[error("internal: {0}")]
+    Panicked(#[from] Panicked),
+}
+
+impl BundleError {
+    /// Whether trying again is of no use until the reference is another one.
+    pub(crate) fn is_terminal(&self) -> bool {
+        match self {
+            Self::Pull(error) => error.is_terminal(),
+            Self::Interrupted(_) | Self::Damaged | Self::Panicked(_) => false,
+        }
+    }
+}
+
+impl From<FileError> for BundleError {
+    fn from(error: FileError) -> Self {
+        Self::Pull(error.into())
+    }
 }
 
 impl Bundles {
-    /// `folder` holds what was pulled; it may be emptied at any time.
+    /// `folder` holds what was pulled; it may be emptied at any time. Its content counts on the disk budget of
+    /// `puller`, and what is read from it on `memory`.
     ///
     /// # Errors
-    /// The folder cannot be made.
-    pub(crate) fn new(puller: Puller, folder: PathBuf) -> io::Result<Self> {
-        std::fs::create_dir_all(&folder)?;
-        Ok(Self { puller, folder })
+    /// The folder cannot be made or read.
+    pub(crate) fn new(puller: &Puller, folder: PathBuf, memory: MemoryBudget) -> io::Result<Self> {
+        let cache = Cache::open(folder, puller.disk())?;
+        let source =
+            Source { puller: puller.limited(limits()), cache, interruptions: Interruptions::default() };
+        Ok(Self { source, memory, jobs: None })
     }
 
-    /// The files of the bundle that `reference` names.
+    /// Notes in `folder` what is being read, and keeps what a process that was killed had noted there for later.
     ///
     /// # Errors
-    /// The image cannot be pulled.
-    pub(crate) async fn load(&self, reference: &str) -> Result<BundleFiles, PullError> {
-        let parsed = Reference::parse(reference)?;
-        let canonical = self.puller.resolve(&parsed).await?;
-        let cached = self.folder.join(format!("{}.json", canonical.digest().to_string().replace(':', "-")));
-        if let Some(files) = read_cached(&cached).await {
-            return Ok(files.into_iter().collect());
-        }
-        let pulled = self.puller.pull(&canonical, |_| Select::paths(WANTED)).await?;
-        let mut files = BTreeMap::new();
-        for path in pulled.files.paths() {
-            files.insert(path.to_owned(), pulled.files.read(path, FILE_BYTES_MAX)?);
-        }
-        if let Err(error) = self.store(cached, &files).await {
-            // The bundle is at hand; only the next process has to pull it again.
-            tracing::warn!(%error, bundle = %canonical, "bundle could not be kept on disk");
-        }
-        Ok(files.into_iter().collect())
+    /// The folder cannot be made or read.
+    pub(crate) fn noting(self, folder: PathBuf) -> io::Result<Self> {
+        let source = Source { interruptions: Interruptions::open(folder)?, ..self.source };
+        Ok(Self { source, ..self })
     }
 
-    async fn store(&self, path: PathBuf, files: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
-        let encoded: BTreeMap<&str, String> =
-            files.iter().map(|(name, bytes)| (name.as_str(), STANDARD.encode(bytes))).collect();
-        let text = serde_json::to_vec(&encoded)?;
-        let aside = path.with_extension(format!("{:016x}.tmp", fastrand::u64(..)));
-        tokio::fs::write(&aside, text).await?;
-        if let Err(error) = tokio::fs::rename(&aside, &path).await {
-            let _ = tokio::fs::remove_file(&aside).await;
-            return Err(error);
-        }
-        self.trim().await
+    /// Pulls by jobs, and sends the names of extensions whose bundle has come, or failed to, to `ended`.
+    pub(crate) fn pulling_by_jobs(self, ended: mpsc::Sender<String>, chance: &Chance) -> Self {
+        let jobs = Jobs::new(ended, BackoffLimits::default(), chance.clone());
+        Self { jobs: Some(jobs), ..self }
     }
 
-    /// Removes the least recently used bundles beyond the limit.
-    async fn trim(&self) -> io::Result<()> {
-        let mut entries = tokio::fs::read_dir(&self.folder).await?;
-        let mut files = Vec::new();
-        while let Some(entry) = entries.next_entry().await? {
-            if let Ok(modified) = entry.metadata().await.and_then(|m| m.modified()) {
-                files.push((modified, entry.path()));
+    /// The process is asked to end: what is being read from now on is not interrupted by an accident.
+    pub(crate) fn stop(&self) {
+        self.source.interruptions.stop();
+    }
+
+    /// An extension needs no bundle any more; a pull that nobody else needs is ended.
+    pub(crate) fn release(&self, extension: &str) {
+        if let Some(jobs) = &self.jobs {
+            jobs.release(extension);
+        }
+    }
+
+    /// The files of the bundle that `reference` names, for an extension. Waits until there is memory for them, but for
+    /// no registry if pulls are jobs.
+    pub(crate) async fn request(&self, extension: &str, reference: &str, need: Need) -> Requested {
+        let Some(jobs) = &self.jobs else {
+            return self.load(reference, need).await.map_or_else(Requested::from, Requested::Loaded);
+        };
+        let parsed = match Reference::parse(reference) {
+            Ok(parsed) => parsed,
+            Err(error) => return BundleError::from(PullError::from(error)).into(),
+        };
+        if let Some(kept) = self.source.kept(&parsed) {
+            match self.read(kept, need).await {
+                Ok(loaded) => return Requested::Loaded(loaded),
+                Err(BundleError::Damaged) => {}
+                Err(error) => return error.into(),
             }
         }
-        files.sort_unstable();
-        let surplus = files.len().saturating_sub(CACHED_BUNDLES_MAX);
-        for (_, path) in files.into_iter().take(surplus) {
-            tokio::fs::remove_file(path).await?;
+        match jobs.request(extension, reference, |_| self.source.clone().fetch(parsed)) {
+            Job::Done(pulled) => {
+                self.read(pulled, need).await.map_or_else(Requested::from, Requested::Loaded)
+            }
+            Job::Running { failed: None, .. } => Requested::Pulling,
+            Job::Running { failed: Some(error), .. } => {
+                Requested::Failed { error, next: Some(NextPull::Now) }
+            }
+            Job::Failed { error, wait, is_new } => {
+                Requested::Failed { error, next: Some(NextPull::After { wait, is_new }) }
+            }
         }
-        Ok(())
+    }
+
+    /// The files of the bundle that `reference` names. Waits until they are pulled and there is memory for them.
+    ///
+    /// # Errors
+    /// The image cannot be pulled, or the bundle was being read when the controller was killed.
+    async fn load(&self, reference: &str, need: Need) -> Result<Loaded, BundleError> {
+        let parsed = Reference::parse(reference).map_err(PullError::from)?;
+        let pulled = self.source.clone().fetch(parsed).await?;
+        let reference = pulled.reference.clone();
+        match self.read(pulled, need).await {
+            Err(BundleError::Damaged) => self.read(self.source.pull(reference).await?, need).await,
+            read => read,
+        }
+    }
+
+    /// Reads a bundle from disk. Waits until there is memory for it.
+    ///
+    /// # Errors
+    /// It is not there any more or damaged, or was being read when the controller was killed.
+    pub(crate) async fn read(&self, pulled: Pulled, need: Need) -> Result<Loaded, BundleError> {
+        let key = pulled.key();
+        let need = if self.source.interruptions.check(&key)? { Need::All } else { need };
+        if let Some(cached) = self.source.cache.find(&key) {
+            let admission = self.admit(&key, cached.bytes(), need).await;
+            if let Some(files) = self.source.cache.read(cached).await {
+                return Ok(Loaded { files, admission, pulled });
+            }
+        }
+        let files = pulled.files.clone().ok_or(BundleError::Damaged)?;
+        let bytes = files.paths().filter_map(|path| files.size(path)).sum();
+        let admission = self.admit(&key, bytes, need).await;
+        let mut bundle = BundleFiles::new();
+        for path in files.paths() {
+            bundle.insert(path, files.read(path, FILE_BYTES_MAX)?);
+        }
+        Ok(Loaded { files: bundle, admission, pulled })
+    }
+
+    async fn admit(&self, key: &str, bytes: u64, need: Need) -> Admission {
+        let wanted = match need {
+            Need::Usual => usual_memory(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            Need::All => MEMORY_BYTES_MAX,
+        };
+        let memory = self.memory.share(wanted).await;
+        Admission { memory, _reading: self.source.interruptions.begin(key) }
     }
 }
 
-/// A cached bundle; anything that cannot be read counts as absent and is pulled again.
-async fn read_cached(path: &std::path::Path) -> Option<BTreeMap<String, Vec<u8>>> {
-    let text = tokio::fs::read(path).await.ok()?;
-    let encoded: BTreeMap<String, String> = serde_json::from_slice(&text).ok()?;
-    encoded.into_iter().map(|(name, text)| Some((name, STANDARD.decode(text).ok()?))).collect()
+impl Source {
+    /// What is kept under a reference that is a digest.
+    fn kept(&self, reference: &Reference) -> Option<Pulled> {
+        let digest = reference.digest().filter(|_| reference.tag().is_none())?;
+        let pulled = Pulled { reference: reference.at(digest.clone()), files: None };
+        self.cache.find(&pulled.key()).map(|_| pulled)
+    }
+
+    /// Pulls what a reference stands for now, unless that is kept.
+    async fn fetch(self, reference: Reference) -> Result<Pulled, BundleError> {
+        let reference = self.puller.resolve(&reference).await?;
+        let pulled = Pulled { reference, files: None };
+        self.interruptions.check(&pulled.key())?;
+        match self.cache.find(&pulled.key()) {
+            Some(_) => Ok(pulled),
+            None => self.pull(pulled.reference).await,
+        }
+    }
+
+    /// Pulls a bundle and keeps it on disk. Nothing of it is in memory then but what the spool holds.
+    async fn pull(&self, reference: CanonicalReference) -> Result<Pulled, BundleError> {
+        let files = self.puller.pull(&reference, |_| Select::paths(WANTED)).await?.files;
+        let pulled = Pulled { reference, files: Some(files.clone()) };
+        if let Err(error) = self.cache.store(&pulled.key(), &files).await {
+            // The bundle is at hand; only the next process has to pull it again.
+            tracing::warn!(%error, bundle = %pulled.reference, "bundle could not be kept on disk");
+        }
+        Ok(pulled)
+    }
 }
+
+/// Puts a bundle where pulled ones are kept, so that it is not pulled.
+#[cfg(test)]
+pub(crate) fn keep(folder: &std::path::Path, digest: &str, files: &BundleFiles) {
+    let mut out = std::fs::File::create(folder.join(format!("{}.bundle", digest.replace(':', "-")))).unwrap();
+    cache::encode(&mut out, files.iter().map(|(path, bytes)| Ok((path, bytes.len() as u64, bytes)))).unwrap();
+}
+
+#[cfg(test)]
+mod tests;

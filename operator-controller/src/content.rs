@@ -16,6 +16,7 @@ use kube::{
 };
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::CatalogReader;
+use olm_image::DiskBudget;
 use tokio::{
     sync::{broadcast, mpsc},
     time::Instant,
@@ -110,9 +111,10 @@ impl Remote {
         settings: &RemoteCatalogd,
         cluster: Client,
         cache_dir: &Path,
+        disk: DiskBudget,
     ) -> Result<Self, StoreError> {
         let directory = Arc::new(Directory { address: settings.address.clone(), known: OnceLock::default() });
-        let reader = HttpReader::without_client(directory.clone(), Arc::new(SystemClock), cache_dir)?;
+        let reader = HttpReader::without_client(directory.clone(), Arc::new(SystemClock), cache_dir, disk)?;
         Ok(Self { trust: settings.trust.clone(), cluster, directory, reader: Arc::new(reader) })
     }
 

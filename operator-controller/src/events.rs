@@ -14,6 +14,7 @@ use olm_api::{
 };
 
 use olm_runtime::bounded;
+use olm_text::visible;
 
 use crate::controllers::cluster_extension::Progress;
 
@@ -74,6 +75,7 @@ impl Events {
     }
 
     async fn publish(&self, told: Told, about: &ObjectReference) {
+        let told = Told { note: visible(&told.note).into_owned(), ..told };
         // Events of one action are counted together under the first one's note.
         let action = format!("{} {:016x}", told.reason, fingerprint(&told.note));
         let event = Event {

@@ -31,6 +31,6 @@ pub use admission::objects as admission_objects;
 pub use config::{Config, GateError, Gates, MAX_CONCURRENT_RECONCILES};
 pub use content::RemoteCatalogd;
 pub use operator::{Operator, OperatorError};
-pub use permissions::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
+pub use permissions::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope, WATCHED_OBJECTS};
 pub use settings::account;
 pub use webhook_certificates::{ProviderSetting, Settings as WebhookCertificates};

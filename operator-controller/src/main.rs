@@ -5,7 +5,7 @@ mod args;
 use std::process::ExitCode;
 
 use clap::Parser;
-use olm_runtime::{init_logs, without_huge_pages};
+use olm_runtime::{init_logs, run_program, without_huge_pages};
 use operator_controller::Operator;
 
 #[global_allocator]
@@ -34,12 +34,12 @@ fn run(args: args::Args) -> anyhow::Result<()> {
     }
     // The only failure is that a provider is installed already, which is what is wanted.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let ended = tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+    let ended = run_program(async {
         let shutdown = olm_runtime::on_signal()?;
         let config = args.into_config().await?;
         catalogd::log_gates(config.gates.states().into_iter().chain(config.catalogd.gates()));
-        Ok(Box::pin(Operator::new(config)?.run(shutdown)).await?)
-    });
+        anyhow::Ok(Box::pin(Operator::new(config)?.run(shutdown)).await?)
+    })?;
     traces.end();
     ended
 }

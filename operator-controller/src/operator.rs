@@ -21,10 +21,12 @@ use olm_api::{
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
 use olm_image::Puller;
+use olm_render::MEMORY_BYTES_MAX;
 use olm_runtime::{
     Accounts, BackoffLimits, CertWatcher, Certificate, Chance, ClientError, ControllerSettings, Discovery,
-    Elector, Fence, HttpError, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source, Terms, TlsError,
-    Wake, WatchManager, health_router, listen, metrics_router, run_controller, serve, server_config,
+    Elector, Fence, HttpError, MemoryBudget, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source,
+    Terms, TlsError, Wake, WatchManager, health_router, listen, metrics_router, run_controller, serve,
+    server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -117,14 +119,19 @@ impl Operator {
             let (global, account) = (config.global_pull_secret.clone(), config.own_account.clone());
             PullSecrets::new(accounts.controller(), puller.keyring().clone(), global, account, &chance)
         });
-        let bundles = Bundles::new(puller.clone(), config.cache_path.join("bundles")).map_err(|source| {
-            OperatorError::Cache { path: config.cache_path.display().to_string(), source }
-        })?;
+        let memory = MemoryBudget::new(MEMORY_BYTES_MAX);
+        let folder = |name| config.cache_path.join(name);
+        let bundles = Bundles::new(&puller, folder("bundles"), memory)
+            .and_then(|bundles| bundles.noting(folder("reading")))
+            .map_err(|source| OperatorError::Cache {
+                path: config.cache_path.display().to_string(),
+                source,
+            })?;
         let cluster = accounts.controller();
         let content = match &config.remote_catalogd {
             Some(remote) => {
                 let copies = config.cache_path.join("catalogs");
-                Content::Remote(Remote::new(remote, cluster, &copies)?)
+                Content::Remote(Remote::new(remote, cluster, &copies, puller.disk().clone())?)
             }
             None => Content::Embedded(Box::new(Catalogd::new(
                 config.catalogd.clone(),
@@ -156,6 +163,11 @@ impl Operator {
     /// An address cannot be listened on, or leadership was lost.
     pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), OperatorError> {
         let (leads, leader) = watch::channel(false);
+        let (bundles, asked_to_end) = (self.bundles.clone(), shutdown.clone());
+        let stop_noting = async move {
+            asked_to_end.cancelled().await;
+            bundles.stop();
+        };
         let mut tasks = self.serve(&shutdown).await?;
         if let Some(credentials) = self.credentials.take() {
             if let Err(error) = credentials.load().await {
@@ -167,6 +179,7 @@ impl Operator {
         if let Content::Embedded(catalogd) = &self.content {
             tasks.push(tokio::spawn(catalogd.clone().run(leader, self.chance.clone(), shutdown.clone())));
         }
+        tasks.push(tokio::spawn(stop_noting));
         tasks.push(tokio::spawn(self.leftovers(shutdown.clone())));
         let lost = match self.config.leader_election {
             None => {
@@ -190,8 +203,8 @@ impl Operator {
         let namespace = self.config.system_namespace.clone();
         let embedded = matches!(self.content, Content::Embedded(_));
         async move {
-            let told = leftovers::tell(client, &namespace, embedded, &events);
-            let _ = shutdown.run_until_cancelled(told).await;
+            let reporting = Box::pin(leftovers::report(client, &namespace, embedded, &events));
+            let _ = shutdown.run_until_cancelled(reporting).await;
         }
     }
 
@@ -316,7 +329,7 @@ impl Operator {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
             catalogs: self.catalogs(&known_catalogs),
-            bundles: self.bundles.clone(),
+            bundles: self.bundles.clone().pulling_by_jobs(wake_extension.clone(), chance),
             events: events.clone(),
             waiting: waiting.clone(),
             sets: sets.store.clone(),

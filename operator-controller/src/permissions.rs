@@ -39,13 +39,37 @@ const fn row(
     Permission { scope, group, resources, verbs, purpose }
 }
 
+/// Purpose of the rows that [`watched`] makes.
+pub const WATCHED_OBJECTS: &str = "notice changes to objects of extensions";
+
+/// Kinds that the program watches for all extensions with its own permissions. A permission to list gives the whole
+/// objects away, so Secrets, and kinds that may carry secrets, are not among them: those are watched one by one as the
+/// ServiceAccount that manages them.
+const fn watched(group: &'static str, resources: &'static [&'static str]) -> Permission {
+    row(Scope::Cluster, group, resources, &["list", "watch"], WATCHED_OBJECTS)
+}
+
+/// Resources of the Prometheus operator's groups that hold no credentials.
+const MONITORS: &[&str] = &["podmonitors", "probes", "prometheusrules", "servicemonitors"];
+
+/// Whether the program may list and watch a resource in the whole cluster.
+pub(crate) fn is_watched(group: &str, resource: &str) -> bool {
+    let covers = |row: &Permission| {
+        row.scope == Scope::Cluster
+            && row.group == group
+            && row.resources.contains(&resource)
+            && ["list", "watch"].iter().all(|verb| row.verbs.contains(verb))
+    };
+    PERMISSIONS.iter().any(covers)
+}
+
 /// What finds out who asks for metrics. Both programs do.
 const TOKEN_REVIEWS: Permission = row(
     Scope::Cluster,
     "authentication.k8s.io",
     &["tokenreviews"],
     &["create"],
-    "find out who asks for metrics",
+    "authenticate requests for metrics",
 );
 
 /// What finds out whether metrics may be read. Both programs do.
@@ -54,7 +78,7 @@ const ACCESS_REVIEWS: Permission = row(
     "authorization.k8s.io",
     &["subjectaccessreviews"],
     &["create"],
-    "find out whether metrics may be read",
+    "authorize requests for metrics",
 );
 
 /// What publishes the authority of the serving certificate. Both programs do.
@@ -87,14 +111,14 @@ pub const PERMISSIONS: &[Permission] = &[
         OLM,
         &["clustercatalogs/status", "clusterextensions/status", "clusterobjectsets/status"],
         &["update"],
-        "tell what became of them",
+        "report their status",
     ),
     row(
         Scope::Cluster,
         OLM,
         &["clustercatalogs/finalizers", "clusterextensions/finalizers", "clusterobjectsets/finalizers"],
         &["update"],
-        "own what is made for them, on clusters that enforce it",
+        "set owner references, on clusters that enforce this permission",
     ),
     row(
         Scope::Cluster,
@@ -110,22 +134,71 @@ pub const PERMISSIONS: &[Permission] = &[
         &["create"],
         "act as the ServiceAccount that an extension names",
     ),
-    row(Scope::Cluster, "", &["serviceaccounts"], &["list", "watch"], "go on when an account appears"),
     row(
         Scope::Cluster,
         "",
-        &["namespaces"],
-        &["get"],
-        "tell a namespace that was created again from the one that an extension was written for",
+        &["serviceaccounts"],
+        &["list", "watch"],
+        "continue when a ServiceAccount appears",
     ),
+    row(Scope::Cluster, "", &["namespaces"], &["get"], "recognize a namespace that was created again"),
     row(
         Scope::Cluster,
         "rbac.authorization.k8s.io",
         &["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
         &["list", "watch"],
-        "go on when rights are granted, and read the rules of roles that a bundle binds",
+        "continue when permissions are granted, and read the rules of roles that a bundle binds",
     ),
-    row(Scope::Cluster, "*", &["*"], &["list", "watch"], "see objects of revisions change"),
+    watched(
+        "",
+        &[
+            "configmaps",
+            "limitranges",
+            "namespaces",
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "resourcequotas",
+            "services",
+        ],
+    ),
+    watched(
+        "admissionregistration.k8s.io",
+        &[
+            "mutatingwebhookconfigurations",
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+            "validatingwebhookconfigurations",
+        ],
+    ),
+    watched("apiextensions.k8s.io", &["customresourcedefinitions"]),
+    watched("apiregistration.k8s.io", &["apiservices"]),
+    watched("apps", &["daemonsets", "deployments", "statefulsets"]),
+    watched("autoscaling", &["horizontalpodautoscalers"]),
+    watched("autoscaling.k8s.io", &["verticalpodautoscalers"]),
+    watched("batch", &["cronjobs", "jobs"]),
+    watched("cert-manager.io", &["certificates", "issuers"]),
+    watched("config.openshift.io", &["clusterversions"]),
+    watched(
+        "console.openshift.io",
+        &[
+            "consoleclidownloads",
+            "consoleexternalloglinks",
+            "consolelinks",
+            "consolenotifications",
+            "consoleplugins",
+            "consolequickstarts",
+            "consolesamples",
+            "consoleyamlsamples",
+        ],
+    ),
+    watched("grafana.integreatly.org", &["grafanadashboards", "grafanafolders"]),
+    watched("monitoring.coreos.com", MONITORS),
+    watched("monitoring.rhobs", MONITORS),
+    watched("networking.k8s.io", &["ingresses", "networkpolicies"]),
+    watched("policy", &["poddisruptionbudgets"]),
+    watched("route.openshift.io", &["routes"]),
+    watched("scheduling.k8s.io", &["priorityclasses"]),
+    watched("storage.k8s.io", &["storageclasses"]),
     row(
         Scope::Cluster,
         "apiextensions.k8s.io",
@@ -138,7 +211,7 @@ pub const PERMISSIONS: &[Permission] = &[
         "admissionregistration.k8s.io",
         &["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
         &["get"],
-        "see whether the policies that guard accounts are in force",
+        "check that the policies that protect ServiceAccounts are in force",
     ),
     TOKEN_REVIEWS,
     ACCESS_REVIEWS,
@@ -168,8 +241,8 @@ pub const PERMISSIONS: &[Permission] = &[
         Scope::SystemNamespace,
         "coordination.k8s.io",
         &["leases"],
-        &["create", "get", "update"],
-        "leader election",
+        &["create", "get", "list", "update", "watch"],
+        "leader election; one given back is taken at once",
     ),
 ];
 
@@ -182,13 +255,13 @@ pub const CATALOGD_PERMISSIONS: &[Permission] = &[
         &["list", "patch", "watch"],
         "read the specs; finalizers and labels are metadata",
     ),
-    row(Scope::Cluster, OLM, &["clustercatalogs/status"], &["update"], "tell what became of them"),
+    row(Scope::Cluster, OLM, &["clustercatalogs/status"], &["update"], "report their status"),
     row(
         Scope::Cluster,
         OLM,
         &["clustercatalogs/finalizers"],
         &["update"],
-        "own what is made for them, on clusters that enforce it",
+        "set owner references, on clusters that enforce this permission",
     ),
     TOKEN_REVIEWS,
     ACCESS_REVIEWS,
@@ -226,13 +299,32 @@ mod tests {
         for right in CATALOGD_PERMISSIONS {
             for resource in right.resources {
                 let covers = |row: &&Permission| {
-                    let same = row.scope == right.scope && row.group == right.group;
-                    row.resources.contains(&"*") || same && row.resources.contains(resource)
+                    let place = row.scope == right.scope || row.scope == Scope::Cluster;
+                    place && row.group == right.group && row.resources.contains(resource)
                 };
                 let rows: Vec<_> = PERMISSIONS.iter().filter(covers).collect();
                 let held = |verb: &&&str| rows.iter().any(|row| row.verbs.contains(*verb));
                 assert_eq!(right.verbs.iter().find(|verb| !held(verb)), None, "{resource}");
             }
         }
+    }
+
+    #[test]
+    fn the_program_itself_reads_no_secrets_but_those_of_its_namespace() {
+        let reads_secrets = |row: &&Permission| {
+            let read = row.verbs.iter().any(|verb| ["get", "list", "watch", "*"].contains(verb));
+            read && ["", "*"].contains(&row.group)
+                && row.resources.iter().any(|resource| ["secrets", "*"].contains(resource))
+        };
+        let scopes: Vec<Scope> = PERMISSIONS.iter().filter(reads_secrets).map(|row| row.scope).collect();
+        assert_eq!(scopes, [Scope::SystemNamespace]);
+        assert!(!is_watched("", "secrets"));
+    }
+
+    #[test]
+    fn every_kind_of_bundles_but_secrets_is_watched_by_the_program() {
+        let not_watched: Vec<_> =
+            olm_rights::known_resources().filter(|(group, resource)| !is_watched(group, resource)).collect();
+        assert_eq!(not_watched, [("", "secrets")]);
     }
 }

@@ -18,7 +18,8 @@ use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_fbc::CatalogReader;
 use olm_image::Puller;
 use olm_plan::Plan;
-use olm_runtime::{Accounts, ClientError, Discovery, bounded};
+use olm_render::MEMORY_BYTES_MAX;
+use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, bounded};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -112,7 +113,7 @@ impl Planner {
     pub fn new(surroundings: Surroundings) -> Result<Self, PlanError> {
         let accounts = Accounts::new(&surroundings.cluster)?;
         let folder = surroundings.folder.clone();
-        let bundles = Bundles::new(surroundings.puller.clone(), folder.clone())
+        let bundles = Bundles::new(&surroundings.puller, folder.clone(), MemoryBudget::new(MEMORY_BYTES_MAX))
             .map_err(|source| PlanError::Folder { path: folder.display().to_string(), source })?;
         Ok(Self { surroundings, accounts, bundles })
     }

@@ -11,6 +11,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use olm_text::cut;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{family::Family, gauge::Gauge},
@@ -107,7 +108,7 @@ fn limit(properties: &str) -> Result<Option<Minor>, String> {
         .and_then(|(major, minor)| Some(Minor { major: number(major)?, minor: number(minor)? }))
         .filter(|limit| limit.major > 0);
     parsed.map(Some).ok_or_else(|| {
-        let shown: String = text.chars().filter(|c| !c.is_control()).take(32).collect();
+        let shown = cut(&text, 32);
         format!("{MAX_OPENSHIFT_VERSION} is {shown:?}: it must be a minor version such as \"4.18\"")
     })
 }

@@ -121,6 +121,8 @@ pub enum Part {
     Extensions,
     /// Very many extensions at once, then idle. Few of them, unless `BENCH_FULL=1`.
     Volume,
+    /// Hostile bundles and catalogs at once, in a process with the memory of the Deployment.
+    Hostile,
 }
 
 /// What serves catalogs, and where its catalogs come from.
@@ -158,6 +160,9 @@ pub async fn run(parts: &[Part]) -> Result<()> {
     if wanted(Part::Volume) {
         volume::measure().await?;
     }
+    if wanted(Part::Hostile) {
+        hostile().await?;
+    }
     if !wanted(Part::Catalogs) && !wanted(Part::Extensions) {
         return Ok(());
     }
@@ -179,6 +184,16 @@ pub async fn run(parts: &[Part]) -> Result<()> {
         world.operator.process().kill()?;
         in_process::resolutions(&store, large).await?;
     }
+    Ok(())
+}
+
+/// Memory of a process that gets hostile input, and the time of what is honest beside it.
+async fn hostile() -> Result<()> {
+    let Some(figures) = Box::pin(crate::hostile::run()).await? else { return Ok(()) };
+    figure("hostile-input-memory-charged", megabytes(figures.group_peak), "MB");
+    figure("hostile-input-memory-resident", figures.resident_peak, "MB");
+    figure("hostile-input-honest-installed", figures.honest.as_secs_f64(), "s");
+    figure("hostile-input-rejected-after", figures.judged.as_secs_f64(), "s");
     Ok(())
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn install_rights(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// How a catalogd is started.
+/// How a catalogd, or an operator-controller, is started.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Flags beside those that every test needs.
@@ -77,6 +77,20 @@ impl Settings {
     pub fn shell(mut self, text: &str) -> Self {
         self.shell = Some(text.to_owned());
         self
+    }
+
+    /// What is to be started so that `binary` runs with these arguments.
+    pub(crate) fn program(
+        &self,
+        binary: PathBuf,
+        cache: &Path,
+        mut args: Vec<String>,
+    ) -> (PathBuf, Vec<String>) {
+        let Some(text) = &self.shell else { return (binary, args) };
+        let before =
+            ["-c", text, &cache.display().to_string(), &binary.display().to_string()].map(str::to_owned);
+        args.splice(0..0, before);
+        (PathBuf::from("/bin/sh"), args)
     }
 }
 
@@ -125,15 +139,7 @@ impl Catalogd {
             args.push(format!("{EXTERNAL_ADDRESS}localhost:{port}"));
         }
         args.extend(settings.args.iter().cloned());
-        let program = match &settings.shell {
-            None => binary,
-            Some(text) => {
-                let before = ["-c", text, &cache.display().to_string(), &binary.display().to_string()]
-                    .map(str::to_owned);
-                args.splice(0..0, before);
-                PathBuf::from("/bin/sh")
-            }
-        };
+        let (program, args) = settings.program(binary, &cache, args);
         let program = Program {
             program,
             args,

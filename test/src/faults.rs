@@ -34,12 +34,16 @@ pub enum Fault {
     WrongBytes,
     /// Layers end in the middle; the connection breaks.
     CutOff,
-    /// Layers come in this many pieces, with a pause after each.
+    /// Layers come in this many pieces, with a pause before each.
     Slow(u64, Duration),
+    /// Layers come byte by byte, with a pause before each.
+    Drip(Duration),
     /// Layers never end.
     EndlessLayer,
     /// Manifests never end.
     EndlessManifest,
+    /// Nothing is ever answered.
+    Hang,
     /// Everything is answered with this status.
     Status(u16),
     /// Layers are elsewhere, at this origin.
@@ -186,6 +190,9 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
             .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"test\""));
         return refused;
     }
+    if fault == Some(Fault::Hang) {
+        return std::future::pending().await;
+    }
     if let Some(Fault::Status(status)) = fault {
         return plain(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), "");
     }
@@ -251,6 +258,16 @@ async fn pass_on(
             });
             Ok(response.body(Body::from_stream(slow))?)
         }
+        Some(Fault::Drip(pause)) => {
+            let drops = stream::iter(0..bytes.len()).then(move |at| {
+                let drop = bytes.slice(at..=at);
+                async move {
+                    tokio::time::sleep(pause).await;
+                    Ok::<_, Infallible>(drop)
+                }
+            });
+            Ok(response.body(Body::from_stream(drops))?)
+        }
         Some(Fault::EndlessLayer | Fault::EndlessManifest) => {
             let endless = stream::iter([bytes]).chain(stream::repeat(Bytes::from_static(&[b' '; 4096])));
             let mut response = Response::new(Body::from_stream(endless.map(Ok::<_, Infallible>)));
@@ -267,7 +284,7 @@ async fn pass_on(
                 .insert(header::LOCATION, HeaderValue::try_from(format!("{origin}{path}"))?);
             Ok(elsewhere)
         }
-        Some(Fault::Status(_)) | None => Ok(response.body(Body::from(bytes))?),
+        Some(Fault::Hang | Fault::Status(_)) | None => Ok(response.body(Body::from(bytes))?),
     }
 }
 

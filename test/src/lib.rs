@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod catalogd;
+pub mod cgroup;
 pub mod cluster;
 pub mod controlplane;
 pub mod data;
@@ -13,6 +14,7 @@ pub mod faults;
 pub mod fuzz;
 mod go_module;
 pub mod helm;
+pub mod hostile;
 pub mod images;
 pub mod kstatus;
 pub mod long;

@@ -83,8 +83,9 @@ impl Operator {
             format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
         ];
         args.extend(settings.args.iter().cloned());
+        let (program, args) = settings.program(program()?, &cache, args);
         let program = Program {
-            program: program()?,
+            program,
             args,
             env: settings.env.clone(),
             env_remove: vec!["KUBECONFIG".to_owned(), "RUST_LOG".to_owned()],

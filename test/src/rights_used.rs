@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use operator_controller::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
+use operator_controller::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope, WATCHED_OBJECTS};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -69,39 +69,8 @@ const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 3] = [
     ),
 ];
 
-/// A test in which nothing out of the ordinary happens.
-const ORDINARY: &str = "operator::an_operator_goes_through_all_install_modes";
-
-/// Tests that use the rights: resource, verbs, test. One that uses it stands for all that do.
-pub const SHOWN_BY: &[(&str, &str, &str)] = &[
-    ("clustercatalogs", "list patch watch", ORDINARY),
-    ("clustercatalogs/status", "update", ORDINARY),
-    ("clusterextensions", "list patch watch", ORDINARY),
-    ("clusterextensions", "get", "operator::a_revision_without_an_account_acts_as_its_extension"),
-    ("clusterextensions/status", "update", ORDINARY),
-    ("clusterobjectsets", "create get list patch watch", ORDINARY),
-    ("clusterobjectsets", "delete", "operator::a_kept_crd_serves_its_storage_version_without_its_webhook"),
-    ("clusterobjectsets/status", "update", ORDINARY),
-    ("serviceaccounts/token", "create", ORDINARY),
-    ("serviceaccounts", "list watch", ORDINARY),
-    ("namespaces", "get", ORDINARY),
-    ("clusterroles", "list watch", ORDINARY),
-    ("clusterrolebindings", "list watch", ORDINARY),
-    ("roles", "list watch", ORDINARY),
-    ("rolebindings", "list watch", ORDINARY),
-    ("*", "list watch", ORDINARY),
-    ("customresourcedefinitions", "get", "operator::an_unsafe_change_is_stopped_until_it_is_accepted"),
-    ("validatingadmissionpolicies", "get", ORDINARY),
-    ("validatingadmissionpolicybindings", "get", ORDINARY),
-    ("tokenreviews", "create", "operator::metrics_are_for_those_who_may_read_them"),
-    ("subjectaccessreviews", "create", "operator::metrics_are_for_those_who_may_read_them"),
-    ("events", "create patch", ORDINARY),
-    ("secrets", "create get list patch watch", ORDINARY),
-    ("secrets", "delete", "operator::what_the_controller_may_not_do_is_told_with_the_step"),
-    ("configmaps", "create get", ORDINARY),
-    ("configmaps", "patch", "catalogd::a_certificate_is_made_kept_published_and_renewed"),
-    ("leases", "create get update", "operator::a_clean_stop_hands_the_leases_over"),
-];
+/// Why a permission to watch a kind may go without use.
+const OF_OBJECTS: &str = "for kinds that bundles may contain; not all of them are in the tests";
 
 /// What a program asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -162,19 +131,17 @@ impl Right {
     }
 
     fn covers(&self, request: &Request) -> bool {
-        let matches = |pattern: &str, text: &str| pattern == "*" || pattern == text;
         (request.in_system_namespace || !self.in_system_namespace)
-            && self.verb == request.verb
-            && matches(self.group, &request.group)
-            && matches(self.resource, &request.resource)
+            && (self.verb, self.group, self.resource)
+                == (request.verb.as_str(), request.group.as_str(), request.resource.as_str())
     }
 
-    /// A test that uses it, as `<suite>::<function>`.
-    pub fn shown_by(&self) -> Option<&'static str> {
-        let of_this = |(resource, verbs, _): &&(&str, &str, &'static str)| {
-            *resource == self.resource && verbs.split(' ').any(|verb| verb == self.verb)
-        };
-        SHOWN_BY.iter().find(of_this).map(|(.., test)| *test)
+    /// Whether it serves to notice changes to objects of extensions.
+    fn is_for_objects(&self) -> bool {
+        let of_this = |row: &&Permission| row.group == self.group && row.resources.contains(&self.resource);
+        !self.in_system_namespace
+            && ["list", "watch"].contains(&self.verb)
+            && PERMISSIONS.iter().filter(of_this).any(|row| row.purpose == WATCHED_OBJECTS)
     }
 
     /// Why it is held although no request uses it.
@@ -184,7 +151,8 @@ impl Right {
                 && self.resource.ends_with(end)
                 && verbs.split(' ').any(|verb| verb == self.verb)
         };
-        WITHOUT_REQUEST.iter().find(of_this).map(|(.., why)| *why)
+        let reason = WITHOUT_REQUEST.iter().find(of_this).map(|(.., why)| *why);
+        reason.or_else(|| self.is_for_objects().then_some(OF_OBJECTS))
     }
 }
 
@@ -211,7 +179,7 @@ impl Report {
             }
             // The narrowest row: what it gives is not what a wider one is for.
             let covering = rights.iter().filter(|right| right.covers(request));
-            let narrowest = covering.max_by_key(|right| (right.resource != "*", right.in_system_namespace));
+            let narrowest = covering.max_by_key(|right| right.in_system_namespace);
             match narrowest {
                 None => *report.outside.entry(request.clone()).or_default() += count,
                 Some(_) if request.forbidden => {
@@ -389,12 +357,12 @@ mod tests {
         let report = report(&[
             event("list", "", "secrets", SYSTEM_NAMESPACE),
             event("list", "", "secrets", "elsewhere"),
-            event("get", "", "secrets", "elsewhere"),
+            event("list", "", "configmaps", "elsewhere"),
             event("create", "", "serviceaccounts/token", "elsewhere"),
             created,
         ]);
         assert_eq!(used(&report, "secrets", "list"), [(true, 1)]);
-        assert_eq!(used(&report, "*", "list"), [(false, 1)]);
+        assert_eq!(used(&report, "configmaps", "list"), [(false, 1)]);
         assert_eq!(used(&report, "serviceaccounts/token", "create"), [(false, 1)]);
         assert_eq!(used(&report, "clusterobjectsets", "patch"), [(false, 1)]);
         assert_eq!(used(&report, "clusterobjectsets", "create"), [(false, 1)]);
@@ -442,17 +410,17 @@ mod tests {
         let mut other = event("delete", "", "pods", "n");
         other["user"]["username"] = json!("ann");
         other["userAgent"] = json!(USER);
-        let mut begun = event("watch", "", "pods", "n");
+        let mut begun = event("watch", "apps", "deployments", "n");
         begun["stage"] = json!("ResponseStarted");
         let of_oneself = event("create", "authorization.k8s.io", "selfsubjectaccessreviews", "");
         let mut taken_away = event("create", "", "serviceaccounts/token", "n");
         taken_away["annotations"] = forbidden["annotations"].clone();
-        let watched = event("watch", "", "pods", "n");
+        let watched = event("watch", "apps", "deployments", "n");
         let report = report(&[forbidden, other, begun, watched, of_oneself, taken_away]);
         assert_eq!(report.outside.len(), 1, "{:?}", report.outside);
         assert!(report.outside.keys().all(|request| request.verb == "delete" && request.forbidden));
         assert_eq!(report.taken_away.len(), 1);
         assert_eq!(used(&report, "serviceaccounts/token", "create"), [(false, 0)]);
-        assert_eq!(used(&report, "*", "watch"), [(false, 1)]);
+        assert_eq!(used(&report, "deployments", "watch"), [(false, 1)]);
     }
 }

@@ -110,23 +110,23 @@ pub struct ImageSource {
     #[x_kube(validation = digest_hex())]
     pub ref_: String,
 
-    /// Minutes between two looks at the tag. Unset: the tag is looked at only when the catalog changes.
+    /// Minutes between two checks whether the tag has moved. Unset: the tag is checked only when the catalog changes.
     /// A digest cannot change, so the two exclude each other.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub poll_interval_minutes: Option<i64>,
 }
 
-/// What is served.
+/// The observed state of the catalog.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterCatalogStatus {
-    /// What is so: `Serving` and `Progressing`, and for GitOps tools `Ready`, `Reconciling`, `Stalled`.
+    /// The conditions of the catalog: `Serving`, `Progressing`, and for GitOps tools `Ready`, `Reconciling`, `Stalled`.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     #[schemars(schema_with = "super::common::conditions")]
     pub conditions: Conditions,
 
-    /// What the source stood for when the served content was unpacked.
+    /// The image by digest whose content is served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved_source: Option<ResolvedCatalogSource>,
 

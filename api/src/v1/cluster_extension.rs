@@ -41,22 +41,23 @@ use crate::conditions::Conditions;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterExtensionSpec {
-    /// The namespace the bundle's namespaced objects go to, and where `serviceAccount` lives. It is created
-    /// with the extension when absent. Immutable.
+    /// The namespace in which the bundle's namespaced objects are installed and in which `serviceAccount` exists. It
+    /// must exist: it is not created. Immutable.
     #[schemars(length(max = 63))]
     #[x_kube(validation = immutable("namespace is immutable"))]
     #[x_kube(validation = matches(DNS1123_LABEL_PATTERN, "namespace must be a valid DNS1123 label"))]
     pub namespace: String,
 
-    /// The account in `namespace` with whose rights the bundle's content is written. Without one, the
-    /// administrator's default account is used where there is one.
+    /// The ServiceAccount in `namespace` that installs and manages the bundle's objects; it needs the permissions for
+    /// all of them. It must exist: it is not created. Unset: the default ServiceAccount that the administrator has
+    /// configured, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account: Option<ServiceAccountReference>,
 
-    /// Where the bundle comes from.
+    /// The source of the bundle.
     pub source: SourceConfig,
 
-    /// How the installation is done.
+    /// Options of the installation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub install: Option<ClusterExtensionInstallConfig>,
 
@@ -75,7 +76,7 @@ pub struct ClusterExtensionSpec {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
 pub struct ServiceAccountReference {
-    /// The account's name. It may be cleared, but not changed to another name.
+    /// The name of the ServiceAccount. It can be removed, but not changed to another name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     #[x_kube(validation = immutable("name is immutable once set but may be cleared"))]
@@ -94,7 +95,7 @@ pub struct SourceConfig {
     /// The kind of source.
     pub source_type: SourceType,
 
-    /// The package, and which of its bundles, when the source is the cluster's catalogs.
+    /// The package, and which of its bundles may be installed. Required when `sourceType` is `Catalog`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalog: Option<CatalogFilter>,
 }
@@ -111,37 +112,37 @@ pub enum SourceType {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogFilter {
-    /// The package's name. Immutable.
+    /// The name of the package in the catalogs, such as `argocd-operator`. Immutable.
     #[schemars(length(max = 253))]
     #[x_kube(validation = immutable("packageName is immutable"))]
     #[x_kube(validation = subdomain("packageName"))]
     pub package_name: String,
 
-    /// The versions that are wanted: an exact version, or a range such as `1.14.x`, `>=1.11, <1.13` or
-    /// `1.x || >=3.1`. Unset: any.
+    /// The version to install: an exact version such as `1.2.3`, or a range such as `1.14.x`, `>=1.11, <1.13` or
+    /// `1.x || >=3.1`, of which the highest version is installed that the update paths allow. Unset: any version.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = matches(VERSION_RANGE_PATTERN, "invalid version expression"))]
     pub version: Option<String>,
 
-    /// The channels bundles may come from. Unset or empty: any.
+    /// The channels from which bundles may be installed. Unset or empty: all channels of the package.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "channels")]
     pub channels: Vec<String>,
 
-    /// Which catalogs are asked, by label. Unset: all.
+    /// Selects the catalogs to install from, by their labels. Unset: all catalogs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "label_selector")]
     pub selector: Option<LabelSelector>,
 
-    /// Whether the catalog's update edges bind. `CatalogProvided`: only updates that the package's author
-    /// published. `SelfCertified`: any version that fits the other filters, older ones included; data may be
-    /// lost, and whoever sets it vouches for the change.
+    /// Whether upgrades must follow the catalog's upgrade graph. `CatalogProvided`: only upgrades that the package's
+    /// author published. `SelfCertified`: to any version that the other fields allow, downgrades included; data may be
+    /// lost, and whoever sets it takes responsibility.
     #[serde(default)]
     pub upgrade_constraint_policy: UpgradeConstraintPolicy,
 }
 
-/// Whether the catalog's update edges bind.
+/// Whether upgrades must follow the catalog's upgrade graph.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpgradeConstraintPolicy {
     /// Only updates that the package's author published.
@@ -180,7 +181,8 @@ pub struct PreflightConfig {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct CrdUpgradeSafetyPreflightConfig {
-    /// Whether the check is made. `None` may lose data.
+    /// Whether the check is made. `Strict`: an unsafe change of a CRD stops the upgrade. `None`: no check; data may be
+    /// lost.
     pub enforcement: CrdUpgradeSafetyEnforcement,
 }
 
@@ -219,17 +221,17 @@ pub enum ClusterExtensionConfigType {
     Inline,
 }
 
-/// What became of the extension.
+/// The observed state of the extension.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterExtensionStatus {
-    /// What is so: `Installed`, `Progressing`, the four deprecation conditions, `Available`, and for GitOps
-    /// tools `Ready`, `Reconciling`, `Stalled`.
+    /// The conditions of the extension: `Installed`, `Progressing`, `Available`, the four about deprecation, and for
+    /// GitOps tools `Ready`, `Reconciling`, `Stalled`.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     #[schemars(schema_with = "super::common::conditions")]
     pub conditions: Conditions,
 
-    /// What is installed. Absent when nothing is.
+    /// The installed bundle. Unset when none is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub install: Option<ClusterExtensionInstallStatus>,
 
@@ -239,7 +241,7 @@ pub struct ClusterExtensionStatus {
     pub active_revisions: Vec<RevisionStatus>,
 }
 
-/// What is installed.
+/// The installed bundle.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterExtensionInstallStatus {
@@ -270,7 +272,7 @@ pub struct BundleMetadata {
     pub release: Option<String>,
 }
 
-/// A revision of the extension, and how it does.
+/// A revision of the extension and its conditions.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionStatus {

@@ -21,7 +21,7 @@ pub const MAX_PHASE_OBJECTS: usize = 1_000;
 const LABEL_MESSAGE: &str = "the value must consist of only lowercase alphanumeric characters and hyphens, and must start and end with an alphanumeric character.";
 const FIELD_PATH_MESSAGE: &str = "must contain a valid field path. valid fields contain upper or lower-case alphanumeric characters separated by the \".\" character.";
 
-/// What the revision brings, and what state it should be in.
+/// The objects of the revision, and the state it should be in.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "olm.operatorframework.io",
@@ -317,12 +317,12 @@ pub struct FieldValue {
     pub value: String,
 }
 
-/// How the revision does.
+/// The observed state of the revision.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterObjectSetStatus {
-    /// What is so: `Available`, `Progressing`, `Succeeded`, and for GitOps tools `Ready`, `Reconciling`,
-    /// `Stalled`.
+    /// The conditions of the revision: `Available`, `Progressing`, `Succeeded`, and for GitOps tools `Ready`,
+    /// `Reconciling`, `Stalled`.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     #[schemars(schema_with = "super::common::conditions")]
     pub conditions: Conditions,

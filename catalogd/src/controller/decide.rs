@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::Resolution;
+use crate::{Resolution, limits::POLL_INTERVAL_MAX};
 
 /// What to do about a source.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,6 +13,12 @@ pub(super) enum Look {
     Now,
     /// Nothing, until this time has passed (never, if there is none) or something changes.
     Later(Option<Duration>),
+}
+
+/// The time between two checks of a tag, from the minutes of a spec; `None` when a tag is resolved once.
+pub(super) fn poll_interval(minutes: Option<i64>) -> Option<Duration> {
+    let minutes = u64::try_from(minutes?).ok()?;
+    Some(Duration::from_secs(minutes.saturating_mul(60)).min(POLL_INTERVAL_MAX))
 }
 
 /// `held` is the digest reference of the content that is here, `known` what the source stood for when it was
@@ -43,6 +49,18 @@ pub(super) fn decide(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_is_a_year_at_most() {
+        assert_eq!(poll_interval(None), None);
+        assert_eq!(poll_interval(Some(-1)), None);
+        assert_eq!(poll_interval(Some(10)), Some(Duration::from_mins(10)));
+        let longest = poll_interval(Some(i64::MAX)).unwrap();
+        assert_eq!(longest, POLL_INTERVAL_MAX);
+        // What is added to spread the checks does not overflow, nor does the instant of the next one.
+        let next = super::super::jittered(longest, Some(longest), 1.0);
+        assert!(std::time::Instant::now().checked_add(next).is_some());
+    }
 
     #[test]
     fn a_source_is_looked_at_only_when_it_can_have_changed() {

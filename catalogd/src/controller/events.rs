@@ -6,6 +6,7 @@ use kube::{
 };
 use olm_api::v1::ClusterCatalog;
 use olm_runtime::bounded;
+use olm_text::visible;
 
 /// Longest note the API takes, in bytes.
 const NOTE_BYTES_MAX: usize = 1024;
@@ -34,7 +35,8 @@ impl Events {
         self.publish(catalog, EventType::Warning, reason, message.to_owned()).await;
     }
 
-    async fn publish(&self, catalog: &ClusterCatalog, type_: EventType, reason: &str, mut note: String) {
+    async fn publish(&self, catalog: &ClusterCatalog, type_: EventType, reason: &str, note: String) {
+        let mut note = visible(&note).into_owned();
         note.truncate(note.floor_char_boundary(NOTE_BYTES_MAX));
         let event = Event {
             type_,

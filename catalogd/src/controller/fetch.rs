@@ -1,96 +1,134 @@
-//! Bringing content here: pull and ingest, with the memory of what cannot become a catalog and, for the
-//! leader, the telling of how far a long pull is.
+//! Bringing content here: a job that resolves, pulls and ingests, with the memory of what cannot become a catalog.
 
 use std::{
-    sync::{Arc, PoisonError},
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use olm_api::v1::ClusterCatalog;
 use olm_image::Progress;
-use tokio::sync::watch;
+use olm_runtime::{JobContext, Jobs};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{Reconciler, Refused};
 use crate::{
-    CatalogdError, Pinned,
-    limits::{PROGRESS_FIRST, PROGRESS_INTERVAL},
-    status::Outcome,
+    CatalogFiles, CatalogSource, CatalogStore, CatalogdError, Clock, Pinned, Resolution,
+    limits::{CONCURRENT_INGESTS, PROGRESS_FIRST, PROGRESS_INTERVAL},
 };
 
-/// The object on which progress is told.
-pub(super) struct Told<'a> {
-    /// As it was last written.
-    pub(super) catalog: &'a mut ClusterCatalog,
-    /// The versions that were written.
-    pub(super) versions: &'a mut Vec<String>,
+/// The jobs of all catalogs.
+pub(crate) type FetchJobs = Jobs<Fetched, Pulling, CatalogdError>;
+
+/// What a job came to.
+#[derive(Debug, Clone)]
+pub(crate) struct Fetched {
+    /// What the source stands for.
+    pub(super) resolution: Resolution,
+    /// Whether its content was not here before.
+    pub(super) is_new: bool,
 }
 
-impl Reconciler {
-    /// Brings the content of a digest here, unless it is known not to be a catalog.
-    pub(super) async fn ingest(
-        &self,
-        name: &str,
-        reference: &str,
-        pinned: Pinned,
-        told: Option<Told<'_>>,
-    ) -> Result<(), CatalogdError> {
-        let refused = || self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = refused().get(name)
-            && before.reference == reference
-            && before.pinned == pinned
-        {
-            return Err(CatalogdError::Known { text: before.text.clone(), terminal: before.terminal });
-        }
-        let (progress, seen) = watch::channel(None);
-        let done = CancellationToken::new();
-        let fetching = async {
-            let result = self.fetch(name, reference, pinned, progress).await;
-            done.cancel();
-            result
-        };
-        // A write in flight is waited for: the status that comes after it builds on it.
-        let telling = async {
-            if let Some(told) = told {
-                self.tell_progress(name, reference, told, seen, &done).await;
-            }
-        };
-        let (result, ()) = tokio::join!(fetching, telling);
-        match &result {
-            Err(error) if error.is_content() => {
-                let (text, terminal) = (error.to_string(), error.is_terminal());
-                refused().insert(
-                    name.to_owned(),
-                    Refused { reference: reference.to_owned(), pinned, text, terminal },
-                );
-            }
-            _ => drop(refused().remove(name)),
-        }
-        result
+/// How far a pull is.
+#[derive(Debug, Clone)]
+pub(crate) struct Pulling {
+    /// Digest reference.
+    reference: String,
+    at: Progress,
+}
+
+/// Content that was at fault: trying again would only fetch the same again.
+struct Refused {
+    reference: String,
+    pinned: Pinned,
+    text: String,
+    terminal: bool,
+    advice: Option<&'static str>,
+}
+
+/// What the jobs share.
+pub(super) struct Fetcher {
+    store: Arc<CatalogStore>,
+    source: Arc<dyn CatalogSource>,
+    clock: Arc<dyn Clock>,
+    ingests: Arc<Semaphore>,
+    /// By catalog.
+    refused: Mutex<BTreeMap<String, Refused>>,
+}
+
+impl Fetcher {
+    pub(super) fn new(
+        store: Arc<CatalogStore>,
+        source: Arc<dyn CatalogSource>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let ingests = Arc::new(Semaphore::new(CONCURRENT_INGESTS));
+        Self { store, source, clock, ingests, refused: Mutex::default() }
     }
 
-    async fn fetch(
+    /// Forgets what is known of a catalog that is gone.
+    pub(super) fn forget(&self, catalog: &str) {
+        self.refused().remove(catalog);
+    }
+
+    /// Brings the content here that `source` stands for now, unless it is here or known not to be a catalog.
+    pub(super) async fn fetch(
+        self: Arc<Self>,
+        catalog: String,
+        source: String,
+        context: JobContext<Pulling>,
+    ) -> Result<Fetched, CatalogdError> {
+        let polled_at = self.clock.now();
+        let reference = self.source.resolve(&source).await.map_err(CatalogdError::Pull)?;
+        let is_new = self.store.generation(&catalog).is_none_or(|held| held.reference() != reference);
+        if is_new {
+            let pinned = if source.contains('@') { Pinned::Yes } else { Pinned::No };
+            if let Some(known) = self.known(&catalog, &reference, pinned) {
+                return Err(known);
+            }
+            let unpacked = self.unpack(&catalog, &reference, pinned, context).await;
+            self.remember(&catalog, &reference, pinned, unpacked.as_ref().err());
+            unpacked?;
+        }
+        Ok(Fetched { resolution: Resolution { source, reference, polled_at }, is_new })
+    }
+
+    async fn unpack(
         &self,
-        name: &str,
+        catalog: &str,
         reference: &str,
         pinned: Pinned,
-        progress: watch::Sender<Option<Progress>>,
+        context: JobContext<Pulling>,
     ) -> Result<(), CatalogdError> {
-        // The semaphore is never closed; if it were, going on unbounded is right.
-        let _permit = self.ingests.acquire().await.ok();
+        let JobContext { cancelled, progress } = context;
+        let pulled = reference.to_owned();
         let on_progress = Arc::new(move |at| {
-            progress.send_replace(Some(at));
+            progress.send_replace(Some(Pulling { reference: pulled.clone(), at }));
         });
         let files = self.source.pull(reference, pinned, on_progress).await.map_err(CatalogdError::Pull)?;
-        let (store, name, reference) = (Arc::clone(&self.store), name.to_owned(), reference.to_owned());
-        let now = self.clock.now();
+        self.install(catalog.to_owned(), reference.to_owned(), files, cancelled).await
+    }
+
+    async fn install(
+        &self,
+        catalog: String,
+        reference: String,
+        files: Box<dyn CatalogFiles>,
+        cancelled: CancellationToken,
+    ) -> Result<(), CatalogdError> {
+        // The semaphore is never closed; if it were, going on unbounded is right.
+        let permit = Arc::clone(&self.ingests).acquire_owned().await.ok();
+        let (store, now) = (Arc::clone(&self.store), self.clock.now());
         let started = tokio::time::Instant::now();
-        let generation = tokio::task::spawn_blocking(move || {
-            store.install(&name, &reference, now, files.as_ref()).map(|generation| (name, generation))
+        let installed = tokio::task::spawn_blocking(move || {
+            // Kept by the thread, which goes on for a while when the job is cancelled.
+            let _permit = permit;
+            let is_cancelled = || cancelled.is_cancelled();
+            let generation = store.install_unless(&catalog, &reference, now, files.as_ref(), &is_cancelled);
+            generation.map(|generation| (catalog, generation))
         });
-        let (name, generation) = generation.await?.map_err(CatalogdError::Store)?;
+        let (catalog, generation) = installed.await?.map_err(CatalogdError::Store)?;
         tracing::info!(
-            catalog = name,
+            catalog,
             reference = generation.reference(),
             documents = generation.documents(),
             bytes = generation.bytes(),
@@ -100,37 +138,50 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Says every few seconds how far a pull is, until it is `done`.
-    async fn tell_progress(
-        &self,
-        name: &str,
-        reference: &str,
-        told: Told<'_>,
-        seen: watch::Receiver<Option<Progress>>,
-        done: &CancellationToken,
-    ) {
-        let mut wait = PROGRESS_FIRST;
-        while !is_over(done, wait).await {
-            wait = PROGRESS_INTERVAL;
-            let Some(progress) = *seen.borrow() else { continue };
-            let message = format!("{reference}: {}", in_words(progress));
-            match self.report(name, told.catalog, Outcome::Pulling { message: &message }).await {
-                Ok(Some(written)) => {
-                    told.versions.extend(written.metadata.resource_version.clone());
-                    *told.catalog = written;
-                    self.events.pulling(told.catalog, &message).await;
-                }
-                Ok(None) => {}
-                // The pull is what matters; its end is reported too.
-                Err(error) => tracing::debug!(catalog = name, %error, "progress not told"),
+    fn known(&self, catalog: &str, reference: &str, pinned: Pinned) -> Option<CatalogdError> {
+        let refused = self.refused();
+        let before = refused.get(catalog)?;
+        let is_same = before.reference == reference && before.pinned == pinned;
+        is_same.then(|| CatalogdError::Known {
+            text: before.text.clone(),
+            terminal: before.terminal,
+            advice: before.advice,
+        })
+    }
+
+    fn remember(&self, catalog: &str, reference: &str, pinned: Pinned, error: Option<&CatalogdError>) {
+        match error.filter(|error| error.is_content()) {
+            Some(error) => {
+                let (text, terminal, advice) = (error.to_string(), error.is_terminal(), error.advice());
+                let refused = Refused { reference: reference.to_owned(), pinned, text, terminal, advice };
+                self.refused().insert(catalog.to_owned(), refused);
             }
+            None => self.forget(catalog),
         }
+    }
+
+    fn refused(&self) -> MutexGuard<'_, BTreeMap<String, Refused>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether `done` comes within this time.
-async fn is_over(done: &CancellationToken, wait: Duration) -> bool {
-    tokio::time::timeout(wait, done.cancelled()).await.is_ok()
+/// What is to be said of a job that runs, and when to look again.
+///
+/// Most jobs are over before there is anything to say. What failed the last time stays the news until bytes arrive.
+pub(super) fn in_progress(
+    source: &str,
+    elapsed: Duration,
+    progress: Option<&Pulling>,
+    failed: bool,
+) -> (Option<String>, Duration) {
+    if let Some(left) = PROGRESS_FIRST.checked_sub(elapsed).filter(|left| !left.is_zero()) {
+        return (None, left);
+    }
+    let message = match progress {
+        Some(Pulling { reference, at }) => Some(format!("{reference}: {}", in_words(*at))),
+        None => (!failed).then(|| format!("{source}: waiting for the registry")),
+    };
+    (message, PROGRESS_INTERVAL)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]

@@ -11,15 +11,17 @@ use kube::{Client, client::Body};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::BoxFuture;
 use olm_image::{OnProgress, Progress, PullError, Refusal};
-use olm_runtime::Next;
+use olm_runtime::{BackoffLimits, Chance, Next};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
-use super::Reconciler;
+use super::{FetchJobs, Reconciler};
 use crate::{
     CatalogFiles, CatalogSource, Clock, Pinned,
     testing::{MemoryFiles, ONE, TWO, TestStore, at},
 };
+
+mod pulls;
 
 /// The object as an API server would keep it, and what was asked.
 #[derive(Default)]
@@ -91,6 +93,10 @@ struct Registry {
     asked: Mutex<Vec<String>>,
     /// How long a pull takes.
     pull_seconds: Mutex<u64>,
+    /// How long a resolution takes.
+    resolve_seconds: Mutex<u64>,
+    /// Held by every pull under way.
+    pulling: Arc<()>,
 }
 
 impl CatalogSource for Registry {
@@ -101,7 +107,11 @@ impl CatalogSource for Registry {
             Some(digest) => Ok(digest.clone()),
             None => Err(PullError::Deadline(1)),
         };
-        Box::pin(std::future::ready(resolved))
+        let seconds = *self.resolve_seconds.lock().unwrap();
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            resolved
+        })
     }
 
     fn pull<'a>(
@@ -117,7 +127,9 @@ impl CatalogSource for Registry {
             (None, Pinned::No) => Err(PullError::Refused(Refusal::retry("no label"))),
         };
         let seconds = *self.pull_seconds.lock().unwrap();
+        let pulling = Arc::clone(&self.pulling);
         Box::pin(async move {
+            let _pulling = pulling;
             for second in 0..seconds {
                 let (bytes, layers) = (second * 1_500_000, usize::from(second > 2));
                 on_progress(Progress { bytes, bytes_total: 30_000_000, layers, layers_total: 2 });
@@ -126,6 +138,13 @@ impl CatalogSource for Registry {
             pulled
         })
     }
+}
+
+/// How long a failed job is held back, but for the jitter.
+const WAIT: Duration = Duration::from_secs(10);
+
+fn is_retry(next: &Next, text: &str) -> bool {
+    matches!(next, Next::RetryAfter(error, wait) if error == text && *wait >= WAIT * 8 / 10)
 }
 
 struct TestClock(Mutex<Timestamp>);
@@ -147,6 +166,8 @@ struct World {
     test: TestStore,
     leader: watch::Sender<bool>,
     reconciler: Reconciler,
+    /// Names of catalogs whose job has ended.
+    ended: tokio::sync::Mutex<mpsc::Receiver<String>>,
 }
 
 impl World {
@@ -174,6 +195,8 @@ impl World {
         test: TestStore,
     ) -> Self {
         let (leader, leads) = watch::channel(true);
+        let (ended, fetched) = mpsc::channel(8);
+        let backoff = BackoffLimits { first: WAIT, longest: WAIT };
         let reconciler = Reconciler::new(
             client(&server),
             test.store.clone(),
@@ -181,8 +204,9 @@ impl World {
             clock.clone(),
             leads,
             "https://host/catalogs".into(),
+            FetchJobs::new(ended, backoff, Chance::seeded(1)),
         );
-        Self { server, registry, clock, test, leader, reconciler }
+        Self { server, registry, clock, test, leader, reconciler, ended: fetched.into() }
     }
 
     /// The same disk and cluster, in a new process.
@@ -192,7 +216,20 @@ impl World {
         Self::over(server, registry, clock, test.restarted())
     }
 
+    /// Reconciles until no job runs any more, as the controller does: when a job ends, and when it is time.
     async fn reconcile(&self) -> Next {
+        loop {
+            let next = self.reconcile_once().await;
+            if !self.reconciler.jobs.is_running("c") {
+                return next;
+            }
+            let again = if let Next::After(wait) = next { wait } else { Duration::MAX };
+            // Nobody asked again: that is what it was for.
+            let _ = tokio::time::timeout(again, async { self.ended.lock().await.recv().await }).await;
+        }
+    }
+
+    async fn reconcile_once(&self) -> Next {
         let object = self.server.lock().unwrap().object.clone();
         let catalog: ClusterCatalog = serde_json::from_value(object).unwrap();
         self.reconciler.reconcile(&catalog).await
@@ -314,25 +351,29 @@ async fn a_restart_serves_from_disk_without_asking_the_registry() {
     assert!(world.requests().is_empty() && world.asked().is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_failure_is_reported_once_and_its_own_event_is_no_new_attempt() {
     let world = World::new(&json!({ "ref": "quay.io/a/b:away" }));
     let text = "source catalog content: error copying image: not finished after 1 seconds";
-    assert_eq!(world.reconcile().await, Next::Retry(text.into()));
+    let next = world.reconcile().await;
+    assert!(is_retry(&next, text), "{next:?}");
     assert_eq!(world.condition("Progressing"), format!("True/Retrying/{text}"));
     assert_eq!(world.condition("Serving"), "");
     assert_eq!(world.asked().len(), 1);
     // The event of the status that was written.
-    assert_eq!(world.reconcile().await, Next::Retry(text.into()));
+    assert!(matches!(world.reconcile().await, Next::After(_)));
     assert!(world.asked().is_empty());
     world.requests();
     // The retry.
-    assert_eq!(world.reconcile().await, Next::Retry(text.into()));
+    tokio::time::sleep(WAIT * 2).await;
+    let next = world.reconcile().await;
+    assert!(is_retry(&next, text), "{next:?}");
     assert_eq!(world.asked().len(), 1);
     assert!(world.requests().is_empty(), "the same failure is not written again");
     assert_eq!(world.events(), [format!("Retrying: {text}")]);
 
     world.registry.tags.lock().unwrap().insert("quay.io/a/b:away".into(), TWO.into());
+    tokio::time::sleep(WAIT * 2).await;
     assert_eq!(world.reconcile().await, Next::Await);
     assert_eq!(world.served().as_deref(), Some(TWO));
     assert_eq!(world.condition("Reconciling"), "");
@@ -406,7 +447,11 @@ async fn a_follower_ingests_the_digest_of_the_status_and_writes_nothing() {
     });
     assert_eq!(world.reconcile().await, Next::Await);
     assert_eq!(world.served().as_deref(), Some(TWO));
-    assert_eq!(world.asked(), [format!("pull {}", &TWO[..30])], "never the tag");
+    assert_eq!(
+        world.asked(),
+        [format!("resolve {TWO}"), format!("pull {}", &TWO[..30])],
+        "the digest, never the tag"
+    );
     assert!(world.requests().is_empty());
     // It becomes the leader: now the tag counts.
     world.leader.send_replace(true);
@@ -414,70 +459,21 @@ async fn a_follower_ingests_the_digest_of_the_status_and_writes_nothing() {
     assert_eq!(world.served().as_deref(), Some(ONE));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn content_that_is_no_catalog_is_retried_with_upstreams_text() {
     let world = World::new(&tag());
     world.registry.images.lock().unwrap().insert(ONE.into(), MemoryFiles::new(&[("configs/a", "secret")]));
     let text = "error storing fbc: error walking FBC root: configs/a: document at offset 0 is not an object";
-    assert_eq!(world.reconcile().await, Next::Retry(text.into()));
+    assert!(is_retry(&world.reconcile().await, text));
     assert_eq!(world.condition("Progressing"), format!("True/Retrying/{text}"));
     // The event of the status, then the retry: a new push may help, the same digest cannot.
     world.reconcile().await;
     world.asked();
-    assert_eq!(world.reconcile().await, Next::Retry(text.into()));
+    tokio::time::sleep(WAIT * 2).await;
+    assert!(is_retry(&world.reconcile().await, text));
     assert_eq!(world.asked(), ["resolve quay.io/a/b:v1"]);
+    tokio::time::sleep(WAIT * 2).await;
     world.registry.tags.lock().unwrap().insert("quay.io/a/b:v1".into(), TWO.into());
     assert_eq!(world.reconcile().await, Next::Await);
     assert_eq!(world.served().as_deref(), Some(TWO));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_long_pull_says_how_far_it_is() {
-    let world = World::new(&tag());
-    *world.registry.pull_seconds.lock().unwrap() = 15;
-    assert_eq!(world.reconcile().await, Next::Await);
-    let pulling = format!("Pulling {ONE}: ");
-    assert_eq!(
-        world.events(),
-        [
-            format!("Pulling: {pulling}3.0 of 30.0 MB, 0 of 2 layers"),
-            format!("Pulling: {pulling}18.0 of 30.0 MB, 1 of 2 layers"),
-            format!("Unpacked: Serving content of {ONE}"),
-        ]
-    );
-    let status = format!("PUT {RESOURCE}/status");
-    assert_eq!(world.requests(), [format!("PATCH {RESOURCE}"), status.clone(), status.clone(), status]);
-    assert_eq!(world.condition("Reconciling"), "");
-    assert!(world.condition("Ready").starts_with("True/"));
-
-    // While old content of the same source is served, it stays ready.
-    world.registry.tags.lock().unwrap().insert("quay.io/a/b:v1".into(), TWO.into());
-    world.change(|object| object["spec"]["source"]["image"]["pollIntervalMinutes"] = json!(1));
-    world.later(100);
-    let told = Arc::clone(&world.server);
-    let seen = tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_secs(8)).await;
-        told.lock().unwrap().object["status"]["conditions"].clone()
-    });
-    world.reconcile().await;
-    let seen = seen.await.unwrap();
-    let ready = seen.as_array().unwrap().iter().find(|one| one["type"] == "Ready").unwrap();
-    let text =
-        format!("Serving desired content from resolved source; pulling {TWO}: 3.0 of 30.0 MB, 0 of 2 layers");
-    assert_eq!((ready["status"].as_str(), ready["message"].as_str()), (Some("True"), Some(text.as_str())));
-    assert_eq!(world.served().as_deref(), Some(TWO));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_long_pull_that_fails_is_tried_again_only_after_its_wait() {
-    let world = World::new(&json!({ "ref": "quay.io/a/b:bad" }));
-    world.registry.tags.lock().unwrap().insert("quay.io/a/b:bad".into(), ONE.replace('1', "9"));
-    *world.registry.pull_seconds.lock().unwrap() = 5;
-    let failed = world.reconcile().await;
-    assert!(matches!(&failed, Next::Retry(text) if text.ends_with("no label")), "{failed:?}");
-    assert_eq!(world.asked().len(), 2);
-    assert!(world.condition("Ready").starts_with("False/Retrying/source catalog content: "));
-    // Events of both writes of the status.
-    assert_eq!(world.reconcile().await, failed);
-    assert!(world.asked().is_empty());
 }

@@ -47,6 +47,7 @@ impl Reconciler {
             json!({ "op": "test", "path": path, "value": DELETE_SERVER_CACHE_FINALIZER }),
             json!({ "op": "remove", "path": path }),
         ];
+        self.writes.forget(&catalog.uid().unwrap_or_default());
         let name = catalog.name_any();
         let removal = Patch::Json::<()>(operations_of(operations)?);
         match bounded(self.api.patch(&name, &patch_params(), &removal)).await {
@@ -68,9 +69,11 @@ impl Reconciler {
             json!({ "op": "test", "path": "/metadata/resourceVersion", "value": catalog.resource_version() }),
         );
         let patch = Patch::Json::<()>(operations_of(operations)?);
-        bounded(self.api.patch(&catalog.name_any(), &patch_params(), &patch))
+        let written = bounded(self.api.patch(&catalog.name_any(), &patch_params(), &patch))
             .await
-            .map_err(|source| CatalogdError::Api { action, source })
+            .map_err(|source| CatalogdError::Api { action, source })?;
+        self.writes.wrote(&written, self.clock.now());
+        Ok(written)
     }
 
     /// Writes the status of the object as it was read; answers the object as it is then.

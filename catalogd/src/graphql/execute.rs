@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     Problem,
     introspection::Described,
-    shape::{CatalogShape, DocumentsShape, ObjectShape, Scalar, Shape, read_document},
+    shape::{CatalogShape, DocumentsShape, ObjectShape, Read, Scalar, Shape, read_document},
     syntax::{Directive, Document, Field, Operation, Selection, Value},
     types::{PAGE, QUERY, SCHEMA_SUMMARY, SUMMARY, Types},
 };
@@ -113,7 +113,15 @@ impl<'a> Run<'a> {
             let read = read_document(run.source.generation, range, &mut line);
             let document =
                 read.map_err(|error| Problem::plain(format!("reading catalog content: {error}")))?;
-            let Json::Object(document) = document else { return run.leaf(&Json::Null) };
+            let document = match document {
+                Read::Document(Json::Object(document)) => document,
+                Read::Document(_) => return run.leaf(&Json::Null),
+                Read::TooLarge => {
+                    return Err(Problem::plain(
+                        "a document of the catalog is too large for GraphQL: get it from /api/v1/metas, or use limit and offset to leave it out",
+                    ));
+                }
+            };
             // What an object of a document holds lives as long as the document, not as the run.
             let mut inner =
                 Run { source: run.source, document: run.document, operation: run.operation, out: Vec::new() };

@@ -10,7 +10,9 @@ use thiserror::Error;
 
 use super::names::{field_name, root_field, type_name};
 use crate::{
-    limits::{GRAPHQL_SAMPLES_MAX, GRAPHQL_SCHEMA_BYTES_MAX},
+    limits::{
+        GRAPHQL_DOCUMENT_BYTES_MAX, GRAPHQL_DOCUMENT_NODES_MAX, GRAPHQL_SAMPLES_MAX, GRAPHQL_SCHEMA_BYTES_MAX,
+    },
     store::Generation,
 };
 
@@ -105,7 +107,8 @@ pub(super) fn derive(generation: &Generation) -> Result<CatalogShape, ShapeError
             count: lines.len(),
         };
         for range in lines {
-            if let Value::Object(document) = read_document(generation, range, &mut line)? {
+            // What is too large to be answered with has no part in the types.
+            if let Read::Document(Value::Object(document)) = read_document(generation, range, &mut line)? {
                 see(&mut documents.shape, &document, &mut room, Depth::Document)
                     .map_err(ShapeError::Content)?;
             }
@@ -120,15 +123,44 @@ pub(super) fn derive(generation: &Generation) -> Result<CatalogShape, ShapeError
     Ok(catalog)
 }
 
+/// What a line came to.
+pub(super) enum Read {
+    Document(Value),
+    /// It is longer, or has more values, than is held in memory for a query.
+    TooLarge,
+}
+
 /// Reads the document of a line, into a buffer that is used again.
 pub(super) fn read_document(
     generation: &Generation,
     range: std::ops::Range<u64>,
     line: &mut Vec<u8>,
-) -> Result<Value, io::Error> {
-    line.resize(usize::try_from(range.end - range.start).map_err(io::Error::other)?, 0);
+) -> Result<Read, io::Error> {
+    let length = usize::try_from(range.end - range.start).map_err(io::Error::other)?;
+    if length > GRAPHQL_DOCUMENT_BYTES_MAX {
+        return Ok(Read::TooLarge);
+    }
+    line.resize(length, 0);
     generation.read_lines(line, range.start)?;
-    Ok(serde_json::from_slice(line)?)
+    if nodes(line) > GRAPHQL_DOCUMENT_NODES_MAX {
+        return Ok(Read::TooLarge);
+    }
+    Ok(Read::Document(serde_json::from_slice(line)?))
+}
+
+/// Values and keys of a JSON text, or a few more: counted by their punctuation, before anything is made of them.
+fn nodes(json: &[u8]) -> usize {
+    let (mut nodes, mut in_string, mut escaped) = (0, false, false);
+    for byte in json {
+        if in_string {
+            in_string = escaped || *byte != b'"';
+            escaped = !escaped && *byte == b'\\';
+        } else {
+            in_string = *byte == b'"';
+            nodes += usize::from(matches!(byte, b'{' | b'[' | b',' | b':'));
+        }
+    }
+    nodes
 }
 
 /// Bytes of names that may still be remembered.

@@ -101,3 +101,25 @@ async fn very_many_different_fields_make_no_types() {
         "the catalog has no GraphQL schema: its documents have too many different fields"
     );
 }
+
+#[tokio::test]
+async fn a_document_that_is_too_large_has_no_part_in_the_types_and_is_not_answered_with() {
+    let test = TestStore::new();
+    let long = format!("{{\"schema\":\"x\",\"long\":\"{}\"}}", "a".repeat(2 << 20));
+    let dense = format!("{{\"schema\":\"x\",\"dense\":[1{}]}}", ",1".repeat(100_000));
+    let fits = format!(
+        "{{\"schema\":\"x\",\"fits\":[1{}],\"text\":\"{}\"}}",
+        ",1".repeat(90_000),
+        "[,".repeat(100_000)
+    );
+    let generation = test.install("c", ONE, &[("c.json", &[long, dense, fits].concat())]);
+    let fields = ask(&generation, "{__type(name:\"X\"){fields{name}}}").await;
+    let named = |name: &str| json!({"name": name});
+    assert_eq!(fields["data"]["__type"]["fields"], json!([named("fits"), named("schema"), named("text")]));
+    let answer = ask(&generation, "{xs(limit:1){schema}}").await;
+    assert_eq!(answer["data"], Value::Null);
+    let message = answer["errors"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with("a document of the catalog is too large for GraphQL"), "{message}");
+    assert_eq!(ask(&generation, "{xs(offset:1,limit:1){schema}}").await["data"], Value::Null);
+    assert_eq!(ask(&generation, "{xs(offset:2){schema}}").await["data"], json!({"xs": [{"schema": "x"}]}));
+}

@@ -37,13 +37,14 @@ pub(super) fn parse(header: &str, size: u64) -> Asked {
                     _ => return INVALID,
                 },
             };
-            if first >= size {
-                missed = true;
-                continue;
-            }
             first..end
         };
-        parts.push(part);
+        // Also the last 0 bytes, and any of content that is empty.
+        if part.is_empty() {
+            missed = true;
+        } else {
+            parts.push(part);
+        }
     }
     if parts.is_empty() {
         return if missed && size > 0 {
@@ -85,6 +86,10 @@ mod tests {
             ("bytes=0-99,0-99", whole()),
             ("bytes=", whole()),
             ("bytes=100-", overlap()),
+            ("bytes=-0", overlap()),
+            ("bytes=18446744073709551615-", overlap()),
+            ("bytes=-18446744073709551615", one(0..100)),
+            ("bytes=18446744073709551616-", invalid()),
             ("bytes=5-2", invalid()),
             ("bytes=a-b", invalid()),
             ("bytes=--5", invalid()),
@@ -93,7 +98,9 @@ mod tests {
         ] {
             assert_eq!(parse(header, 100), asked, "{header}");
         }
-        assert_eq!(parse("bytes=0-", 0), whole());
+        for nothing in ["bytes=0-", "bytes=-5", "bytes=-0"] {
+            assert_eq!(parse(nothing, 0), whole(), "{nothing}");
+        }
         let many = format!("bytes={}", vec!["1-1"; 50].join(","));
         assert_eq!(parse(&many, 100), whole());
     }

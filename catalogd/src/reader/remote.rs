@@ -17,6 +17,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageContent, PackageSnapshot};
+use olm_image::DiskBudget;
 use reqwest::{StatusCode, header};
 use thiserror::Error;
 use tokio::time::Instant;
@@ -55,6 +56,7 @@ pub struct HttpReader {
     store: Arc<CatalogStore>,
     clock: Arc<dyn Clock>,
     spool: PathBuf,
+    disk: DiskBudget,
     attempts: std::sync::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Option<Failure>>>>>,
 }
 
@@ -118,22 +120,23 @@ impl HttpReader {
         clock: Arc<dyn Clock>,
         cache_dir: &Path,
     ) -> Result<Self, StoreError> {
-        Self::open(Ok(client), directory, clock, cache_dir)
+        Self::open(Ok(client), directory, clock, (cache_dir, DiskBudget::default()))
     }
 
     fn open(
         client: Result<reqwest::Client, String>,
         directory: Arc<dyn CatalogDirectory>,
         clock: Arc<dyn Clock>,
-        cache_dir: &Path,
+        (cache_dir, disk): (&Path, DiskBudget),
     ) -> Result<Self, StoreError> {
-        let store = Arc::new(CatalogStore::open(cache_dir)?);
+        let store = Arc::new(CatalogStore::open_within(cache_dir, disk.clone())?);
         let spool = cache_dir.to_owned();
         let client = ArcSwap::from_pointee(client);
-        Ok(Self { client, directory, store, clock, spool, attempts: std::sync::Mutex::default() })
+        Ok(Self { client, directory, store, clock, spool, disk, attempts: std::sync::Mutex::default() })
     }
 
-    /// As [`HttpReader::new`], without a client for now: the server's authority is to be found first.
+    /// As [`HttpReader::new`], without a client for now: the server's authority is to be found first. The copies count
+    /// on `disk`.
     ///
     /// # Errors
     /// The cache directory cannot be used.
@@ -141,9 +144,10 @@ impl HttpReader {
         directory: Arc<dyn CatalogDirectory>,
         clock: Arc<dyn Clock>,
         cache_dir: &Path,
+        disk: DiskBudget,
     ) -> Result<Self, StoreError> {
         let none = "the authority of the catalog server is not known yet";
-        Self::open(Err(none.to_owned()), directory, clock, cache_dir)
+        Self::open(Err(none.to_owned()), directory, clock, (cache_dir, disk))
     }
 
     /// Reads through this client from now on, for instance one that knows another authority; or says why there is
@@ -223,6 +227,7 @@ impl HttpReader {
             return Err(FetchError::OtherDigest);
         }
         let mut spool = tempfile::tempfile_in(&self.spool)?;
+        let mut charge = self.disk.empty();
         let mut bytes = 0_u64;
         while let Some(piece) = response.chunk().await? {
             bytes += piece.len() as u64;
@@ -230,6 +235,7 @@ impl HttpReader {
                 return Err(FetchError::TooLarge);
             }
             // To the page cache: short enough to be done here.
+            charge.grow(piece.len() as u64).map_err(io::Error::from)?;
             spool.write_all(&piece)?;
         }
         let (store, catalog, reference) =

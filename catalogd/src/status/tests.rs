@@ -36,8 +36,8 @@ fn conditions(status: &ClusterCatalogStatus) -> Vec<String> {
     lines
 }
 
-const RETRY: Outcome<'_> = Outcome::Failed { message: "registry away", terminal: false };
-const TERMINAL: Outcome<'_> = Outcome::Failed { message: "bad reference", terminal: true };
+const RETRY: Outcome<'_> = Outcome::Failed { message: "registry away", terminal: false, advice: None };
+const TERMINAL: Outcome<'_> = Outcome::Failed { message: "bad reference", terminal: true, advice: None };
 
 #[test]
 fn success_serves_and_progressing_stays_true() {
@@ -103,6 +103,19 @@ fn a_later_failure_leaves_old_content_served() {
         ]
     );
     assert_eq!(conditions(&after(&changed, Some(served(true)), Outcome::Succeeded)), conditions(&good));
+}
+
+#[test]
+fn what_only_a_person_can_remove_is_stalled_with_the_remedy_and_upstreams_condition_stays() {
+    let missing = Outcome::Failed { message: "not found", terminal: false, advice: Some("push it") };
+    assert_eq!(
+        conditions(&after(&ClusterCatalogStatus::default(), None, missing)),
+        [
+            "Progressing=True/Retrying/not found",
+            "Ready=False/Retrying/not found\npush it",
+            "Stalled=True/Blocked/not found\npush it",
+        ]
+    );
 }
 
 #[test]

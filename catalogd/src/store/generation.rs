@@ -6,11 +6,12 @@ use std::{
     ops::Range,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
 use jiff::Timestamp;
 use olm_fbc::{CatalogError, Index, PackageContent, Query};
+use olm_image::{DiskBudget, DiskCharge};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -52,6 +53,8 @@ pub struct Generation {
     records: File,
     folder: PathBuf,
     pieces: OnceLock<Pieces>,
+    /// Of all files, until the last reader lets go of them.
+    disk: Mutex<DiskCharge>,
 }
 
 impl Generation {
@@ -128,9 +131,11 @@ impl Generation {
         self.pieces.get()
     }
 
-    /// Notes the compressed form; what is there already stays.
-    pub(super) fn set_pieces(&self, pieces: Pieces) {
-        let _ = self.pieces.set(pieces);
+    /// Notes the compressed form and the disk it takes; what is there already stays.
+    pub(super) fn set_pieces(&self, pieces: Pieces, charge: DiskCharge) {
+        if self.pieces.set(pieces).is_ok() {
+            self.disk.lock().unwrap_or_else(PoisonError::into_inner).merge(charge);
+        }
     }
 
     /// Fills `buffer` with the compressed lines' bytes from `offset` on. Blocks.
@@ -244,14 +249,19 @@ pub(super) fn complete(
         records,
         folder: target.to_owned(),
         pieces: OnceLock::new(),
+        disk: Mutex::new(ingested.charge),
     })
 }
 
 /// The newest complete generation in a catalog's folder; everything else in there is removed.
-pub(super) fn newest(catalog: &str, folder: &Path) -> Result<Option<Generation>, StoreError> {
+pub(super) fn newest(
+    catalog: &str,
+    folder: &Path,
+    disk: &DiskBudget,
+) -> Result<Option<Generation>, StoreError> {
     let mut newest: Option<(Generation, std::path::PathBuf)> = None;
     for (name, path) in files::subfolders(folder)? {
-        let loaded = match load(catalog, &name, &path) {
+        let loaded = match load(catalog, &name, &path, disk) {
             Ok(generation) => generation,
             Err(problem) => {
                 tracing::warn!(catalog, digest = name, problem, "cached content is not usable and removed");
@@ -271,7 +281,7 @@ pub(super) fn newest(catalog: &str, folder: &Path) -> Result<Option<Generation>,
     Ok(newest.map(|(generation, _)| generation))
 }
 
-fn load(catalog: &str, name: &str, folder: &Path) -> Result<Generation, String> {
+fn load(catalog: &str, name: &str, folder: &Path, disk: &DiskBudget) -> Result<Generation, String> {
     let bytes = files::read_small(&folder.join(GENERATION_FILE)).map_err(|error| error.to_string())?;
     let bytes = files::unsealed(&bytes).ok_or("generation: checksum differs")?;
     let description: Description = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
@@ -309,6 +319,9 @@ fn load(catalog: &str, name: &str, folder: &Path) -> Result<Generation, String> 
             OnceLock::new()
         }
     };
+    let files = [LINES_FILE, RECORDS_FILE, INDEX_FILE, pieces::PIECES_FILE];
+    let length =
+        files.iter().filter_map(|name| fs::metadata(folder.join(name)).ok()).map(|file| file.len()).sum();
     Ok(Generation {
         catalog: catalog.to_owned(),
         reference: description.reference,
@@ -319,5 +332,6 @@ fn load(catalog: &str, name: &str, folder: &Path) -> Result<Generation, String> 
         records,
         folder: folder.to_owned(),
         pieces,
+        disk: Mutex::new(disk.charge_existing(length)),
     })
 }

@@ -1,7 +1,9 @@
 use std::{fs, path::Path, time::Duration};
 
+use olm_image::DiskBudget;
+
 use crate::{
-    Resolution,
+    CatalogStore, Resolution,
     limits::READY_WAIT,
     testing::{MemoryFiles, ONE, TWO, TestStore, at},
 };
@@ -244,4 +246,41 @@ fn garbage_is_what_belongs_to_no_catalog() {
     test.store.remove("keep").unwrap();
     test.store.remove("keep").unwrap();
     assert_eq!(entries(&root), [".staging"]);
+}
+
+#[test]
+fn content_that_does_not_fit_on_the_disk_is_rejected_and_what_is_served_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = DiskBudget::new(2_000);
+    let store = CatalogStore::open_within(folder.path(), disk.clone()).unwrap();
+    let text = |bytes: usize| format!(r#"{{"schema":"a","text":"{}"}}"#, "x".repeat(bytes));
+    let install = |reference: &str, bytes: usize| {
+        store.install("c", reference, at(1), &MemoryFiles::new(&[("c.json", &text(bytes))]))
+    };
+    install(ONE, 500).unwrap();
+    let first = disk.used();
+    assert!((500..1_000).contains(&first), "{first} bytes");
+    let error = install(TWO, 1_500).unwrap_err().to_string();
+    let explanation = format!("the caches hold {first} of the 2000 bytes they may take, and 15");
+    assert!(error.contains(&explanation) && error.contains("raise --cache-limit"), "{error}");
+    assert_eq!(store.generation("c").unwrap().reference(), ONE);
+    assert_eq!(disk.used(), first, "nothing is charged for what is not there");
+    // What a reader still has open takes its room, too.
+    let read = store.generation("c").unwrap();
+    install(TWO, 600).unwrap();
+    let both = disk.used();
+    assert!(both > 1_100, "{both} bytes");
+    drop(read);
+    assert_eq!(disk.used(), both - first);
+    store.compress("c", &|| false).unwrap();
+    assert!(disk.used() > both - first, "the compressed form counts");
+    let served = disk.used();
+    drop(store);
+    assert_eq!(disk.used(), 0);
+    let small = DiskBudget::new(10);
+    let store = CatalogStore::open_within(folder.path(), small.clone()).unwrap();
+    assert_eq!(small.used(), served);
+    assert!(store.generation("c").is_some(), "what was served goes on being served");
+    store.remove("c").unwrap();
+    assert_eq!(small.used(), 0);
 }

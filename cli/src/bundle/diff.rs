@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::Args;
 use olm_crd_diff::{Allowances, Policy};
 use olm_render::{BundleFiles, Options, Rendered, render};
+use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -76,10 +77,10 @@ impl Changed {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{title}");
         for added in &self.added {
-            let _ = writeln!(text, "  + {added}");
+            let _ = writeln!(text, "  + {}", one_line(added));
         }
         for removed in &self.removed {
-            let _ = writeln!(text, "  - {removed}");
+            let _ = writeln!(text, "  - {}", one_line(removed));
         }
     }
 }
@@ -185,7 +186,7 @@ fn others(rendered: &Rendered) -> BTreeSet<String> {
 }
 
 fn text(answer: &Answer) -> String {
-    let mut text = format!("{} -> {}\n", answer.old, answer.new);
+    let mut text = format!("{} -> {}\n", one_line(&answer.old), one_line(&answer.new));
     let changed: Vec<_> = answer.definitions.iter().filter(|d| d.change != crd::Change::Same).collect();
     if !changed.is_empty() {
         text.push_str("Custom resource definitions\n");

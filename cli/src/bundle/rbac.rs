@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use olm_render::{CertificateProvider, render};
 use olm_rights::{Danger, Grant, Style, dangers, targets, webhooks_on_pods};
+use olm_text::one_line;
 
 use super::rendering::{Rendering, written};
 use crate::{
@@ -118,5 +119,6 @@ fn warnings(found: &[Danger], on_pods: &BTreeSet<String>, style: Style) -> Strin
         lines.push("# Webhooks of the bundle that the API server asks about Pods:".to_owned());
         lines.extend(on_pods.iter().map(|configuration| format!("# - {configuration}")));
     }
-    lines.into_iter().map(|line| line + "\n").collect()
+    // A line break in a name would end the comment: what follows would be applied.
+    lines.into_iter().map(|line| one_line(&line).into_owned() + "\n").collect()
 }

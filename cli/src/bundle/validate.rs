@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use olm_render::{BundleFiles, CertificateProvider, Options, RenderError, Rendered, render};
 use olm_rights::{Grant, Style, dangers, targets, webhooks_on_pods};
+use olm_text::one_line;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use super::{
     rendering::written,
 };
 use crate::{
-    output::{self, Format},
+    output::{self, Format, below},
     sources::{Registries, Source},
 };
 
@@ -210,7 +211,8 @@ fn lost_volumes(object: &Value) -> Vec<String> {
 fn text(answer: &Answer) -> String {
     let mut lines = Vec::new();
     if answer.valid {
-        lines.push(format!("{} {} of package {} is valid", answer.name, answer.version, answer.package));
+        let Answer { name, version, package, .. } = answer;
+        lines.push(one_line(&format!("{name} {version} of package {package} is valid")).into_owned());
         for mode in &answer.install_modes {
             let config = match &mode.config {
                 Value::Object(map) if map.is_empty() => "no configuration".to_owned(),
@@ -219,8 +221,8 @@ fn text(answer: &Answer) -> String {
             lines.push(format!("install mode {}: {config}", mode.name));
         }
     }
-    lines.extend(answer.images.iter().map(|image| format!("image: {image}")));
-    lines.extend(answer.errors.iter().map(|error| format!("error: {error}")));
-    lines.extend(answer.hints.iter().map(|hint| format!("hint: {hint}")));
+    lines.extend(answer.images.iter().map(|image| format!("image: {}", one_line(image))));
+    lines.extend(answer.errors.iter().map(|error| format!("error: {}", below(error, 7))));
+    lines.extend(answer.hints.iter().map(|hint| format!("hint: {}", one_line(hint))));
     lines.join("\n")
 }

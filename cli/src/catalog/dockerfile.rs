@@ -52,7 +52,7 @@ impl Dockerfile {
         let text = self.text(name)?;
         let path = folder.with_file_name(format!("{name}.Dockerfile"));
         write_new(&path, &text)?;
-        writeln!(out, "{}", crate::output::escaped(&path.display().to_string()))?;
+        writeln!(out, "{}", olm_text::one_line(&path.display().to_string()))?;
         Ok(())
     }
 

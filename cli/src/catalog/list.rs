@@ -1,4 +1,4 @@
-//! `olm catalog list`: packages, channels or bundles of a valid catalog as a table.
+//! `olm catalog list`: packages, channels or bundles of a catalog as a table.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,11 +7,15 @@ use std::{
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use olm_fbc::{BundleOutline, Channel, Outline, head};
+use olm_fbc::{BundleOutline, Channel, Outline, head, validate};
+use olm_text::one_line;
 use serde::Serialize;
 
 use super::read::Catalog;
 use crate::output::{self, Format};
+
+/// Where everything about faulty packages is found.
+const HINT: &str = "olm catalog validate lists everything that is wrong with the catalog";
 
 /// `olm catalog list`
 #[derive(Debug, Args)]
@@ -70,13 +74,27 @@ struct Row {
 
 impl List {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let outline = self.catalog.valid_outline().await?;
+        let (_, outline) = self.catalog.outline().await?;
+        let faulty = validate(&outline).faulty;
         if let Some(wanted) = &self.package
             && !outline.packages().iter().any(|package| package.name == *wanted)
         {
             bail!("package {wanted:?} not found");
         }
-        let of_package = |name: &str| self.package.as_deref().is_none_or(|wanted| wanted == name);
+        if let Some(wanted) = &self.package
+            && let Some(problem) = faulty.get(wanted)
+        {
+            bail!("{}: package {wanted:?} is not valid: {problem}: {HINT}", self.catalog.source);
+        }
+        for (package, problem) in faulty.iter().filter(|_| self.package.is_none()) {
+            output::warning(&left_out(package, problem));
+        }
+        if self.package.is_none() && !faulty.is_empty() {
+            output::warning(HINT);
+        }
+        let of_package = |name: &str| {
+            self.package.as_deref().is_none_or(|wanted| wanted == name) && !faulty.contains_key(name)
+        };
         let rows = match self.kind {
             Kind::Packages => packages(&outline, &of_package),
             Kind::Channels => channels(&outline, &of_package),
@@ -86,7 +104,17 @@ impl List {
     }
 }
 
-/// The channels in order; valid catalogs have no two of one name in a package.
+/// Why a package is not in the list, in one sentence.
+fn left_out(package: &str, problem: &str) -> String {
+    let problem = one_line(problem);
+    if package.is_empty() {
+        format!("a document without a package is left out: {problem}")
+    } else {
+        format!("package {package:?} is not valid and left out: {problem}")
+    }
+}
+
+/// The channels in order; valid packages have no two of one name.
 fn sorted<'o>(outline: &'o Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<&'o Channel> {
     let wanted = outline.channels().iter().filter(|channel| of_package(&channel.package));
     let mut channels: Vec<&Channel> = wanted.collect();
@@ -184,10 +212,10 @@ fn table(kind: Kind, rows: &[Row]) -> String {
     columns(std::iter::once(head.iter().map(|cell| (*cell).to_owned()).collect()).chain(cells).collect())
 }
 
-/// Cells in columns, two blanks between them. Line ends within a cell would tear the table.
+/// Cells in columns, two blanks between them. Line breaks within a cell would tear the table.
 fn columns(mut rows: Vec<Vec<String>>) -> String {
     for cell in rows.iter_mut().flatten() {
-        *cell = output::escaped(&cell.replace('\n', "\\n"));
+        *cell = one_line(cell).into_owned();
     }
     let mut widths: Vec<usize> = Vec::new();
     for row in &rows {
@@ -212,8 +240,8 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [["A", "B", "C"], ["long", "", "x"], ["ä\n", "b", ""]];
+        let rows = [["A", "B", "C"], ["long", "", "x"], ["ä\nc", "b", ""]];
         let rows = rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
-        assert_eq!(columns(rows), "A     B  C\nlong     x\nä\\n   b  ");
+        assert_eq!(columns(rows), "A     B  C\nlong     x\nä c   b  ");
     }
 }

@@ -16,7 +16,6 @@ use crate::{
         form::Form,
         rendering::{Allowed, Migrations, Renderer},
     },
-    output::escaped,
     progress::Bar,
     sources::Registries,
 };
@@ -72,7 +71,7 @@ impl Migrate {
         }
         folder.finish()?;
         let target = self.folder.display().to_string();
-        writeln!(out, "{} documents written to {}", documents.len(), escaped(&target))?;
+        writeln!(out, "{} documents written to {}", documents.len(), olm_text::one_line(&target))?;
         Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! How the commands for catalogs read one: which source, with which registries, how much of it is kept.
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow};
 use clap::Args;
-use olm_fbc::{LoadError, Outline, outline, validate};
+use olm_fbc::{Outline, outline};
 use olm_image::{Reference, ReferenceCause};
 
-use crate::sources::{Registries, Source, Tree};
+use crate::sources::{Registries, Source, Tree, bundles, named};
 
 /// A catalog that is read.
 #[derive(Debug, Args)]
@@ -30,20 +30,21 @@ impl Catalog {
         let outline = read(&files).with_context(|| self.source.to_string())?;
         Ok((files, outline))
     }
-
-    /// The outline of a catalog that has to be valid.
-    pub(crate) async fn valid_outline(&self) -> anyhow::Result<Outline> {
-        let (_, outline) = self.outline().await?;
-        match validate(&outline).message() {
-            Some(message) => bail!("{}: the catalog is not valid: {message}", self.source),
-            None => Ok(outline),
-        }
-    }
 }
 
 /// The outline of the catalog in these files.
-pub(crate) fn read(files: &Tree) -> Result<Outline, LoadError> {
-    outline(files, image_syntax)
+///
+/// # Errors
+/// A file is not part of a catalog. Where that is because the files are those of bundles, it says so.
+pub(crate) fn read(files: &Tree) -> anyhow::Result<Outline> {
+    outline(files, image_syntax).map_err(|error| match bundles(files).as_slice() {
+        [] => error.into(),
+        [""] => anyhow!("this is a bundle, not a catalog: use \"olm bundle validate\""),
+        all => anyhow!(
+            "this is not a catalog, it has bundles in it ({}): use \"olm bundle validate\" with one of them, or leave them out with .indexignore",
+            named(all)
+        ),
+    })
 }
 
 /// Whether a text is an image reference as container tools take it: short names are, which pulling refuses.

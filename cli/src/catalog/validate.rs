@@ -5,19 +5,27 @@ use std::{collections::BTreeMap, io::Write};
 use anyhow::bail;
 use clap::Args;
 use olm_fbc::{ErrorTree, Finding, Outline, Report, validate};
+use olm_text::one_line;
 use serde::Serialize;
 
 use super::read::{self, Catalog};
 use crate::output::{self, Format};
+
+/// What is said of a catalog with nothing in it.
+const EMPTY: &str =
+    "there are no packages, channels or bundles in it: check the path, or allow it with --allow-empty";
 
 /// `olm catalog validate`
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
     #[command(flatten)]
     catalog: Catalog,
-    /// Take rules that are documented but not enforced for errors as well
+    /// Treat warnings as errors: rules that are documented but not enforced
     #[arg(long)]
     strict: bool,
+    /// Accept a catalog without packages, channels and bundles
+    #[arg(long)]
+    allow_empty: bool,
     /// Form of the answer
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
@@ -54,6 +62,7 @@ impl Validate {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let files = self.catalog.files().await?;
         let verdict = match read::read(&files) {
+            Ok(outline) if !self.allow_empty && is_empty(&outline) => Verdict::unreadable(EMPTY),
             Ok(outline) => Verdict::of(&outline, &validate(&outline), self.strict),
             Err(error) => Verdict::unreadable(&error.to_string()),
         };
@@ -63,6 +72,13 @@ impl Validate {
         }
         Ok(())
     }
+}
+
+fn is_empty(outline: &Outline) -> bool {
+    outline.packages().is_empty()
+        && outline.channels().is_empty()
+        && outline.bundles().is_empty()
+        && outline.deprecations().is_empty()
 }
 
 impl Verdict {
@@ -84,7 +100,8 @@ impl Verdict {
     fn of(outline: &Outline, report: &Report, strict: bool) -> Self {
         let warnings = outline.warnings().to_vec();
         let passed = report.passed() && (!strict || warnings.is_empty());
-        let mut lines: Vec<String> = report.findings.iter().map(|finding| finding.message.clone()).collect();
+        let message = |finding: &Finding| one_line(&finding.message).into_owned();
+        let mut lines: Vec<String> = report.findings.iter().map(message).collect();
         lines.extend(report.tree.as_ref().map(ToString::to_string));
         if strict {
             lines.extend(warnings.iter().map(|warning| format!("error: {}", described(warning))));
@@ -153,5 +170,5 @@ fn described(warning: &Finding) -> String {
     let Finding { schema, package, name, message } = warning;
     let package =
         if package.is_empty() || package == name { String::new() } else { format!(" of {package:?}") };
-    format!("{schema} {name:?}{package}: {message}")
+    one_line(&format!("{schema} {name:?}{package}: {message}")).into_owned()
 }

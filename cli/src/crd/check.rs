@@ -1,9 +1,15 @@
 //! `olm crd check`: whether definitions can replace others.
 
-use std::{collections::BTreeMap, fmt::Write as _, io::Write, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    io::Write,
+    path::PathBuf,
+};
 
 use clap::{Args, ValueEnum};
 use olm_crd_diff::{Allowances, Finding, Policy, Report, Verdict, compare};
+use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,7 +18,7 @@ use super::{
     objects::{Cluster, Objects},
 };
 use crate::{
-    output::{self, Exit, Format},
+    output::{self, Exit, Format, below},
     sources::{Registries, Source},
 };
 
@@ -96,10 +102,13 @@ impl Check {
         } else {
             None
         };
+        let mut installed = BTreeSet::new();
         if let Some(cluster) = &cluster {
             // Which versions objects are stored at is known there only.
             for (name, definition) in &mut old {
-                cluster.add_status(name, definition).await?;
+                if cluster.add_status(name, definition).await? {
+                    installed.insert(name.clone());
+                }
             }
         }
         let policy = match self.policy {
@@ -110,7 +119,11 @@ impl Check {
         if let Some(cluster) = &cluster {
             for definition in answer.definitions.iter_mut().filter(|d| d.change == Change::Changed) {
                 let (old, new) = (&old[&definition.name], &new[&definition.name]);
-                definition.objects = Some(cluster.objects(old, new).await?);
+                definition.objects = Some(if installed.contains(&definition.name) {
+                    cluster.objects(old, new).await?
+                } else {
+                    Objects::without_definition()
+                });
             }
         }
         Ok(answer)
@@ -175,11 +188,13 @@ pub(crate) fn write_definition(text: &mut String, definition: &Definition) {
         (Change::Changed, false) => "changed, UNSAFE",
     };
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{}  {what}", definition.name);
+    let _ = writeln!(text, "{}  {what}", one_line(&definition.name));
     for finding in &definition.findings {
+        // What is said about structures has several lines.
+        let shown = below(&finding.to_string(), 11);
         let _ = match finding.verdict {
-            Verdict::Refused => writeln!(text, "  unsafe   {finding}"),
-            Verdict::Allowed => writeln!(text, "  allowed  {finding} ({})", finding.reason),
+            Verdict::Refused => writeln!(text, "  unsafe   {shown}"),
+            Verdict::Allowed => writeln!(text, "  allowed  {shown} ({})", finding.reason),
         };
     }
     if let Some(objects) = &definition.objects {

@@ -9,6 +9,7 @@ use kube::{
 };
 use olm_runtime::{bounded, cluster_config, connect};
 use olm_structural_schema::{Fate, Fates, Upgrade};
+use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -56,15 +57,14 @@ impl Cluster {
         Ok(Self { client: connect(cluster_config(kubeconfig).await?)? })
     }
 
-    /// Takes the status of the definition from the cluster, if it is there.
-    pub(crate) async fn add_status(&self, name: &str, definition: &mut Value) -> anyhow::Result<()> {
+    /// Takes the status of the definition from the cluster. Returns whether the cluster has the definition.
+    pub(crate) async fn add_status(&self, name: &str, definition: &mut Value) -> anyhow::Result<bool> {
         let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk));
         let live = bounded(api.get_opt(name)).await.with_context(|| format!("reading CRD {name:?}"))?;
-        if let Some(live) = live {
-            definition["status"] = live.data["status"].clone();
-        }
-        Ok(())
+        let Some(live) = live else { return Ok(false) };
+        definition["status"] = live.data["status"].clone();
+        Ok(true)
     }
 
     /// Validates all objects of the definition.
@@ -92,6 +92,15 @@ impl Cluster {
         let mut note = "";
         loop {
             let listed = bounded(api.list(&page)).await;
+            if let Err(kube::Error::Api(status)) = &listed
+                // The answer to a path that is not served is no Status, and has no reason.
+                && status.code == 404
+            {
+                let version = upgrade.version();
+                let summary =
+                    format!("not checked: the cluster does not serve version {version} of this CRD");
+                return Ok(Objects { summary, ..Objects::default() });
+            }
             let listed = listed.with_context(|| format!("listing {}", text("/metadata/name")))?;
             for object in listed.items {
                 let fate = upgrade.fate(&serde_json::to_value(&object)?);
@@ -138,19 +147,24 @@ impl Named {
 }
 
 impl Objects {
+    /// What is said where the cluster does not have the definition.
+    pub(crate) fn without_definition() -> Self {
+        Self { summary: "the cluster does not have this CRD: no objects".to_owned(), ..Self::default() }
+    }
+
     pub(crate) fn write(&self, text: &mut String) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  objects  {}", self.summary);
         for Named { object, invalid, invalid_already, undecided, lost } in &self.named {
             let already = if *invalid_already { " (already)" } else { "" };
             for note in invalid {
-                let _ = writeln!(text, "    {object}  invalid{already}: {note}");
+                let _ = writeln!(text, "    {object}  invalid{already}: {}", one_line(note));
             }
             for note in undecided {
-                let _ = writeln!(text, "    {object}  undecided: {note}");
+                let _ = writeln!(text, "    {object}  undecided: {}", one_line(note));
             }
             for field in lost {
-                let _ = writeln!(text, "    {object}  loses {field}");
+                let _ = writeln!(text, "    {object}  loses {}", one_line(field));
             }
         }
     }

@@ -5,13 +5,15 @@ use std::{collections::BTreeSet, fmt::Write};
 use olm_dependencies::{Provider, Requirement, cluster_extension, providers, requirements};
 use olm_fbc::PackageContent;
 use olm_resolve::{
-    CatalogView, DeprecationData, PassedOver, Request, Resolution, ResolveError, SUMMARY_BUNDLES_MAX, advice,
-    deprecation_status, explain, summary,
+    Audience, CatalogView, DeprecationData, PassedOver, Request, Resolution, ResolveError,
+    SUMMARY_BUNDLES_MAX, advice, deprecation_status, explain, summary,
 };
+use olm_text::one_line;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::catalogs::Catalog;
+use crate::output::below;
 
 /// The whole answer.
 #[derive(Debug, Serialize)]
@@ -72,7 +74,7 @@ impl Answer {
             },
             Err(error) => Self {
                 summary: summary(error.passed_over(), SUMMARY_BUNDLES_MAX),
-                advice: advice(&error),
+                advice: advice(&error, Audience::CommandLine),
                 error: Some(error.to_string()),
                 resolution: None,
                 deprecations: Vec::new(),
@@ -90,22 +92,25 @@ impl Answer {
             let _ = write!(
                 text,
                 "bundle    {}\nversion   {}\ncatalog   {}\nimage     {}",
-                found.bundle, found.version, found.catalog, found.image
+                one_line(&found.bundle),
+                found.version,
+                found.catalog,
+                one_line(&found.image)
             );
             for other in &found.other_catalogs {
                 let bundle = other.bundle.as_deref().unwrap_or("unreadable");
-                let _ = write!(text, "\nalso in   {} ({bundle})", other.name);
+                let _ = write!(text, "\nalso in   {} ({})", other.name, one_line(bundle));
             }
             for message in &self.deprecations {
-                let _ = write!(text, "\ndeprecated  {}", message.replace('\n', "\n            "));
+                let _ = write!(text, "\ndeprecated  {}", below(message, 12));
             }
             for needed in &self.requirements {
-                let _ = write!(text, "\nrequires  {}", needed.requirement);
+                let _ = write!(text, "\nrequires  {}", below(&needed.requirement, 10));
                 needed.write(&mut text);
             }
         }
         if let Some(error) = &self.error {
-            let _ = write!(text, "no answer: {error}");
+            let _ = write!(text, "no answer: {}", below(error, 2));
         }
         if let Some(advice) = &self.advice {
             let _ = write!(text, "\n{advice}");
@@ -137,7 +142,9 @@ impl Needed {
             let _ = write!(
                 text,
                 "\n          met by package {} {} (catalog {})",
-                provider.package, provider.version, provider.catalog
+                one_line(&provider.package),
+                provider.version,
+                provider.catalog
             );
         }
         if let Some(extension) = &self.extension {

@@ -9,6 +9,7 @@ use olm_api::{
     names::{BUNDLE_NAME, BUNDLE_VERSION},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet, LifecycleState},
 };
+use olm_text::one_line;
 use serde::Serialize;
 
 /// Characters of a reason in the table; all of it stands in the detail and in JSON.
@@ -322,13 +323,14 @@ fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     for row in rows {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
-            if column + 1 == N {
+            if column + 1 < N {
+                let cell = one_line(cell);
+                let padding = widths[column].saturating_sub(cell.chars().count()) + 2;
+                line.push_str(&cell);
+                line.push_str(&" ".repeat(padding));
+            } else {
                 let indent = "\n".to_owned() + &" ".repeat(line.chars().count());
                 line.push_str(&cell.trim_end().replace('\n', &indent));
-            } else {
-                let padding = widths[column].saturating_sub(cell.chars().count()) + 2;
-                line.push_str(cell);
-                line.push_str(&" ".repeat(padding));
             }
         }
         text.push_str(line.trim_end());

@@ -242,7 +242,7 @@ fn references_that_cannot_be_rendered_are_refused_and_nothing_is_printed() {
         (path(&file), format!("ref {:?} is not a directory: not allowed", path(&file))),
         ("no-such-thing", "neither a file or folder here nor an image reference".to_owned()),
         (path(bad_type.path()), "a.yaml: expected value for key \"name\" to be a string".to_owned()),
-        (path(no_schema.path()), "object '{\"a\":\"b\"}\n' is missing root schema field".to_owned()),
+        (path(no_schema.path()), "object '{\"a\":\"b\"}\n  ' is missing root schema field".to_owned()),
         (
             path(bad_field.path()),
             "a.yaml: parse package: json: cannot unmarshal number into Go struct field Package.defaultChannel of \
@@ -254,7 +254,7 @@ fn references_that_cannot_be_rendered_are_refused_and_nothing_is_printed() {
         (&none, format!("render {none:?}: image type could not be determined: image has no labels")),
         (
             &labelled,
-            format!("render {labelled:?}: image type could not be determined, found labels\n  a=1\n  b=2"),
+            format!("render {labelled:?}: image type could not be determined, found labels\n    a=1\n    b=2"),
         ),
         (
             &sqlite,

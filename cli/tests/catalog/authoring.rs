@@ -146,14 +146,14 @@ fn lists_are_sorted_by_text_and_have_names_from_the_metadata() {
 }
 
 #[test]
-fn an_empty_catalog_gives_headers_and_an_invalid_one_an_error() {
+fn an_empty_catalog_gives_headers_and_an_invalid_package_an_error() {
     let root = folder();
     fs::create_dir(root.path().join("empty")).expect("made");
     assert_eq!(prints(root.path(), &["catalog", "list", "channels", "empty"]), "PACKAGE  CHANNEL  HEAD\n");
     write(root.path(), "bad/p.yaml", "schema: olm.package\nname: p\n");
-    let (_, error) = fails(root.path(), 1, &["catalog", "list", "packages", "bad"]);
+    let (_, error) = fails(root.path(), 1, &["catalog", "list", "packages", "bad", "p"]);
     assert!(
-        error.starts_with("error: bad: the catalog is not valid: invalid index:\n└── invalid package \"p\":"),
+        error.starts_with("error: bad: package \"p\" is not valid: default channel must be set"),
         "{error}"
     );
 }

@@ -180,13 +180,8 @@ fn a_packed_catalog_is_validated_in_its_layout_as_in_its_folder() {
 }
 
 #[test]
-fn an_empty_folder_is_valid_and_a_missing_one_is_not_found() {
+fn a_missing_folder_is_not_found() {
     let root = folder();
-    fs::create_dir(root.path().join("empty")).expect("made");
-    assert_eq!(
-        prints(root.path(), &["catalog", "validate", "empty"]),
-        "valid: 0 packages, 0 channels, 0 bundles\n"
-    );
     let (_, error) = fails(root.path(), 2, &["catalog", "validate", "./missing"]);
     assert!(
         error.contains("\"./missing\" is neither a file or folder here nor an image reference"),

@@ -15,6 +15,7 @@ mod reconcile;
 #[cfg(test)]
 mod simulation;
 mod status;
+mod watched;
 
 pub(crate) use content::{LoadedPhase, api_text, load};
 pub(crate) use reconcile::{ObjectSets, Ports, extension_owner};

@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use catalogd::CatalogChanged;
 use kube::Client;
 use olm_api::{
@@ -16,12 +15,13 @@ use olm_api::{
 };
 use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageContent, PackageSnapshot};
 use olm_image::{Puller, PullerConfig};
+use olm_render::{BundleFiles, MEMORY_BYTES_MAX};
 use olm_runtime::{
-    Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, Metrics, OwnerChanged, Source,
-    WatchManager, run_controller,
+    Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, MemoryBudget, Metrics, OwnerChanged,
+    Source, WatchManager, run_controller,
 };
 use prometheus_client::registry::Registry;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::{
     sync::{broadcast, mpsc},
     time::Instant,
@@ -36,7 +36,7 @@ use crate::{
     Gates, ProviderSetting,
     access::Waiting,
     admission::Guard,
-    bundles::Bundles,
+    bundles::{self, Bundles},
     catalogs::{self, Catalogs},
     controllers::{cluster_extension, cluster_object_set},
     dependents::Dependents,
@@ -64,16 +64,15 @@ fn digest(version: &str) -> String {
 fn keep_bundles(folder: &Path) {
     let samples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../config/samples/lighthouse/bundles");
     for version in VERSIONS {
-        let mut files = Map::new();
+        let mut files = BundleFiles::new();
         for part in ["manifests", "metadata"] {
             for entry in std::fs::read_dir(samples.join(version).join(part)).unwrap() {
                 let entry = entry.unwrap();
                 let path = format!("{part}/{}", entry.file_name().to_string_lossy());
-                files.insert(path, STANDARD.encode(std::fs::read(entry.path()).unwrap()).into());
+                files.insert(&path, std::fs::read(entry.path()).unwrap());
             }
         }
-        let kept = folder.join(format!("{}.json", digest(version).replace(':', "-")));
-        std::fs::write(kept, Value::Object(files).to_string()).unwrap();
+        bundles::keep(folder, &digest(version), &files);
     }
 }
 
@@ -125,6 +124,11 @@ struct Given {
     changes: broadcast::Receiver<CatalogChanged>,
 }
 
+fn bundles(folder: PathBuf) -> Bundles {
+    let puller = Puller::new(PullerConfig::new(&folder));
+    Bundles::new(&puller, folder, MemoryBudget::new(MEMORY_BYTES_MAX)).unwrap()
+}
+
 /// Both loops, wired as the program wires them, until they are told to stop.
 async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
     let chance = Chance::seeded(given.seed);
@@ -140,7 +144,7 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
         accounts: Accounts::of(client.clone(), client.clone()),
         discovery: Discovery::new(client.clone()),
         catalogs: Catalogs::new(known.store.clone(), given.content, Duration::from_mins(1)),
-        bundles: Bundles::new(Puller::new(PullerConfig::new(&given.bundles)), given.bundles).unwrap(),
+        bundles: bundles(given.bundles).pulling_by_jobs(wake.clone(), &chance),
         events: Events::new(client.clone(), "test"),
         waiting: Arc::new(Waiting::default()),
         sets: sets.store.clone(),

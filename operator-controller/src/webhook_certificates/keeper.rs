@@ -146,7 +146,13 @@ impl Keeper<'_> {
     }
 
     fn remember(&self, place: (String, String), secret: Secret) {
-        self.memory.0.lock().unwrap_or_else(PoisonError::into_inner).insert(place, secret);
+        let secrets = ApiResource::erase::<Secret>(&());
+        let mut memory = self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // They hold private keys: those of Secrets that are gone have no place here.
+        memory.retain(|(namespace, name), _| {
+            matches!(self.watches.seen(&secrets, namespace, name), Seen::Present { .. })
+        });
+        memory.insert(place, secret);
     }
 
     fn refuse_foreign(&self, secret: &Secret) -> Result<(), String> {

@@ -1,8 +1,8 @@
 //! Which provider makes the certificates of a new revision.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use olm_render::{BundleFiles, CertificateProvider};
+use olm_render::{BundleFiles, CertificateProvider, defines};
 use olm_runtime::{Discovery, DiscoveryError};
 
 /// Life of a built-in certificate, the one that cert-manager's rendering asks for: two years.
@@ -48,14 +48,15 @@ pub(crate) struct Candidates {
 /// The CRD that cert-manager brings.
 const CERTIFICATES: &str = "certificates.cert-manager.io";
 
-/// The provider for a new revision of the bundle in `files`. cert-manager itself does not wait for what only it can
+/// The provider for a new revision of the bundle in `files`, which reading may take `memory` bytes for. cert-manager itself does not wait for what only it can
 /// make: an upgrade whose webhook does not answer would never heal.
 ///
 /// # Errors
 /// The API server could not be asked what it serves.
 pub(crate) async fn choose(
     candidates: Candidates,
-    files: &BundleFiles,
+    files: &Arc<BundleFiles>,
+    memory: usize,
     discovery: &Discovery,
 ) -> Result<CertificateProvider, DiscoveryError> {
     match candidates.setting {
@@ -67,7 +68,7 @@ pub(crate) async fn choose(
     // The kinds that say a provider is there; cert-manager goes first, as upstream has it.
     for (on, api_version, kind, provider) in [
         (
-            candidates.cert_manager && !brings(files, CERTIFICATES),
+            candidates.cert_manager && !brings_cert_manager(files, memory).await,
             "cert-manager.io/v1",
             "Certificate",
             CertificateProvider::CertManager,
@@ -91,19 +92,17 @@ pub(crate) async fn choose(
     Ok(CertificateProvider::BuiltIn)
 }
 
-/// Whether a bundle brings the CRD of this name.
-fn brings(files: &BundleFiles, crd: &str) -> bool {
-    let manifests = files.iter().filter(|(path, _)| path.starts_with("manifests/"));
-    let texts =
-        manifests.filter_map(|(_, bytes)| std::str::from_utf8(bytes).ok()).filter(|text| text.contains(crd));
-    texts
-        .flat_map(olm_yaml::documents)
-        .filter_map(Result::ok)
-        .any(|object| object["kind"] == "CustomResourceDefinition" && object["metadata"]["name"] == crd)
+/// Whether a bundle brings cert-manager's CRD; reading it is work for a thread of its own.
+async fn brings_cert_manager(files: &Arc<BundleFiles>, memory: usize) -> bool {
+    let files = Arc::clone(files);
+    let read = tokio::task::spawn_blocking(move || defines(&files, CERTIFICATES, memory));
+    read.await.unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
+    use olm_render::MEMORY_BYTES_MAX;
+
     use super::*;
 
     #[test]
@@ -112,11 +111,12 @@ mod tests {
         let csv = format!("kind: ClusterServiceVersion\nspec: {{required: [{{name: {CERTIFICATES}}}]}}\n");
         files.insert("manifests/csv.yaml", csv);
         files.insert("manifests/broken.yaml", format!("{{{CERTIFICATES}"));
-        assert!(!brings(&files, CERTIFICATES));
+        assert!(!defines(&files, CERTIFICATES, MEMORY_BYTES_MAX));
         let crd = format!(
             "kind: ConfigMap\n---\nkind: CustomResourceDefinition\nmetadata: {{name: {CERTIFICATES}}}\n"
         );
         files.insert("manifests/crd.yaml", crd);
-        assert!(brings(&files, CERTIFICATES));
+        assert!(defines(&files, CERTIFICATES, MEMORY_BYTES_MAX));
+        assert!(!defines(&files, CERTIFICATES, 100), "there is no memory to read it");
     }
 }

@@ -8,6 +8,7 @@ mod faults;
 mod hostile;
 mod kills;
 mod metrics;
+mod pulls;
 mod replicas;
 mod trust;
 mod world;

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
-use olm_render::{BundleFiles, CertificateProvider, Options, RenderError, render};
+use olm_render::{BundleFiles, CertificateProvider, Options, RenderError, render, usual_memory};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -39,7 +39,7 @@ struct Case {
 }
 
 impl Case {
-    fn options(&self) -> Options {
+    fn options(&self, bytes: usize) -> Options {
         let target = match self.mode.as_str() {
             "AllNamespaces" => String::new(),
             "OwnNamespace" => self.install_namespace.clone(),
@@ -49,6 +49,8 @@ impl Case {
         Options {
             certificate_provider: CertificateProvider::CertManager,
             target_namespaces: Some(vec![target]),
+            // No real bundle takes more memory than bundles of its size usually do.
+            memory: usual_memory(bytes),
             ..Options::new(&self.install_namespace)
         }
     }
@@ -94,7 +96,7 @@ pub(crate) fn check_changed() {
 }
 
 fn judge(case: &Case, files: &BundleFiles, counts: &mut Counts) {
-    let options = case.options();
+    let options = case.options(files.bytes());
     let ours = render(files, &options);
     // The same answer again, whatever the order in which the files come.
     assert_eq!(render(&reversed(files), &options), ours, "{} {}", case.bundle, case.mode);

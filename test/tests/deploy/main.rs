@@ -3,6 +3,7 @@
 
 mod alerts;
 mod followed;
+mod images_alone;
 mod installed;
 mod lived;
 mod reference;

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use olm_api::{ConditionType, Reason};
 use olm_test::process::cargo_program;
-use olm_test::rights_used::{Right, SHOWN_BY};
+use operator_controller::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
 use regex::Regex;
 
 use crate::rendering::run;
@@ -196,26 +196,27 @@ fn every_metric_is_told() -> Result<()> {
 }
 
 #[test]
-fn every_right_is_told_with_a_test_that_uses_it() -> Result<()> {
-    let rights = Right::all();
-    let name = |right: &Right| {
-        let group = if right.group.is_empty() { String::new() } else { format!(".{}", right.group) };
-        let place = if right.in_system_namespace { "system namespace" } else { "cluster" };
-        format!("`{}` | `{}{group}` | {place}", right.verb, right.resource)
-    };
-    let told: BTreeMap<String, String> = rows(&page("rights.md")?, "verb")
-        .into_iter()
-        .map(|row| (row[..3].join(" | "), row[3].clone()))
-        .collect();
-    assert_eq!(told.keys().cloned().collect::<BTreeSet<_>>(), rights.iter().map(name).collect());
-    for right in &rights {
-        let shown = right
-            .shown_by()
-            .map_or_else(|| right.without_request().map(str::to_owned), |test| Some(format!("`{test}`")));
-        let shown = shown.with_context(|| format!("no test is named for {right:?}"))?;
-        assert_eq!(told[&name(right)], shown);
+fn every_permission_is_on_its_page() -> Result<()> {
+    let text = page("permissions.md")?;
+    for (heading, permissions) in
+        [("operator-controller may", PERMISSIONS), ("catalogd may", CATALOGD_PERMISSIONS)]
+    {
+        let list =
+            |items: &[&str]| items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", ");
+        let row = |permission: &Permission| {
+            let group = if permission.group.is_empty() { "core" } else { permission.group };
+            let place = match permission.scope {
+                Scope::Cluster => "cluster",
+                Scope::SystemNamespace => "system namespace",
+            };
+            let (verbs, resources) = (list(permission.verbs), list(permission.resources));
+            [verbs, resources, format!("`{group}`"), place.to_owned(), permission.purpose.to_owned()].to_vec()
+        };
+        let wanted: Vec<Vec<String>> = permissions.iter().map(row).collect();
+        let lines: Vec<String> = wanted.iter().map(|row| format!("| {} |", row.join(" | "))).collect();
+        assert_eq!(rows(&text, heading), wanted, "the table should be:\n{}", lines.join("\n"));
     }
-    tests_exist(SHOWN_BY.iter().map(|(.., test)| (*test).to_owned()))
+    Ok(())
 }
 
 #[test]

@@ -7,7 +7,11 @@ use anyhow::{Context, Result};
 use olm_test::process::cargo_program;
 use serde_json::{Value, json};
 
-use crate::rendering::{Objects, assert_same, file, kustomized, kustomized_with, run, templated};
+use crate::followed::{Step, steps};
+use crate::rendering::{
+    Objects, assert_same, config, file, kustomize, kustomized, kustomized_with, run, templated,
+    templated_with,
+};
 
 const OPERATOR_CONTROLLER: &str = "operator-controller-controller-manager";
 const CATALOGD: &str = "catalogd-controller-manager";
@@ -109,6 +113,66 @@ fn the_charts_values_go_where_upstreams_go() -> Result<()> {
     assert_eq!((&budget["minAvailable"], &budget["maxUnavailable"]), (&json!(1), &Value::Null));
     let without = templated(&["options.operatorController.podDisruptionBudget.enabled=false"])?;
     assert!(find(&without, "PodDisruptionBudget", OPERATOR_CONTROLLER).is_err());
+    Ok(())
+}
+
+/// A file that a page shows, in its code block.
+fn shown(page: &str, heading: &str, name: &str) -> Result<String> {
+    let found = steps(page, Some(heading))?.into_iter().find_map(|step| match step {
+        Step::File(file, text) if file == name => Some(text),
+        _ => None,
+    });
+    found.with_context(|| format!("{page} shows no {name}"))
+}
+
+#[test]
+fn registries_are_mounted_as_the_page_on_installing_shows_it() -> Result<()> {
+    let heading = "3. Your registries";
+    let folder = tempfile::tempdir()?;
+    // Kustomize takes neither absolute paths nor links out of its folder.
+    let place = folder.path().canonicalize()?;
+    let up = "../".repeat(place.components().count() - 1);
+    let default = config("default").canonicalize()?;
+    let text = shown("install.md", heading, "kustomization.yaml")?;
+    let text = text.replace("config/default", &format!("{up}{}", default.strip_prefix("/")?.display()));
+    std::fs::write(place.join("kustomization.yaml"), text)?;
+    let values = place.join("values.yaml");
+    std::fs::write(&values, shown("install.md", heading, "values.yaml")?)?;
+    let values = format!("--values={}", values.display());
+    let (patched, charted) = (kustomize(&place)?, templated_with(&[values.clone()])?);
+    for objects in [&patched, &charted] {
+        let pod = &find(objects, "Deployment", OPERATOR_CONTROLLER)?["spec"]["template"]["spec"];
+        let names = |list: &Value, field: &str| -> Vec<String> {
+            let items = list.as_array().into_iter().flatten();
+            items.filter_map(|item| item[field].as_str().map(str::to_owned)).collect()
+        };
+        assert_eq!(names(&pod["volumes"], "name"), ["cache", "registries", "registry-certificates"]);
+        let container = &pod["containers"][0];
+        let folders = ["/var/cache", "/etc/containers", "/etc/olm/registry-certificates"];
+        assert_eq!(names(&container["volumeMounts"], "mountPath"), folders);
+        assert_eq!(names(&container["volumeMounts"], "name"), names(&pod["volumes"], "name"));
+        let args = args(objects, OPERATOR_CONTROLLER)?;
+        assert_eq!(args.last().map(String::as_str), Some("--pull-cas-dir=/etc/olm/registry-certificates"));
+    }
+    let deployment = |objects| find(objects, "Deployment", OPERATOR_CONTROLLER).cloned();
+    assert_eq!(deployment(&patched)?, deployment(&charted)?);
+    // Beside what variants bring, and for catalogd as well where it is a program of its own.
+    let both = ["--set=options.openshift.enabled=true", "--set=options.catalogd.separate=true"];
+    let objects = templated_with(&[&both.map(str::to_owned)[..], &[values]].concat())?;
+    let without = templated(&both.map(|value| value.trim_start_matches("--set=")))?;
+    for deployment in [OPERATOR_CONTROLLER, CATALOGD] {
+        let count = |objects| -> Result<usize> {
+            Ok(container(objects, deployment)?["volumeMounts"].as_array().map_or(0, Vec::len))
+        };
+        assert_eq!(count(&objects)?, count(&without)? + 2, "{deployment}");
+    }
+    let proxied =
+        templated(&["deployments.extraEnv[0].name=NO_PROXY", "deployments.extraEnv[0].value=.svc"])?;
+    let env = container(&proxied, OPERATOR_CONTROLLER)?["env"].as_array().context("env")?;
+    assert_eq!(
+        env.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>(),
+        ["MIMALLOC_PURGE_DELAY", "NO_PROXY"]
+    );
     Ok(())
 }
 

@@ -56,7 +56,8 @@ pub(crate) fn kustomized_with(folder: &str, component: &str) -> Result<Objects> 
     kustomize(&place)
 }
 
-fn kustomize(folder: &Path) -> Result<Objects> {
+/// What kustomize makes of a folder.
+pub(crate) fn kustomize(folder: &Path) -> Result<Objects> {
     let given = std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty());
     let kubectl = if given { PathBuf::from("kubectl") } else { Tools::locate()?.path(Tool::Kubectl) };
     objects(&run(Command::new(kubectl).arg("kustomize").arg(folder))?)
@@ -64,9 +65,14 @@ fn kustomize(folder: &Path) -> Result<Objects> {
 
 /// What the chart makes of values, each `<name>=<value>` of helm's `--set`.
 pub(crate) fn templated(values: &[&str]) -> Result<Objects> {
+    templated_with(&values.iter().map(|value| format!("--set={value}")).collect::<Vec<_>>())
+}
+
+/// What the chart makes with arguments of helm's.
+pub(crate) fn templated_with(args: &[String]) -> Result<Objects> {
     let mut command = Command::new(helm()?);
     command.args(["template", "olmv1", &config_arg("helm/olmv1"), "--kube-version", KUBE_VERSION]);
-    command.args(values.iter().map(|value| format!("--set={value}")));
+    command.args(args);
     let mut objects = objects(&run(&mut command)?)?;
     // What helm alone needs, and what the chart says about its values.
     for object in objects.values_mut() {

@@ -36,7 +36,7 @@ async fn requests_that_no_bundle_meets() -> Result<()> {
     let text = "no bundles found for package \"lighthouse-operator\" matching version \">=9.0.0\"";
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
     scenario
-        .shows(Stalled, &format!("True/Retrying/{text}\nAsk for another version range.\nPassed over: "))
+        .shows(Stalled, &format!("True/Blocked/{text}\nAsk for another version range.\nPassed over: "))
         .await?;
     scenario.set_version("1.0.0").await?;
     scenario.installed("1.0.0").await?;

@@ -206,7 +206,7 @@ async fn an_unsafe_change_is_stopped_until_it_is_accepted() -> Result<()> {
     let entry = format!("{}:^.spec.size:maximum", widgets.crd_name());
     let counted = format!("CRD {:?}: 2 of 4 objects would become invalid.", widgets.crd_name());
     let hint = format!("{ALLOW_CRD_CHANGES_ANNOTATION}: {entry}");
-    says(scenario, Stalled, &["True/Retrying/", &counted, &hint]).await?;
+    says(scenario, Stalled, &["True/Blocked/", &counted, &hint]).await?;
     let stalled = scenario.shown().await?.condition(Stalled);
     ensure!(!stalled.contains("size-6"), "objects are named in a condition: {stalled}");
     repairs(scenario, "1.0.0").await?;
@@ -310,7 +310,7 @@ async fn a_real_operators_unsafe_upgrade_waits_to_be_accepted() -> Result<()> {
     );
     scenario.shows(Progressing, &text).await?;
     let counted = "CRD \"kafkausers.kafka.strimzi.io\": none of 3 objects would become invalid.";
-    says(&scenario, Stalled, &["True/Retrying/", counted]).await?;
+    says(&scenario, Stalled, &["True/Blocked/", counted]).await?;
     repairs(&scenario, first).await?;
 
     let entries = refused(&bundles[0].1, &bundles[1].1)?;

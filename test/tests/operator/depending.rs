@@ -45,7 +45,7 @@ async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
         "bundle \"needy.v1.0.0\" requires what is not installed: package \"base\" in version range \">=1.0.0 <2.0.0\"; kind Widget of {group}/v1; {cel}"
     );
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
-    scenario.shows(Stalled, &format!("True/Retrying/{text}\nNeeded: package \"base\"")).await?;
+    scenario.shows(Stalled, &format!("True/Blocked/{text}\nNeeded: package \"base\"")).await?;
     scenario.shows(Installed, "False/Failed/No bundle installed").await?;
     let told = scenario.shown().await?.condition(Stalled);
     for part in [
@@ -137,7 +137,7 @@ async fn dependencies_can_be_refused_as_upstream_does() -> Result<()> {
     annotate(&scenario, "dependencies", json!("Refuse")).await?;
     let text = "validating bundle \"refusing.v1.0.0\": bundle \"refusing.v1.0.0\" has a dependency declared via property \"olm.package.required\" which is currently not supported";
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
-    scenario.shows(Stalled, &format!("True/Retrying/{text}\nDependencies are refused as asked for")).await?;
+    scenario.shows(Stalled, &format!("True/Blocked/{text}\nDependencies are refused as asked for")).await?;
     println!("[refused]\n{}\n", scenario.shown().await?.condition(Stalled));
     scenario.delete_extension().await?;
 

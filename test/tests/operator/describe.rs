@@ -87,7 +87,7 @@ async fn each_stage_is_told_to_a_person() -> Result<()> {
     described(&scenario, "upgraded", &["Revision 1.1.0 has rolled out.", "Upgraded"])?;
 
     scenario.set_version("9.9.9").await?;
-    scenario.shows(Stalled, "True/Retrying/").await?;
+    scenario.shows(Stalled, "True/Blocked/").await?;
     described(&scenario, "a range that no bundle is in", &["9.9.9"])?;
     let refused = scenario.set_version("one or two").await;
     println!(

@@ -177,7 +177,7 @@ async fn an_annotation_makes_optional_kinds_block() -> Result<()> {
         Object ConsoleLink.console.openshift.io/v1 mine: no matches for kind \"ConsoleLink\" in version \"console.openshift.io/v1\": \
         it comes with OpenShift and would be left out but for the annotation extensions.olm.operatorframework.io/unknown-kinds";
     scenario.shows(Progressing, text).await?;
-    scenario.shows(Stalled, "True/Retrying/").await?;
+    scenario.shows(Stalled, "True/Blocked/").await?;
     let ready = scenario.shown().await?.condition(Ready);
     ensure!(ready.contains("In force by annotation: unknown-kinds: Block."), "{ready}");
     ensure!(revisions(&scenario).await?.is_empty(), "a revision was made");

@@ -160,13 +160,13 @@ async fn extensions_are_judged_rightly_at_every_state() -> Result<()> {
     scenario.catalog_serves().await?;
     let history = History::of::<ClusterExtension>(&scenario).await?;
 
-    // No account: it goes on by itself when there is one.
+    // Without its ServiceAccount, or without permissions, somebody has to act; it continues by itself then.
     scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
     scenario.shows(Progressing, "True/Retrying/operation cannot proceed").await?;
-    until("no account", &history, 1, Status::InProgress).await?;
+    until("no account", &history, 1, Status::Failed).await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.shows(Progressing, "True/Retrying/error for resolved bundle").await?;
-    until("no rights", &history, 1, Status::InProgress).await?;
+    until("no rights", &history, 1, Status::Failed).await?;
 
     scenario.grant(&bundles).await?;
     scenario.installed("1.0.0").await?;
@@ -179,7 +179,7 @@ async fn extensions_are_judged_rightly_at_every_state() -> Result<()> {
     ensure!(verdicts(&states) == [Status::InProgress, Status::Current], "{:?}", verdicts(&states));
 
     scenario.set_version("9.9.9").await?;
-    scenario.shows(Stalled, "True/Retrying/").await?;
+    scenario.shows(Stalled, "True/Blocked/").await?;
     let states = until("version that nobody has", &history, 3, Status::Failed).await?;
     ensure!(verdicts(&states) == [Status::InProgress, Status::Failed], "{:?}", verdicts(&states));
 

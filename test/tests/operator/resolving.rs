@@ -120,7 +120,7 @@ async fn a_skip_range_jumps_over_skipped_versions() -> Result<()> {
     scenario
         .shows(Progressing, "True/Retrying/error upgrading from currently installed version \"1.1.0\"")
         .await?;
-    scenario.shows(Stalled, "True/Retrying/error upgrading from").await?;
+    scenario.shows(Stalled, "True/Blocked/error upgrading from").await?;
     let told = scenario.shown().await?.condition(Stalled);
     for part in
         ["Updates only follow the paths", "SelfCertified", "no update path leads to it from skipping.v1.1.0"]
@@ -164,7 +164,7 @@ async fn priorities_decide_between_catalogs() -> Result<()> {
     let tie =
         format!("found bundles for package \"both\" in multiple catalogs with the same priority [{a} {b}]");
     scenario.shows(Progressing, &format!("True/Retrying/{tie}")).await?;
-    scenario.shows(Stalled, &format!("True/Retrying/{tie}\nChoose one: select a catalog")).await?;
+    scenario.shows(Stalled, &format!("True/Blocked/{tie}\nChoose one: select a catalog")).await?;
     println!("[ambiguous]\n{}\n", scenario.shown().await?.condition(Stalled));
     patch_catalog(&scenario, &b, json!({"spec": {"priority": -400}})).await?;
     scenario.installed("1.0.0").await?;

@@ -10,6 +10,7 @@ mod handover;
 mod health;
 mod outdated;
 mod restarted;
+mod secrets;
 mod siblings;
 mod waiting;
 

@@ -7,6 +7,7 @@ use std::{
     fmt::Write as _,
 };
 
+use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -119,8 +120,9 @@ impl Rights {
             for Right { account, namespace, on, name, verbs } in rights {
                 let place = if namespace.is_empty() { "cluster" } else { namespace };
                 let name = if name.is_empty() { String::new() } else { format!(" {name:?}") };
+                let line = format!("  {sign} {account}  {place}  {on}{name}: {}", verbs.join(","));
                 // Writing to a string cannot fail.
-                let _ = writeln!(text, "  {sign} {account}  {place}  {on}{name}: {}", verbs.join(","));
+                let _ = writeln!(text, "{}", one_line(&line));
             }
         }
     }

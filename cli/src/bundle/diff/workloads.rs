@@ -5,6 +5,7 @@ use std::{
     fmt::Write as _,
 };
 
+use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -94,9 +95,9 @@ pub(crate) fn write(text: &mut String, deployments: &[Deployment]) {
     }
     for Deployment { name, change, places } in deployments {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {name}  {change}");
+        let _ = writeln!(text, "  {}  {change}", one_line(name));
         for place in places {
-            let _ = writeln!(text, "    {place}");
+            let _ = writeln!(text, "    {}", one_line(place));
         }
     }
 }

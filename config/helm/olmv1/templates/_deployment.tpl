@@ -43,6 +43,10 @@
   {{- $_ := set $template.spec "volumes" (concat $template.spec.volumes (default list $additions.volumes)) -}}
   {{- $_ := mergeOverwrite $template.metadata.annotations (default dict $additions.annotations) -}}
 {{- end -}}
+{{- $deployments := $root.Values.deployments -}}
+{{- $_ := set $container "env" (concat $container.env $deployments.extraEnv) -}}
+{{- $_ := set $container "volumeMounts" (concat $container.volumeMounts $deployments.extraVolumeMounts) -}}
+{{- $_ := set $template.spec "volumes" (concat $template.spec.volumes $deployments.extraVolumes) -}}
 {{- $_ := set $container "args" (concat $args $values.deployment.extraArguments) -}}
 {{- $_ := set $container "image" $values.deployment.image -}}
 {{- $container = mergeOverwrite $container (deepCopy $root.Values.deployments.containerSpec) -}}

@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use olm_text::one_line;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -234,7 +235,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.scope {
             Scope::Crd => write!(f, "{}: {}", self.check, self.text),
-            scope => write!(f, "{scope}: {}: {}: {}", self.path, self.check, self.text),
+            scope => write!(f, "{scope}: {}: {}: {}", one_line(&self.path), self.check, self.text),
         }
     }
 }

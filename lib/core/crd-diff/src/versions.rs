@@ -4,6 +4,7 @@
 //! empty schema where that has none. Places that only the newer one has are not looked at: adding an
 //! optional property is free.
 
+use olm_text::one_line;
 use serde_json::Value;
 
 use crate::{
@@ -48,7 +49,7 @@ fn removed_property(version: &str, path: &str) -> Finding {
     Finding {
         scope: Scope::Crd,
         check: Check::ExistingFieldRemoval,
-        text: format!("removed field : {path}"),
+        text: format!("removed field : {}", one_line(&path)),
         old: Value::String(path.clone()),
         new: Value::Null,
         path,

@@ -17,6 +17,7 @@ use cel::{
 };
 use olm_fbc::Property;
 use olm_semver::Version;
+use olm_text::{cut, one_line};
 
 use crate::{
     RequirementError,
@@ -135,7 +136,7 @@ fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let line = line.trim_start_matches("ERROR: ").trim_start_matches("<input>:");
     let line = line.split(" expecting ").next().unwrap_or_default();
-    line.chars().filter(|c| !c.is_control()).take(120).collect()
+    cut(&one_line(line), 120).into_owned()
 }
 
 fn nodes(value: &serde_json::Value) -> u64 {

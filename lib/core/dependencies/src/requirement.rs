@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use olm_fbc::Property;
 use olm_semver::{Quoted, SkipRange};
+use olm_text::one_line;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -203,7 +204,7 @@ fn read_constraint(value: &Value, depth: usize, count: &mut usize) -> Result<Req
 
 /// A message as it is shown; `None` when nothing is left of it.
 fn shown(message: &str) -> Option<String> {
-    let mut message: String = message.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut message = one_line(message.trim()).into_owned();
     if message.len() > FAILURE_MESSAGE_BYTES_MAX {
         message.truncate(message.floor_char_boundary(FAILURE_MESSAGE_BYTES_MAX));
         message.push('…');

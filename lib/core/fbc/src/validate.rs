@@ -16,6 +16,8 @@ mod graph;
 mod packages;
 mod tree;
 
+use std::collections::BTreeMap;
+
 use crate::{Finding, Outline};
 
 pub(crate) use graph::check as check_graph;
@@ -29,6 +31,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// What is wrong with the packages.
     pub tree: Option<ErrorTree>,
+    /// The packages that are not valid, each with the first thing that is wrong with it. Documents that name no package
+    /// count as one without a name.
+    pub faulty: BTreeMap<String, String>,
 }
 
 impl Report {
@@ -49,7 +54,17 @@ impl Report {
 /// Validates a catalog whose documents have all been taken.
 pub fn validate(outline: &Outline) -> Report {
     let (model, findings) = conversion::convert(outline);
-    Report { findings, tree: packages::check(&model) }
+    let trees = packages::check(&model);
+    let mut faulty = BTreeMap::new();
+    for finding in &findings {
+        faulty.entry(finding.package.clone()).or_insert_with(|| finding.message.clone());
+    }
+    for (package, tree) in &trees {
+        let first = tree.leaves().first().map(|leaf| leaf.get(1..).unwrap_or_default().join(": "));
+        faulty.entry((*package).to_owned()).or_insert_with(|| first.unwrap_or_default());
+    }
+    let tree = ErrorTree::of("invalid index", trees.into_iter().map(|(_, tree)| tree).collect());
+    Report { findings, tree, faulty }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use olm_api::v1::{
     AssertedStatus, Assertion, AssertionType, ConditionEqual, FieldValue, FieldsEqual, GroupKind,
     ObjectSelector, ProgressionProbe, SelectorType,
 };
+use olm_text::one_line;
 use serde_json::Value;
 
 use crate::object::{ObjectKey, text};
@@ -117,7 +118,7 @@ fn condition(object: &Value, kind: &str, status: &str, generation: Option<i64>) 
     if text(found, "/status") == status {
         return Ok(());
     }
-    Err(format!(".status.condition[{kind:?}] is {}", text(found, "/status")))
+    Err(format!(".status.condition[{kind:?}] is {}", one_line(text(found, "/status"))))
 }
 
 fn field<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {

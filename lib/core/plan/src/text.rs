@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use olm_text::one_line;
 use serde_json::Value;
 
 use crate::{
@@ -43,7 +44,7 @@ impl Plan {
         section(&mut text, "Dry-run", &plan.dry_run, |text, said| {
             line(text, &format!("  {} objects accepted", said.accepted));
             for refused in &said.refused {
-                line(text, &format!("  refused: {}: {}", refused.object, refused.message));
+                lines(text, ["  refused: ", "    "], &format!("{}: {}", refused.object, refused.message));
             }
             for deferred in &said.deferred {
                 line(text, &format!("  checked when its turn comes: {}: {}", deferred.object, deferred.why));
@@ -56,16 +57,24 @@ impl Plan {
     }
 }
 
+/// A line. Names and values are foreign: a line break of theirs begins no other line.
 fn line(text: &mut String, line: &str) {
-    text.push_str(line);
+    text.push_str(&one_line(line));
     text.push('\n');
 }
 
-fn list(text: &mut String, title: &str, lines: &[String]) {
-    if !lines.is_empty() {
+/// Lines of a text that may have several, the further ones indented as told.
+fn lines(text: &mut String, [first, further]: [&str; 2], all: &str) {
+    for (index, one) in all.lines().enumerate() {
+        line(text, &format!("{}{one}", if index == 0 { first } else { further }));
+    }
+}
+
+fn list(text: &mut String, title: &str, items: &[String]) {
+    if !items.is_empty() {
         line(text, title);
-        for one in lines {
-            line(text, &format!("  {}", one.replace('\n', "\n  ")));
+        for one in items {
+            lines(text, ["  ", "  "], one);
         }
     }
 }
@@ -162,7 +171,7 @@ fn shown(value: &Value) -> String {
 fn crd(text: &mut String, crd: &CrdFinding) {
     line(text, &format!("  {}", crd.name));
     for refused in &crd.refused {
-        line(text, &format!("    refused: {}", refused.replace('\n', "\n      ")));
+        lines(text, ["    refused: ", "      "], refused);
     }
     for accepted in &crd.accepted {
         line(text, &format!("    accepted: {accepted}"));

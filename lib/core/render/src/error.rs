@@ -79,6 +79,12 @@ pub enum RenderError {
         /// The limit.
         limit: usize,
     },
+    /// Rendering takes more memory than [`crate::Options::memory`] allows.
+    #[error("rendering the bundle takes more than {mebibytes} MiB of memory")]
+    Memory {
+        /// What was allowed.
+        mebibytes: usize,
+    },
     /// No format of the table takes the files.
     #[error("bundle is of no known format")]
     UnknownFormat,
@@ -123,6 +129,7 @@ impl RenderError {
             | Self::Invalid(_)
             | Self::TargetNamespaces { .. }
             | Self::TooLarge { .. }
+            | Self::Memory { .. }
             | Self::UnknownFormat => Reason::Blocked,
         }
     }

@@ -5,6 +5,7 @@
 //! or clocks, and no image is looked at: a bundle is its files. What is applied in addition to every object
 //! (owner labels, field management) is the business of the object sets.
 
+mod budget;
 mod certificates;
 mod config;
 mod error;
@@ -22,4 +23,6 @@ pub use certificates::{WebhookCertificate, webhook_certificates};
 pub use error::{Reason, RenderError};
 pub use files::BundleFiles;
 pub use format::{BundleFormat, FORMATS, Rendered, render};
+pub use limits::{MEMORY_BYTES_MAX, usual_memory};
 pub use options::{CertificateProvider, Features, Options};
+pub use registry_v1::defines;

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::MEMORY_BYTES_MAX;
+
 /// The inputs of a rendering besides the bundle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
@@ -18,6 +20,9 @@ pub struct Options {
     /// With this, only the renderer proper runs, as in upstream's regression fixtures: install modes are
     /// checked against the list, and webhooks without a certificate provider are rendered.
     pub target_namespaces: Option<Vec<String>>,
+    /// The memory that rendering may take, in bytes, the bundle's files included; [`MEMORY_BYTES_MAX`] unless less is
+    /// at hand.
+    pub memory: usize,
 }
 
 impl CertificateProvider {
@@ -48,6 +53,7 @@ impl Options {
             certificate_provider: CertificateProvider::CertManager,
             features: Features::default(),
             target_namespaces: None,
+            memory: MEMORY_BYTES_MAX,
         }
     }
 }

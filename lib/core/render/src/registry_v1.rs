@@ -21,10 +21,13 @@ mod validate;
 mod version;
 mod webhooks;
 
+pub use load::defines;
 pub(crate) use model::InstallMode;
 
 use crate::{
-    BundleFiles, CertificateProvider, Options, RenderError, config,
+    BundleFiles, CertificateProvider, Options, RenderError,
+    budget::Budget,
+    config,
     format::{BundleFormat, Rendered},
 };
 
@@ -55,7 +58,8 @@ impl BundleFormat for RegistryV1 {
     }
 
     fn render(&self, files: &BundleFiles, options: &Options) -> Result<Rendered, RenderError> {
-        let bundle = load::load(files)?;
+        let mut budget = Budget::new(options.memory, files.bytes());
+        let bundle = load::load(files, &mut budget)?;
         if options.target_namespaces.is_none() {
             refuse_unsupported(&bundle, options)?;
         }
@@ -79,7 +83,7 @@ impl BundleFormat for RegistryV1 {
             min_kube_version: bundle.csv.min_kube_version.clone(),
             objects: Vec::new(),
             olm_properties: declared::platform_properties(&bundle.csv),
-            declared: declared::properties(&bundle.csv, files),
+            declared: declared::properties(&bundle.csv, files, &mut budget)?,
             certificate_provider: (!bundle.csv.webhooks.is_empty()).then_some(options.certificate_provider),
         };
         rendered.objects = generate(bundle, &context, configuration.deployment_config.as_ref())?;

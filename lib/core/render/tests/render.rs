@@ -16,6 +16,9 @@ mod deployment_config;
 #[path = "render/generating.rs"]
 mod generating;
 #[cfg(test)]
+#[path = "render/limits.rs"]
+mod limits;
+#[cfg(test)]
 #[path = "render/loading.rs"]
 mod loading;
 #[cfg(test)]

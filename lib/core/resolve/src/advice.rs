@@ -2,12 +2,27 @@
 
 use std::fmt::Write;
 
+use olm_text::one_line;
+
 use crate::{PassedOver, Reason, ResolveError};
 
-/// A sentence about what to do, in terms of the extension's fields; `None` where the error says it all.
-pub fn advice(error: &ResolveError) -> Option<String> {
-    let first = |names: &[String]| names.first().cloned().unwrap_or_default();
-    Some(match error {
+/// Whom the advice is for: what is to be changed has other names on a cluster than on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Whoever writes a ClusterExtension and its catalogs.
+    Cluster,
+    /// Whoever asks `olm resolve`.
+    CommandLine,
+}
+
+/// A sentence about what to do; `None` where the error says it all.
+pub fn advice(error: &ResolveError, audience: Audience) -> Option<String> {
+    let told = match error {
+        ResolveError::CatalogUnavailable { waiting_for, passed_over, .. } if passed_over.is_empty() => format!(
+            "No catalog that can be read has the package: check its name. If it is in {}: look at the conditions of ClusterCatalog {}.",
+            catalogs(waiting_for),
+            first(waiting_for)
+        ),
         ResolveError::CatalogUnavailable { waiting_for, answer, .. } => {
             let mut told = format!(
                 "Waiting for {}: look at the conditions of ClusterCatalog {}.",
@@ -24,30 +39,24 @@ pub fn advice(error: &ResolveError) -> Option<String> {
             }
             told
         }
-        ResolveError::NotFound { wanted, passed_over } if passed_over.is_empty() => format!(
-            "No catalog that may be used has a package {:?}: check the name, the catalog selector, and that a ClusterCatalog with the package is serving.",
-            wanted.package
-        ),
-        ResolveError::NotFound { passed_over, .. } if keeps_to_origin(passed_over).is_some() => {
-            let (bundle, origin) = keeps_to_origin(passed_over)?;
-            format!(
-                "Bundle {} of catalog {} would do, but the extension is to keep to {origin}, the catalog it was installed from. Remove the annotation same-catalog, or have the bundle added to that catalog.",
-                bundle.bundle, bundle.catalog
-            )
-        }
-        ResolveError::NotFound { wanted, .. } if wanted.installed_version.is_some() => {
-            "Updates only follow the paths that the catalog provides. Ask for a version or channel that one leads to, or set upgradeConstraintPolicy to SelfCertified to leave them at your own risk.".to_owned()
-        }
-        ResolveError::NotFound { wanted, .. } => match (&wanted.version, wanted.channels.is_empty()) {
-            (Some(_), false) => "Ask for another version range or other channels.".to_owned(),
-            (Some(_), true) => "Ask for another version range.".to_owned(),
-            (None, false) => "Ask for other channels.".to_owned(),
-            (None, true) => return None,
+        ResolveError::NotFound { wanted, passed_over } if passed_over.is_empty() => match audience {
+            Audience::Cluster => format!(
+                "No catalog that may be used has a package {:?}: check the name, the catalog selector, and that a ClusterCatalog with the package is serving.",
+                wanted.package
+            ),
+            Audience::CommandLine => format!(
+                "No catalog given has a package {:?}: check the name (\"olm catalog list packages <catalog>\" shows all of a catalog), or give another --catalog.",
+                wanted.package
+            ),
         },
-        ResolveError::Ambiguous { catalogs, .. } => format!(
-            "Choose one: select a catalog (selector with matchLabels olm.operatorframework.io/metadata.name: {}), or give the catalogs different priorities, of which the highest wins.",
-            first(catalogs)
-        ),
+        ResolveError::NotFound { passed_over, .. } => rejected(error, passed_over, audience)?,
+        ResolveError::Ambiguous { catalogs, .. } => match audience {
+            Audience::Cluster => format!(
+                "Choose one: select a catalog (selector with matchLabels olm.operatorframework.io/metadata.name: {}), or give the catalogs different priorities, of which the highest wins.",
+                first(catalogs)
+            ),
+            Audience::CommandLine => "Choose one: give only one --catalog, or different priorities (--catalog <catalog>=1), of which the highest wins.".to_owned(),
+        },
         ResolveError::InvalidRange { .. } => {
             "Correct the version: for instance 1.2.3, 1.2.x, \">=1.2.0 <2.0.0\" or \"~1.2 || ^2.0\".".to_owned()
         }
@@ -58,17 +67,67 @@ pub fn advice(error: &ResolveError) -> Option<String> {
             "The catalog is wrong here, only its author can correct it. Ask for another version or catalog.".to_owned()
         }
         ResolveError::InvalidInstalledVersion { .. } => {
-            "Upgrade edges cannot be followed from there. Set upgradeConstraintPolicy to SelfCertified and name the version to go to.".to_owned()
+            let policy = certifying(audience);
+            format!("Upgrade edges cannot be followed from there. {policy} and name the version to go to.")
         }
-    })
+    };
+    Some(one_line(&told).into_owned())
 }
 
-/// The bundle that is no answer for the only reason that it is not from the installed one's catalog.
-fn keeps_to_origin(passed_over: &[PassedOver]) -> Option<(&PassedOver, &str)> {
-    passed_over.iter().find_map(|one| match one.reasons.as_slice() {
-        [Reason::NotOrigin { catalog }] => Some((one, catalog.as_str())),
-        _ => None,
-    })
+/// What would let one of the rejected bundles of the package be the answer.
+fn rejected(error: &ResolveError, all: &[PassedOver], audience: Audience) -> Option<String> {
+    let ResolveError::NotFound { wanted, .. } = error else { return None };
+    // The only thing between a bundle and the answer.
+    let by_alone = |wanted: fn(&Reason) -> bool| {
+        all.iter().find(|one| matches!(one.reasons.as_slice(), [only] if wanted(only)))
+    };
+    if let Some(one) = by_alone(|reason| matches!(reason, Reason::NotOrigin { .. }))
+        && let [Reason::NotOrigin { catalog: origin }] = one.reasons.as_slice()
+    {
+        let remedy = match audience {
+            Audience::Cluster => "Remove the annotation same-catalog",
+            Audience::CommandLine => "Leave out --same-catalog",
+        };
+        return Some(format!(
+            "Bundle {} of catalog {} would do, but the extension is to keep to {origin}, the catalog it was installed from. {remedy}, or have the bundle added to that catalog.",
+            one.bundle, one.catalog
+        ));
+    }
+    if let Some(one) = by_alone(|reason| matches!(reason, Reason::OtherMajor { .. })) {
+        let remedy = match audience {
+            Audience::Cluster => "Remove the annotation major-updates",
+            Audience::CommandLine => "Leave out --block-major-updates",
+        };
+        return Some(format!("{remedy} to allow the update to bundle {}.", one.bundle));
+    }
+    if let Some(one) = by_alone(|reason| matches!(reason, Reason::NoEdge { .. })) {
+        let policy = certifying(audience);
+        return Some(format!(
+            "Updates only follow the paths that the catalog provides, and none leads to bundle {}. Ask for a version or channel that one leads to. {policy} to leave them at your own risk.",
+            one.bundle
+        ));
+    }
+    let (version, channels) = match audience {
+        Audience::Cluster => ("another version range", "other channels"),
+        Audience::CommandLine => ("another --version", "another --channel"),
+    };
+    match (&wanted.version, wanted.channels.is_empty()) {
+        (Some(_), false) => Some(format!("Ask for {version} or {channels}.")),
+        (Some(_), true) => Some(format!("Ask for {version}.")),
+        (None, false) => Some(format!("Ask for {channels}.")),
+        (None, true) => None,
+    }
+}
+
+fn certifying(audience: Audience) -> &'static str {
+    match audience {
+        Audience::Cluster => "Set upgradeConstraintPolicy to SelfCertified",
+        Audience::CommandLine => "Give --policy SelfCertified",
+    }
+}
+
+fn first(names: &[String]) -> &str {
+    names.first().map_or("", String::as_str)
 }
 
 fn catalogs(names: &[String]) -> String {

@@ -1,13 +1,16 @@
 //! What the deprecation conditions of an extension say.
 
 use olm_fbc::{Deprecation, DeprecationEntry, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
+use olm_text::one_line;
+
+use crate::{CatalogView, Request};
 
 /// What the catalog of the resolved bundle says.
 #[derive(Debug, Clone, Copy)]
 pub enum DeprecationData<'a> {
-    /// There was no resolution, so nothing is known.
+    /// No catalog can be asked that has the package.
     Unavailable,
-    /// There was one; its catalog may have no deprecations for the package.
+    /// One can; it may have no deprecations for the package.
     Available(Option<&'a Deprecation>),
 }
 
@@ -91,7 +94,26 @@ fn told(messages: &[&str], otherwise: &str) -> DeprecationCondition {
     if messages.is_empty() {
         condition(Truth::False, DeprecationReason::NotDeprecated, otherwise)
     } else {
+        // A line for each message: what a catalog says cannot look like more of them.
+        let messages: Vec<_> = messages.iter().map(|message| one_line(message)).collect();
         condition(Truth::True, DeprecationReason::Deprecated, messages.join("\n"))
+    }
+}
+
+/// What is known of deprecation where no bundle could be chosen: what the catalog says that the installed bundle is
+/// from, else the only one that has the package.
+pub fn deprecation_data<'a>(request: &Request, catalogs: &'a [CatalogView<'_>]) -> DeprecationData<'a> {
+    let having = || {
+        let readable =
+            catalogs.iter().filter_map(|catalog| Some((catalog.name, catalog.content.as_ref().ok()?)));
+        readable.filter(|(_, content)| !content.bundles.is_empty())
+    };
+    let origin = request.installed.as_ref().and_then(|installed| installed.catalog.as_deref());
+    let of_origin = having().find(|(name, _)| Some(*name) == origin);
+    let only = || Some(having()).filter(|all| all.clone().count() == 1).and_then(|mut all| all.next());
+    match of_origin.or_else(only) {
+        Some((_, content)) => DeprecationData::Available(content.deprecations.first()),
+        None => DeprecationData::Unavailable,
     }
 }
 

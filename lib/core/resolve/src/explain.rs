@@ -7,6 +7,7 @@ use std::{
 
 use olm_fbc::PackageContent;
 use olm_semver::{BundleVersion, Quoted};
+use olm_text::one_line;
 use serde::Serialize;
 
 use crate::{
@@ -155,11 +156,8 @@ impl Reason {
 
 impl fmt::Display for PassedOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (catalog {}): ", self.bundle, self.catalog)?;
-        for (i, reason) in self.reasons.iter().enumerate() {
-            write!(f, "{}{reason}", if i > 0 { ", " } else { "" })?;
-        }
-        Ok(())
+        let reasons: Vec<String> = self.reasons.iter().map(Reason::to_string).collect();
+        f.write_str(&one_line(&format!("{} (catalog {}): {}", self.bundle, self.catalog, reasons.join(", "))))
     }
 }
 

@@ -24,10 +24,11 @@ mod successors;
 #[cfg(test)]
 mod tests;
 
-pub use advice::advice;
+pub use advice::{Audience, advice};
 pub use bundle::{BundleVersionError, bundle_version};
 pub use deprecation::{
-    DeprecationCondition, DeprecationData, DeprecationReason, DeprecationStatus, Truth, deprecation_status,
+    DeprecationCondition, DeprecationData, DeprecationReason, DeprecationStatus, Truth, deprecation_data,
+    deprecation_status,
 };
 pub use error::{ResolveError, Wanted};
 pub use explain::{PassedOver, Reason, explain, summary};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     compact::compact,
     need::{Held, Needed, RBAC_GROUP, Target, granted, needed, role_reference, rules_of},
-    resources::namespaces,
+    resources::{known_resources, namespaces},
     rule::Rule,
 };
 
@@ -44,6 +44,7 @@ impl Grant {
         for targets in bundles {
             all.extend(needed(targets, "").into_iter().filter(|needed| !is_revision(&needed.rule)));
             all.extend(passed_on(targets, style));
+            all.extend(targets.iter().filter(|target| is_watched_as_account(target)).map(watch));
         }
         let (group, resource) = REVISIONS;
         let revisions = Rule::new(group, resource, None, &["update"]);
@@ -110,6 +111,19 @@ impl Grant {
             format!("{account_namespace}-{account}")
         }
     }
+}
+
+/// Whether the controller watches an object with the permissions of its account: it holds none of its own for Secrets
+/// and for kinds that it does not know.
+fn is_watched_as_account(target: &Target<'_>) -> bool {
+    let resource = (target.group.as_str(), target.resource.as_str());
+    resource == ("", "secrets") || !known_resources().any(|known| known == resource)
+}
+
+/// Lets the account watch one object. Without it the object is read every 30 seconds instead.
+fn watch(target: &Target<'_>) -> Needed {
+    let rule = Rule::new(&target.group, &target.resource, Some(&target.name), &["list", "watch"]);
+    Needed { namespace: target.namespace.clone(), rule }
 }
 
 fn is_revision(rule: &Rule) -> bool {
@@ -256,6 +270,28 @@ mod tests {
         assert!(
             rules.iter().any(|rule| rule.verbs.contains("escalate") && rule.resource_names.contains("sum"))
         );
+    }
+
+    #[test]
+    fn secrets_and_custom_resources_are_watched_with_the_accounts_permissions() {
+        let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "beacons.a.example.com"},
+            "spec": {"group": "a.example.com", "scope": "Namespaced", "names": {"kind": "Beacon", "plural": "beacons"}}});
+        let objects = [
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}}),
+            json!({"apiVersion": "a.example.com/v1", "kind": "Beacon", "metadata": {"name": "b", "namespace": "n"}}),
+            crd,
+        ];
+        let grant = Grant::new("n", "installer", &[targets(&objects).expect("known")], Style::Exact);
+        let watched: BTreeSet<(&String, &String)> = grant
+            .rules()
+            .flat_map(|(_, rules)| rules)
+            .filter(|rule| rule.verbs.contains("watch") && rule.verbs.contains("list"))
+            .filter_map(|rule| rule.resources.first().zip(rule.resource_names.first()))
+            .collect();
+        let wanted = [("beacons", "b"), ("secrets", "s")].map(|(r, n)| (r.to_owned(), n.to_owned()));
+        assert!(watched.into_iter().eq(wanted.iter().map(|(r, n)| (r, n))));
     }
 
     #[test]

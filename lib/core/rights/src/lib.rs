@@ -18,5 +18,5 @@ pub use danger::{Danger, dangers, webhooks_on_pods};
 pub use grant::{Grant, Style};
 pub use need::{Held, Needed, Target, granted, missing, needed, role_reference, rules_of};
 pub use report::report;
-pub use resources::{UnknownKind, targets};
+pub use resources::{UnknownKind, known_resources, targets};
 pub use rule::Rule;

@@ -51,6 +51,11 @@ const KINDS: [(&str, &str, &str, bool); 31] = [
     ("cert-manager.io", "Certificate", "certificates", true),
 ];
 
+/// API group and resource of every kind that a rendering can hold beside those of the bundle's own CRDs.
+pub fn known_resources() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KINDS.iter().map(|(group, _, resource, _)| (*group, *resource))
+}
+
 /// Kinds of which nothing says which resource serves them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKind {

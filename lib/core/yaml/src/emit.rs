@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use olm_text::is_visible;
 use serde_json::Value;
 
 use crate::scalar::{Scalar, plain};
@@ -101,7 +102,7 @@ fn inline(out: &mut String, value: &Value, indent: usize) {
 fn is_literal(text: &str) -> bool {
     text.trim_end_matches('\n').contains('\n')
         && !text.starts_with([' ', '\t', '\n'])
-        && text.chars().all(|c| c == '\n' || c == '\t' || is_printable(c))
+        && text.chars().all(|c| c == '\n' || c == '\t' || is_visible(c))
         && !text.split('\n').any(|line| !line.is_empty() && line.trim().is_empty())
 }
 
@@ -129,17 +130,13 @@ fn one_line(text: &str) -> String {
 
 /// Whether the text needs no quotes in any dialect; when in doubt it gets them.
 fn is_plain(text: &str) -> bool {
-    let inner = |c: char| c.is_alphanumeric() && is_printable(c) || "_-./ ,()*@+<>=;%$".contains(c);
+    let inner = |c: char| c.is_alphanumeric() && is_visible(c) || "_-./ ,()*@+<>=;%$".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '_')
         && text.ends_with(|c: char| inner(c) && c != ' ')
         && text.chars().all(|c| inner(c) || c == ':')
         && !text.contains(": ")
         && !text.ends_with(':')
         && matches!(plain(text.into()), Scalar::Text(_))
-}
-
-fn is_printable(c: char) -> bool {
-    !c.is_control() && !matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 fn quoted(text: &str) -> String {
@@ -152,10 +149,13 @@ fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if is_printable(c) => out.push(c),
+            c if is_visible(c) => out.push(c),
             c => {
                 // Writing to a String can't fail.
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
+                let _ = match u32::from(c) {
+                    code @ ..=0xffff => write!(out, "\\u{code:04x}"),
+                    code => write!(out, "\\U{code:08x}"),
+                };
             }
         }
     }

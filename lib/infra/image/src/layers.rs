@@ -6,7 +6,7 @@
 use std::io::{self, Read as _};
 
 use bytes::Bytes;
-use futures::{StreamExt as _, stream::BoxStream};
+use futures::stream::BoxStream;
 use thiserror::Error;
 use tokio::sync::mpsc;
 
@@ -16,6 +16,7 @@ use crate::{
     digest::Digest,
     limits::{BLOB_CHUNKS_IN_FLIGHT, Limits},
     registry::RegistryError,
+    speed::Meter,
 };
 
 /// Why a layer could not be applied.
@@ -55,6 +56,7 @@ pub(crate) async fn apply(
     layer: Layer,
     mut blob: BlobStream,
     limits: Limits,
+    meter: &mut Meter,
     mut arrived: impl FnMut(u64),
 ) -> Result<(Assembly, Result<(), LayerError>), LayerError> {
     let (sender, pieces) = mpsc::channel::<Piece>(BLOB_CHUNKS_IN_FLIGHT);
@@ -63,7 +65,7 @@ pub(crate) async fn apply(
         loop {
             // Unpacking that ended early must not wait for a registry that has stopped sending.
             let piece = tokio::select! {
-                piece = blob.next() => piece,
+                piece = meter.next(&mut blob) => piece,
                 () = sender.closed() => None,
             };
             let Some(piece) = piece else { break };

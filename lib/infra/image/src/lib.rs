@@ -7,9 +7,11 @@
 //! The crate knows nothing of operators, catalogs or Kubernetes: which labels count and which folders are wanted
 //! is told by the caller. Everything that comes from outside has a limit ([`limits`]).
 
+mod advice;
 mod archive;
 mod blob;
 mod digest;
+mod disk;
 mod error;
 mod files;
 mod keyring;
@@ -17,12 +19,14 @@ mod layers;
 pub mod limits;
 mod manifest;
 mod pack;
+mod places;
 mod policy;
 mod puller;
 mod reference;
 mod registries;
 mod registry;
 mod select;
+mod speed;
 mod spool;
 mod tree;
 mod whiteout;
@@ -30,11 +34,12 @@ mod whiteout;
 pub use archive::ArchiveError;
 pub use blob::BlobError;
 pub use digest::{Algorithm, Digest, DigestError};
+pub use disk::{DiskBudget, DiskCharge, DiskFull};
 pub use error::{PullError, SourceError};
 pub use files::{FileError, Files};
 pub use keyring::{Credential, Keyring, KeyringError, Secret};
 pub use layers::{BlobStream, LayerError};
-pub use limits::{Limits, Timeouts};
+pub use limits::{Concurrency, LeastSpeed, Limits, Timeouts};
 pub use manifest::ManifestError;
 pub use pack::{
     Compression, ImageBuilder, ImageProcess, LayerBuilder, PackError, PackedImage, PackedLayer, folder_files,

@@ -23,10 +23,10 @@ pub const POLICY_BYTES_MAX: u64 = 4 << 20;
 pub const DOCKER_CONFIG_BYTES_MAX: usize = 4 << 20;
 /// Largest CA or client certificate file in bytes; a system's whole bundle has about 250 KB.
 pub const CERTIFICATE_BYTES_MAX: u64 = 4 << 20;
+/// Registries whose HTTP clients are kept, with their connections.
+pub const CLIENTS_MAX: usize = 64;
 /// Most redirects followed for one request.
 pub const REDIRECTS_MAX: usize = 5;
-/// Most pulls at one time: each holds a decoder and a few chunks, and decompression is CPU work.
-pub const CONCURRENT_PULLS_MAX: usize = 2;
 /// Bytes of an image's wanted files that stay in memory before the spool becomes a file. Bundles fit.
 pub const SPOOL_MEMORY_BYTES_MAX: usize = 1 << 20;
 /// Chunks of a blob in flight between the network and the decoder. The HTTP client reads up to some 400 KiB at
@@ -91,6 +91,38 @@ impl Default for Limits {
     }
 }
 
+/// How many pulls go on at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Concurrency {
+    /// From one registry (host with port), requests for tags and manifests included.
+    pub per_host: usize,
+    /// From all registries. Each pull holds a decoder and a few chunks, some 5 MB.
+    pub total: usize,
+}
+
+impl Default for Concurrency {
+    fn default() -> Self {
+        Self { per_host: 2, total: 16 }
+    }
+}
+
+/// What a registry has to send at least, so that a pull goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeastSpeed {
+    /// Bytes a second on average.
+    pub bytes_per_second: u64,
+    /// The time over which the average is taken.
+    pub over: Duration,
+    /// Time at the beginning of a pull that is not measured.
+    pub after: Duration,
+}
+
+impl Default for LeastSpeed {
+    fn default() -> Self {
+        Self { bytes_per_second: 10 << 10, over: Duration::from_secs(30), after: Duration::from_mins(1) }
+    }
+}
+
 /// How long to wait for a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
@@ -98,7 +130,12 @@ pub struct Timeouts {
     pub connect: Duration,
     /// Between two reads of an answer.
     pub read: Duration,
-    /// For a resolution or pull as a whole. The largest real catalogs took 14 minutes on slow lines.
+    /// For an answer of some kilobytes as a whole: a manifest, a token, an error.
+    pub answer: Duration,
+    /// What is to arrive of an image's config and layers.
+    pub least_speed: LeastSpeed,
+    /// For a resolution or pull as a whole, once it has its place, whatever its speed. The largest real catalogs took
+    /// 14 minutes on slow lines.
     pub total: Duration,
     /// Times a request that failed for a reason that passes (429, 5xx, connection) is made again.
     pub retries: u32,
@@ -113,6 +150,8 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(10),
             read: Duration::from_secs(30),
+            answer: Duration::from_mins(1),
+            least_speed: LeastSpeed::default(),
             total: Duration::from_mins(30),
             retries: 3,
             backoff: Duration::from_millis(250),

@@ -6,23 +6,23 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use futures::StreamExt as _;
-use tokio::sync::Semaphore;
-
 use crate::{
     archive::Unpacker,
     digest::Digest,
+    disk::DiskBudget,
     error::{PullError, SourceError},
     files::{FileError, Files},
     keyring::Keyring,
     layers::{Assembly, Layer, LayerError, apply},
-    limits::{CONCURRENT_PULLS_MAX, CONFIG_BYTES_MAX, Limits, Timeouts},
+    limits::{CONFIG_BYTES_MAX, Concurrency, Limits, Timeouts},
     manifest::{Descriptor, Document, ManifestError, Platform, choose, labels, parse},
+    places::Places,
     policy::Policy,
     reference::{CanonicalReference, Reference, Repository},
     registries::{Config, Endpoint, candidates},
     registry::{OciRegistry, Registry, RegistryError, check_certificates},
     select::{Refusal, Select},
+    speed::Meter,
     spool::Spool,
 };
 
@@ -64,6 +64,10 @@ pub struct PullerConfig {
     pub limits: Limits,
     /// How long to wait.
     pub timeouts: Timeouts,
+    /// How many pulls go on at the same time.
+    pub concurrency: Concurrency,
+    /// The disk that spool files and the caller's caches share.
+    pub disk: DiskBudget,
 }
 
 impl PullerConfig {
@@ -78,6 +82,8 @@ impl PullerConfig {
             keyring: SharedKeyring::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
+            concurrency: Concurrency::default(),
+            disk: DiskBudget::default(),
         }
     }
 
@@ -118,12 +124,12 @@ pub struct PulledImage {
     pub files: Files,
 }
 
-/// Pulls images. Cheap to clone; clones share connections, tokens and the limit on concurrent pulls.
+/// Pulls images. Cheap to clone; clones share connections, tokens and places.
 #[derive(Clone)]
 pub struct Puller {
     config: Arc<PullerConfig>,
     registry: Arc<dyn Registry>,
-    pulls: Arc<Semaphore>,
+    places: Arc<Places>,
 }
 
 impl Puller {
@@ -135,7 +141,20 @@ impl Puller {
 
     /// A puller over another registry adapter.
     pub fn with_registry(config: PullerConfig, registry: Arc<dyn Registry>) -> Self {
-        Self { config: Arc::new(config), registry, pulls: Arc::new(Semaphore::new(CONCURRENT_PULLS_MAX)) }
+        let places = Arc::new(Places::new(config.concurrency));
+        Self { config: Arc::new(config), registry, places }
+    }
+
+    /// The same puller for images that may hold less (or more).
+    #[must_use]
+    pub fn limited(&self, limits: Limits) -> Self {
+        let config = PullerConfig { limits, ..(*self.config).clone() };
+        Self { config: Arc::new(config), ..self.clone() }
+    }
+
+    /// The disk that spool files and the caller's caches share.
+    pub fn disk(&self) -> &DiskBudget {
+        &self.config.disk
     }
 
     /// The credentials in force, to be replaced when pull secrets change.
@@ -151,12 +170,7 @@ impl Puller {
     pub async fn resolve(&self, reference: &Reference) -> Result<CanonicalReference, PullError> {
         match (reference.tag(), reference.digest()) {
             (None, Some(digest)) => Ok(reference.at(digest.clone())),
-            (Some(tag), None) => {
-                let digest = self.within_deadline(async {
-                    self.resolve_tag(reference, tag).await.map_err(PullError::Source)
-                });
-                Ok(reference.at(digest.await?))
-            }
+            (Some(tag), None) => Ok(reference.at(self.resolve_tag(reference, tag).await?)),
             (Some(_), Some(_)) => Err(PullError::Unpullable(
                 "Docker references with both a tag and digest are currently not supported".to_owned(),
             )),
@@ -166,16 +180,20 @@ impl Puller {
         }
     }
 
-    async fn resolve_tag(&self, reference: &Reference, tag: &str) -> Result<Digest, SourceError> {
-        let endpoints = self.endpoints(reference.repository(), false).await?;
+    async fn resolve_tag(&self, reference: &Reference, tag: &str) -> Result<Digest, PullError> {
+        let endpoints = self.endpoints(reference.repository(), false).await.map_err(PullError::Source)?;
         let mut failed = Vec::new();
         for endpoint in endpoints {
-            match self.registry.resolve(&endpoint, tag).await {
+            let place = self.places.take(&endpoint.host).await;
+            let resolved = self.within_deadline(async { Ok(self.registry.resolve(&endpoint, tag).await) });
+            let resolved = resolved.await?;
+            drop(place);
+            match resolved {
                 Ok(digest) => return Ok(digest),
                 Err(error) => failed.push((endpoint, error)),
             }
         }
-        Err(all_failed(failed))
+        Err(PullError::Source(all_failed(failed)))
     }
 
     /// Pulls the part of an image that `select` asks for when it has seen the image's labels.
@@ -196,9 +214,28 @@ impl Puller {
     where
         F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
     {
-        // The semaphore is never closed, so there is always a permit or a wait.
-        let _permit = self.pulls.acquire().await;
-        self.within_deadline(Box::pin(self.pull_now(reference, select, on_progress))).await
+        self.check_policy(reference).await?;
+        let endpoints = self.endpoints(reference.repository(), true).await.map_err(PullError::Copy)?;
+        let mut failed = Vec::new();
+        for endpoint in endpoints {
+            // Until the image is here, or this endpoint does not have it.
+            let place = self.places.take(&endpoint.host).await;
+            let digest = reference.digest();
+            let manifest =
+                self.within_deadline(async { Ok(self.registry.manifest(&endpoint, digest).await) });
+            match manifest.await? {
+                Ok(manifest) => {
+                    let content = self.content(&endpoint, &manifest, select, on_progress);
+                    let (labels, files) = self.within_deadline(Box::pin(content)).await?;
+                    return Ok(PulledImage { reference: reference.clone(), labels, files });
+                }
+                Err(error) => {
+                    drop(place);
+                    failed.push((endpoint, error));
+                }
+            }
+        }
+        Err(PullError::Copy(all_failed(failed)))
     }
 
     async fn within_deadline<T>(
@@ -209,23 +246,29 @@ impl Puller {
         tokio::time::timeout(total, work).await.unwrap_or_else(|_| Err(PullError::Deadline(total.as_secs())))
     }
 
-    async fn pull_now<F>(
+    /// Labels and wanted files of the image that a manifest describes.
+    async fn content<F>(
         &self,
-        reference: &CanonicalReference,
+        endpoint: &Endpoint,
+        manifest: &[u8],
         select: F,
         on_progress: OnProgress,
-    ) -> Result<PulledImage, PullError>
+    ) -> Result<(BTreeMap<String, String>, Files), PullError>
     where
         F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
     {
-        self.check_policy(reference).await?;
-        let (endpoint, config, layers) = self.manifest(reference).await.map_err(PullError::Copy)?;
-        let config = self.config_blob(&endpoint, &config).await.map_err(PullError::Copy)?;
+        let (config, layers) = self.image(endpoint, manifest).await.map_err(PullError::Copy)?;
+        let mut meter = Meter::new(self.config.timeouts.least_speed);
+        let config = self.config_blob(endpoint, &config, &mut meter).await.map_err(PullError::Copy)?;
         let labels = labels(&config).map_err(|error| PullError::Copy(error.into()))?;
         let select = select(&labels).map_err(PullError::Refused)?;
         let limits = self.config.limits;
         let mut assembly = Assembly {
-            unpacker: Unpacker::new(select, limits, Spool::new(self.config.spool_dir.clone())),
+            unpacker: Unpacker::new(
+                select,
+                limits,
+                Spool::new(self.config.spool_dir.clone(), &self.config.disk),
+            ),
             uncompressed: 0,
         };
         let mut progress = Progress {
@@ -237,12 +280,13 @@ impl Puller {
         on_progress(progress);
         for (index, descriptor) in layers.into_iter().enumerate() {
             let layer = Layer { index, digest: descriptor.digest, size: descriptor.size };
-            assembly = self.layer(&endpoint, assembly, layer, &mut progress, &on_progress).await?;
+            let reporting = (&mut progress, &on_progress);
+            assembly = self.layer(endpoint, assembly, layer, &mut meter, reporting).await?;
         }
         let (tree, spool) = assembly.unpacker.into_parts();
         let resolved = tree.resolve(&limits).map_err(PullError::Content)?;
         let content = spool.finish().map_err(|cause| FileError::Read { path: "spool".to_owned(), cause })?;
-        Ok(PulledImage { reference: reference.clone(), labels, files: Files::new(resolved, content) })
+        Ok((labels, Files::new(resolved, content)))
     }
 
     async fn endpoints(
@@ -278,24 +322,7 @@ impl Puller {
         Ok(self.endpoints(repository, true).await?.pop())
     }
 
-    /// Config and layers of the image for our platform, and the endpoint that has it.
-    async fn manifest(
-        &self,
-        reference: &CanonicalReference,
-    ) -> Result<(Endpoint, Descriptor, Vec<Descriptor>), SourceError> {
-        let mut failed = Vec::new();
-        for endpoint in self.endpoints(reference.repository(), true).await? {
-            match self.registry.manifest(&endpoint, reference.digest()).await {
-                Ok(bytes) => {
-                    let (config, layers) = self.image(&endpoint, &bytes).await?;
-                    return Ok((endpoint, config, layers));
-                }
-                Err(error) => failed.push((endpoint, error)),
-            }
-        }
-        Err(all_failed(failed))
-    }
-
+    /// Config and layers of the image for our platform.
     async fn image(
         &self,
         endpoint: &Endpoint,
@@ -326,12 +353,18 @@ impl Puller {
     }
 
     /// The image config, whole and checked.
-    async fn config_blob(&self, endpoint: &Endpoint, config: &Descriptor) -> Result<Vec<u8>, SourceError> {
+    async fn config_blob(
+        &self,
+        endpoint: &Endpoint,
+        config: &Descriptor,
+        meter: &mut Meter,
+    ) -> Result<Vec<u8>, SourceError> {
         let action =
             || format!("reading image config {} in {}/{}", config.digest, endpoint.host, endpoint.repository);
-        let mut stream = self.registry.blob(endpoint, &config.digest).await?;
+        meter.read(action());
+        let mut stream = meter.request(self.registry.blob(endpoint, &config.digest)).await?;
         let mut bytes = Vec::new();
-        while let Some(chunk) = stream.next().await {
+        while let Some(chunk) = meter.next(&mut stream).await {
             bytes.extend_from_slice(&chunk?);
             if bytes.len() as u64 > config.size {
                 return Err(RegistryError::TooLarge { action: action(), limit: config.size }.into());
@@ -351,14 +384,15 @@ impl Puller {
         endpoint: &Endpoint,
         mut assembly: Assembly,
         layer: Layer,
-        progress: &mut Progress,
-        on_progress: &OnProgress,
+        meter: &mut Meter,
+        (progress, on_progress): (&mut Progress, &OnProgress),
     ) -> Result<Assembly, PullError> {
+        meter.read(format!("reading blob {} in {}/{}", layer.digest, endpoint.host, endpoint.repository));
         let index = layer.index;
         let before = progress.bytes;
         let mut attempt = 0;
         loop {
-            let blob = self.registry.blob(endpoint, &layer.digest).await;
+            let blob = meter.request(self.registry.blob(endpoint, &layer.digest)).await;
             let blob = blob.map_err(|error| PullError::Copy(error.into()))?;
             let mut told = progress.bytes;
             let arrived = |bytes: u64| {
@@ -368,7 +402,7 @@ impl Puller {
                     on_progress(*progress);
                 }
             };
-            let applied = apply(assembly, layer.clone(), blob, self.config.limits, arrived).await;
+            let applied = apply(assembly, layer.clone(), blob, self.config.limits, meter, arrived).await;
             let (returned, result) = applied.map_err(|cause| PullError::Layer { index, cause })?;
             assembly = returned;
             match result {

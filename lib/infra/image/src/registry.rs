@@ -13,6 +13,7 @@ use crate::{digest::Digest, layers::BlobStream, registries::Endpoint};
 
 mod auth;
 mod client;
+mod dial;
 mod http;
 mod layout;
 mod memory;
@@ -72,6 +73,16 @@ pub enum RegistryError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// The bytes hardly flow.
+    #[error("{action}: the registry sent less than {bytes_per_second} bytes a second for {seconds} seconds")]
+    Slow {
+        /// What was being done.
+        action: String,
+        /// The least speed.
+        bytes_per_second: u64,
+        /// For how long it was slower.
+        seconds: u64,
+    },
     /// The bytes are not those of the digest.
     #[error("{action}: digest mismatch: expected {expected}, got {actual}")]
     Digest {
@@ -82,15 +93,15 @@ pub enum RegistryError {
         /// What came.
         actual: Digest,
     },
-    /// A redirect or token endpoint that must not be used.
+    /// A redirect, token endpoint or address that must not be used.
     #[error("{action}: refusing to go to {target}: {reason}")]
     Refused {
         /// What was being done.
         action: String,
-        /// Scheme and host.
+        /// Scheme and host, or the host alone.
         target: String,
         /// Why.
-        reason: &'static str,
+        reason: String,
     },
     /// Certificates on this machine cannot be used.
     #[error("loading certificates: {0}")]
@@ -106,6 +117,7 @@ impl RegistryError {
             Self::Unauthorized { .. }
             | Self::Protocol { .. }
             | Self::TooLarge { .. }
+            | Self::Slow { .. }
             | Self::Digest { .. }
             | Self::Refused { .. }
             | Self::Certificates(_) => false,

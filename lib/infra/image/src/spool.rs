@@ -11,7 +11,10 @@ use std::{
     sync::Arc,
 };
 
-use crate::limits::SPOOL_MEMORY_BYTES_MAX;
+use crate::{
+    disk::{DiskBudget, DiskCharge},
+    limits::SPOOL_MEMORY_BYTES_MAX,
+};
 
 /// Bytes gathered before they are written to the file.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
@@ -31,11 +34,14 @@ pub(crate) struct Spool {
     pending: Vec<u8>,
     file: Option<File>,
     written: u64,
+    /// Of what is in the file.
+    charge: DiskCharge,
 }
 
 impl Spool {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, memory_max: SPOOL_MEMORY_BYTES_MAX, pending: Vec::new(), file: None, written: 0 }
+    pub(crate) fn new(folder: PathBuf, disk: &DiskBudget) -> Self {
+        let (pending, charge) = (Vec::new(), disk.empty());
+        Self { folder, memory_max: SPOOL_MEMORY_BYTES_MAX, pending, file: None, written: 0, charge }
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -49,6 +55,7 @@ impl Spool {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.charge.grow(self.pending.len() as u64)?;
         let mut file = match self.file.take() {
             Some(file) => file,
             None => tempfile::tempfile_in(&self.folder)?,
@@ -74,6 +81,7 @@ impl Spool {
             io::Seek::seek(file, io::SeekFrom::Start(length))?;
         }
         self.written = length;
+        self.charge.shrink_to(length);
         Ok(())
     }
 
@@ -82,17 +90,24 @@ impl Spool {
             self.flush()?;
         }
         Ok(match self.file {
-            Some(file) => Content::File(Arc::new(file)),
+            Some(file) => Content::File(Arc::new(SpoolFile { file, _charge: self.charge })),
             None => Content::Memory(self.pending.into()),
         })
     }
+}
+
+/// A file without a name, which is gone with the last reader.
+#[derive(Debug)]
+pub(crate) struct SpoolFile {
+    file: File,
+    _charge: DiskCharge,
 }
 
 /// The bytes of all wanted files.
 #[derive(Debug, Clone)]
 pub(crate) enum Content {
     Memory(Arc<[u8]>),
-    File(Arc<File>),
+    File(Arc<SpoolFile>),
 }
 
 impl Content {
@@ -103,7 +118,7 @@ impl Content {
                 let mut rest = &bytes[start..];
                 rest.read(buffer)
             }
-            Self::File(file) => file.read_at(buffer, offset),
+            Self::File(spool) => spool.file.read_at(buffer, offset),
         }
     }
 }
@@ -147,7 +162,7 @@ mod tests {
     use super::*;
 
     fn spool(memory_max: usize) -> Spool {
-        Spool { memory_max, ..Spool::new(std::env::temp_dir()) }
+        Spool { memory_max, ..Spool::new(std::env::temp_dir(), &DiskBudget::default()) }
     }
 
     fn read(content: &Content, offset: u64, length: u64) -> Vec<u8> {

@@ -22,6 +22,7 @@ use kube::{
     api::PostParams,
     client::Body,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
+    core::Status,
 };
 use thiserror::Error;
 use tokio::time::Instant;
@@ -50,6 +51,16 @@ pub enum ClientError {
         "service account {name:?} not found in namespace {namespace:?}: unable to authenticate with the Kubernetes cluster."
     )]
     AccountNotFound {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+        /// Whether the namespace does not exist either.
+        namespace_missing: bool,
+    },
+    /// The ServiceAccount's namespace is being deleted, and the ServiceAccount with it.
+    #[error("service account {name:?} cannot be used: namespace {namespace:?} is being deleted")]
+    NamespaceTerminating {
         /// Namespace of the ServiceAccount.
         namespace: String,
         /// Name of the ServiceAccount.
@@ -101,6 +112,40 @@ pub enum ClientError {
     },
 }
 
+impl ClientError {
+    /// What a person has to do before a client can be made, in one sentence; `None` where the error may pass by itself.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::AccountNotFound { namespace, name, namespace_missing: true } => Some(format!(
+                "Namespace {namespace:?} does not exist: create it, and in it ServiceAccount {name:?} (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints the ServiceAccount with the permissions that the bundle needs)."
+            )),
+            Self::AccountNotFound { namespace, name, namespace_missing: false } => Some(format!(
+                "ServiceAccount {name:?} does not exist in namespace {namespace:?}: create it (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints it with the permissions that the bundle needs)."
+            )),
+            Self::NamespaceTerminating { namespace, name } => Some(format!(
+                "Namespace {namespace:?} is being deleted: create it again once it is gone, with ServiceAccount {name:?}, or delete the extension."
+            )),
+            Self::TokenForbidden { namespace, .. } => Some(format!(
+                "Allow the controller to make tokens for ServiceAccounts in namespace {namespace:?}: \"olm bundle rbac --token-for\" prints the Role and RoleBinding."
+            )),
+            // What the replacement asks for is for whoever knows the extension.
+            Self::AccountReplaced { .. } | Self::Unidentified { .. } => None,
+            Self::Config(_) | Self::Proxy(_) | Self::Build(_) | Self::Token { .. } => None,
+        }
+    }
+}
+
+/// Whether the API server refused something because its namespace does not exist.
+pub fn is_namespace_missing(status: &Status) -> bool {
+    status.is_not_found() && status.details.as_ref().is_some_and(|details| details.kind == "namespaces")
+}
+
+/// Whether the API server refused something because its namespace is being deleted.
+pub fn is_namespace_terminating(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.is_forbidden() && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}
+
 /// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's. A proxy is that
 /// of the kubeconfig, else of `HTTPS_PROXY` (`HTTP_PROXY` for an API server without TLS) where `NO_PROXY` does not
 /// name the API server.
@@ -141,7 +186,7 @@ pub fn connect_counted(config: Config, count: RequestCount) -> Result<Client, Cl
 }
 
 /// Names a ServiceAccount.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccountRef {
     /// Namespace.
     pub namespace: String,
@@ -326,7 +371,11 @@ impl Accounts {
             match bounded(api.create_token_request(&account.name, &PostParams::default(), &asked)).await {
                 Ok(granted) => granted,
                 Err(kube::Error::Api(status)) if status.is_not_found() => {
-                    return Err(ClientError::AccountNotFound { namespace, name });
+                    let namespace_missing = is_namespace_missing(&status);
+                    return Err(ClientError::AccountNotFound { namespace, name, namespace_missing });
+                }
+                Err(kube::Error::Api(status)) if is_namespace_terminating(&status) => {
+                    return Err(ClientError::NamespaceTerminating { namespace, name });
                 }
                 Err(kube::Error::Api(status)) if status.code == 403 => {
                     let message = status.message.clone();

@@ -30,6 +30,8 @@ pub enum Next {
     Retry(String),
     /// The same, but no later than after this time: something is to be told then.
     RetryWithin(String, Duration),
+    /// It failed and is tried again after exactly this time; the text is logged.
+    RetryAfter(String, Duration),
     /// It failed in a way that only a change of the object or its sources can heal; the text is logged.
     Blocked(String),
 }
@@ -40,7 +42,7 @@ impl Next {
         match self {
             Self::Await => "await",
             Self::After(_) => "after",
-            Self::Retry(_) | Self::RetryWithin(..) => "retry",
+            Self::Retry(_) | Self::RetryWithin(..) | Self::RetryAfter(..) => "retry",
             Self::Blocked(_) => "blocked",
         }
     }
@@ -156,6 +158,13 @@ struct Shared<R> {
     backoff: Backoff<String>,
 }
 
+impl<R> Shared<R> {
+    /// After which time an object is tried again that has failed once more.
+    fn wait(&self, name: &str) -> Duration {
+        self.backoff.failed(name.to_owned(), self.settings.chance.fraction())
+    }
+}
+
 /// One pass; returns after which time another one is wanted.
 async fn one<K, R, F>(guarded: Arc<DeserializeGuard<K>>, shared: Arc<Shared<R>>) -> Option<Duration>
 where
@@ -207,20 +216,25 @@ where
             tracing::warn!(controller, name, error, "blocked until something changes");
             None
         }
-        Next::Retry(error) => Some(retry(&shared, controller, &name, &error, Duration::MAX)),
-        Next::RetryWithin(error, most) => Some(retry(&shared, controller, &name, &error, most)),
+        Next::Retry(error) => Some(retry(&shared, controller, &name, &error, shared.wait(&name))),
+        Next::RetryWithin(error, most) => {
+            Some(retry(&shared, controller, &name, &error, shared.wait(&name).min(most)))
+        }
+        Next::RetryAfter(error, wait) => {
+            shared.backoff.succeeded(&name);
+            Some(retry(&shared, controller, &name, &error, wait))
+        }
     }
 }
 
-/// After which time a pass that failed is tried again.
-fn retry<R>(shared: &Shared<R>, controller: &str, name: &str, error: &str, most: Duration) -> Duration {
-    let wait = shared.backoff.failed(name.to_owned(), shared.settings.chance.fraction()).min(most);
+/// Tells that a reconcile failed and is tried again after this time.
+fn retry<R>(shared: &Shared<R>, controller: &str, name: &str, error: &str, wait: Duration) -> Duration {
     tracing::warn!(controller, name, error, retry_in_seconds = wait.as_secs_f32(), "reconcile failed");
     shared.queue.retried(name, wait);
     wait
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()

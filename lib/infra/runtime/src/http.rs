@@ -1,11 +1,14 @@
 //! Listening: a router behind limits, with or without TLS, and the health endpoints.
 //!
-//! Every connection has a time for its handshake and its headers, every request one for its whole answer, and
-//! only so many are answered at once; some more wait for their turn, and whoever comes after that, or waits too
-//! long, is told to come again. HTTP/1.1 only.
+//! Every connection has a time for its handshake and its headers and a least speed for reading answers, every
+//! request a time for its whole answer, and only so many are answered at once; some more wait for their turn, and
+//! whoever comes after that, or waits too long, is asked to come again. No address gets all the places. HTTP/1.1
+//! only.
 
 mod limit;
 mod metrics;
+mod pace;
+mod places;
 
 use std::{
     io,
@@ -22,14 +25,23 @@ use axum::{
 };
 use axum_server::{
     Handle,
-    accept::NoDelayAcceptor,
     tls_rustls::{RustlsAcceptor, RustlsConfig},
 };
 use hyper_util::rt::TokioTimer;
+use pace::{Pace, PacedAcceptor};
+use places::Places;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 pub use metrics::metrics_router;
+
+/// Bytes of an answer that wait for the client in this process, beside the piece that is being read. Headers of a
+/// request are as long at most.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
+/// Bytes of an answer that wait for the client in the kernel, which takes up to twice as many. By itself it takes
+/// megabytes, which count as this process's memory where it runs in a container.
+const SEND_BUFFER_BYTES: usize = 128 << 10;
 
 /// Why nothing could be served.
 #[derive(Debug, Error)]
@@ -56,6 +68,9 @@ pub enum HttpError {
 /// Limits of a server.
 #[derive(Debug, Clone)]
 pub struct ServerLimits {
+    /// Connections at the same time, each with buffers. Of these and of requests a quarter is kept for clients whose
+    /// address has few.
+    pub connections_max: usize,
     /// Requests that are answered at the same time, bodies included.
     pub requests_max: usize,
     /// Requests that may wait for their turn beside those; they take no more than their connection.
@@ -64,6 +79,11 @@ pub struct ServerLimits {
     pub waiting_timeout: Duration,
     /// For the TLS handshake, and for the headers of each request (so also between two requests).
     pub header_timeout: Duration,
+    /// Bytes of an answer that a client takes a second at least, as a mean over ten `speed_window`s. While others
+    /// wait for their turn, it is ten times as many, over one.
+    pub speed_min: u64,
+    /// Time in which a client does not take what there is for it, and after which its speed is looked at.
+    pub speed_window: Duration,
     /// For one answer, from its request to the end of its body.
     pub answer_timeout: Duration,
     /// For the answers in flight when the process ends.
@@ -73,10 +93,13 @@ pub struct ServerLimits {
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
+            connections_max: 512,
             requests_max: 128,
             waiting_max: 1024,
             waiting_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(5),
+            speed_min: 10 << 10,
+            speed_window: Duration::from_secs(3),
             answer_timeout: Duration::from_mins(5),
             drain_timeout: Duration::from_secs(30),
         }
@@ -113,11 +136,23 @@ pub async fn serve(
     limits: ServerLimits,
     shutdown: CancellationToken,
 ) -> Result<(), HttpError> {
-    let router = limit::limited(router, &limits);
+    let requests = Places::new(limits.requests_max, limits.waiting_max);
+    let router = limit::limited(router, &limits, Arc::clone(&requests));
+    let acceptor = PacedAcceptor {
+        connections: Places::new(limits.connections_max, 0),
+        pace: Pace { least: limits.speed_min, window: limits.speed_window, requests },
+    };
+    // Accepted connections inherit it.
+    set_socket_send_buffer_size(&listener, SEND_BUFFER_BYTES)
+        .map_err(|error| HttpError::Serve(error.into()))?;
     let handle = Handle::new();
     let mut server = axum_server::from_tcp(listener).map_err(HttpError::Serve)?.handle(handle.clone());
-    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(limits.header_timeout);
-    let service = router.into_make_service();
+    let mut builder = server.http_builder().http1();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_buf_size(BUFFER_BYTES_MAX);
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
     let drain = async {
         shutdown.cancelled().await;
         handle.graceful_shutdown(Some(limits.drain_timeout));
@@ -125,13 +160,11 @@ pub async fn serve(
     };
     let serving = async {
         match tls {
-            None => server.acceptor(NoDelayAcceptor::new()).http1_only().serve(service).await,
+            None => server.acceptor(acceptor).http1_only().serve(service).await,
             Some(config) => {
-                // Small answers on a connection that stays open would otherwise wait for the client's
-                // delayed acknowledgement of the answer before.
                 let acceptor = RustlsAcceptor::new(RustlsConfig::from_config(config))
                     .handshake_timeout(limits.header_timeout)
-                    .acceptor(NoDelayAcceptor::new());
+                    .acceptor(acceptor);
                 // Said once, and after the acceptor: a second time panics, and a new acceptor forgets it.
                 server.acceptor(acceptor).http1_only().serve(service).await
             }

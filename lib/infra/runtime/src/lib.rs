@@ -8,10 +8,12 @@ mod connection;
 mod controller;
 mod discovery;
 mod fence;
+mod jobs;
 mod lease;
 mod memory;
 mod metrics;
 mod objects;
+mod own_writes;
 mod proxy;
 mod queue;
 mod source;
@@ -27,20 +29,23 @@ pub use backoff::{Backoff, Limits as BackoffLimits};
 pub use chance::{Chance, WatchBackoff};
 pub use client::{
     AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect, connect_counted,
+    is_namespace_missing, is_namespace_terminating,
 };
 pub use controller::{Next, Settings as ControllerSettings, Wake, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use fence::{Fence, Lapsed};
+pub use jobs::{Job, JobContext, Jobs, Panicked};
 pub use lease::{DEFAULT_TERMS, Elector, Terms};
-pub use memory::without_huge_pages;
+pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};
 pub use objects::ObjectMetrics;
+pub use own_writes::OwnWrites;
 pub use source::Source;
 pub use telemetry::{Traces, init as init_logs};
-pub use watch::{OwnerChanged, Seen, WatchManager};
+pub use watch::{OwnerChanged, Seen, WatchManager, Watched};
 
 pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};
-pub use shutdown::on_signal;
+pub use shutdown::{on_signal, run_program};
 pub use tls::{
     CertWatcher, Certificate, SelfSigned, ServingCert, ServingSecret, ServingSecretError, TlsError,
     TlsProfile, TlsProfileError, self_signed, server_config,

@@ -1,5 +1,11 @@
 //! How much memory the process takes for what it uses.
 
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+const MEBIBYTE: usize = 1 << 20;
+
 /// Turns huge pages off for this process. To be called first in `main`.
 ///
 /// The allocator spreads small allocations of many threads over its segments; with pages of 2 MB each touched
@@ -8,5 +14,66 @@
 pub fn without_huge_pages() {
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         tracing::debug!(%error, "huge pages stay on");
+    }
+}
+
+/// Memory that jobs share whose need can be estimated: small ones run side by side, and one that needs everything runs
+/// alone. Clones are the same budget. Jobs are admitted in the order in which they ask.
+#[derive(Debug, Clone)]
+pub struct MemoryBudget {
+    /// One permit a mebibyte.
+    permits: Arc<Semaphore>,
+    mebibytes: u32,
+}
+
+/// What a job may take, until this is dropped.
+#[derive(Debug)]
+pub struct MemoryShare {
+    bytes: usize,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl MemoryBudget {
+    /// A budget of so many bytes, rounded up to mebibytes.
+    pub fn new(bytes: usize) -> Self {
+        let mebibytes = u32::try_from(bytes.div_ceil(MEBIBYTE)).unwrap_or(u32::MAX).max(1);
+        Self { permits: Arc::new(Semaphore::new(mebibytes as usize)), mebibytes }
+    }
+
+    /// Waits until there are `bytes`, or as much as there can ever be, and takes them.
+    pub async fn share(&self, bytes: usize) -> MemoryShare {
+        let wanted = u32::try_from(bytes.div_ceil(MEBIBYTE)).unwrap_or(u32::MAX).clamp(1, self.mebibytes);
+        // The semaphore is never closed; if it were, going on unbounded is right.
+        let permit = Arc::clone(&self.permits).acquire_many_owned(wanted).await.ok();
+        MemoryShare { bytes: wanted as usize * MEBIBYTE, _permit: permit }
+    }
+}
+
+impl MemoryShare {
+    /// Bytes that the job may take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn small_jobs_run_side_by_side_and_one_that_needs_everything_runs_alone() {
+        let budget = MemoryBudget::new(8 * MEBIBYTE);
+        let small = |bytes| budget.share(bytes).now_or_never();
+        let (first, second) = (small(1).unwrap(), small(3 * MEBIBYTE + 1).unwrap());
+        assert_eq!((first.bytes(), second.bytes()), (MEBIBYTE, 4 * MEBIBYTE));
+        assert!(small(4 * MEBIBYTE).is_none(), "three are left");
+        drop((first, second));
+        let whole = small(usize::MAX).unwrap();
+        assert_eq!(whole.bytes(), 8 * MEBIBYTE, "as much as there can ever be");
+        assert!(small(1).is_none());
+        drop(whole);
+        assert!(small(1).is_some());
     }
 }

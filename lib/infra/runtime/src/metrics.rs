@@ -170,12 +170,12 @@ impl ControllerMetrics {
         let result = match next {
             Next::Await => "success",
             Next::After(_) => "requeue_after",
-            Next::Retry(_) | Next::RetryWithin(..) | Next::Blocked(_) => "error",
+            Next::Retry(_) | Next::RetryWithin(..) | Next::RetryAfter(..) | Next::Blocked(_) => "error",
         };
         self.families.workers.get_or_create(&ControllerLabel { controller }).dec();
         self.families.total.get_or_create(&ResultLabels { controller, result }).inc();
         self.families.seconds.get_or_create(&ControllerLabel { controller }).observe(took.as_secs_f64());
-        if matches!(next, Next::Retry(_) | Next::RetryWithin(..) | Next::Blocked(_)) {
+        if matches!(next, Next::Retry(_) | Next::RetryWithin(..) | Next::RetryAfter(..) | Next::Blocked(_)) {
             self.families.errors.get_or_create(&ControllerLabel { controller }).inc();
         }
         if matches!(next, Next::Blocked(_)) {

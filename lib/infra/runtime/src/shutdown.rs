@@ -1,6 +1,6 @@
-//! From the signals that end a process to a token that its parts wait for.
+//! The end of a process: from signals to a token that its parts wait for, and what is left behind.
 
-use std::io;
+use std::{future::Future, io};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -23,4 +23,44 @@ pub fn on_signal() -> io::Result<CancellationToken> {
         cancelled.cancel();
     });
     Ok(token)
+}
+
+/// Runs a program on a runtime of its own, which ends with it.
+///
+/// Threads that are still busy then, unpacking an image or looking up a name, are left behind: whatever they write may
+/// be cut off at any time, and a registry must not decide when the process ends.
+///
+/// # Errors
+/// The system has no threads left.
+pub fn run_program<T>(program: impl Future<Output = T>) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(program);
+    runtime.shutdown_background();
+    Ok(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_busy_does_not_hold_up_the_end() {
+        let (busy, hold) = mpsc::channel::<()>();
+        let (ended, end) = mpsc::channel();
+        std::thread::spawn(move || {
+            let value = run_program(async move {
+                let (started, is_busy) = tokio::sync::oneshot::channel();
+                tokio::task::spawn_blocking(move || {
+                    let _ = started.send(());
+                    hold.recv()
+                });
+                is_busy.await
+            });
+            ended.send(value.is_ok_and(|started| started.is_ok()))
+        });
+        assert_eq!(end.recv_timeout(Duration::from_mins(1)), Ok(true));
+        drop(busy);
+    }
 }

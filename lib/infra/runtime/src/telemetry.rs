@@ -2,9 +2,19 @@
 
 mod traces;
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
-use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+use olm_text::{one_line, visible_json};
+use tracing_subscriber::{
+    EnvFilter,
+    field::MakeExt as _,
+    fmt::{
+        self,
+        format::{FormatFields, debug_fn},
+    },
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 
 pub use traces::Traces;
 
@@ -26,13 +36,101 @@ pub fn init(verbosity: u8, program: &'static str) -> Traces {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let (layer, traces) = traces::of_environment(program);
     let subscriber = tracing_subscriber::registry().with(filter).with(layer);
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = fmt::layer();
     // A second call, as in tests that run several components in one process, changes nothing.
     let _ = if std::io::stderr().is_terminal() {
-        subscriber.with(lines.with_target(false)).try_init()
+        subscriber.with(lines.with_target(false).fmt_fields(fields()).with_writer(io::stderr)).try_init()
     } else {
         let lines = lines.json().flatten_event(true).with_current_span(false).with_span_list(false);
-        subscriber.with(lines).try_init()
+        subscriber.with(lines.with_writer(|| JsonLines(io::stderr()))).try_init()
     };
     traces.told()
+}
+
+/// Fields as text for a terminal. They quote catalogs, bundles and registries: each stays on its line, and shows whatever
+/// else is in it.
+fn fields() -> impl for<'writer> FormatFields<'writer> + 'static {
+    debug_fn(|writer, field, value| {
+        let value = format!("{value:?}");
+        match field.name() {
+            "message" => write!(writer, "{}", one_line(&value)),
+            name => write!(writer, "{name}={}", one_line(&value)),
+        }
+    })
+    .delimited(" ")
+}
+
+/// Lines of JSON, in which everything that is not visible is written as its escape.
+struct JsonLines<W>(W);
+
+impl<W: Write> Write for JsonLines<W> {
+    /// Takes whole lines, which is how they come.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_all(visible_json(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Kept {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap()
+        }
+    }
+
+    const HOSTILE: &str = "a\u{1b}[2J\u{9b}\u{202e}\nINFO all is well";
+
+    fn log() {
+        let span = tracing::info_span!("reconcile", name = %HOSTILE);
+        let _entered = span.enter();
+        tracing::warn!(error = %HOSTILE, debug = ?HOSTILE, text = HOSTILE, "failed: {HOSTILE}");
+    }
+
+    #[test]
+    fn a_line_of_json_says_the_same_and_hides_nothing() {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let lines = fmt::layer().json().flatten_event(true).with_writer(move || JsonLines(writer.clone()));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), log);
+        let text = kept.text();
+        assert!(text.trim_end().chars().all(olm_text::is_visible), "{text:?}");
+        let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(line["error"], HOSTILE);
+        assert_eq!(line["message"], format!("failed: {HOSTILE}"));
+    }
+
+    #[test]
+    fn a_line_for_a_terminal_stays_one_line() {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let lines = fmt::layer().with_ansi(false).fmt_fields(fields()).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), log);
+        let text = kept.text();
+        assert!(text.trim_end().chars().all(olm_text::is_visible), "{text:?}");
+        assert!(text.contains("failed: a\\u{1b}[2J\\u{9b}\\u{202e} INFO all is well"), "{text}");
+        assert!(text.contains("error=a\\u{1b}[2J"), "{text}");
+    }
 }

@@ -1,8 +1,12 @@
-//! One metadata watch per kind for the whole process.
+//! Metadata watches of the objects of revisions.
 //!
-//! Revisions say which kinds they need; a kind is watched while somebody needs it. Of each object only UID and
-//! resource version are kept: enough to know that it has not changed since it was last looked at. A change
-//! wakes the object's controller owner, which an annotation names where a deletion policy keeps the object.
+//! A kind that the process itself may list is watched once for the whole process. Objects of every other kind, Secrets
+//! above all, are watched one by one with the permissions of the ServiceAccount that manages them, so that the process
+//! needs no permission to read them.
+//!
+//! A watch runs while a holder needs it. Of each object only UID and resource version are kept: enough to know that it
+//! has not changed since it was last checked. A change wakes the object's controller owner, which an annotation names
+//! where a deletion policy keeps the object.
 //!
 //! A watch that the API server keeps refusing is known as such: nothing is claimed of its objects any more, who needs
 //! the kind is woken, and again when the watch works.
@@ -27,7 +31,7 @@ use olm_api::names::OWNER_UID_ANNOTATION;
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use self::trouble::Trouble;
-use crate::{chance::Chance, discovery::Kind};
+use crate::{chance::Chance, client::AccountRef, discovery::Kind};
 
 /// The controller owner of an object that changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,10 +51,30 @@ pub enum OwnerChanged {
     },
 }
 
-/// What the watch of a kind knows of an object.
+/// What a holder needs to be watched.
+#[derive(Clone)]
+pub enum Watched {
+    /// All objects of a kind, with the permissions of the process.
+    Kind(Kind),
+    /// One object, with the permissions of a ServiceAccount.
+    Object {
+        /// Its kind.
+        kind: Kind,
+        /// Its namespace; empty for cluster-scoped kinds.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The ServiceAccount.
+        account: AccountRef,
+        /// A client that acts as the ServiceAccount.
+        client: Client,
+    },
+}
+
+/// What the watches know of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
-    /// The kind is not watched, its first list has not arrived, or its watch keeps failing.
+    /// The object is not watched, its first list has not arrived, or its watch keeps failing.
     Unknown,
     /// The object does not exist, or does not carry the watched label.
     Absent,
@@ -67,6 +91,9 @@ type GroupVersionKind = (String, String, String);
 
 /// Namespace and name.
 type Place = (String, String);
+
+/// A kind, and for watches of one object its place and the ServiceAccount.
+type Key = (GroupVersionKind, Option<(Place, AccountRef)>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
@@ -85,12 +112,12 @@ struct Known {
     holders: BTreeSet<String>,
 }
 
-struct KindWatch {
+struct Watch {
     known: Arc<Mutex<Known>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for KindWatch {
+impl Drop for Watch {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -103,7 +130,7 @@ pub struct WatchManager {
     label_selector: String,
     changed: mpsc::Sender<OwnerChanged>,
     chance: Chance,
-    kinds: Arc<Mutex<BTreeMap<GroupVersionKind, KindWatch>>>,
+    watches: Arc<Mutex<BTreeMap<Key, Watch>>>,
 }
 
 impl WatchManager {
@@ -114,22 +141,22 @@ impl WatchManager {
         changed: mpsc::Sender<OwnerChanged>,
         chance: Chance,
     ) -> Self {
-        Self { client, label_selector: label_selector.to_owned(), changed, chance, kinds: Arc::default() }
+        Self { client, label_selector: label_selector.to_owned(), changed, chance, watches: Arc::default() }
     }
 
-    /// Says that `holder` needs exactly `kinds`; watches that nobody needs any more end.
-    pub fn hold(&self, holder: &str, kinds: &[Kind]) {
-        let mut watches = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted: BTreeSet<_> = kinds.iter().map(|k| key(&k.resource)).collect();
+    /// Says that `holder` needs exactly `wanted`; watches without a holder end.
+    pub fn hold(&self, holder: &str, wanted: &[Watched]) {
+        let mut watches = self.watches();
+        let keys: BTreeSet<Key> = wanted.iter().map(Watched::key).collect();
         watches.retain(|key, watch| {
             let mut known = watch.known();
-            if !wanted.contains(key) {
+            if !keys.contains(key) {
                 known.holders.remove(holder);
             }
             !known.holders.is_empty()
         });
-        for kind in kinds {
-            let watch = watches.entry(key(&kind.resource)).or_insert_with(|| self.start(&kind.resource));
+        for one in wanted {
+            let watch = watches.entry(one.key()).or_insert_with(|| self.start(one));
             watch.known().holders.insert(holder.to_owned());
         }
     }
@@ -141,13 +168,21 @@ impl WatchManager {
 
     /// What is known of an object.
     pub fn seen(&self, resource: &ApiResource, namespace: &str, name: &str) -> Seen {
-        let watches = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(watch) = watches.get(&key(resource)) else { return Seen::Unknown };
-        let known = watch.known();
-        if !known.synced || known.failing.is_some() {
-            return Seen::Unknown;
-        }
-        match known.objects.get(&(namespace.to_owned(), name.to_owned())) {
+        let watches = self.watches();
+        let (kind, place) = (kind_of(resource), (namespace.to_owned(), name.to_owned()));
+        // Of several watches of one object each may fail for itself.
+        let first = (kind.clone(), Some((place.clone(), AccountRef::default())));
+        let of_object = watches.range(first..).map_while(|((k, object), watch)| {
+            let (p, _) = object.as_ref()?;
+            (*k == kind && *p == place).then_some(watch)
+        });
+        let of_kind = watches.get(&(kind.clone(), None));
+        let usable = |watch: &&Watch| {
+            let known = watch.known();
+            known.synced && known.failing.is_none()
+        };
+        let Some(watch) = of_kind.into_iter().chain(of_object).find(usable) else { return Seen::Unknown };
+        match watch.known().objects.get(&place) {
             Some(entry) => {
                 Seen::Present { uid: entry.uid.clone(), resource_version: entry.resource_version.clone() }
             }
@@ -155,11 +190,11 @@ impl WatchManager {
         }
     }
 
-    /// The kinds that `holder` needs whose watch keeps failing, as `<Kind>.<group/version>`, each with what the API
-    /// server says. Until it works again, changes of their objects wake nobody.
+    /// The kinds that `holder` needs and that cannot be watched, as `<Kind>.<group/version>`, each with what the API
+    /// server says. Until the watch works again, changes of their objects wake nobody.
     pub fn failing(&self, holder: &str) -> BTreeMap<String, String> {
-        let watches = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let failing = watches.iter().filter_map(|((group, version, kind), watch)| {
+        let watches = self.watches();
+        let failing = watches.iter().filter_map(|(((group, version, kind), _), watch)| {
             let known = watch.known();
             let text = known.failing.clone().filter(|_| known.holders.contains(holder))?;
             let separator = if group.is_empty() { "" } else { "/" };
@@ -168,32 +203,59 @@ impl WatchManager {
         failing.collect()
     }
 
-    /// Number of kinds watched now.
-    pub fn kinds(&self) -> usize {
-        self.kinds.lock().unwrap_or_else(PoisonError::into_inner).len()
+    /// Number of watches that run now.
+    pub fn count(&self) -> usize {
+        self.watches().len()
     }
 
-    fn start(&self, resource: &ApiResource) -> KindWatch {
+    fn watches(&self) -> MutexGuard<'_, BTreeMap<Key, Watch>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&self, watched: &Watched) -> Watch {
         let known = Arc::new(Mutex::new(Known::default()));
         let config = watcher::Config::default().labels(&self.label_selector);
-        let events = kube::runtime::watcher(Api::all_with(self.client.clone(), resource), config);
+        let (kind, api, config): (_, Api<Metadata>, _) = match watched {
+            Watched::Kind(kind) => (kind, Api::all_with(self.client.clone(), &kind.resource), config),
+            Watched::Object { kind, namespace, name, client, .. } => {
+                let (client, resource) = (client.clone(), &kind.resource);
+                let api = match namespace.as_str() {
+                    "" => Api::all_with(client, resource),
+                    namespace => Api::namespaced_with(client, namespace, resource),
+                };
+                // A rule with `resourceNames` allows a list or watch of just this name.
+                (kind, api, config.fields(&format!("metadata.name={name}")))
+            }
+        };
+        let events = kube::runtime::watcher(api, config);
         let task = tokio::spawn(follow(
             events.backoff(self.chance.watch_backoff()),
             known.clone(),
             self.changed.clone(),
-            resource.kind.clone(),
+            kind.resource.kind.clone(),
         ));
-        KindWatch { known, task }
+        Watch { known, task }
     }
 }
 
-impl KindWatch {
+impl Watched {
+    fn key(&self) -> Key {
+        match self {
+            Self::Kind(kind) => (kind_of(&kind.resource), None),
+            Self::Object { kind, namespace, name, account, .. } => {
+                (kind_of(&kind.resource), Some(((namespace.clone(), name.clone()), account.clone())))
+            }
+        }
+    }
+}
+
+impl Watch {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn key(resource: &ApiResource) -> GroupVersionKind {
+fn kind_of(resource: &ApiResource) -> GroupVersionKind {
     (resource.group.clone(), resource.version.clone(), resource.kind.clone())
 }
 
@@ -315,152 +377,4 @@ fn record(object: &Metadata) -> (Place, Entry) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(version: &str, owner: &str) -> Entry {
-        let owner = OwnerChanged::Named { kind: "ClusterObjectSet".into(), name: owner.into() };
-        Entry { uid: "u".into(), resource_version: version.into(), owner: Some(owner) }
-    }
-
-    fn place(name: &str) -> Place {
-        ("n".into(), name.into())
-    }
-
-    #[test]
-    fn whoever_loses_an_object_is_woken_with_the_new_owner() {
-        let known = Mutex::new(Known::default());
-        let name = |owner: OwnerChanged| match owner {
-            OwnerChanged::Named { name, .. } => name,
-            OwnerChanged::Kept { uid } => panic!("kept for {uid}"),
-        };
-        let names = |owners: Vec<OwnerChanged>| owners.into_iter().map(name).collect::<Vec<_>>();
-        assert_eq!(names(note(&known, place("a"), Some(entry("1", "x-1")))), ["x-1"]);
-        assert_eq!(names(note(&known, place("a"), Some(entry("2", "x-1")))), ["x-1"]);
-        assert_eq!(names(note(&known, place("a"), Some(entry("3", "thief")))), ["thief", "x-1"]);
-        assert_eq!(names(note(&known, place("a"), None)), ["thief"]);
-        replace(&known, [(place("b"), entry("1", "x-1"))].into());
-        let listed = replace(&known, [(place("b"), entry("2", "thief"))].into());
-        assert_eq!(names(listed), ["thief", "x-1"]);
-    }
-
-    #[test]
-    fn a_new_list_wakes_the_owners_of_what_differs() {
-        let known = Mutex::new(Known::default());
-        let first = [(place("a"), entry("1", "x-1")), (place("b"), entry("1", "y-1"))];
-        assert_eq!(replace(&known, first.into()).len(), 2);
-        let second = [(place("a"), entry("1", "x-1"))];
-        let gone = OwnerChanged::Named { kind: "ClusterObjectSet".into(), name: "y-1".into() };
-        assert_eq!(
-            replace(&known, second.into()),
-            [gone],
-            "the object of y-1 vanished while the watch was away"
-        );
-    }
-
-    #[test]
-    fn what_is_kept_names_its_owner_by_annotation() {
-        let mut object: Metadata =
-            serde_json::from_value(serde_json::json!({"metadata": {"name": "o"}})).unwrap();
-        object.metadata.annotations = Some([(OWNER_UID_ANNOTATION.to_owned(), "u".to_owned())].into());
-        assert_eq!(record(&object).1.owner, Some(OwnerChanged::Kept { uid: "u".into() }));
-        let reference = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
-            kind: "ReplicaSet".into(),
-            name: "r".into(),
-            controller: Some(true),
-            ..Default::default()
-        };
-        object.metadata.owner_references = Some(vec![reference]);
-        let named = OwnerChanged::Named { kind: "ReplicaSet".into(), name: "r".into() };
-        assert_eq!(record(&object).1.owner, Some(named), "a controller reference counts first");
-    }
-
-    /// An API server without objects that counts how often each kind is listed.
-    fn counting(lists: Arc<Mutex<BTreeMap<String, usize>>>) -> Client {
-        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-            let lists = lists.clone();
-            async move {
-                if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
-                    std::future::pending::<()>().await;
-                }
-                *lists.lock().unwrap().entry(request.uri().path().to_owned()).or_default() += 1;
-                let list = serde_json::json!({
-                    "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
-                    "metadata": {"resourceVersion": "1"}, "items": [],
-                });
-                let body = kube::client::Body::from(list.to_string().into_bytes());
-                Ok::<_, std::convert::Infallible>(http::Response::new(body))
-            }
-        });
-        Client::new(service, "default")
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_watch_that_is_refused_is_told_to_who_needs_the_kind_and_so_is_its_end() {
-        let holders = BTreeSet::from(["uid-1".to_owned(), "uid-2".to_owned()]);
-        let known = Arc::new(Mutex::new(Known { holders, ..Known::default() }));
-        let (events, stream) = mpsc::unbounded_channel();
-        let (changed, mut woken) = mpsc::channel(8);
-        let stream =
-            futures::stream::unfold(stream, |mut stream| async { Some((stream.recv().await?, stream)) });
-        let following = tokio::spawn(follow(stream, known.clone(), changed, "Beacon".to_owned()));
-        let both = ["uid-1", "uid-2"].map(|uid| OwnerChanged::Kept { uid: uid.to_owned() });
-        let failing = || known.lock().unwrap().failing.clone();
-        let refuse = || {
-            let status = kube::core::Status::failure("no beacons for you", "Forbidden").with_code(403);
-            events.send(Err(watcher::Error::WatchStartFailed(kube::Error::Api(status.boxed())))).unwrap();
-        };
-        events.send(Ok(Event::InitDone)).unwrap();
-        for _ in 0..4 {
-            refuse();
-            tokio::time::sleep(std::time::Duration::from_secs(6)).await;
-        }
-        assert_eq!([woken.recv().await.unwrap(), woken.recv().await.unwrap()], both);
-        assert_eq!(failing().as_deref(), Some("no beacons for you"));
-        refuse();
-        // Nothing more comes: the watch works, and has nothing to tell.
-        let since = tokio::time::Instant::now();
-        assert_eq!([woken.recv().await.unwrap(), woken.recv().await.unwrap()], both);
-        assert!(failing().is_none() && since.elapsed() > std::time::Duration::from_mins(1));
-        assert!(woken.try_recv().is_err(), "each was woken once");
-        drop(events);
-        following.await.unwrap();
-    }
-
-    fn kind(name: &str) -> Kind {
-        let gvk = kube::core::GroupVersionKind::gvk("", "v1", name);
-        Kind { resource: ApiResource::from_gvk(&gvk), namespaced: true }
-    }
-
-    #[tokio::test]
-    async fn a_kind_is_watched_once_and_only_while_somebody_needs_it() {
-        let lists = Arc::new(Mutex::new(BTreeMap::new()));
-        let (changed, _changes) = mpsc::channel(8);
-        let watches = WatchManager::new(counting(lists.clone()), "a=b", changed, Chance::seeded(1));
-        let (maps, secrets) = (kind("ConfigMap"), kind("Secret"));
-        let absent = async |kind: &Kind| {
-            let listed = async {
-                while watches.seen(&kind.resource, "n", "a") != Seen::Absent {
-                    tokio::task::yield_now().await;
-                }
-            };
-            tokio::time::timeout(std::time::Duration::from_mins(1), listed).await.expect("never listed");
-        };
-        watches.hold("one", &[maps.clone(), secrets.clone()]);
-        watches.hold("two", std::slice::from_ref(&maps));
-        absent(&maps).await;
-        absent(&secrets).await;
-        assert_eq!(watches.kinds(), 2);
-        watches.hold("one", &[]);
-        assert_eq!(watches.kinds(), 1, "only one needed Secrets");
-        assert_eq!(watches.seen(&secrets.resource, "n", "a"), Seen::Unknown);
-        absent(&maps).await;
-        watches.release("two");
-        assert_eq!(watches.kinds(), 0);
-        watches.hold("three", std::slice::from_ref(&maps));
-        absent(&maps).await;
-        let lists = lists.lock().unwrap().clone();
-        assert_eq!(lists.get("/api/v1/configmaps"), Some(&2), "once for both, and once again");
-        assert_eq!(lists.get("/api/v1/secrets"), Some(&1));
-    }
-}
+mod tests;

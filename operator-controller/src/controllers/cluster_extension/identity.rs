@@ -199,8 +199,11 @@ impl Identity {
             service_account: service_account.clone(),
             generation: extension.metadata.generation.unwrap_or_default(),
         };
-        let record = Record::after(before.as_ref(), seen)
-            .map_err(|error| StepError::Validation { errors: vec![error], terminal: true })?;
+        let record = Record::after(before.as_ref(), seen).map_err(|error| StepError::Validation {
+            errors: vec![error],
+            terminal: true,
+            advice: None,
+        })?;
         let to_write = Some(record.text()).filter(|text| written != Some(text));
         Ok(Self { service_account, to_write, can_act })
     }

@@ -15,6 +15,7 @@ use olm_plan::{
 };
 use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, ClientError, bounded};
+use olm_text::one_line;
 use serde_json::Value;
 
 use super::{
@@ -26,6 +27,7 @@ use super::{
     steps::{Steps, content_digest},
 };
 use crate::{
+    bundles::Admission,
     controllers::{
         api_text,
         cluster_object_set::{LoadedPhase, load},
@@ -51,6 +53,8 @@ pub(super) struct Draft {
     pub(super) certificate_provider: Option<CertificateProvider>,
     /// The revision whose objects come back with it.
     pub(super) rolled_back_to: Option<i64>,
+    /// Held as long as its objects are in memory.
+    pub(super) _admission: Option<Admission>,
 }
 
 /// A draft with its plan.
@@ -102,8 +106,9 @@ impl Steps<'_> {
             }
         }
         let provider = draft.certificate_provider;
-        let missing_rights =
-            self.missing_rights(&client, (&served, provider), &revision, &mut obstacle).await;
+        let missing_rights = self
+            .missing_rights(&client, (account, &draft.bundle), (&served, provider), &revision, &mut obstacle)
+            .await;
         let lacks_rights = missing_rights.filled().is_some_and(|missing| !missing.is_empty());
         let asker = if lacks_rights { Err(LACKS_RIGHTS.to_owned()) } else { client.clone() };
         // Who only plans may lack the account's token; the controller may read little by itself.
@@ -209,6 +214,7 @@ impl Steps<'_> {
     async fn missing_rights(
         &self,
         client: &AccountClient,
+        (account, bundle): (&AccountRef, &BundleRecord),
         (phases, provider): (&[Phase], Option<CertificateProvider>),
         revision: &str,
         obstacle: &mut Option<Cause>,
@@ -235,7 +241,9 @@ impl Steps<'_> {
             }
             Ok(missing) => {
                 if !missing.is_empty() {
-                    obstacle.get_or_insert_with(|| refused(&olm_rights::report(&missing)));
+                    obstacle.get_or_insert_with(|| {
+                        refused(&olm_rights::report(&missing)).explained(Some(granting(account, bundle)))
+                    });
                 }
                 Section::Filled(olm_plan::missing_rights(&missing))
             }
@@ -322,6 +330,15 @@ impl Steps<'_> {
 const LACKS_RIGHTS: &str = "the account lacks rights, which is all that the API server would say";
 /// Why something was not looked at.
 const OBSTACLE: &str = "what stands in the way has to go first";
+
+/// How the permissions are granted that an account lacks for a bundle.
+fn granting(account: &AccountRef, bundle: &BundleRecord) -> String {
+    let AccountRef { namespace, name } = account;
+    format!(
+        "Grant ServiceAccount {namespace}/{name} these permissions: \"olm bundle rbac {} -n {namespace} --service-account {name}\" prints everything that the bundle needs as manifests.",
+        one_line(&bundle.reference)
+    )
+}
 
 fn refused(text: &str) -> Cause {
     Cause::transient(format!("creating new Revision: {text}"))

@@ -6,9 +6,10 @@ use std::{fmt, time::Duration};
 use olm_api::names::PAUSED_ANNOTATION;
 use olm_fbc::is_subdomain;
 use olm_resolve::DeprecationStatus;
+use olm_runtime::Next;
 
 use super::revisions::{BundleRecord, Revisions};
-use crate::platform::Verdict;
+use crate::{bundles::NextPull, platform::Verdict};
 
 /// Why a pass ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(crate) enum StepError {
         errors: Vec<String>,
         /// Whether only an edit can heal it.
         terminal: bool,
+        /// What to do about it, where the errors do not say it.
+        advice: Option<String>,
     },
     /// Nothing is installed yet, and nothing new may be begun.
     Paused,
@@ -88,11 +91,12 @@ impl StepError {
     pub(crate) fn after(self, earlier: Option<&Self>) -> Self {
         match (self, earlier) {
             (
-                Self::Validation { errors, terminal },
-                Some(Self::Validation { errors: earlier, terminal: also }),
+                Self::Validation { errors, terminal, advice },
+                Some(Self::Validation { errors: earlier, terminal: also, advice: first }),
             ) => Self::Validation {
                 errors: earlier.iter().cloned().chain(errors).collect(),
                 terminal: terminal || *also,
+                advice: first.clone().or(advice),
             },
             (_, Some(earlier)) => earlier.clone(),
             (error, None) => error,
@@ -106,6 +110,19 @@ impl StepError {
             Self::Paused => true,
             Self::Revisions(_) | Self::Resolution { .. } => false,
             Self::Bundle { cause, .. } => cause.kind != CauseKind::Transient,
+        }
+    }
+}
+
+impl StepError {
+    /// What is known beyond upstream's text, for a person; only there where a person has to act.
+    pub(crate) fn explanation(&self) -> Option<&str> {
+        match self {
+            Self::Resolution { explanation, .. } | Self::Bundle { cause: Cause { explanation, .. }, .. } => {
+                explanation.as_deref()
+            }
+            Self::Validation { advice, .. } => advice.as_deref(),
+            Self::Paused | Self::Takeover { .. } | Self::Revisions(_) => None,
         }
     }
 }
@@ -159,6 +176,17 @@ impl BundleRecord {
     }
 }
 
+impl Progress {
+    /// What a reconcile asks for next that failed for the reason `error`, when a pull decides about it.
+    pub(crate) fn next_pull(&self, error: &str) -> Option<Next> {
+        Some(match self.next_pull? {
+            NextPull::Now => Next::Await,
+            NextPull::After { wait, is_new: true } => Next::RetryAfter(error.to_owned(), wait),
+            NextPull::After { wait, is_new: false } => Next::After(wait),
+        })
+    }
+}
+
 /// The facts of one pass.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Progress {
@@ -179,6 +207,10 @@ pub(crate) struct Progress {
     /// Why what the spec asks for is not known to be there although nothing failed that the original would tell: the
     /// pass is tried again.
     pub(crate) waits_for_content: Option<String>,
+    /// A sentence about the bundle that is being pulled; its arrival causes the next reconcile.
+    pub(crate) pulling: Option<String>,
+    /// When a pull that failed is made again.
+    pub(crate) next_pull: Option<NextPull>,
     /// When to look again although nothing happened.
     pub(crate) look_again: Option<Duration>,
     /// Sentences for `Ready` about settings that are in force or things that were passed over.

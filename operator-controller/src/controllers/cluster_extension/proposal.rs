@@ -28,7 +28,7 @@ pub(crate) async fn propose(
     progress: &mut Progress,
 ) -> Result<Outcome, StepError> {
     let account = validate::acceptable(steps.extension, default_account)
-        .map_err(|errors| StepError::Validation { errors, terminal: true })?;
+        .map_err(|errors| StepError::Validation { errors, terminal: true, advice: None })?;
     let revisions = steps.revisions().await.map_err(StepError::Revisions)?;
     progress.notes.extend(annotations::in_force(steps.extension));
     progress.notes.extend(identity::note(steps.extension, default_account));

@@ -16,7 +16,7 @@ use olm_api::{
     names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER},
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
-use olm_runtime::{Accounts, Discovery, Next, bounded};
+use olm_runtime::{Accounts, Discovery, Next, OwnWrites, bounded};
 
 use super::{
     apply::RevisionWriter,
@@ -28,7 +28,7 @@ use super::{
     validate,
 };
 use crate::{
-    access::Waiting,
+    access::{User, Waiting},
     admission::Guard,
     bundles::Bundles,
     catalogs::Catalogs,
@@ -80,20 +80,26 @@ pub(crate) struct Extensions {
     /// UIDs of extensions whose last pass went well, or that nothing was written for yet. A process that died, or a pass
     /// that failed, may have left Secrets without an owner, which are looked for at the next pass.
     tidy: Mutex<BTreeSet<String>>,
+    writes: OwnWrites,
 }
 
 impl Extensions {
     pub(crate) fn new(ports: Ports) -> Self {
-        Self { ports, tidy: Mutex::default() }
+        Self { ports, tidy: Mutex::default(), writes: OwnWrites::default() }
     }
 
     pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> Next {
         let name = extension.name_any();
         let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
+        let now = self.ports.clock.now();
+        if let Some(left) = self.writes.behind(&*extension, now) {
+            return Next::After(left);
+        }
         if extension.metadata.deletion_timestamp.is_some() {
-            self.ports.waiting.extension(&name, false);
+            self.ports.waiting.forget(&User::Extension(name.clone()));
             self.ports.dependents.needs_nothing(&name);
             self.ports.platform.forget(&name);
+            self.ports.bundles.release(&name);
             self.tidy().remove(&extension.uid().unwrap_or_default());
             self.ports.kinds.forget(&Waiter::Extension(name));
             return self.release(&api, &extension).await;
@@ -109,7 +115,6 @@ impl Extensions {
             return Next::Await;
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
-        let now = self.ports.clock.now();
         let told = self.keeping(&extension).look().await;
         let policy = told.as_ref().unwrap_or(&Told::AsBefore);
         let mut after = extension.status.clone().unwrap_or_default();
@@ -127,7 +132,10 @@ impl Extensions {
         if progress.recorded {
             return Next::Await;
         }
-        self.ports.waiting.extension(&name, result.is_err());
+        if needs_no_pull(&progress, &result) {
+            self.ports.bundles.release(&name);
+        }
+        self.ports.waiting.waits(&User::Extension(name.clone()), result.is_err());
         after = status(&extension, &progress, result.as_ref().copied(), now);
         policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
         if let Err(error) = self.write_status(&api, &extension, after, &progress).await {
@@ -135,8 +143,8 @@ impl Extensions {
         }
         match result {
             Ok(()) => match told {
-                Ok(_) => match progress.waits_for_content {
-                    Some(why) => Next::Retry(why),
+                Ok(_) => match &progress.waits_for_content {
+                    Some(why) => progress.next_pull(why).unwrap_or_else(|| Next::Retry(why.clone())),
                     None => progress.look_again.map_or(Next::Await, Next::After),
                 },
                 Err(error) => Next::Retry(error),
@@ -148,6 +156,9 @@ impl Extensions {
             Err(error) if progress.look_again.is_some() => {
                 tracing::info!(extension = name, %error, "waiting");
                 Next::After(progress.look_again.unwrap_or_default())
+            }
+            Err(error) if progress.next_pull.is_some() => {
+                progress.next_pull(&error.to_string()).unwrap_or(Next::Await)
             }
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
@@ -172,7 +183,7 @@ impl Extensions {
                 Ok(true) => {}
                 Ok(false) => return Next::After(AT_REST_RETRY),
                 Err(text) => {
-                    self.ports.waiting.extension(&extension.name_any(), true);
+                    self.ports.waiting.waits(&User::Extension(extension.name_any()), true);
                     let mut after = extension.status.clone().unwrap_or_default();
                     let message = format!("The deletion is held: {text}");
                     let generation = extension.metadata.generation;
@@ -208,6 +219,10 @@ impl Extensions {
         let ports = &self.ports;
         let uid = extension.uid().unwrap_or_default();
         let default = ports.settings.default_account();
+        match validate::account(extension, default.as_ref()) {
+            Some(account) => ports.waiting.acts_as(User::Extension(extension.name_any()), &account),
+            None => ports.waiting.forget(&User::Extension(extension.name_any())),
+        }
         let mut checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
         let default = default.as_ref();
         let identity = Identity::check(extension, &ports.accounts, default, checked.is_ok()).await;
@@ -282,7 +297,8 @@ impl Extensions {
         let params =
             PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(api.replace_status(&extension.name_any(), &params, &updated)).await {
-            Ok(_) => {
+            Ok(written) => {
+                self.writes.wrote(&written, self.ports.clock.now());
                 self.ports.events.extension(extension, &before, &after, progress).await;
                 Ok(())
             }
@@ -290,4 +306,13 @@ impl Extensions {
             Err(error) => Err(api_text(&error)),
         }
     }
+}
+
+/// Whether a reconcile came to the conclusion that nothing is to be pulled. One that knows nothing leaves a pull alone.
+fn needs_no_pull(progress: &Progress, result: &Result<(), StepError>) -> bool {
+    let knows_nothing = matches!(
+        result,
+        Err(StepError::Validation { .. } | StepError::Takeover { .. } | StepError::Revisions(_))
+    );
+    progress.pulling.is_none() && progress.next_pull.is_none() && !knows_nothing
 }

@@ -4,10 +4,12 @@ use jiff::Timestamp;
 use olm_api::v1::{ClusterExtension, UpgradeConstraintPolicy};
 use olm_fbc::Property;
 use olm_resolve::{
-    CatalogView, DeprecationData, Installed, MajorUpdates, Request, Resolution, ResolveError,
-    SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, deprecation_status, keep_installed, resolve, summary,
+    Audience, CatalogView, DeprecationData, Installed, MajorUpdates, Request, Resolution, ResolveError,
+    SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, deprecation_data, deprecation_status, keep_installed,
+    resolve, summary,
 };
 use olm_semver::ReleaseSupport;
+use olm_text::one_line;
 
 use super::{
     annotations,
@@ -31,10 +33,11 @@ impl Chosen {
     /// The sentence for people.
     pub(super) fn told(&self) -> String {
         let (name, version) = (&self.bundle.name, self.bundle.display_version());
-        match &self.catalog {
+        let told = match &self.catalog {
             Some(catalog) => format!("Resolved bundle {name} with version {version} from catalog {catalog}"),
             None => format!("Stays with bundle {name} of version {version}, which no catalog has any more"),
-        }
+        };
+        one_line(&told).into_owned()
     }
 }
 
@@ -76,6 +79,8 @@ impl Steps<'_> {
                     let bundle = kept.bundle.clone();
                     return Ok(Chosen { bundle, catalog: None, properties: Vec::new() });
                 }
+                let data = deprecation_data(&request, &views);
+                progress.deprecations = Some(deprecation_status(data, &request.channels, installed_name));
                 let explanation = self.explanation(&error, progress);
                 Err(StepError::Resolution { explanation, text: error.to_string() })
             }
@@ -100,7 +105,7 @@ impl Steps<'_> {
 
     /// What was looked at and why it did not do.
     fn explanation(&self, error: &ResolveError, progress: &mut Progress) -> Option<String> {
-        let mut told: Vec<String> = advice(error).into_iter().collect();
+        let mut told: Vec<String> = advice(error, Audience::Cluster).into_iter().collect();
         if let ResolveError::CatalogUnavailable { waiting_for, answer: Some(_), .. } = error
             && let Wait::Until(deadline) = self.catalogs.wait_for(waiting_for, self.now)
         {
@@ -158,7 +163,7 @@ fn held_back(request: &Request, views: &[CatalogView<'_>], found: &Resolution) -
 fn crossed(revisions: &Revisions, found: &Resolution) -> Option<String> {
     let latest = revisions.latest_active().or_else(|| revisions.installed())?;
     let origin = latest.catalog.as_ref().filter(|origin| **origin != found.catalog)?;
-    Some(if latest.bundle.name == found.bundle {
+    let told = if latest.bundle.name == found.bundle {
         format!(
             "Bundle {} is taken from catalog {} from now on, no longer from {origin}",
             found.bundle, found.catalog
@@ -168,7 +173,8 @@ fn crossed(revisions: &Revisions, found: &Resolution) -> Option<String> {
             "The update from bundle {} of catalog {origin} leads to bundle {} of catalog {}",
             latest.bundle.name, found.bundle, found.catalog
         )
-    })
+    };
+    Some(one_line(&told).into_owned())
 }
 
 /// What a revision records of the bundle; without release support the release goes back into the version.

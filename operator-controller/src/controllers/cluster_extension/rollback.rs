@@ -154,6 +154,7 @@ impl Steps<'_> {
             properties: target.properties.clone(),
             certificate_provider,
             rolled_back_to: Some(target.number),
+            _admission: None,
         };
         progress.notes.push(format!(
             "Revision {} brings revision {} back, as {ROLLBACK_TO_ANNOTATION} asks. Nothing is resolved until the annotation is removed.",
@@ -217,7 +218,7 @@ impl Steps<'_> {
         };
         let choice: Vec<&Revision> =
             revisions.all().iter().rev().filter(other).filter(whole).take(NAMED_MAX).collect();
-        StepError::Validation { errors: vec![sentence(target, why, &choice)], terminal: true }
+        StepError::Validation { errors: vec![sentence(target, why, &choice)], terminal: true, advice: None }
     }
 
     /// The CRDs of active revisions, in the form in which the cluster has each of them.

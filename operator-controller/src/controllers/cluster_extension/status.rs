@@ -17,6 +17,7 @@ use olm_api::{
     },
 };
 use olm_resolve::{DeprecationReason, DeprecationStatus, Truth};
+use olm_text::one_line;
 
 use super::{
     progress::{Cause, CauseKind, Progress, StepError},
@@ -55,12 +56,17 @@ pub(crate) fn status(
         }
         (None, Ok(())) => {}
         (Some(revisions), result) => {
-            writer.installed(revisions);
+            // Nothing has failed while the first bundle is pulled, which is what the reason would say.
+            if progress.pulling.is_none() || writer.conditions.find(Installed).is_some() {
+                writer.installed(revisions);
+            }
             writer.platform(progress.platform.as_ref());
             if let Some(found) = &progress.deprecations {
                 writer.deprecations(found);
             }
             match result {
+                // `Progressing` stays as it is until there is something to tell of the bundle that is pulled.
+                Ok(()) if progress.pulling.is_some() => writer.available(revisions),
                 Ok(()) => writer.mirrored(revisions, progress.created.as_ref()),
                 Err(error) => {
                     // What is installed goes on being watched whatever else fails.
@@ -184,8 +190,22 @@ impl Writer<'_> {
         self.put(Upgradeable, status, reason, &message);
     }
 
+    /// Says that a bundle is on its way. Upstream's conditions have no words for that and stay as they are.
+    fn pulling(&mut self, progress: &Progress, pulling: &str) {
+        let before = progress.unguarded.iter().map(String::as_str);
+        let lines: Vec<&str> =
+            before.chain([pulling]).chain(progress.notes.iter().map(String::as_str)).collect();
+        self.put(Ready, False, Reason::Reconciling, &lines.join("\n"));
+        self.put(Reconciling, True, Reason::Reconciling, pulling);
+        self.conditions.remove(Stalled);
+    }
+
     /// `Ready`, and `Reconciling` or `Stalled` while they apply.
     fn summary(&mut self, progress: &Progress, error: Option<&StepError>) {
+        if let Some(pulling) = progress.pulling.as_ref().filter(|_| error.is_none()) {
+            self.pulling(progress, pulling);
+            return;
+        }
         let Some(progressing) = self.conditions.find(Progressing).cloned() else { return };
         let reason = reason(&progressing.reason);
         let rolled_out = progressing.status == True.as_str() && reason == Reason::Succeeded;
@@ -200,9 +220,13 @@ impl Writer<'_> {
             _ => progressing.message.clone(),
         };
         let added = error.is_none().then(|| added(progress, &progressing.message)).flatten();
-        for note in added.as_ref().into_iter().chain(waits).chain(&progress.notes) {
+        for text in added.as_ref().into_iter().chain(waits) {
             message.push('\n');
-            message.push_str(note);
+            message.push_str(text);
+        }
+        for note in &progress.notes {
+            message.push('\n');
+            message.push_str(&one_line(note));
         }
         if let Some(complaint) = &progress.unguarded {
             message.insert_str(0, &format!("{complaint}\n"));
@@ -215,14 +239,15 @@ impl Writer<'_> {
         let ready = done && healthy && installed && progress.unguarded.is_none();
         self.put(Ready, if ready { True } else { False }, ready_reason, &message);
         let explained = match error {
-            Some(
-                StepError::Resolution { explanation: Some(explanation), .. }
-                | StepError::Bundle { cause: Cause { explanation: Some(explanation), .. }, .. },
-            ) => Some(format!("{}\n{explanation}", progressing.message)),
-            _ => None,
+            Some(error) => error.explanation().map(|text| format!("{}\n{text}", progressing.message)),
+            None if done => None,
+            None => stuck(progress),
         };
-        let stalled = progressing.status == False.as_str() || explained.is_some();
+        let is_terminal = progressing.status == False.as_str();
+        let stalled = is_terminal || explained.is_some();
         if stalled {
+            // It is tried again all the same, but nothing comes of it before somebody acts.
+            let reason = if is_terminal { reason } else { Reason::Blocked };
             self.put(Stalled, True, reason, explained.as_deref().unwrap_or(&progressing.message));
         } else {
             self.conditions.remove(Stalled);
@@ -233,6 +258,12 @@ impl Writer<'_> {
             self.put(Reconciling, True, reason, waits.unwrap_or(&progressing.message));
         }
     }
+}
+
+/// What the latest revision cannot go on without, as it says itself.
+fn stuck(progress: &Progress) -> Option<String> {
+    let latest = progress.revisions.as_ref()?.latest_active()?;
+    latest.conditions.find(Stalled).map(|stalled| stalled.message.clone())
 }
 
 /// What the latest revision has to add to what it says of its progress.

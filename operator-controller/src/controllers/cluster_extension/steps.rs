@@ -1,6 +1,6 @@
 //! The steps of a pass: read the revisions, choose a bundle, fetch and render it, plan a revision and carry it out.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::{Api, Client, ResourceExt, api::ListParams, core::DeserializeGuard, runtime::reflector::Store};
@@ -9,9 +9,10 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_fbc::Property;
-use olm_image::PullError;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
-use olm_render::{BundleFiles, CertificateProvider, Options, Rendered, render};
+use olm_render::{
+    BundleFiles, CertificateProvider, MEMORY_BYTES_MAX, Options, RenderError, Rendered, render,
+};
 use olm_runtime::{AccountRef, Accounts, Discovery, bounded};
 use olm_semver::ReleaseSupport;
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ use super::{
     takeover::Takeover,
 };
 use crate::{
-    bundles::Bundles,
+    bundles::{Admission, BundleError, Bundles, Loaded, Need, Requested},
     catalogs::Catalogs,
     controllers::api_text,
     dependents::Dependents,
@@ -96,11 +97,13 @@ pub(crate) enum Proposal {
 
 /// What there is to make a revision from.
 enum Content {
-    Rendered(Rendered),
+    Rendered(Box<Rendered>, Admission),
     /// The registry does not give the bundle that is installed, which is kept as it is.
     Away {
         why: String,
     },
+    /// The bundle is on its way.
+    Pulling,
 }
 
 impl Steps<'_> {
@@ -207,10 +210,15 @@ impl Steps<'_> {
             return Ok(Proposal::Refresh { chosen, inputs });
         }
         bundle.check_name().map_err(failed)?;
-        let rendered = match self.content(bundle, revisions).await.map_err(failed)? {
-            Content::Rendered(rendered) => rendered,
+        let (rendered, admission) = match self.content(bundle, revisions, progress).await.map_err(failed)? {
+            Content::Rendered(rendered, admission) => (rendered, admission),
             Content::Away { why } => {
                 progress.waits_for_content = Some(why.clone());
+                return Ok(Proposal::Nothing { why });
+            }
+            Content::Pulling => {
+                let why = format!("Pulling bundle {} from {}", bundle.name, bundle.reference);
+                progress.pulling = Some(why.clone());
                 return Ok(Proposal::Nothing { why });
             }
         };
@@ -238,6 +246,7 @@ impl Steps<'_> {
             properties: rendered.olm_properties.clone(),
             certificate_provider: rendered.certificate_provider,
             rolled_back_to: None,
+            _admission: Some(admission),
         };
         let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
         Ok(Proposal::Revision { planned: Box::new(planned), bundle: bundle.clone() })
@@ -285,11 +294,19 @@ impl Steps<'_> {
         self.writer().refresh(latest, account, inputs, origin).await.map_err(Cause::transient)
     }
 
-    /// The rendered bundle, unless it is installed already and cannot be fetched now.
-    async fn content(&self, bundle: &BundleRecord, revisions: &Revisions) -> Result<Content, Cause> {
-        let files = match self.bundles.load(&bundle.reference).await {
-            Ok(files) => files,
-            Err(error) => {
+    /// The rendered bundle, unless it is on its way, or installed already and cannot be fetched now.
+    async fn content(
+        &self,
+        bundle: &BundleRecord,
+        revisions: &Revisions,
+        progress: &mut Progress,
+    ) -> Result<Content, Cause> {
+        let name = self.extension.name_any();
+        let loaded = match self.bundles.request(&name, &bundle.reference, Need::Usual).await {
+            Requested::Loaded(loaded) => loaded,
+            Requested::Pulling => return Ok(Content::Pulling),
+            Requested::Failed { error, next } => {
+                progress.next_pull = next;
                 let installed = revisions.installed().map(|r| &r.bundle);
                 let is_installed =
                     installed.is_some_and(|i| i.name == bundle.name && i.version == bundle.version);
@@ -299,31 +316,55 @@ impl Steps<'_> {
                 return Err(pull_cause(&error));
             }
         };
+        let pulled = loaded.pulled.clone();
+        if let Some(content) = self.rendered(bundle, revisions, loaded).await? {
+            return Ok(content);
+        }
+        // It is not like others of its size: it may take all memory, once no other bundle takes any.
+        let loaded = self.bundles.read(pulled, Need::All).await.map_err(|error| pull_cause(&error))?;
+        self.rendered(bundle, revisions, loaded)
+            .await?
+            .ok_or_else(|| Cause::transient("there was less memory for the bundle than before"))
+    }
+
+    /// The rendered bundle; `None` if that takes more memory than it was given and less than there is.
+    async fn rendered(
+        &self,
+        bundle: &BundleRecord,
+        revisions: &Revisions,
+        Loaded { files, admission, .. }: Loaded,
+    ) -> Result<Option<Content>, Cause> {
+        let (files, memory) = (Arc::new(files), admission.memory());
         let options = Options {
             config: self.extension.spec.config.as_ref().and_then(|c| c.inline.clone()),
-            certificate_provider: self.certificate_provider(bundle, &files, revisions).await?,
+            certificate_provider: self.certificate_provider(bundle, (&files, memory), revisions).await?,
             features: self.features.render,
+            memory,
             ..Options::new(self.extension.spec.namespace.clone())
         };
         let by_digest = bundle.reference.contains('@');
         let rendered = tokio::task::spawn_blocking(move || render(&files, &options))
             .await
             .map_err(|e| Cause::transient(format!("rendering the bundle: {e}")))?;
-        rendered.map(Content::Rendered).map_err(|error| match error.reason() {
-            olm_render::Reason::InvalidConfiguration => {
-                Cause { kind: CauseKind::InvalidConfiguration, ..Cause::terminal(&error) }
-            }
-            olm_render::Reason::Blocked if by_digest => Cause::terminal(error),
-            // Behind a tag another content may appear.
-            olm_render::Reason::Blocked => Cause::transient(error),
-        })
+        match rendered {
+            Ok(rendered) => Ok(Some(Content::Rendered(Box::new(rendered), admission))),
+            Err(RenderError::Memory { .. }) if memory < MEMORY_BYTES_MAX => Ok(None),
+            Err(error) => Err(match error.reason() {
+                olm_render::Reason::InvalidConfiguration => {
+                    Cause { kind: CauseKind::InvalidConfiguration, ..Cause::terminal(&error) }
+                }
+                olm_render::Reason::Blocked if by_digest => Cause::terminal(error),
+                // Behind a tag another content may appear.
+                olm_render::Reason::Blocked => Cause::transient(error),
+            }),
+        }
     }
 
     /// The provider that was chosen for this version, else the one to be chosen now.
     async fn certificate_provider(
         &self,
         bundle: &BundleRecord,
-        files: &BundleFiles,
+        (files, memory): (&Arc<BundleFiles>, usize),
         revisions: &Revisions,
     ) -> Result<CertificateProvider, Cause> {
         let same = |revision: &&Revision| {
@@ -333,7 +374,7 @@ impl Steps<'_> {
         let chosen = revisions.latest_active().filter(same).and_then(|latest| latest.certificate_provider);
         match chosen {
             Some(provider) => Ok(provider),
-            None => webhook_certificates::choose(self.features.certificates, files, self.discovery)
+            None => webhook_certificates::choose(self.features.certificates, files, memory, self.discovery)
                 .await
                 .map_err(Cause::transient),
         }
@@ -418,7 +459,7 @@ fn lowest_kubernetes(chosen: &Chosen, rendered: &Rendered) -> BTreeSet<String> {
 }
 
 /// Says that what the spec asks for is not known to be there, and that it is tried again.
-fn waits_for_content(bundle: &BundleRecord, error: &PullError) -> String {
+fn waits_for_content(bundle: &BundleRecord, error: &BundleError) -> String {
     without_connections(&format!(
         "The spec asks for bundle {:?} with version {:?} in another way than it was installed, and the bundle cannot be fetched; what is installed goes on, and it is tried again: {error}",
         bundle.name,
@@ -426,6 +467,6 @@ fn waits_for_content(bundle: &BundleRecord, error: &PullError) -> String {
     ))
 }
 
-fn pull_cause(error: &PullError) -> Cause {
+fn pull_cause(error: &BundleError) -> Cause {
     if error.is_terminal() { Cause::terminal(error) } else { Cause::transient(error) }
 }

@@ -22,6 +22,7 @@ pub(crate) async fn check(
     let mut errors = unsupported(extension);
     let account = account(extension, default_account);
     let mut terminal = !errors.is_empty();
+    let mut advice = None;
     match &account {
         None => {
             terminal = true;
@@ -29,15 +30,20 @@ pub(crate) async fn check(
         }
         Some(account) => match accounts.client(account).await {
             Ok(_) => {}
-            Err(ClientError::AccountNotFound { namespace, name }) => {
-                errors.push(format!("service account {name:?} not found in namespace {namespace:?}"));
+            Err(error) => {
+                advice = error.advice();
+                errors.push(match error {
+                    ClientError::AccountNotFound { namespace, name, .. } => {
+                        format!("service account {name:?} not found in namespace {namespace:?}")
+                    }
+                    other => format!("error getting service account: {other}"),
+                });
             }
-            Err(error) => errors.push(format!("error getting service account: {error}")),
         },
     }
     match account {
         Some(account) if errors.is_empty() => Ok(account),
-        _ => Err(StepError::Validation { errors, terminal }),
+        _ => Err(StepError::Validation { errors, terminal, advice }),
     }
 }
 

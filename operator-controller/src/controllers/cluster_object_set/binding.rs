@@ -74,7 +74,7 @@ impl ObjectSets {
                     "{error}: whoever may use the service account allows it by removing the annotation {SERVICE_ACCOUNT_UID_ANNOTATION}"
                 ),
             }),
-            error => Outcome::Retrying(error.to_string()),
+            error => Outcome::without_account(&error),
         })
     }
 }

@@ -20,6 +20,7 @@ use olm_api::{
 };
 use olm_objectset::{ObjectKey, PackError, Phase, content_digest, content_key, phase_digest, unpack};
 use olm_runtime::bounded;
+use olm_text::one_line;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -318,8 +319,8 @@ fn read(
 /// The API server's own words, without what kube puts around them.
 pub(crate) fn api_text(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+        kube::Error::Api(status) => one_line(&status.message).into_owned(),
+        other => one_line(&other.to_string()).into_owned(),
     }
 }
 

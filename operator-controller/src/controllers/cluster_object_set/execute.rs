@@ -19,7 +19,10 @@ use olm_objectset::{
     Action, Context, ObjectKey, Owner, Sibling, action, evaluate, for_revision, lack_text,
     observation_digest, probe_failure, sha256,
 };
-use olm_runtime::{Discovery, DiscoveryError, Kind, Seen, WatchManager, bounded};
+use olm_runtime::{
+    Discovery, DiscoveryError, Kind, Seen, WatchManager, bounded, is_namespace_missing,
+    is_namespace_terminating,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -30,6 +33,7 @@ use crate::{
 use super::{
     content::{Item, LoadedPhase, api_text},
     memory::{Look, Memory},
+    status::Obstacle,
 };
 
 /// On whose behalf, and with what, a revision is carried out.
@@ -75,7 +79,8 @@ enum Done {
     /// Probes have nothing to say yet; what it waits for.
     Waits(String),
     Collision(String),
-    Failed(String),
+    /// What went wrong, and what somebody has to do something about.
+    Failed(String, Option<Obstacle>),
 }
 
 fn health(failures: Vec<String>, waits: Option<String>) -> Done {
@@ -96,7 +101,12 @@ pub(crate) enum Pass {
     /// Objects of a phase belong to somebody else.
     Collisions(String),
     /// Requests failed.
-    Failed(String),
+    Failed {
+        /// All errors.
+        text: String,
+        /// What is in the way of the first that only a person can remove.
+        obstacle: Option<Obstacle>,
+    },
 }
 
 impl Executor<'_> {
@@ -247,8 +257,8 @@ impl Executor<'_> {
             DiscoveryError::Unknown { .. } if self.awaited.contains(key) => {
                 Done::Waits("waits for its kind to be served".to_owned())
             }
-            DiscoveryError::Unknown { .. } => Done::Failed(format!("Object {key}: {}", lack_text(key))),
-            DiscoveryError::Unavailable { .. } => Done::Failed(format!("Object {key}: {error}")),
+            DiscoveryError::Unknown { .. } => Done::Failed(format!("Object {key}: {}", lack_text(key)), None),
+            DiscoveryError::Unavailable { .. } => Done::Failed(format!("Object {key}: {error}"), None),
         }
     }
 
@@ -334,20 +344,38 @@ fn value(object: &DynamicObject) -> Result<Value, kube::Error> {
 }
 
 fn failed(key: &ObjectKey, error: &kube::Error) -> Done {
-    Done::Failed(format!("Object {key}: {}", api_text(error)))
+    Done::Failed(format!("Object {key}: {}", api_text(error)), obstacle(key, error))
+}
+
+/// What is in the way, where it does not pass by itself.
+fn obstacle(key: &ObjectKey, error: &kube::Error) -> Option<Obstacle> {
+    let kube::Error::Api(status) = error else { return None };
+    if is_namespace_missing(status) {
+        let text =
+            format!("Namespace {:?} does not exist: create it, or delete the extension.", key.namespace);
+        return Some(Obstacle::Missing(text));
+    }
+    if is_namespace_terminating(status) {
+        return Some(Obstacle::Missing(format!(
+            "Namespace {:?} is being deleted: create it again once it is gone, or delete the extension.",
+            key.namespace
+        )));
+    }
+    status.is_forbidden().then_some(Obstacle::Forbidden)
 }
 
 /// Sums a phase up: errors come before collisions, collisions before failed probes.
 fn judge(phase: usize, done: &[(ObjectKey, Done)]) -> Pass {
-    let errors: Vec<&str> = done
-        .iter()
-        .filter_map(|(_, done)| match done {
-            Done::Failed(error) => Some(error.as_str()),
+    let failed = || {
+        done.iter().filter_map(|(_, done)| match done {
+            Done::Failed(error, obstacle) => Some((error.as_str(), obstacle)),
             _ => None,
         })
-        .collect();
+    };
+    let errors: Vec<&str> = failed().map(|(error, _)| error).collect();
     if !errors.is_empty() {
-        return Pass::Failed(errors.join("\n"));
+        let obstacle = failed().find_map(|(_, obstacle)| obstacle.clone());
+        return Pass::Failed { text: errors.join("\n"), obstacle };
     }
     let collisions: Vec<&str> = done
         .iter()
@@ -395,7 +423,7 @@ mod tests {
         let unhealthy = done("b", Done::Unhealthy(vec!["x".into(), "y".into()]));
         let second = done("c", Done::Unhealthy(vec!["z".into()]));
         let collision = done("d", Done::Collision("Object D".into()));
-        let failure = done("e", Done::Failed("Object e: forbidden".into()));
+        let failure = done("e", Done::Failed("Object e: forbidden".into(), Some(Obstacle::Forbidden)));
         assert_eq!(judge(0, std::slice::from_ref(&healthy)), Pass::Complete);
         let of =
             |items: &[&(ObjectKey, Done)]| judge(3, &items.iter().map(|i| (*i).clone()).collect::<Vec<_>>());
@@ -415,6 +443,14 @@ mod tests {
             of(&[&unhealthy, &collision]),
             Pass::Collisions("revision object collisions in phase 3\nObject D".into())
         );
-        assert_eq!(of(&[&collision, &failure]), Pass::Failed("Object e: forbidden".into()));
+        let other = done("g", Done::Failed("Object g: timeout".into(), None));
+        assert_eq!(
+            of(&[&collision, &other, &failure]),
+            Pass::Failed {
+                text: "Object g: timeout\nObject e: forbidden".into(),
+                obstacle: Some(Obstacle::Forbidden),
+            }
+        );
+        assert_eq!(of(&[&other]), Pass::Failed { text: "Object g: timeout".into(), obstacle: None });
     }
 }

@@ -82,7 +82,8 @@ pub(crate) fn set_condition(
         (Some(Ok(())), _) => (true, "All objects of the revision have the form that the policy asks for."),
         // It could not be looked at: what was true stays true.
         (None, _) if is_settled(set) => return,
-        (Some(Err(text)), _) | (None, Outcome::Blocked(text) | Outcome::Retrying(text)) => {
+        (Some(Err(text)), _)
+        | (None, Outcome::Blocked(text) | Outcome::Retrying(text) | Outcome::Stuck { message: text, .. }) => {
             (false, text.as_str())
         }
         (None, _) => (false, PENDING),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use olm_runtime::Next;
 
-use super::status::{Deadline, Outcome};
+use super::status::{Deadline, Obstacle, Outcome};
 
 /// How soon a collision is looked at again; nothing announces that the other owner is gone.
 const COLLISION_RETRY: Duration = Duration::from_secs(10);
@@ -37,10 +37,10 @@ impl Pace {
     /// What follows a pass that ended like this; `unsettled` is why the deletion policy is not in force.
     pub(super) fn next(&self, outcome: Outcome, unsettled: Option<String>) -> Next {
         match outcome {
-            Outcome::Retrying(text) if text.starts_with("revision object collisions") => {
+            Outcome::Stuck { obstacle: Obstacle::Collision, .. } => {
                 Next::After(self.until_deadline().map_or(COLLISION_RETRY, |left| left.min(COLLISION_RETRY)))
             }
-            Outcome::Retrying(text) => self.retry(text),
+            Outcome::Retrying(text) | Outcome::Stuck { message: text, .. } => self.retry(text),
             Outcome::Blocked(_) if self.look_again => Next::After(CONTENT_RETRY),
             Outcome::Blocked(text) => Next::Blocked(text),
             Outcome::Archiving => Next::After(TEARDOWN_RETRY),
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn nothing_is_looked_at_later_than_its_deadline() {
         let error = || Outcome::Retrying("e".into());
-        let collision = || Outcome::Retrying("revision object collisions in phase 0".into());
+        let collision = || Outcome::Stuck { message: "c".into(), obstacle: Obstacle::Collision };
         let incomplete = || Outcome::Incomplete { failures: Vec::new(), waits: Vec::new() };
         let seconds = Duration::from_secs;
         assert_eq!(pace(None).next(error(), None), Next::Retry("e".into()));

@@ -8,12 +8,8 @@ use std::{
 
 use catalogd::Clock;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ApiResource, PostParams},
-    core::DeserializeGuard,
-    runtime::reflector::Store,
+    Api, Client, Resource, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store,
 };
 use olm_api::{
     names::{
@@ -24,7 +20,7 @@ use olm_api::{
 };
 use olm_objectset::{DeletionPolicy, ObjectKey, Owner, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, Accounts, Discovery, Kind, Next, ObjectMetrics, WatchManager, bounded};
+use olm_runtime::{AccountRef, Accounts, Discovery, Next, ObjectMetrics, WatchManager, bounded};
 
 use super::{
     content::{self, ContentError, LoadedPhase, api_text},
@@ -34,10 +30,11 @@ use super::{
     kinds::without,
     memory::Memory,
     pace::Pace,
-    status::{Deadline, Outcome, add_to_ready, deadline, in_order, set_conditions, torn_down},
+    status::{Deadline, Obstacle, Outcome, add_to_ready, deadline, in_order, set_conditions, torn_down},
+    watched::Identity,
 };
 use crate::{
-    access::Waiting,
+    access::{User, Waiting},
     events::Events,
     kinds::{Awaited, Survey},
     webhook_certificates::{self, CaBundles, Keeper, Kept},
@@ -111,12 +108,12 @@ impl ObjectSets {
             self.ports.watches.release(&uid);
             self.memory.forget(&uid);
             self.awaits_no_kind(&set);
-            self.ports.waiting.set(&set.name_any(), false);
+            self.ports.waiting.forget(&User::Set(set.name_any()));
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         if torn_down(&set) {
             // Its account and content may be gone by now: nothing is asked of them any more.
-            self.ports.waiting.set(&set.name_any(), false);
+            self.ports.waiting.forget(&User::Set(set.name_any()));
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         let now = self.ports.clock.now();
@@ -141,10 +138,10 @@ impl ObjectSets {
         let unseen = self.unseen(&uid);
         let set = report.given.take().map_or(set, Arc::new);
         let unsettled = report.policy.clone().and_then(Result::err);
-        // What may not be read is Blocked, and heals with the rights.
-        let waits =
-            unsettled.is_some() || matches!(report.outcome, Outcome::Retrying(_) | Outcome::Blocked(_));
-        self.ports.waiting.set(&set.name_any(), waits);
+        // What may not be read is Blocked, and recovers with the permissions.
+        let waits = unsettled.is_some()
+            || matches!(report.outcome, Outcome::Retrying(_) | Outcome::Stuck { .. } | Outcome::Blocked(_));
+        self.ports.waiting.waits(&User::Set(set.name_any()), waits);
         let certificates = report.certificates;
         let pace =
             Pace { now, deadline, certificates, look_again: report.look_again, unseen: !unseen.is_empty() };
@@ -159,6 +156,7 @@ impl ObjectSets {
             Ok(account) => account,
             Err(text) => return Outcome::Blocked(text).into(),
         };
+        self.ports.waiting.acts_as(User::Set(set.name_any()), &account);
         let client = match self.client(set, &account).await {
             Ok(client) => client,
             Err(outcome) => return outcome.into(),
@@ -180,11 +178,18 @@ impl ObjectSets {
         let none = CaBundles::default();
         let executor = self.executor(set, client.clone(), self.known_family(set), &none);
         let settled = keeping::settle(set, &executor, &phases).await;
-        let report = self.carry_out(set, client, &phases).await;
+        let identity = Identity { account: &account, client: &client };
+        let report = self.carry_out(set, &identity, &phases).await;
         Report { observed: Some(observed), policy: report.policy.clone().or(settled), ..report }
     }
 
-    async fn carry_out(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Report {
+    async fn carry_out(
+        &self,
+        set: &ClusterObjectSet,
+        identity: &Identity<'_>,
+        phases: &[LoadedPhase],
+    ) -> Report {
+        let client = identity.client.clone();
         if set.spec.lifecycle_state == LifecycleState::Archived {
             return self.archive(set, client, phases).await.into();
         }
@@ -201,7 +206,7 @@ impl ObjectSets {
                 return Report { policy, given, ..Outcome::Retrying(error).into() };
             }
         };
-        let outcome = self.activate(set, client, phases, &kept.bundles).await;
+        let outcome = self.activate(set, identity, phases, &kept.bundles).await;
         Report { certificates: kept.next, given, ..outcome.into() }
     }
 
@@ -231,13 +236,13 @@ impl ObjectSets {
     async fn activate(
         &self,
         set: &ClusterObjectSet,
-        client: Client,
+        identity: &Identity<'_>,
         phases: &[LoadedPhase],
         ca_bundles: &CaBundles,
     ) -> Outcome {
-        let survey = self.survey(set, phases).await;
-        self.hold(set, &survey);
-        if let Err(error) = self.check_arrived(set, &client, phases, &survey).await {
+        let (survey, client) = (self.survey(set, phases).await, identity.client);
+        self.hold(set, &survey, identity, phases);
+        if let Err(error) = self.check_arrived(set, client, phases, &survey).await {
             return Outcome::Retrying(error);
         }
         if let Err(error) = self.record_left_out(set, &survey.left_out).await {
@@ -272,10 +277,12 @@ impl ObjectSets {
             },
             Pass::Incomplete { failures, waits } => {
                 // The kinds of a CRD that has just been applied can be watched from now on.
-                self.hold(set, &self.survey(set, phases).await);
+                self.hold(set, &self.survey(set, phases).await, identity, phases);
                 Outcome::Incomplete { failures, waits }
             }
-            Pass::Collisions(text) | Pass::Failed(text) => Outcome::Retrying(text),
+            Pass::Collisions(message) => Outcome::Stuck { message, obstacle: Obstacle::Collision },
+            Pass::Failed { text: message, obstacle: Some(obstacle) } => Outcome::Stuck { message, obstacle },
+            Pass::Failed { text, obstacle: None } => Outcome::Retrying(text),
         }
     }
 
@@ -345,13 +352,14 @@ impl ObjectSets {
         Ok(AccountRef { namespace: extension.spec.namespace, name })
     }
 
-    /// Watches what the revision has objects of.
-    fn hold(&self, set: &ClusterObjectSet, survey: &Survey) {
-        let mut kinds = survey.known.clone();
+    /// Watches the revision's objects, and the Secrets of its webhook certificates.
+    fn hold(&self, set: &ClusterObjectSet, survey: &Survey, identity: &Identity<'_>, phases: &[LoadedPhase]) {
+        let objects = || phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored);
+        let mut watched = identity.watched(objects(), &survey.known);
         if has_built_in_certificates(set) {
-            kinds.push(Kind { resource: ApiResource::erase::<Secret>(&()), namespaced: true });
+            watched.extend(identity.certificates(objects()));
         }
-        self.ports.watches.hold(&set.uid().unwrap_or_default(), &kinds);
+        self.ports.watches.hold(&set.uid().unwrap_or_default(), &watched);
     }
 
     /// What is said of kinds whose watch keeps failing, in sentences for `Ready`.

@@ -6,14 +6,22 @@ use olm_api::{
     names::BUNDLE_VERSION,
     v1::{ClusterObjectSet, LifecycleState},
 };
+use olm_runtime::ClientError;
 
 /// What became of one pass over a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Somebody must act; nothing is tried until then.
     Blocked(String),
-    /// An error, or a collision, that is tried again.
+    /// An error that is tried again.
     Retrying(String),
+    /// An error that is tried again, although only a person can remove what is in the way.
+    Stuck {
+        /// The error.
+        message: String,
+        /// What is in the way.
+        obstacle: Obstacle,
+    },
     /// Objects are not all there, or not all healthy.
     Incomplete {
         /// The messages of failed probes.
@@ -29,6 +37,32 @@ pub(crate) enum Outcome {
     Archived,
 }
 
+/// What keeps a revision from being carried out until somebody does something about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// Objects belong to somebody else.
+    Collision,
+    /// The API server does not allow it.
+    Forbidden,
+    /// The ServiceAccount or the namespace is missing: what to do about it.
+    Missing(String),
+}
+
+impl Obstacle {
+    /// What to do, in one sentence.
+    fn advice(&self) -> &str {
+        match self {
+            Self::Collision => {
+                "The object belongs to the owner that the message names: delete that owner or this extension, or the object if nobody needs it."
+            }
+            Self::Forbidden => {
+                "Allow it to the ServiceAccount (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names."
+            }
+            Self::Missing(advice) => advice,
+        }
+    }
+}
+
 /// Whether the roll-out may still take its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deadline {
@@ -41,6 +75,17 @@ pub(crate) enum Deadline {
         /// How many minutes the revision had.
         minutes: i32,
     },
+}
+
+impl Outcome {
+    /// What it means that there is no client of the ServiceAccount.
+    pub(crate) fn without_account(error: &ClientError) -> Self {
+        let message = error.to_string();
+        match error.advice() {
+            Some(advice) => Self::Stuck { message, obstacle: Obstacle::Missing(advice) },
+            None => Self::Retrying(message),
+        }
+    }
 }
 
 /// The deadline of a revision at `now`.
@@ -86,7 +131,7 @@ pub(crate) fn set_conditions(
     let rolling_out = format!("Revision {version} is rolling out.");
     match outcome {
         Outcome::Blocked(message) => put(Progressing, False, Reason::Blocked, message),
-        Outcome::Retrying(message) => {
+        Outcome::Retrying(message) | Outcome::Stuck { message, .. } => {
             progressing(&mut put, Reason::Retrying, message, deadline);
             if set.status.as_ref().is_some_and(|s| s.conditions.find(Available).is_some()) {
                 put(Available, Unknown, Reason::Reconciling, message);
@@ -134,9 +179,17 @@ fn summarize(conditions: &mut Conditions, outcome: &Outcome, generation: Option<
             message.push_str(wait);
         }
     }
+    let is_stuck = if let Outcome::Stuck { obstacle, .. } = outcome {
+        message.push('\n');
+        message.push_str(obstacle.advice());
+        true
+    } else {
+        false
+    };
     let ready = matches!(outcome, Outcome::Complete | Outcome::Archived);
-    let stalled = !ready && progressing.status == False.as_str();
-    let mut put = |type_, status: Option<ConditionStatus>| match status {
+    let is_terminal = progressing.status == False.as_str();
+    let stalled = !ready && (is_terminal || is_stuck);
+    let mut put = |type_, status: Option<ConditionStatus>, reason| match status {
         Some(status) => {
             conditions.set(ConditionUpdate::new(type_, status, reason, &message, generation), now);
         }
@@ -144,9 +197,9 @@ fn summarize(conditions: &mut Conditions, outcome: &Outcome, generation: Option<
             conditions.remove(type_);
         }
     };
-    put(Ready, Some(if ready { True } else { False }));
-    put(Stalled, stalled.then_some(True));
-    put(Reconciling, (!ready && !stalled).then_some(True));
+    put(Ready, Some(if ready { True } else { False }), reason);
+    put(Stalled, stalled.then_some(True), if is_terminal { reason } else { Reason::Blocked });
+    put(Reconciling, (!ready && !stalled).then_some(True), reason);
 }
 
 /// Adds sentences to what `Ready` says; the original's conditions stay as they are.
@@ -257,6 +310,10 @@ mod tests {
             (Outcome::Blocked("b".into()), "Ready=False/Blocked/b Stalled=True/Blocked/b".to_owned()),
             (Outcome::Retrying("r".into()), "Ready=False/Retrying/r Reconciling=True/Retrying/r".to_owned()),
             (
+                Outcome::Stuck { message: "s".into(), obstacle: Obstacle::Missing("do".into()) },
+                "Ready=False/Retrying/s\ndo Stalled=True/Blocked/s\ndo".to_owned(),
+            ),
+            (
                 incomplete(&["x"], &["w", "v"]),
                 format!("Ready=False/RollingOut/{rolling}\nw\nv Reconciling=True/RollingOut/{rolling}\nw\nv"),
             ),
@@ -285,6 +342,10 @@ mod tests {
         let cases = [
             (Outcome::Blocked("b".into()), vec![row("Progressing", "False", "Blocked", "b")]),
             (Outcome::Retrying("r".into()), vec![row("Progressing", "True", "Retrying", "r")]),
+            (
+                Outcome::Stuck { message: "s".into(), obstacle: Obstacle::Collision },
+                vec![row("Progressing", "True", "Retrying", "s")],
+            ),
             (
                 incomplete(&[], &["w"]),
                 vec![

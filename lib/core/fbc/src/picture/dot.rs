@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use olm_text::is_visible;
+
 use super::{ChannelGraph, EdgeKind, UpgradeGraph};
 
 /// The graphs as one directed graph, with a box for each package and channel.
@@ -69,7 +71,7 @@ fn quoted(text: &str) -> String {
     for character in text.chars() {
         match character {
             '"' | '\\' => out.extend(['\\', character]),
-            character if character.is_control() => out.push('\u{fffd}'),
+            character if !is_visible(character) => out.push('\u{fffd}'),
             character => out.push(character),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use olm_text::is_visible;
+
 use super::{ChannelGraph, EdgeKind, Node, PackageGraph, UpgradeGraph};
 
 /// The graphs as one Mermaid flow chart.
@@ -71,7 +73,7 @@ fn label(text: &str) -> String {
     for character in text.chars() {
         match character {
             '"' => out.push_str("#quot;"),
-            character if character.is_control() => out.push('\u{fffd}'),
+            character if !is_visible(character) => out.push('\u{fffd}'),
             character => out.push(character),
         }
     }

@@ -10,6 +10,7 @@ mod layout;
 use std::fmt::{self, Write as _};
 
 use layout::Layout;
+use olm_text::is_visible;
 
 use super::{ChannelGraph, Edge, EdgeKind, Node, PackageGraph, UpgradeGraph};
 
@@ -241,7 +242,7 @@ impl fmt::Display for Escaped<'_> {
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
                 '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}')?,
-                character if character.is_control() => f.write_char('\u{fffd}')?,
+                character if !is_visible(character) => f.write_char('\u{fffd}')?,
                 character => f.write_char(character)?,
             }
         }

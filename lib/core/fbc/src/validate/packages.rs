@@ -11,13 +11,10 @@ use super::{
 };
 use crate::{BundleOutline, ChannelEntry, property::PROPERTY_PACKAGE};
 
-/// Checks all packages that came through the first step unharmed.
-pub(super) fn check(model: &Model<'_>) -> Option<ErrorTree> {
+/// Checks all packages that came through the first step unharmed: those that are not valid, by name.
+pub(super) fn check<'m>(model: &'m Model<'_>) -> Vec<(&'m str, ErrorTree)> {
     let packages = model.packages.iter().filter(|(_, package)| !package.defective);
-    ErrorTree::of(
-        "invalid index",
-        packages.filter_map(|(name, package)| check_package(name, package)).collect(),
-    )
+    packages.filter_map(|(name, package)| Some((*name, check_package(name, package)?))).collect()
 }
 
 fn check_package(name: &str, package: &PackageModel<'_>) -> Option<ErrorTree> {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use olm_text::one_line;
+
 /// A finding, and those it is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorTree {
@@ -31,7 +33,7 @@ impl ErrorTree {
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, indent: &str) -> fmt::Result {
-        f.write_str(&self.message)?;
+        f.write_str(&one_line(&self.message))?;
         if self.causes.is_empty() {
             return Ok(());
         }

@@ -9,8 +9,11 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::model::{Csv, OLM_PROPERTIES};
-use crate::{BundleFiles, limits::FILE, names::go_json};
+use super::{
+    load::one,
+    model::{Csv, OLM_PROPERTIES},
+};
+use crate::{BundleFiles, RenderError, budget::Budget, limits::ANNOTATION_BYTES_MAX, names::go_json};
 
 const DEPENDENCIES: &str = "metadata/dependencies.yaml";
 /// The annotation in which OLM's first generation keeps properties.
@@ -22,52 +25,67 @@ const TOLD: [&str; 4] = ["olm.package.required", "olm.gvk.required", "olm.constr
 
 /// The properties, each `{"type", "value"}`.
 ///
+/// The text says why `metadata/dependencies.yaml` cannot be read, if so.
+///
 /// # Errors
-/// `metadata/dependencies.yaml` cannot be read; the text says why.
-pub(super) fn properties(csv: &Csv, files: &BundleFiles) -> Result<Vec<Value>, String> {
+/// It is more than the budget allows.
+pub(super) fn properties(
+    csv: &Csv,
+    files: &BundleFiles,
+    budget: &mut Budget,
+) -> Result<Result<Vec<Value>, String>, RenderError> {
     let property = |kind: &str, value: Value| json!({"type": kind, "value": value});
     let mut all: Vec<Value> = csv.owned_kinds.iter().map(|k| property("olm.gvk", k.clone())).collect();
     all.extend(csv.required_kinds.iter().map(|k| property("olm.gvk.required", k.clone())));
-    all.extend(from_file(files)?);
+    match from_file(files, budget)? {
+        Ok(dependencies) => all.extend(dependencies),
+        Err(unreadable) => return Ok(Err(unreadable)),
+    }
     all.extend(
         annotated(csv)
             .into_iter()
             .filter(|one| one.get("type").and_then(Value::as_str).is_some_and(|kind| TOLD.contains(&kind))),
     );
-    Ok(all)
+    Ok(Ok(all))
 }
 
 /// The properties of both annotations; malformed ones have been refused, or are nobody's.
 fn annotated(csv: &Csv) -> Vec<Value> {
-    let text = |key: &str| csv.annotations.get(key).and_then(Value::as_str).unwrap_or_default();
+    let short = |text: &&str| text.len() <= ANNOTATION_BYTES_MAX;
+    let text = |key: &str| csv.annotations.get(key).and_then(Value::as_str).filter(short).unwrap_or_default();
     let current: Vec<Value> = serde_json::from_str(text(OLM_PROPERTIES)).unwrap_or_default();
     let first: Map<String, Value> = serde_json::from_str(text(FIRST_GENERATION)).unwrap_or_default();
     let first = first.get("properties").and_then(Value::as_array).cloned().unwrap_or_default();
     current.into_iter().chain(first).collect()
 }
 
-fn from_file(files: &BundleFiles) -> Result<Vec<Value>, String> {
-    let Some(content) = files.get(DEPENDENCIES) else { return Ok(Vec::new()) };
-    let wrong = |cause: &str| format!("{DEPENDENCIES}: {cause}");
-    let value = olm_yaml::text(content)
-        .and_then(|text| olm_yaml::one_within(text, FILE))
-        .map_err(|error| wrong(&error.to_string()))?;
+fn from_file(files: &BundleFiles, budget: &mut Budget) -> Result<Result<Vec<Value>, String>, RenderError> {
+    let Some(content) = files.get(DEPENDENCIES) else { return Ok(Ok(Vec::new())) };
+    let invalid = |message| RenderError::Metadata { path: DEPENDENCIES, message };
+    match one(content, budget, invalid) {
+        Ok(value) => Ok(dependencies(value).map_err(|cause| format!("{DEPENDENCIES}: {cause}"))),
+        Err(RenderError::Metadata { message, .. }) => Ok(Err(format!("{DEPENDENCIES}: {message}"))),
+        Err(error) => Err(error),
+    }
+}
+
+fn dependencies(value: Value) -> Result<Vec<Value>, &'static str> {
     let entries = match value {
         Value::Null => return Ok(Vec::new()),
         Value::Object(mut map) => match map.remove("dependencies") {
             None | Some(Value::Null) => return Ok(Vec::new()),
             Some(Value::Array(entries)) => entries,
-            Some(_) => return Err(wrong("dependencies is not a list")),
+            Some(_) => return Err("dependencies is not a list"),
         },
-        _ => return Err(wrong("not a map")),
+        _ => return Err("not a map"),
     };
     entries
         .into_iter()
         .map(|entry| {
-            let Value::Object(mut entry) = entry else { return Err(wrong("a dependency is not a map")) };
+            let Value::Object(mut entry) = entry else { return Err("a dependency is not a map") };
             let value = entry.remove("value").unwrap_or_default();
             let Some(Value::String(kind)) = entry.remove("type") else {
-                return Err(wrong("a dependency has no type"));
+                return Err("a dependency has no type");
             };
             Ok(match kind.as_str() {
                 "olm.package" => json!({"type": "olm.package.required", "value": {
@@ -115,7 +133,8 @@ fn limit_of_first_generation(csv: &Csv) -> Option<String> {
         #[serde(borrow)]
         properties: Vec<Entry<'a>>,
     }
-    let text = csv.annotations.get(FIRST_GENERATION)?.as_str()?;
+    let text =
+        csv.annotations.get(FIRST_GENERATION)?.as_str().filter(|text| text.len() <= ANNOTATION_BYTES_MAX)?;
     let all: Properties<'_> = serde_json::from_str(text).ok()?;
     let limit = all.properties.iter().find(|e| e.kind.as_deref() == Some(MAX_OPENSHIFT_VERSION))?;
     let value = limit.value.map_or("null", RawValue::get);

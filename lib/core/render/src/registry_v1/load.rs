@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{
     BundleFiles, RenderError,
-    limits::{FILE, OBJECTS_MAX},
+    budget::Budget,
+    limits::OBJECTS_MAX,
     typed::{CLUSTER_SERVICE_VERSION, CUSTOM_RESOURCE_DEFINITION, convert, numbers_of_64_bits},
 };
 
@@ -25,14 +26,14 @@ const ANNOTATIONS: &str = "metadata/annotations.yaml";
 const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 
 /// Reads a bundle.
-pub(super) fn load(files: &BundleFiles) -> Result<Bundle, RenderError> {
-    let package = package_name(files)?;
+pub(super) fn load(files: &BundleFiles, budget: &mut Budget) -> Result<Bundle, RenderError> {
+    let package = package_name(files, budget)?;
     let mut found = Found::default();
     for (name, content) in files.below("manifests/") {
         if let Some((folder, _)) = name.split_once('/') {
             return Err(RenderError::Subdirectory { path: format!("manifests/{folder}") });
         }
-        found.file(&format!("manifests/{name}"), content)?;
+        found.file(&format!("manifests/{name}"), content, budget)?;
     }
     if !found.any_file {
         return Err(RenderError::Missing { path: "manifests" });
@@ -42,17 +43,26 @@ pub(super) fn load(files: &BundleFiles) -> Result<Bundle, RenderError> {
         return Err(RenderError::SeveralClusterServiceVersions { names });
     }
     let mut csv = found.csvs.pop().ok_or(RenderError::NoClusterServiceVersion)?;
-    properties::merge(&mut csv.annotations, files.get("metadata/properties.yaml"))?;
+    properties::merge(&mut csv.annotations, files.get("metadata/properties.yaml"), budget)?;
     Ok(Bundle { package, csv, crds: found.crds, others: found.others })
 }
 
+/// Whether a bundle brings the CRD of this name. What cannot be read brings nothing here: rendering says why.
+pub fn defines(files: &BundleFiles, crd: &str, memory: usize) -> bool {
+    let mut budget = Budget::new(memory, files.bytes());
+    let texts = files.below("manifests/").filter_map(|(_, content)| std::str::from_utf8(content).ok());
+    texts.filter(|text| text.contains(crd)).any(|text| {
+        olm_yaml::mixed_within(text, budget.limits())
+            .map_while(|document| document.ok().filter(|document| budget.charge(document).is_ok()))
+            .any(|object| object["kind"] == "CustomResourceDefinition" && object["metadata"]["name"] == crd)
+    })
+}
+
 /// The package that `metadata/annotations.yaml` names; empty when it names none, which validation reports.
-fn package_name(files: &BundleFiles) -> Result<String, RenderError> {
+fn package_name(files: &BundleFiles, budget: &mut Budget) -> Result<String, RenderError> {
     let content = files.get(ANNOTATIONS).ok_or(RenderError::Missing { path: ANNOTATIONS })?;
     let invalid = |message: String| RenderError::Metadata { path: ANNOTATIONS, message };
-    let value = olm_yaml::text(content)
-        .and_then(|text| olm_yaml::one_within(text, FILE))
-        .map_err(|error| invalid(error.to_string()))?;
+    let value = one(content, budget, invalid)?;
     let annotations = match &value {
         Value::Null => return Ok(String::new()),
         Value::Object(map) => folded(map, "annotations").unwrap_or(&Value::Null),
@@ -68,6 +78,19 @@ fn package_name(files: &BundleFiles) -> Result<String, RenderError> {
         },
         _ => Err(invalid("annotations is not a map".to_owned())),
     }
+}
+
+/// The first document of a metadata file.
+pub(super) fn one(
+    content: &[u8],
+    budget: &mut Budget,
+    invalid: impl FnOnce(String) -> RenderError,
+) -> Result<Value, RenderError> {
+    let read = olm_yaml::text(content).and_then(|text| olm_yaml::one_within(text, budget.limits()));
+    let value =
+        read.map_err(|error| budget.exceeded(&error).unwrap_or_else(|| invalid(error.to_string())))?;
+    budget.charge(&value)?;
+    Ok(value)
 }
 
 /// The member that Go's `encoding/json` reads into the field `name`: whatever its case, the exact one first.
@@ -87,14 +110,20 @@ struct Found {
 }
 
 impl Found {
-    fn file(&mut self, path: &str, content: &[u8]) -> Result<(), RenderError> {
+    fn file(&mut self, path: &str, content: &[u8], budget: &mut Budget) -> Result<(), RenderError> {
         self.any_file = true;
         let text = olm_yaml::text(content).map_err(|error| RenderError::undecodable(path, &error))?;
-        for (index, document) in olm_yaml::mixed_within(text, FILE).enumerate() {
-            let document = document.map_err(|error| RenderError::undecodable(path, &error))?;
+        let mut documents = olm_yaml::mixed_within(text, budget.limits());
+        let mut index = 0;
+        while let Some(document) = documents.next() {
+            let document = document.map_err(|error| {
+                budget.exceeded(&error).unwrap_or_else(|| RenderError::undecodable(path, &error))
+            })?;
+            budget.charge(&document)?;
+            index += 1;
             let invalid = |message: String| RenderError::Objects {
                 path: path.to_owned(),
-                message: format!("unable to decode \"{path}\": document {}: {message}", index + 1),
+                message: format!("unable to decode \"{path}\": document {index}: {message}"),
             };
             match document {
                 Value::Null => {}

@@ -14,10 +14,14 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{load::folded, model::OLM_PROPERTIES};
+use super::{
+    load::{folded, one},
+    model::OLM_PROPERTIES,
+};
 use crate::{
     RenderError,
-    limits::FILE,
+    budget::Budget,
+    limits::ANNOTATION_BYTES_MAX,
     names::{go_json, go_value},
 };
 
@@ -62,14 +66,18 @@ impl<'de> Deserialize<'de> for Shipped<'de> {
 }
 
 /// Merges the file into the CSV's annotations. The annotation is parsed even when there is nothing to add.
-pub(super) fn merge(annotations: &mut Map<String, Value>, file: Option<&[u8]>) -> Result<(), RenderError> {
+pub(super) fn merge(
+    annotations: &mut Map<String, Value>,
+    file: Option<&[u8]>,
+    budget: &mut Budget,
+) -> Result<(), RenderError> {
     let mut merged = match annotations.get(OLM_PROPERTIES).and_then(Value::as_str) {
         None => Vec::new(),
         Some(text) => shipped(text)?,
     };
     let added = match file {
         None | Some([]) => return Ok(()),
-        Some(content) => from_file(content)?,
+        Some(content) => from_file(content, budget)?,
     };
     merged.extend(added);
     let text = if merged.is_empty() { "null".to_owned() } else { format!("[{}]", merged.join(",")) };
@@ -78,6 +86,10 @@ pub(super) fn merge(annotations: &mut Map<String, Value>, file: Option<&[u8]>) -
 }
 
 fn shipped(text: &str) -> Result<Vec<String>, RenderError> {
+    if text.len() > ANNOTATION_BYTES_MAX {
+        let message = format!("it has more than {ANNOTATION_BYTES_MAX} bytes");
+        return Err(RenderError::Metadata { path: ANNOTATION, message });
+    }
     let entries: Option<Vec<Option<Shipped<'_>>>> = serde_json::from_str(text)
         .map_err(|error| RenderError::Metadata { path: ANNOTATION, message: reason(&error) })?;
     Ok(entries
@@ -101,11 +113,9 @@ fn reason(error: &serde_json::Error) -> String {
     error.to_string()
 }
 
-fn from_file(content: &[u8]) -> Result<Vec<String>, RenderError> {
+fn from_file(content: &[u8], budget: &mut Budget) -> Result<Vec<String>, RenderError> {
     let invalid = |message: String| RenderError::Metadata { path: FILE_PATH, message };
-    let value = olm_yaml::text(content)
-        .and_then(|text| olm_yaml::one_within(text, FILE))
-        .map_err(|error| invalid(error.to_string()))?;
+    let value = one(content, budget, invalid)?;
     let entries = match value {
         Value::Null => return Ok(Vec::new()),
         Value::Object(map) => match folded(&map, "properties") {

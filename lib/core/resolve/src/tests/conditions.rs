@@ -3,7 +3,9 @@
 use olm_fbc::Deprecation;
 
 use super::case::Case;
-use crate::{DeprecationCondition, DeprecationData, DeprecationStatus, Truth, deprecation_status};
+use crate::{
+    DeprecationCondition, DeprecationData, DeprecationStatus, Truth, deprecation_data, deprecation_status,
+};
 
 fn shown(condition: &DeprecationCondition) -> String {
     let status = match condition.status {
@@ -81,4 +83,42 @@ fn matching_entries_are_told_each_and_together() {
     );
     let found = deprecation_status(DeprecationData::Available(Some(&data)), &channels, None);
     assert_eq!(shown(&found.bundle), ABSENT);
+}
+
+#[test]
+fn a_message_is_one_line_without_anything_that_does_not_show() {
+    let data = Case::new("")
+        .package("p", ["1.0.0"])
+        .deprecates("olm.package", "", "goes\nin May\u{1b}]0;x\u{7}\u{202e}\n")
+        .deprecates("olm.channel", "stable", "slow\u{2028}Ready: True")
+        .content()
+        .deprecations
+        .remove(0);
+    let found = deprecation_status(DeprecationData::Available(Some(&data)), &[], None);
+    assert_eq!(found.deprecated.message, "goes in May\\u{1b}]0;x\\u{7}\\u{202e}\nslow Ready: True");
+}
+
+#[test]
+fn without_an_answer_the_catalog_of_the_package_is_asked_all_the_same() {
+    fn known(case: &Case) -> Option<String> {
+        match deprecation_data(&case.request, &case.views()) {
+            DeprecationData::Unavailable => None,
+            DeprecationData::Available(None) => Some(String::new()),
+            DeprecationData::Available(Some(data)) => Some(data.entries[0].message.clone()),
+        }
+    }
+    let one =
+        || Case::new("one").catalog("a", 0).package("p", ["1.0.0"]).deprecates("olm.package", "", "of a");
+    let two = || one().catalog("b", 0).package("p", ["1.0.0"]).deprecates("olm.package", "", "of b");
+    assert_eq!(known(&one()).as_deref(), Some("of a"));
+    assert_eq!(known(&one().catalog("broken", 9).unreadable()).as_deref(), Some("of a"));
+    assert_eq!(
+        known(&one().catalog("other", 9).package("q", ["1.0.0"]).catalog("none", 1)),
+        None,
+        "two with bundles"
+    );
+    assert_eq!(known(&two()), None, "which of them is not known");
+    assert_eq!(known(&two().installed("1.0.0").installed_from("b")).as_deref(), Some("of b"));
+    assert_eq!(known(&Case::new("none").package("p", [])), None);
+    assert_eq!(known(&Case::new("not deprecated").package("p", ["1.0.0"])).as_deref(), Some(""));
 }

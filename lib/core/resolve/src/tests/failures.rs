@@ -1,7 +1,7 @@
 //! The texts of failures, what is said about each bundle, and what is kept without an answer.
 
 use super::case::Case;
-use crate::{ResolveError, explain, keep_installed, summary};
+use crate::{Audience, MajorUpdates, ResolveError, advice, explain, keep_installed, summary};
 
 #[test]
 fn failures_have_upstreams_texts() {
@@ -175,4 +175,61 @@ fn an_installed_bundle_of_a_package_gone_from_every_catalog_is_kept_while_it_sat
     assert!(keep_installed(&unreadable.request, &unreadable.views()).is_none());
     let none = Case::new("no catalogs").package("p", []).installed("1.0.0");
     assert!(keep_installed(&none.request, &[]).is_some());
+}
+
+fn advised(case: &Case) -> [String; 2] {
+    let error = case.resolve().unwrap_err();
+    [Audience::Cluster, Audience::CommandLine].map(|audience| advice(&error, audience).unwrap_or_default())
+}
+
+#[test]
+fn leaving_the_update_paths_is_only_advised_where_they_alone_are_in_the_way() {
+    let installed =
+        || Case::new("installed").package("p", ["1.0.0", "2.0.0 replaces 1.0.0", "3.0.0"]).installed("1.0.0");
+    let [cluster, line] = advised(&installed().wants("3.0.0"));
+    assert_eq!(
+        cluster,
+        "Updates only follow the paths that the catalog provides, and none leads to bundle p.v3.0.0. Ask for a version \
+         or channel that one leads to. Set upgradeConstraintPolicy to SelfCertified to leave them at your own risk."
+    );
+    assert!(line.ends_with("Give --policy SelfCertified to leave them at your own risk."), "{line}");
+    // Nothing is in range, or in the channel: leaving the paths would not help.
+    assert_eq!(advised(&installed().wants(">=9"))[0], "Ask for another version range.");
+    assert_eq!(advised(&installed().channels(["nightly"]))[0], "Ask for other channels.");
+    assert_eq!(
+        advised(&installed().wants("3.0.0").channels(["nightly"])),
+        [
+            "Ask for another version range or other channels.",
+            "Ask for another --version or another --channel."
+        ]
+    );
+    let mut blocked = installed().wants("2.0.0");
+    blocked.request.options.major_updates = MajorUpdates::Block;
+    assert_eq!(
+        advised(&blocked),
+        [
+            "Remove the annotation major-updates to allow the update to bundle p.v2.0.0.",
+            "Leave out --block-major-updates to allow the update to bundle p.v2.0.0.",
+        ]
+    );
+}
+
+#[test]
+fn a_package_that_no_readable_catalog_has_is_doubted_before_the_catalogs_that_cannot_be_read() {
+    let [cluster, _] = advised(&Case::new("typo").package("p", []).catalog("broken", 0).unreadable());
+    assert!(cluster.starts_with("No catalog that can be read has the package: check its name."), "{cluster}");
+    assert!(cluster.ends_with("look at the conditions of ClusterCatalog broken."), "{cluster}");
+    let known = Case::new("known").package("p", ["1.0.0"]).catalog("broken", 0).unreadable();
+    assert!(advised(&known)[0].starts_with("Waiting for catalog broken: "));
+    let [cluster, line] = advised(&Case::new("nowhere").package("p", []));
+    assert!(cluster.contains("the catalog selector") && line.contains("give another --catalog"), "{line}");
+}
+
+#[test]
+fn hostile_names_stay_on_their_line() {
+    let mut case = Case::new("hostile").package("p", ["1.0.0"]).wants("9");
+    "p.v1\nReady: True\u{202e}".clone_into(&mut case.content().bundles[0].name);
+    let error = case.resolve().unwrap_err();
+    let told = summary(error.passed_over(), 9);
+    assert!(told.starts_with("p.v1 Ready: True\\u{202e} (catalog "), "{told}");
 }

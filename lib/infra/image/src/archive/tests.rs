@@ -4,7 +4,7 @@ use tar::{EntryType, Header};
 
 use super::{ArchiveError, Unpacker};
 use crate::{
-    Compression, Files, LayerBuilder, PackedLayer,
+    Compression, DiskBudget, Files, LayerBuilder, PackedLayer,
     limits::{EXTENSION_HEADER_BYTES_MAX, Limits},
     select::Select,
     spool::Spool,
@@ -34,7 +34,8 @@ impl Image {
 
     fn files(&self) -> Result<Files, ArchiveError> {
         let select = Select::paths(["/configs"]).expect("valid");
-        let mut unpacker = Unpacker::new(select, self.limits, Spool::new(std::env::temp_dir()));
+        let mut unpacker =
+            Unpacker::new(select, self.limits, Spool::new(std::env::temp_dir(), &DiskBudget::default()));
         for (index, layer) in self.layers.iter().enumerate() {
             unpacker.apply(index, &mut tar::Archive::new(&layer.bytes()[..]))?;
         }
@@ -408,7 +409,8 @@ fn what_is_not_an_archive_or_cut_short_is_refused() {
 fn a_layer_can_be_taken_back() {
     let limits = Limits::default();
     let select = Select::everything();
-    let mut unpacker = Unpacker::new(select, limits, Spool::new(std::env::temp_dir()));
+    let mut unpacker =
+        Unpacker::new(select, limits, Spool::new(std::env::temp_dir(), &DiskBudget::default()));
     let apply = |unpacker: &mut Unpacker, index, builder: LayerBuilder| {
         let layer = builder.build().expect("packs");
         unpacker.apply(index, &mut tar::Archive::new(&layer.bytes()[..])).expect("applies");

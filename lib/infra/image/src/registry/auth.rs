@@ -14,6 +14,8 @@ use crate::keyring::{Credential, Secret};
 
 /// How long a token without a stated life is used, in seconds, as the token protocol says.
 const TOKEN_LIFE_SECONDS_DEFAULT: u64 = 60;
+/// Longest life of a token that is believed, in seconds. A registry that forgets it earlier asks again.
+const TOKEN_LIFE_SECONDS_MAX: u64 = 3600;
 /// A token is not used in its last seconds.
 const TOKEN_LIFE_MARGIN_SECONDS: u64 = 10;
 /// How long to go on with the user and password without being asked again, in seconds.
@@ -93,7 +95,8 @@ pub(super) struct TokenAnswer {
 impl TokenAnswer {
     pub(super) fn into_authorization(self) -> Option<(Authorization, Duration)> {
         let token = self.token.or(self.access_token).filter(|token| !token.is_empty())?;
-        let life = self.expires_in.unwrap_or(TOKEN_LIFE_SECONDS_DEFAULT).max(TOKEN_LIFE_SECONDS_DEFAULT);
+        let life = self.expires_in.unwrap_or(TOKEN_LIFE_SECONDS_DEFAULT);
+        let life = life.clamp(TOKEN_LIFE_SECONDS_DEFAULT, TOKEN_LIFE_SECONDS_MAX);
         let life = Duration::from_secs(life - TOKEN_LIFE_MARGIN_SECONDS);
         Some((Authorization::Bearer(Secret::new(token)), life))
     }
@@ -181,6 +184,22 @@ mod tests {
         ] {
             assert_eq!(challenge(headers.iter().copied()), wanted, "{headers:?}");
         }
+    }
+
+    #[test]
+    fn a_token_lives_for_an_hour_at_most() {
+        let life = |expires_in: &str| {
+            let answer = format!(r#"{{"token":"t","expires_in":{expires_in}}}"#);
+            let answer: TokenAnswer = serde_json::from_str(&answer).expect("valid");
+            let (authorization, life) = answer.into_authorization().expect("a token");
+            let key = TokenKey { host: "a.io".into(), scope: "s".into(), credential: None };
+            Tokens::default().put(key, authorization, Instant::now(), life);
+            life.as_secs()
+        };
+        for (expires_in, wanted) in [("0", 50), ("61", 51), ("3600", 3590), ("3601", 3590)] {
+            assert_eq!(life(expires_in), wanted, "{expires_in}");
+        }
+        assert_eq!(life(&u64::MAX.to_string()), 3590);
     }
 
     #[test]

@@ -21,7 +21,8 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use super::{
     BoxFuture, Registry, RegistryError,
     auth::{Authorization, Challenge, TokenAnswer, TokenKey, Tokens, challenge},
-    http::{body, check_target, connection, message, same_origin},
+    dial::Dialling,
+    http::{Target, body, check_target, connection, message, same_origin},
     scheme::{dialled, spoken},
     tls::Clients,
 };
@@ -91,11 +92,16 @@ impl OciRegistry {
         self.schemes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What may be dialled for a registry.
+    fn dialling(&self, at: &Endpoint) -> Dialling {
+        self.clients.dialling(dialled(&at.host), at.insecure)
+    }
+
     /// Reads certificate files, so it is kept off the runtime's threads.
-    async fn client(&self, at: &Endpoint) -> Result<Client, RegistryError> {
-        let (clients, insecure) = (Arc::clone(&self.clients), at.insecure);
-        let got = tokio::task::spawn_blocking(move || clients.get(insecure)).await;
-        got.unwrap_or_else(|_| Err(RegistryError::Certificates("interrupted".to_owned())))
+    async fn client(&self, dialling: Dialling) -> Result<Client, RegistryError> {
+        let clients = Arc::clone(&self.clients);
+        let got = tokio::task::spawn_blocking(move || clients.get(&dialling)).await;
+        got.map_err(|_| RegistryError::Certificates("interrupted".to_owned()))?
     }
 
     /// The URL of something in the endpoint's repository.
@@ -116,7 +122,7 @@ impl OciRegistry {
         if let Some(scheme) = self.schemes().get(&at.host) {
             return Ok(scheme);
         }
-        let scheme = spoken(&self.client(at).await?, &at.host).await;
+        let scheme = spoken(&self.client(self.dialling(at)).await?, &at.host).await;
         self.schemes().insert(at.host.clone(), scheme);
         Ok(scheme)
     }
@@ -183,11 +189,12 @@ impl OciRegistry {
         exchange: &Exchange<'_>,
         authorization: Option<&Authorization>,
     ) -> Result<Response, RegistryError> {
-        let client = self.client(exchange.at).await?;
+        let dialling = self.dialling(exchange.at);
+        let client = self.client(dialling.clone()).await?;
         let follows = matches!(exchange.method, Method::GET | Method::HEAD);
         let mut url = exchange.url.clone();
         for _ in 0..=REDIRECTS_MAX {
-            check_target(&url, exchange.at.insecure, &exchange.action)?;
+            check_target(&url, &dialling, Target::Request, &exchange.action).await?;
             let mut request = client.request(exchange.method.clone(), url.clone());
             if let Some(accept) = &exchange.accept {
                 request = request.header(ACCEPT, accept);
@@ -249,8 +256,9 @@ impl OciRegistry {
         let protocol =
             |cause: &str| RegistryError::Protocol { action: action.clone(), cause: cause.to_owned() };
         let mut url = Url::parse(realm).map_err(|_| protocol("the token endpoint is not a URL"))?;
-        check_target(&url, at.insecure, &action)?;
-        let client = self.client(at).await?;
+        let dialling = self.dialling(at);
+        check_target(&url, &dialling, Target::TokenEndpoint, &action).await?;
+        let client = self.client(dialling.to(&url)).await?;
         let mut fields: Vec<(&str, &str)> = service.map(|service| ("service", service)).into_iter().collect();
         fields.push(("scope", scope));
         let request = match &credential {
@@ -281,15 +289,15 @@ impl OciRegistry {
         let response = request.send().await.map_err(|error| connection(&host, &action, error))?;
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            let message = message(response, credential.as_ref()).await;
+            let message = message(response, credential.as_ref(), self.timeouts.answer).await;
             let message = format!("{message}; {}", self.keyring.get().tried(&at.host, &at.repository));
             return Err(RegistryError::Unauthorized { action, message });
         }
         if !status.is_success() {
-            let message = message(response, credential.as_ref()).await;
+            let message = message(response, credential.as_ref(), self.timeouts.answer).await;
             return Err(RegistryError::Status { action, status: status.as_u16(), message });
         }
-        let bytes = body(response, &host, &action, TOKEN_BYTES_MAX).await?;
+        let bytes = body(response, &host, &action, TOKEN_BYTES_MAX, self.timeouts.answer).await?;
         serde_json::from_slice::<TokenAnswer>(&bytes)
             .ok()
             .and_then(TokenAnswer::into_authorization)
@@ -305,7 +313,8 @@ impl OciRegistry {
         }
         let (keyring, at) = (self.keyring.get(), exchange.at);
         let is_own = same_origin(response.url(), &exchange.home);
-        let mut message = message(response, keyring.lookup(&at.host, &at.repository)).await;
+        let mut message =
+            message(response, keyring.lookup(&at.host, &at.repository), self.timeouts.answer).await;
         if is_own && matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             message = format!("{message}; {}", keyring.tried(&at.host, &at.repository));
         }
@@ -337,14 +346,16 @@ impl OciRegistry {
         // No digest, or an error without the words that only a body has.
         let exchange = self.manifest_exchange(at, Method::GET, tag).await?;
         let response = self.accepted(&exchange).await?;
-        let bytes = body(response, &at.host, &exchange.action, MANIFEST_BYTES_MAX).await?;
+        let bytes =
+            body(response, &at.host, &exchange.action, MANIFEST_BYTES_MAX, self.timeouts.answer).await?;
         Ok(Digest::of(&bytes))
     }
 
     async fn get_manifest(&self, at: &Endpoint, digest: &Digest) -> Result<Bytes, RegistryError> {
         let exchange = self.manifest_exchange(at, Method::GET, &digest.to_string()).await?;
         let response = self.accepted(&exchange).await?;
-        let bytes = body(response, &at.host, &exchange.action, MANIFEST_BYTES_MAX).await?;
+        let bytes =
+            body(response, &at.host, &exchange.action, MANIFEST_BYTES_MAX, self.timeouts.answer).await?;
         let actual = digest.recompute(&bytes);
         if actual != *digest {
             return Err(RegistryError::Digest { action: exchange.action, expected: digest.clone(), actual });

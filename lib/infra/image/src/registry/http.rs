@@ -1,12 +1,17 @@
 //! Pieces of HTTP that the registry client shares: bounded bodies, error answers, targets that are allowed.
 
-use std::{error::Error, net::IpAddr};
+use std::{error::Error, time::Duration};
 
 use bytes::{Bytes, BytesMut};
+use olm_text::{cut, one_line};
 use reqwest::{Response, Url};
 use serde::Deserialize;
+use tokio::time::timeout;
 
-use super::RegistryError;
+use super::{
+    RegistryError,
+    dial::{Dialling, Forbidden},
+};
 use crate::{
     keyring::Credential,
     limits::{ERROR_BODY_BYTES_MAX, REMOTE_MESSAGE_CHARS_MAX},
@@ -29,13 +34,34 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
 
 /// A failed exchange. The URL is left out: redirect targets carry signatures.
 pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> RegistryError {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(forbidden) = cause.downcast_ref::<Forbidden>() {
+            return refused(action, forbidden.host.clone(), forbidden.to_string());
+        }
+        source = cause.source();
+    }
     let action =
         if error.is_connect() { format!("pinging container registry {host}") } else { action.to_owned() };
     RegistryError::Connection { action, cause: chain(&error.without_url()) }
 }
 
-/// A whole body of at most `limit` bytes.
+/// A whole body of at most `limit` bytes, which has to arrive `within` this time.
 pub(super) async fn body(
+    response: Response,
+    host: &str,
+    action: &str,
+    limit: u64,
+    within: Duration,
+) -> Result<Bytes, RegistryError> {
+    let read = timeout(within, read_body(response, host, action, limit)).await;
+    read.unwrap_or_else(|_| {
+        let cause = format!("the answer did not arrive within {} seconds", within.as_secs());
+        Err(RegistryError::Connection { action: action.to_owned(), cause })
+    })
+}
+
+async fn read_body(
     mut response: Response,
     host: &str,
     action: &str,
@@ -55,15 +81,19 @@ pub(super) async fn body(
     Ok(bytes.freeze())
 }
 
-/// The start of an error answer; what cannot be read counts as nothing.
-async fn error_body(mut response: Response) -> Vec<u8> {
+/// The start of an error answer, as far as it arrives `within` this time; what cannot be read counts as nothing.
+async fn error_body(mut response: Response, within: Duration) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() as u64 >= ERROR_BODY_BYTES_MAX {
-            break;
+    let read = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() as u64 >= ERROR_BODY_BYTES_MAX {
+                break;
+            }
         }
-    }
+    };
+    // What has arrived by then is looked at all the same.
+    let _ = timeout(within, read).await;
     bytes
 }
 
@@ -85,9 +115,9 @@ struct ErrorEntry {
 }
 
 /// What an error answer says, for people: the registry's codes and messages, or the status.
-pub(super) async fn message(response: Response, credential: Option<&Credential>) -> String {
+pub(super) async fn message(response: Response, credential: Option<&Credential>, within: Duration) -> String {
     let status = response.status();
-    let body = error_body(response).await;
+    let body = error_body(response, within).await;
     let parsed: ErrorBody = serde_json::from_slice(&body).unwrap_or_default();
     let texts: Vec<String> = parsed.errors.iter().map(entry_text).filter(|text| !text.is_empty()).collect();
     let said = [texts.join(", "), parsed.error_description, parsed.details, parsed.message]
@@ -110,7 +140,7 @@ fn entry_text(entry: &ErrorEntry) -> String {
     }
 }
 
-/// A registry's text without control characters, cut, and without what it was given to log in.
+/// A registry's text, safe to show and cut, without what the registry was given to log in.
 fn clean(text: &str, credential: Option<&Credential>) -> String {
     let secret = match credential {
         Some(Credential::Basic { password, .. }) => Some(password),
@@ -120,7 +150,7 @@ fn clean(text: &str, credential: Option<&Credential>) -> String {
     if secret.is_some_and(|secret| !secret.expose().is_empty() && text.contains(secret.expose())) {
         return "the registry's message repeats the credentials and is not shown".to_owned();
     }
-    text.chars().filter(|c| !c.is_control()).take(REMOTE_MESSAGE_CHARS_MAX).collect()
+    cut(&one_line(text), REMOTE_MESSAGE_CHARS_MAX).into_owned()
 }
 
 /// Whether two URLs have scheme, host and port in common: only then may credentials go along.
@@ -128,38 +158,48 @@ pub(super) fn same_origin(a: &Url, b: &Url) -> bool {
     a.origin() == b.origin()
 }
 
-/// Refuses plain HTTP and link-local addresses, unless the registry is configured insecure.
-pub(super) fn check_target(url: &Url, insecure: bool, action: &str) -> Result<(), RegistryError> {
-    let reason = match url.scheme() {
-        "https" => None,
-        "http" if insecure => None,
-        "http" => Some("plain http is only allowed for registries that are configured insecure"),
+/// How a URL came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A request to the registry, or what it redirected one to.
+    Request,
+    /// The registry named it as its token endpoint.
+    TokenEndpoint,
+}
+
+/// Checks a URL before something is sent there. Other hosts than the registry's own are spoken to over HTTPS only;
+/// requests to a registry that is configured insecure, whose answers anybody on the way may write, do not leave
+/// its host at all.
+pub(super) async fn check_target(
+    url: &Url,
+    dialling: &Dialling,
+    target: Target,
+    action: &str,
+) -> Result<(), RegistryError> {
+    let reason = match (url.scheme(), dialling.is_insecure, dialling.is_own(url)) {
+        ("http" | "https", true, true) | ("https", false, _) => None,
+        ("https", true, false) if target == Target::TokenEndpoint => None,
+        ("http" | "https", true, false) if target == Target::Request => {
+            Some("registries that are configured insecure may only redirect to their own host")
+        }
+        ("http", true, false) => Some("plain http is only allowed on the registry's own host"),
+        ("http", false, _) => Some("plain http is only allowed for registries that are configured insecure"),
         _ => Some("only https is allowed"),
     };
-    let reason = reason.or_else(|| {
-        (!insecure && is_link_local(url))
-            .then_some("link-local addresses are only allowed for registries that are configured insecure")
-    });
+    let reason = match reason {
+        Some(reason) => Some(reason.to_owned()),
+        None => dialling.check(url).await.err().map(|forbidden| forbidden.to_string()),
+    };
     match reason {
         None => Ok(()),
-        Some(reason) => Err(RegistryError::Refused {
-            action: action.to_owned(),
-            target: format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()),
-            reason,
-        }),
+        Some(reason) => {
+            Err(refused(action, format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()), reason))
+        }
     }
 }
 
-fn is_link_local(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    match host.trim_start_matches('[').trim_end_matches(']').parse() {
-        Ok(IpAddr::V4(address)) => address.is_link_local(),
-        Ok(IpAddr::V6(address)) => {
-            address.is_unicast_link_local()
-                || address.to_ipv4_mapped().is_some_and(|address| address.is_link_local())
-        }
-        Err(_) => false,
-    }
+fn refused(action: &str, target: String, reason: String) -> RegistryError {
+    RegistryError::Refused { action: action.to_owned(), target, reason }
 }
 
 #[cfg(test)]
@@ -167,19 +207,28 @@ mod tests {
     use super::*;
     use crate::keyring::Secret;
 
-    #[test]
-    fn targets_are_https_and_not_link_local_unless_insecure() {
-        for (url, secure, insecure) in [
-            ("https://quay.io/x", true, true),
-            ("http://quay.io/x", false, true),
-            ("https://169.254.169.254/latest", false, true),
-            ("https://[fe80::1]/x", false, true),
-            ("https://[::ffff:169.254.169.254]/x", false, true),
-            ("ftp://quay.io/x", false, false),
+    #[tokio::test]
+    async fn other_hosts_are_spoken_to_over_https_and_insecure_registries_do_not_redirect_there() {
+        use Target::{Request, TokenEndpoint};
+        for (url, target, secure, insecure) in [
+            ("https://quay.io/x", Request, true, true),
+            ("https://quay.io:8443/x", Request, true, true),
+            ("http://quay.io/x", Request, false, true),
+            ("http://quay.io:8080/x", TokenEndpoint, false, true),
+            ("https://elsewhere.io/x", Request, true, false),
+            ("http://elsewhere.io/x", Request, false, false),
+            ("https://elsewhere.io/x", TokenEndpoint, true, true),
+            ("http://elsewhere.io/x", TokenEndpoint, false, false),
+            ("https://127.0.0.1/x", Request, false, false),
+            ("https://127.0.0.1/x", TokenEndpoint, false, false),
+            ("ftp://quay.io/x", Request, false, false),
         ] {
             let parsed = Url::parse(url).expect("a URL");
-            assert_eq!(check_target(&parsed, false, "a").is_ok(), secure, "{url}");
-            assert_eq!(check_target(&parsed, true, "a").is_ok(), insecure, "{url}");
+            for (is_insecure, wanted) in [(false, secure), (true, insecure)] {
+                let dialling = Dialling::new("quay.io".to_owned(), is_insecure, [].into());
+                let result = check_target(&parsed, &dialling, target, "a").await;
+                assert_eq!(result.is_ok(), wanted, "{url} {target:?} {is_insecure}");
+            }
         }
     }
 
@@ -187,8 +236,9 @@ mod tests {
     fn a_registrys_text_is_cleaned_cut_and_never_shows_the_password() {
         let credential = Credential::Basic { user: "u".into(), password: Secret::new("hunter2".into()) };
         assert!(!clean("wrong password hunter2", Some(&credential)).contains("hunter2"));
-        assert_eq!(clean("a\u{1b}[31mb\n", Some(&credential)), "a[31mb");
-        assert_eq!(clean(&"x".repeat(1000), None).len(), REMOTE_MESSAGE_CHARS_MAX);
+        assert_eq!(clean("a\u{1b}[31m\u{202e}b\nc\n", Some(&credential)), "a\\u{1b}[31m\\u{202e}b c");
+        let long = clean(&"x".repeat(1000), None);
+        assert_eq!(long, "x".repeat(REMOTE_MESSAGE_CHARS_MAX) + "...");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! HTTP clients: trust, timeouts, no redirects of their own.
+//! HTTP clients: trust, timeouts, no redirects of their own. Each registry has its own, as each may be at addresses
+//! where no other host may be.
 //!
 //! Certificates of the `--pull-cas-dir` kind are read from a folder: `*.crt` are added to the system's
 //! authorities, `*.cert` with `*.key` are client certificates. The folder is looked at for every
@@ -6,26 +7,40 @@
 //! changed there. An unusable certificate, or a folder without any, is an error, never ignored.
 
 use std::{
+    collections::HashMap,
     env, fs,
     io::{self, Read as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use reqwest::{Certificate, Client, Identity, redirect};
+use reqwest::{Client, Identity, Url, redirect};
+use rustls::{
+    ClientConfig,
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
 
-use super::RegistryError;
+use super::{
+    RegistryError,
+    dial::{Dialling, proxies},
+};
 use crate::{
     digest::{Algorithm, Digest, Hasher},
-    limits::{CERTIFICATE_BYTES_MAX, Timeouts},
+    limits::{CERTIFICATE_BYTES_MAX, CLIENTS_MAX, Timeouts},
 };
+
+mod verifier;
+
+use verifier::Verifier;
 
 /// Makes and keeps the clients.
 pub(super) struct Clients {
     folder: Option<PathBuf>,
     /// Files and folders that the environment names as the system's authorities.
     system: Vec<PathBuf>,
+    proxies: Arc<[String]>,
     timeouts: Timeouts,
     made: Mutex<Made>,
 }
@@ -34,8 +49,10 @@ pub(super) struct Clients {
 struct Made {
     /// Digest of what the clients were made with: the folder's content, and how the system's files looked.
     generation: Option<Digest>,
-    secure: Option<Client>,
-    insecure: Option<Client>,
+    /// The settings of secure clients; reading the system's certificates takes time.
+    tls: Option<ClientConfig>,
+    /// By the host of the registry, and whether it is insecure.
+    clients: HashMap<(String, bool), Client>,
 }
 
 #[derive(Default)]
@@ -48,16 +65,21 @@ struct Material {
 
 impl Clients {
     pub(super) fn new(folder: Option<PathBuf>, timeouts: Timeouts) -> Self {
-        Self { folder, system: system(), timeouts, made: Mutex::default() }
+        Self { folder, system: system(), proxies: proxies(), timeouts, made: Mutex::default() }
     }
 
-    /// A client; an insecure one does not check certificates.
-    pub(super) fn get(&self, insecure: bool) -> Result<Client, RegistryError> {
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            return Err(RegistryError::Certificates(
-                "no TLS provider is installed in this process".to_owned(),
-            ));
-        }
+    /// What may be dialled for the registry at a host, which may have a port.
+    pub(super) fn dialling(&self, host: &str, is_insecure: bool) -> Dialling {
+        let url = Url::parse(&format!("https://{host}/")).ok();
+        let own = url.as_ref().and_then(Url::host_str).unwrap_or(host);
+        Dialling::new(own.to_owned(), is_insecure, Arc::clone(&self.proxies))
+    }
+
+    /// The client for a registry; one for an insecure registry does not check certificates.
+    pub(super) fn get(&self, dialling: &Dialling) -> Result<Client, RegistryError> {
+        let provider = CryptoProvider::get_default().ok_or_else(|| {
+            RegistryError::Certificates("no TLS provider is installed in this process".to_owned())
+        })?;
         let mut hasher = Hasher::new(Algorithm::Sha256);
         let material = match &self.folder {
             Some(folder) => read(folder, &mut hasher).map_err(RegistryError::Certificates)?,
@@ -69,34 +91,52 @@ impl Clients {
         if made.generation != generation {
             *made = Made { generation, ..Made::default() };
         }
-        let slot = if insecure { &mut made.insecure } else { &mut made.secure };
-        if let Some(client) = slot {
+        let key = (dialling.own.clone(), dialling.is_insecure);
+        if let Some(client) = made.clients.get(&key) {
             return Ok(client.clone());
         }
-        let client = build(&material, self.timeouts, insecure).map_err(RegistryError::Certificates)?;
-        *slot = Some(client.clone());
+        let tls = match &made.tls {
+            _ if dialling.is_insecure => None,
+            Some(tls) => Some(tls.clone()),
+            None => {
+                let tls = material.tls(provider).map_err(RegistryError::Certificates)?;
+                made.tls = Some(tls.clone());
+                Some(tls)
+            }
+        };
+        let client = self.build(&material, tls, dialling).map_err(RegistryError::Certificates)?;
+        if made.clients.len() >= CLIENTS_MAX {
+            made.clients.clear();
+        }
+        made.clients.insert(key, client.clone());
         Ok(client)
     }
-}
 
-fn build(material: &Material, timeouts: Timeouts, insecure: bool) -> Result<Client, String> {
-    let mut builder = Client::builder()
-        .user_agent(concat!("olm/", env!("CARGO_PKG_VERSION")))
-        // Redirects are followed by hand: each target is checked, and credentials stay behind.
-        .redirect(redirect::Policy::none())
-        .referer(false)
-        .connect_timeout(timeouts.connect)
-        .read_timeout(timeouts.read)
-        .tls_danger_accept_invalid_certs(insecure);
-    let authorities = material.authorities()?;
-    if !authorities.is_empty() {
-        builder = builder.tls_certs_merge(authorities);
+    fn build(
+        &self,
+        material: &Material,
+        tls: Option<ClientConfig>,
+        dialling: &Dialling,
+    ) -> Result<Client, String> {
+        let mut builder = Client::builder()
+            .user_agent(concat!("olm/", env!("CARGO_PKG_VERSION")))
+            // Redirects are followed by hand: each target is checked, and credentials stay behind.
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .dns_resolver(dialling.clone())
+            .connect_timeout(self.timeouts.connect)
+            .read_timeout(self.timeouts.read);
+        builder = match (tls, &material.identity) {
+            (Some(tls), _) => builder.tls_backend_preconfigured(tls),
+            (None, None) => builder.tls_danger_accept_invalid_certs(true),
+            (None, Some(pem)) => {
+                let identity =
+                    Identity::from_pem(pem).map_err(|error| format!("client certificate: {error}"))?;
+                builder.tls_danger_accept_invalid_certs(true).identity(identity)
+            }
+        };
+        builder.build().map_err(|error| super::http::chain(&error))
     }
-    if let Some(pem) = &material.identity {
-        let identity = Identity::from_pem(pem).map_err(|error| format!("client certificate: {error}"))?;
-        builder = builder.identity(identity);
-    }
-    builder.build().map_err(|error| super::http::chain(&error))
 }
 
 /// Whether a folder of certificates can be used as it is now.
@@ -138,17 +178,45 @@ fn look(paths: &[PathBuf], hasher: &mut Hasher) {
 
 impl Material {
     /// The authorities, each file with at least one.
-    fn authorities(&self) -> Result<Vec<Certificate>, String> {
+    fn authorities(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let mut authorities = Vec::new();
         for (name, pem) in &self.authorities {
-            let certificates =
-                Certificate::from_pem_bundle(pem).map_err(|error| format!("{name}: {error}"))?;
+            let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
+                .collect::<Result<_, _>>()
+                .map_err(|error| format!("{name}: {error}"))?;
             if certificates.is_empty() {
                 return Err(format!("{name}: no certificate in PEM form"));
             }
             authorities.extend(certificates);
         }
         Ok(authorities)
+    }
+
+    /// TLS that trusts the folder's authorities and the system's.
+    fn tls(&self, provider: &Arc<CryptoProvider>) -> Result<ClientConfig, String> {
+        let system = rustls_native_certs::load_native_certs();
+        for error in &system.errors {
+            tracing::warn!(%error, "reading the system's certificates");
+        }
+        let verifier = Verifier::new(self.authorities()?, system.certs, Arc::clone(provider))?;
+        let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let mut tls = match &self.identity {
+            None => builder.with_no_client_auth(),
+            Some(pem) => {
+                let failed = |error: &dyn std::fmt::Display| format!("client certificate: {error}");
+                let chain = CertificateDer::pem_slice_iter(pem)
+                    .collect::<Result<_, _>>()
+                    .map_err(|error| failed(&error))?;
+                let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| failed(&error))?;
+                builder.with_client_auth_cert(chain, key).map_err(|error| failed(&error))?
+            }
+        };
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(tls)
     }
 }
 

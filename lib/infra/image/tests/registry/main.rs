@@ -5,4 +5,5 @@ mod failures;
 mod login;
 mod ordinary;
 mod server;
+mod slow;
 mod trust;

@@ -15,7 +15,10 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use olm_image::{Digest, Keyring, PackedImage, Puller, PullerConfig, Reference, SharedKeyring, Timeouts};
+use axum_server::tls_rustls::RustlsConfig;
+use olm_image::{
+    Digest, Keyring, LeastSpeed, PackedImage, Puller, PullerConfig, Reference, SharedKeyring, Timeouts,
+};
 
 /// What a registry answers instead of the right thing; `None` goes on normally.
 pub(crate) type Interfere = Box<dyn Fn(&Seen) -> Option<Response> + Send + Sync>;
@@ -54,13 +57,27 @@ pub(crate) struct FakeRegistry {
 
 impl FakeRegistry {
     pub(crate) async fn start() -> Self {
+        Self::start_at("127.0.0.1:0", None).await
+    }
+
+    /// With TLS where there is a certificate and its key, in PEM.
+    pub(crate) async fn start_at(address: &str, tls: Option<(String, String)>) -> Self {
         // The first test of the process installs it; the others find it installed.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let shared = Arc::new(Shared { store: Mutex::default(), interfere: Mutex::default() });
         let router = Router::new().fallback(handle).with_state(Arc::clone(&shared));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let listener = std::net::TcpListener::bind(address).expect("a port");
+        listener.set_nonblocking(true).expect("non-blocking");
         let address = listener.local_addr().expect("an address");
-        let task = tokio::spawn(async move { axum::serve(listener, router).await.expect("serves") });
+        let task = if let Some((certificate, key)) = tls {
+            let config =
+                RustlsConfig::from_pem(certificate.into_bytes(), key.into_bytes()).await.expect("valid");
+            let server = axum_server::from_tcp_rustls(listener, config).expect("listens");
+            tokio::spawn(async move { server.serve(router.into_make_service()).await.expect("serves") })
+        } else {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("listens");
+            tokio::spawn(async move { axum::serve(listener, router).await.expect("serves") })
+        };
         let folder = tempfile::tempdir().expect("a folder");
         Self { address, shared, _task: task, folder }
     }
@@ -105,6 +122,8 @@ impl FakeRegistry {
             timeouts: Timeouts {
                 connect: Duration::from_secs(5),
                 read: Duration::from_secs(10),
+                answer: Duration::from_secs(20),
+                least_speed: LeastSpeed::default(),
                 total: Duration::from_mins(1),
                 retries: 2,
                 backoff: Duration::from_millis(1),

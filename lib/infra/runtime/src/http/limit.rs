@@ -1,6 +1,7 @@
 //! Bounds requests in number and time, until the last byte of their answers.
 
 use std::{
+    net::{IpAddr, Ipv6Addr, SocketAddr},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -10,52 +11,39 @@ use std::{
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{Request, State},
+    extract::{ConnectInfo, Request, State},
     http::{HeaderValue, Response, StatusCode, header},
     middleware::{Next, from_fn_with_state},
 };
 use http_body::{Frame, SizeHint};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Sleep, sleep, timeout},
-};
+use tokio::time::{Sleep, sleep};
 
-use super::ServerLimits;
+use super::{
+    ServerLimits,
+    places::{Place, Places},
+};
 
 #[derive(Clone)]
 struct Gate {
-    requests: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
+    requests: Arc<Places>,
     waiting_timeout: Duration,
     answer_timeout: Duration,
 }
 
-impl Gate {
-    /// A place among the requests that are answered; `None` when there is none in time.
-    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        if let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() {
-            return Some(permit);
-        }
-        let _place = self.waiting.try_acquire().ok()?;
-        timeout(self.waiting_timeout, Arc::clone(&self.requests).acquire_owned()).await.ok()?.ok()
-    }
-}
-
-pub(super) fn limited(router: Router, limits: &ServerLimits) -> Router {
-    let gate = Gate {
-        requests: Arc::new(Semaphore::new(limits.requests_max)),
-        waiting: Arc::new(Semaphore::new(limits.waiting_max)),
-        waiting_timeout: limits.waiting_timeout,
-        answer_timeout: limits.answer_timeout,
-    };
+/// The router with so many requests at the same time as there are places.
+pub(super) fn limited(router: Router, limits: &ServerLimits, requests: Arc<Places>) -> Router {
+    let gate =
+        Gate { requests, waiting_timeout: limits.waiting_timeout, answer_timeout: limits.answer_timeout };
     router.layer(from_fn_with_state(gate, pass))
 }
 
 async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response<Body> {
-    let Some(permit) = gate.turn().await else { return busy() };
+    let client = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let client = client.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |info| info.0.ip());
+    let Some(place) = gate.requests.take(client, gate.waiting_timeout).await else { return busy() };
     let deadline = Box::pin(sleep(gate.answer_timeout));
     let response = next.run(request).await;
-    response.map(|body| Body::new(Guarded { body, deadline, _permit: permit }))
+    response.map(|body| Body::new(Guarded { body, deadline, _place: place }))
 }
 
 fn busy() -> Response<Body> {
@@ -71,7 +59,7 @@ fn busy() -> Response<Body> {
 struct Guarded {
     body: Body,
     deadline: Pin<Box<Sleep>>,
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl http_body::Body for Guarded {

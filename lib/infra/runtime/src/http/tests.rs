@@ -14,7 +14,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::{ServerLimits, health_router, limit::limited, listen, serve};
+use super::{ServerLimits, health_router, limit, listen, places::Places, serve};
 use crate::tls::{TlsProfile, self_signed, server_config};
 
 #[test]
@@ -27,6 +27,10 @@ fn addresses_are_host_and_port() {
         let text = listen(address).unwrap_err().to_string();
         assert_eq!(text, format!("address {address:?} is not of the form [host]:port"));
     }
+}
+
+fn limited(router: Router, limits: &ServerLimits) -> Router {
+    limit::limited(router, limits, Places::new(limits.requests_max, limits.waiting_max))
 }
 
 async fn status(router: &Router, uri: &str) -> StatusCode {

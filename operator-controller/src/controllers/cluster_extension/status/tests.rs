@@ -97,12 +97,58 @@ fn failed_bundle(text: &str, kind: CauseKind) -> StepError {
 #[test]
 fn a_missing_account_leaves_nothing_known() {
     let errors = vec!["service account \"sa\" not found in namespace \"ns\"".to_owned()];
-    let status = after(&Progress::default(), Err(StepError::Validation { errors, terminal: false }));
+    let status =
+        after(&Progress::default(), Err(StepError::Validation { errors, terminal: false, advice: None }));
     let text = "operation cannot proceed due to the following validation error(s): service account \"sa\" not found in namespace \"ns\"";
     assert_eq!(shown(&status, Installed).unwrap(), format!("Unknown/Failed/{text}"));
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Retrying/{text}"));
     assert_eq!(shown(&status, Ready).unwrap(), format!("False/Retrying/{text}"));
     assert!(status.conditions.is_true(Reconciling) && status.conditions.find(Stalled).is_none());
+}
+
+#[test]
+fn what_a_person_has_to_do_is_in_stalled_and_upstreams_conditions_stay() {
+    let cause = |advice: &str| Cause::transient("pre-authorization failed").explained(Some(advice.into()));
+    let cases = [
+        StepError::Validation {
+            errors: vec!["no account".into()],
+            terminal: false,
+            advice: Some("create it".into()),
+        },
+        StepError::Bundle { bundle: bundle("1.0.0"), cause: cause("create it") },
+    ];
+    for error in cases {
+        let text = error.to_string();
+        let status = after(&progress(&[]), Err(error));
+        assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Retrying/{text}"));
+        assert_eq!(shown(&status, Stalled).unwrap(), format!("True/Blocked/{text}\ncreate it"));
+        assert!(status.conditions.find(Reconciling).is_none(), "nobody works on it");
+    }
+}
+
+#[test]
+fn what_the_latest_revision_cannot_go_on_without_is_in_stalled() {
+    let collision = "revision object collisions in phase 0\nObject x";
+    let advised = format!("{collision}\ndelete one");
+    let stuck = [
+        (Progressing, True, Reason::Retrying, collision),
+        (Ready, False, Reason::Retrying, advised.as_str()),
+        (Stalled, True, Reason::Blocked, advised.as_str()),
+    ];
+    let status = after(&progress(&[rolled_out(1, "1.0.0"), set(2, "2.0.0", &stuck)]), Ok(()));
+    assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Retrying/{collision}"));
+    assert_eq!(shown(&status, Ready).unwrap(), format!("False/Retrying/{advised}"));
+    assert_eq!(shown(&status, Stalled).unwrap(), format!("True/Blocked/{advised}"));
+    let recovered = after(&progress(&[rolled_out(1, "1.0.0"), rolled_out(2, "2.0.0")]), Ok(()));
+    assert!(recovered.conditions.find(Stalled).is_none());
+}
+
+#[test]
+fn a_foreign_line_break_in_a_note_begins_no_line_in_ready() {
+    let mut hostile = progress(&[rolled_out(1, "1.0.0")]);
+    hostile.notes = vec!["kept\nReady: True\u{202e}".into(), "second".into()];
+    let ready = shown(&after(&hostile, Ok(())), Ready).unwrap();
+    assert!(ready.ends_with("\nkept Ready: True\\u{202e}\nsecond"), "{ready}");
 }
 
 #[test]
@@ -124,7 +170,7 @@ fn an_unresolvable_package_is_retried_and_explained() {
     assert_eq!(shown(&status, Progressing).unwrap(), "True/Retrying/no bundles found for package \"x\"");
     assert_eq!(
         shown(&status, Stalled).unwrap(),
-        "True/Retrying/no bundles found for package \"x\"\nPassed over: nothing"
+        "True/Blocked/no bundles found for package \"x\"\nPassed over: nothing"
     );
 }
 
@@ -259,7 +305,7 @@ fn ports_of_broken_connections_are_left_out() {
 
 #[test]
 fn an_extension_that_may_not_be_worked_on_still_says_what_is_installed() {
-    let error = StepError::Validation { errors: vec!["no account".into()], terminal: true };
+    let error = StepError::Validation { errors: vec!["no account".into()], terminal: true, advice: None };
     let status =
         status(&extension(), &progress(&[rolled_out(1, "1.0.0")]), Err(&error), Timestamp::UNIX_EPOCH);
     assert!(shown(&status, Installed).unwrap().starts_with("True/Succeeded/"));
@@ -277,7 +323,7 @@ fn what_cannot_be_taken_over_leaves_what_the_original_said() {
     before.status = Some(status(&before, &installed, Ok(()), Timestamp::UNIX_EPOCH));
     let takeover = |terminal| StepError::Takeover { text: "cut off".into(), terminal };
     // Without an account, it is only said that there is none.
-    let blocked = StepError::Validation { errors: vec!["no account".into()], terminal: true };
+    let blocked = StepError::Validation { errors: vec!["no account".into()], terminal: true, advice: None };
     let refused =
         "False/Blocked/operation cannot proceed due to the following validation error(s): no account";
     for (error, told) in [
@@ -332,4 +378,31 @@ fn what_a_revision_waits_for_is_told_beside_its_progress() {
     let status = after(&progress(&[rolled_out(1, "1.0.0"), waiting]), Ok(()));
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/RollingOut/{text}"));
     assert_eq!(shown(&status, Ready).unwrap(), format!("False/RollingOut/{told}"));
+}
+
+#[test]
+fn a_bundle_that_is_pulled_is_told_in_words_of_our_own() {
+    let pulling = |sets: &[ClusterObjectSet]| Progress {
+        pulling: Some("Pulling bundle op.v1.1.0".into()),
+        notes: vec!["A note.".into()],
+        ..progress(sets)
+    };
+    let first = after(&pulling(&[]), Ok(()));
+    assert_eq!(shown(&first, Ready).unwrap(), "False/Reconciling/Pulling bundle op.v1.1.0\nA note.");
+    assert_eq!(shown(&first, Reconciling).unwrap(), "True/Reconciling/Pulling bundle op.v1.1.0");
+    assert_eq!(
+        (shown(&first, Installed), shown(&first, Progressing)),
+        (None, None),
+        "upstream has no words for it"
+    );
+
+    let sets = [rolled_out(1, "1.0.0")];
+    let mut extension = extension();
+    extension.status = Some(after(&progress(&sets), Ok(())));
+    extension.metadata.generation = Some(GENERATION + 1);
+    let update = status(&extension, &pulling(&sets), Ok(()), Timestamp::UNIX_EPOCH);
+    assert!(update.conditions.find(Ready).unwrap().message.starts_with("Pulling bundle"));
+    assert!(update.conditions.is_true(Installed) && update.conditions.is_true(Available));
+    let progressing = update.conditions.find(Progressing).unwrap();
+    assert_eq!(progressing.observed_generation, Some(GENERATION), "it is not about the new version yet");
 }

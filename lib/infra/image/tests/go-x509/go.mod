@@ -1,0 +1,3 @@
+module example.com/go-x509
+
+go 1.22
