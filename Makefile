@@ -1,7 +1,7 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
 
-.PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz lint manifests install-manifest image requirements check-tools
+.PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests install-manifest image requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
@@ -57,8 +57,12 @@ bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
 
 FUZZ_SECONDS ?= 60
 
-fuzz: check-tools ## readers of foreign input, fed with mutated corpora for FUZZ_SECONDS each
+fuzz: check-tools ## readers of foreign input, fed with hostile inputs and mutated corpora for FUZZ_SECONDS each, and their cost
 	@$(CARGO) run --quiet --locked -p olm-test --bin olm-fuzz -- --seconds $(FUZZ_SECONDS)
+
+fuzz-check: check-tools ## compiles the entry points for cargo-fuzz (to run them: cargo +nightly fuzz run --fuzz-dir test/fuzz NAME)
+	@cp Cargo.lock test/fuzz/Cargo.lock
+	$(CARGO) check --manifest-path test/fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}/fuzz
 
 lint: ## format, clippy, generated files
 	$(CARGO) fmt --all --check

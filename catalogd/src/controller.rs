@@ -19,7 +19,7 @@ use olm_api::{
     names::DELETE_SERVER_CACHE_FINALIZER,
     v1::{AvailabilityMode, ClusterCatalog, ClusterCatalogStatus},
 };
-use olm_runtime::{Job, Next, OwnWrites};
+use olm_runtime::{Job, MemoryBudget, Next, OwnWrites};
 use tokio::sync::watch;
 
 use crate::{
@@ -77,7 +77,7 @@ impl Reconciler {
     pub(crate) fn new(
         client: Client,
         store: Arc<CatalogStore>,
-        source: Arc<dyn CatalogSource>,
+        (source, memory): (Arc<dyn CatalogSource>, MemoryBudget),
         clock: Arc<dyn Clock>,
         leader: watch::Receiver<bool>,
         base_url: String,
@@ -85,7 +85,7 @@ impl Reconciler {
     ) -> Self {
         let events = Events::new(client.clone());
         let api = Api::all(client);
-        let fetcher = Arc::new(Fetcher::new(Arc::clone(&store), source, Arc::clone(&clock)));
+        let fetcher = Arc::new(Fetcher::new(Arc::clone(&store), source, Arc::clone(&clock), memory));
         let writes = OwnWrites::default();
         Self { api, store, clock, leader, base_url, events, fetcher, jobs, writes }
     }

@@ -73,7 +73,7 @@ impl CatalogdError {
                 "The content of the image is not a catalog that can be read: \"olm catalog validate <image>\" lists what is wrong with it, for its author.",
             ),
             Self::Known { advice, .. } => *advice,
-            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) => None,
+            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) | Self::Panicked(_) => None,
         }
     }
 

@@ -34,8 +34,8 @@ use kube::{Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::{ConditionType, v1::ClusterCatalog};
 use olm_fbc::CatalogReader;
 use olm_runtime::{
-    BackoffLimits, Chance, ControllerMetrics, ControllerSettings, Metrics, ObjectMetrics, Source, Wake,
-    run_controller,
+    BackoffLimits, Chance, ControllerMetrics, ControllerSettings, MemoryBudget, Metrics, ObjectMetrics,
+    Source, Wake, run_controller,
 };
 use prometheus_client::registry::Registry;
 use tokio::sync::{broadcast, mpsc, watch};
@@ -71,6 +71,7 @@ pub struct Catalogd {
     config: Config,
     client: Client,
     source: Arc<dyn CatalogSource>,
+    memory: MemoryBudget,
     clock: Arc<dyn Clock>,
     store: Arc<CatalogStore>,
     server: ContentServer,
@@ -99,7 +100,14 @@ impl Catalogd {
         let controller_metrics = metrics.controller(CONTROLLER);
         let (woken, _) = watch::channel(());
         let objects = metrics.objects();
-        Ok(Self { config, client, source, clock, store, server, controller_metrics, objects, woken })
+        let memory = MemoryBudget::new(limits::CONCURRENT_INGESTS * limits::INGEST_MEMORY_BYTES);
+        Ok(Self { config, client, source, memory, clock, store, server, controller_metrics, objects, woken })
+    }
+
+    /// Catalogs are ingested within this budget from now on, which others share.
+    #[must_use]
+    pub fn within(self, memory: MemoryBudget) -> Self {
+        Self { memory, ..self }
     }
 
     /// Looks at every catalog now: what failed is tried again without waiting, for instance because there are
@@ -154,7 +162,7 @@ impl Catalogd {
         let reconciler = Arc::new(Reconciler::new(
             self.client,
             Arc::clone(&self.store),
-            self.source,
+            (self.source, self.memory),
             self.clock,
             leader.clone(),
             self.config.base_url(),

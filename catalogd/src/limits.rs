@@ -8,9 +8,13 @@ pub const CATALOG_BYTES_MAX: u64 = 2 << 30;
 pub const INDEX_BYTES_MAX: u64 = 128 << 20;
 /// Largest generation or resolution file; both hold a few names and numbers.
 pub const GENERATION_BYTES_MAX: u64 = 64 << 10;
-/// Largest set of records that is read for one package. The largest real package has 0.5 MB.
-pub const PACKAGE_BYTES_MAX: u64 = 64 << 20;
-/// Catalogs ingested at the same time: it is bound by the processor.
+/// Largest set of records that is read for one package. The largest real package has 0.5 MB, and each extension that is
+/// worked on has one in memory.
+pub const PACKAGE_BYTES_MAX: u64 = 4 << 20;
+/// Memory that ingesting a catalog takes at most, in bytes: a document of 16 MiB and what is made of it. Real catalogs take
+/// a few MB, whatever their size.
+pub const INGEST_MEMORY_BYTES: usize = 64 << 20;
+/// Catalogs ingested at the same time where nothing else shares the memory: ingest is bound by the processor.
 pub const CONCURRENT_INGESTS: usize = 2;
 /// Catalogs reconciled at the same time; none of them waits for a registry.
 pub const CONCURRENT_RECONCILES: u16 = 4;

@@ -1,5 +1,6 @@
 //! Clients that ask for much and read nothing, and the others beside them. A program of its own, so that its memory
 //! is the server's.
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails like the test itself")]
 
 use std::{
     collections::BTreeMap,

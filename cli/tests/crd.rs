@@ -161,7 +161,7 @@ fn a_bundles_upgrade_is_told_in_all_its_parts() {
         text,
         "sample.v1.0.0 1.0.0 -> sample.v1.1.0 1.1.0\n\
          Custom resource definitions\n  foos.example.com  changed, safe\n\
-         Rights\n  + sample  cluster  secrets: delete\n  - sample  cluster  secrets: list\n\
+         Rights\n  + operators/sample  cluster  secrets: delete\n  - operators/sample  cluster  secrets: list\n\
          Images\n  + example.com/c:1.1.0\n  - example.com/c:1.0.0\n\
          Deployments\n  sample  changed\n    spec.template.spec.containers[c].image\n\
          Every change is safe.\n"

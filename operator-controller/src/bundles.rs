@@ -2,7 +2,7 @@
 //!
 //! No worker of a controller waits for a registry: bundles that are not kept are pulled by jobs ([`Bundles::request`]).
 //! A bundle is foreign input. Its image is limited while it streams in, its files are brought into memory only when
-//! there is room for what becomes of them ([`Admission`]), and one that the controller was reading when it was killed
+//! there is room for what becomes of them, and one that the controller was reading when it was killed
 //! is not read again before others had their turn.
 
 mod cache;
@@ -17,7 +17,8 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use cache::Cache;
-use interrupted::{Interrupted, Interruptions, Reading};
+pub(crate) use interrupted::Reading;
+use interrupted::{Interrupted, Interruptions};
 
 /// Largest file of a bundle, in bytes. The largest known one, a CRD, has 4 MB.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -79,7 +80,10 @@ impl Pulled {
 /// A bundle in memory.
 pub(crate) struct Loaded {
     pub(crate) files: BundleFiles,
-    pub(crate) admission: Admission,
+    /// To be kept until nothing that was made of the files is in memory.
+    pub(crate) memory: MemoryShare,
+    /// To be kept until the bundle is rendered.
+    pub(crate) reading: Reading,
     /// Where it was read from.
     pub(crate) pulled: Pulled,
 }
@@ -116,20 +120,6 @@ pub(crate) enum NextPull {
         /// Whether the failure has not been reported before.
         is_new: bool,
     },
-}
-
-/// The permission to have a bundle in memory, to be kept until nothing of it is left there.
-#[derive(Debug)]
-pub(crate) struct Admission {
-    memory: MemoryShare,
-    _reading: Reading,
-}
-
-impl Admission {
-    /// Bytes that the bundle and what becomes of it may take.
-    pub(crate) fn memory(&self) -> usize {
-        self.memory.bytes()
-    }
 }
 
 /// How much memory is asked for.
@@ -267,28 +257,28 @@ impl Bundles {
         let key = pulled.key();
         let need = if self.source.interruptions.check(&key)? { Need::All } else { need };
         if let Some(cached) = self.source.cache.find(&key) {
-            let admission = self.admit(&key, cached.bytes(), need).await;
+            let (memory, reading) = self.admit(&key, cached.bytes(), need).await;
             if let Some(files) = self.source.cache.read(cached).await {
-                return Ok(Loaded { files, admission, pulled });
+                return Ok(Loaded { files, memory, reading, pulled });
             }
         }
         let files = pulled.files.clone().ok_or(BundleError::Damaged)?;
         let bytes = files.paths().filter_map(|path| files.size(path)).sum();
-        let admission = self.admit(&key, bytes, need).await;
+        let (memory, reading) = self.admit(&key, bytes, need).await;
         let mut bundle = BundleFiles::new();
         for path in files.paths() {
             bundle.insert(path, files.read(path, FILE_BYTES_MAX)?);
         }
-        Ok(Loaded { files: bundle, admission, pulled })
+        Ok(Loaded { files: bundle, memory, reading, pulled })
     }
 
-    async fn admit(&self, key: &str, bytes: u64, need: Need) -> Admission {
+    async fn admit(&self, key: &str, bytes: u64, need: Need) -> (MemoryShare, Reading) {
         let wanted = match need {
             Need::Usual => usual_memory(usize::try_from(bytes).unwrap_or(usize::MAX)),
             Need::All => MEMORY_BYTES_MAX,
         };
         let memory = self.memory.share(wanted).await;
-        Admission { memory, _reading: self.source.interruptions.begin(key) }
+        (memory, self.source.interruptions.begin(key))
     }
 }
 

@@ -121,7 +121,7 @@ impl Operator {
         });
         let memory = MemoryBudget::new(MEMORY_BYTES_MAX);
         let folder = |name| config.cache_path.join(name);
-        let bundles = Bundles::new(&puller, folder("bundles"), memory)
+        let bundles = Bundles::new(&puller, folder("bundles"), memory.clone())
             .and_then(|bundles| bundles.noting(folder("reading")))
             .map_err(|source| OperatorError::Cache {
                 path: config.cache_path.display().to_string(),
@@ -133,14 +133,17 @@ impl Operator {
                 let copies = config.cache_path.join("catalogs");
                 Content::Remote(Remote::new(remote, cluster, &copies, puller.disk().clone())?)
             }
-            None => Content::Embedded(Box::new(Catalogd::new(
-                config.catalogd.clone(),
-                cluster,
-                Arc::new(puller),
-                Arc::new(SystemClock),
-                &metrics,
-                &mut registry,
-            )?)),
+            None => {
+                let catalogd = Catalogd::new(
+                    config.catalogd.clone(),
+                    cluster,
+                    Arc::new(puller),
+                    Arc::new(SystemClock),
+                    &metrics,
+                    &mut registry,
+                )?;
+                Content::Embedded(Box::new(catalogd.within(memory)))
+            }
         };
         Ok(Self {
             config,

@@ -36,7 +36,7 @@ use crate::{
 
 /// A namespace in which nobody has rights of his own: reviews there show what is held cluster-wide.
 const NO_NAMESPACE: &str = "olm-preflight-no-such-namespace";
-/// Most single rights confirmed with the API server; beyond it our own evaluation is taken as it is.
+/// Most verbs confirmed with the API server; beyond it our own evaluation is taken as it is.
 const CONFIRMED_RIGHTS_MAX: usize = 200;
 
 /// The rights that the account behind `client` lacks to manage `phases` as the revision `revision`.
@@ -175,7 +175,9 @@ async fn referred_roles(
 
 /// Asks the API server about each right that seems to be missing: other authorizers may grant it.
 async fn confirmed(client: &Client, missing: Vec<Needed>) -> Result<Vec<Needed>, String> {
-    if missing.len() > CONFIRMED_RIGHTS_MAX {
+    // A review asks for one resource and name. Rules with several come only where there are too many to ask for each.
+    let verbs: usize = missing.iter().map(|needed| needed.rule.verbs.len()).sum();
+    if verbs > CONFIRMED_RIGHTS_MAX || !missing.iter().all(|needed| needed.rule.is_about_one()) {
         return Ok(missing);
     }
     let asked = missing.into_iter().map(|needed| still_denied(client, needed)).collect();

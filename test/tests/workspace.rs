@@ -8,8 +8,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 12] = [
+const CORE: [&str; 13] = [
     "olm-api",
+    "olm-cel",
     "olm-crd-diff",
     "olm-dependencies",
     "olm-fbc",
@@ -24,16 +25,17 @@ const CORE: [&str; 12] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 22] = [
+const ALLOWED: [(&str, &[&str]); 23] = [
     ("olm-text", &[]),
     ("olm-api", &["olm-text"]),
     ("olm-yaml", &["olm-text"]),
     ("olm-semver", &[]),
     ("olm-crd-diff", &["olm-text"]),
-    ("olm-structural-schema", &[]),
+    ("olm-cel", &[]),
+    ("olm-structural-schema", &["olm-cel"]),
     ("olm-fbc", &["olm-text", "olm-yaml", "olm-semver"]),
     ("olm-resolve", &["olm-text", "olm-semver", "olm-fbc"]),
-    ("olm-dependencies", &["olm-text", "olm-semver", "olm-fbc"]),
+    ("olm-dependencies", &["olm-text", "olm-semver", "olm-fbc", "olm-cel"]),
     ("olm-render", &["olm-yaml", "olm-semver"]),
     ("olm-objectset", &["olm-text", "olm-api"]),
     ("olm-rights", &[]),
@@ -92,6 +94,7 @@ const ALLOWED: [(&str, &[&str]); 22] = [
         &[
             "olm-api",
             "olm-yaml",
+            "olm-cel",
             "olm-semver",
             "olm-crd-diff",
             "olm-structural-schema",

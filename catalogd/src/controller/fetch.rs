@@ -7,13 +7,12 @@ use std::{
 };
 
 use olm_image::Progress;
-use olm_runtime::{JobContext, Jobs};
-use tokio::sync::Semaphore;
+use olm_runtime::{JobContext, Jobs, MemoryBudget};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     CatalogFiles, CatalogSource, CatalogStore, CatalogdError, Clock, Pinned, Resolution,
-    limits::{CONCURRENT_INGESTS, PROGRESS_FIRST, PROGRESS_INTERVAL},
+    limits::{INGEST_MEMORY_BYTES, PROGRESS_FIRST, PROGRESS_INTERVAL},
 };
 
 /// The jobs of all catalogs.
@@ -50,7 +49,7 @@ pub(super) struct Fetcher {
     store: Arc<CatalogStore>,
     source: Arc<dyn CatalogSource>,
     clock: Arc<dyn Clock>,
-    ingests: Arc<Semaphore>,
+    memory: MemoryBudget,
     /// By catalog.
     refused: Mutex<BTreeMap<String, Refused>>,
 }
@@ -60,9 +59,9 @@ impl Fetcher {
         store: Arc<CatalogStore>,
         source: Arc<dyn CatalogSource>,
         clock: Arc<dyn Clock>,
+        memory: MemoryBudget,
     ) -> Self {
-        let ingests = Arc::new(Semaphore::new(CONCURRENT_INGESTS));
-        Self { store, source, clock, ingests, refused: Mutex::default() }
+        Self { store, source, clock, memory, refused: Mutex::default() }
     }
 
     /// Forgets what is known of a catalog that is gone.
@@ -115,13 +114,12 @@ impl Fetcher {
         files: Box<dyn CatalogFiles>,
         cancelled: CancellationToken,
     ) -> Result<(), CatalogdError> {
-        // The semaphore is never closed; if it were, going on unbounded is right.
-        let permit = Arc::clone(&self.ingests).acquire_owned().await.ok();
+        let share = self.memory.share(INGEST_MEMORY_BYTES).await;
         let (store, now) = (Arc::clone(&self.store), self.clock.now());
         let started = tokio::time::Instant::now();
         let installed = tokio::task::spawn_blocking(move || {
             // Kept by the thread, which goes on for a while when the job is cancelled.
-            let _permit = permit;
+            let _share = share;
             let is_cancelled = || cancelled.is_cancelled();
             let generation = store.install_unless(&catalog, &reference, now, files.as_ref(), &is_cancelled);
             generation.map(|generation| (catalog, generation))

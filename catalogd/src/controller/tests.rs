@@ -11,13 +11,14 @@ use kube::{Client, client::Body};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::BoxFuture;
 use olm_image::{OnProgress, Progress, PullError, Refusal};
-use olm_runtime::{BackoffLimits, Chance, Next};
+use olm_runtime::{BackoffLimits, Chance, MemoryBudget, Next};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::{FetchJobs, Reconciler};
 use crate::{
     CatalogFiles, CatalogSource, Clock, Pinned,
+    limits::INGEST_MEMORY_BYTES,
     testing::{MemoryFiles, ONE, TWO, TestStore, at},
 };
 
@@ -200,7 +201,7 @@ impl World {
         let reconciler = Reconciler::new(
             client(&server),
             test.store.clone(),
-            registry.clone(),
+            (registry.clone(), MemoryBudget::new(2 * INGEST_MEMORY_BYTES)),
             clock.clone(),
             leads,
             "https://host/catalogs".into(),

@@ -1,7 +1,7 @@
 //! Notes of what is being read, for the process that comes after one that was killed meanwhile.
 //!
 //! A bundle that makes the kernel kill the controller would do so again at once, and nobody's extensions would ever be
-//! worked on. A note is written before a bundle is read and removed when nothing of it is in memory any more; it holds
+//! worked on. A note is written before a bundle is read and removed when it is rendered; it holds
 //! how often the process ended in between. What is noted when a process starts waits, longer each time, and is then
 //! read while no other bundle is in memory: the innocent among them come through, and the next note names the others.
 //! An orderly end is no accident: [`Interruptions::stop`] takes the notes back.
@@ -54,7 +54,7 @@ struct Notes {
 }
 
 /// A bundle that is in memory, until this is dropped.
-pub(super) struct Reading {
+pub(crate) struct Reading {
     interruptions: Interruptions,
     key: String,
 }

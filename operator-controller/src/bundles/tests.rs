@@ -1,3 +1,5 @@
+mod jobs;
+
 use std::{fs, path::Path, time::SystemTime};
 
 use futures::FutureExt as _;
@@ -199,9 +201,9 @@ async fn bundles_wait_for_memory_before_they_are_read() {
     let large = world.push_one("large", 6 * MEBIBYTE).await;
     let load = async |reference: &str, need| bundles.load(reference, need).await.unwrap();
     let first = load(&small, Need::Usual).await;
-    assert_eq!(first.admission.memory(), 9 * MEBIBYTE);
+    assert_eq!(first.memory.bytes(), 9 * MEBIBYTE);
     let second = load(&large, Need::Usual).await;
-    assert_eq!(second.admission.memory(), 104 * MEBIBYTE, "8 MiB beside 16 bytes for each byte of it");
+    assert_eq!(second.memory.bytes(), 104 * MEBIBYTE, "8 MiB beside 16 bytes for each byte of it");
     let third = load(&small, Need::Usual).await;
     let mut waiting = Box::pin(load(&large, Need::Usual));
     // Everything but the memory is there at once: as often as it is asked, it waits for that.
@@ -213,7 +215,7 @@ async fn bundles_wait_for_memory_before_they_are_read() {
     drop(waiting.await);
     drop((first, third));
     let alone = load(&small, Need::All).await;
-    assert_eq!(alone.admission.memory(), MEMORY_BYTES_MAX);
+    assert_eq!(alone.memory.bytes(), MEMORY_BYTES_MAX);
     assert!(bundles.memory.share(1).now_or_never().is_none(), "nobody else has any");
 }
 
@@ -226,7 +228,7 @@ async fn what_was_being_read_at_an_unexpected_end_is_read_alone_after_the_others
     let killed = notes(world.bundles());
     let loaded = killed.load(&suspect, Need::Usual).await.unwrap();
     // As SIGKILL does: nothing is cleaned up.
-    std::mem::forget(loaded.admission);
+    std::mem::forget(loaded.reading);
 
     let next = notes(world.bundles());
     let error = next.load(&suspect, Need::Usual).await.err().unwrap();
@@ -237,7 +239,7 @@ async fn what_was_being_read_at_an_unexpected_end_is_read_alone_after_the_others
     next.load(&other, Need::Usual).await.unwrap();
     tokio::time::advance(std::time::Duration::from_secs(31)).await;
     let loaded = next.load(&suspect, Need::Usual).await.unwrap();
-    assert_eq!(loaded.admission.memory(), MEMORY_BYTES_MAX, "alone");
+    assert_eq!(loaded.memory.bytes(), MEMORY_BYTES_MAX, "alone");
     drop(loaded);
     assert!(is_empty(&world.folder.path().join("reading")), "it came through");
     next.load(&suspect, Need::Usual).await.unwrap();

@@ -1,7 +1,6 @@
 //! The readers, each with what must hold of its answers.
 
 use std::{
-    cell::RefCell,
     io::{Read, Write as _},
     path::Path,
     sync::Arc,
@@ -203,6 +202,8 @@ pub(super) fn yaml(input: &[u8]) -> String {
         Ok(text) => text,
         Err(error) => return kind(&error),
     };
+    // Within the default limits it is only read.
+    let within = olm_yaml::mixed(text).take_while(Result::is_ok).count();
     let mut seen = String::new();
     for value in olm_yaml::mixed_within(text, limits) {
         match value {
@@ -217,7 +218,7 @@ pub(super) fn yaml(input: &[u8]) -> String {
                 let again = olm_yaml::one(&written);
                 assert_eq!(again.as_ref(), Ok(&value), "written as {written:?}");
             }
-            Err(error) => return format!("{seen}; {}", kind(&error)),
+            Err(error) => return format!("{seen}; {}; {}", kind(&error), within.min(2)),
         }
     }
     seen
@@ -268,13 +269,15 @@ pub(super) fn fbc(input: &[u8]) -> String {
     format!("{} {}", lines.len().min(4), kind(&end))
 }
 
-struct Layers {
-    runtime: tokio::runtime::Runtime,
-    puller: Puller,
+/// A puller over a registry in memory.
+pub(super) struct Layers {
+    pub(super) runtime: tokio::runtime::Runtime,
+    pub(super) puller: Puller,
+    pub(super) registry: Arc<MemoryRegistry>,
 }
 
 impl Layers {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut config = PullerConfig::new(std::env::temp_dir());
         config.limits = ImageLimits {
             entries_max: 2_000,
@@ -285,36 +288,39 @@ impl Layers {
             ..ImageLimits::default()
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        Self { runtime, puller: Puller::with_registry(config, Arc::new(MemoryRegistry::new())) }
+        let registry = Arc::new(MemoryRegistry::new());
+        Self { runtime, puller: Puller::with_registry(config, registry.clone()), registry }
     }
 }
 
-/// Layers: what is unpacked has names that lie within the image, and can be read.
+/// Layers that are not compressed.
 pub(super) fn layer(input: &[u8]) -> String {
-    thread_local!(static LAYERS: RefCell<Layers> = RefCell::new(Layers::new()));
-    LAYERS.with_borrow(|layers| {
-        let packed =
-            ImageBuilder::new().layer(PackedLayer::from_bytes(input.to_vec(), Compression::None)).build();
-        let name = Reference::parse("fuzz.example/a:v1").expect("a reference");
-        layers.runtime.block_on(async {
-            let pushed = packed.push(&layers.puller, &name).await.expect("memory takes everything");
-            match layers.puller.pull(&pushed, |_| Ok(Select::everything())).await {
-                Err(error) => kind(&error),
-                Ok(image) => {
-                    let mut read = 0;
-                    for path in image.files.paths() {
-                        let parts: Vec<&str> = path.split('/').collect();
-                        assert!(parts.iter().all(|part| !matches!(*part, "" | "." | "..")), "{path:?}");
-                        let mut bytes = Vec::new();
-                        let mut file = image.files.open(path).expect("a file that is listed");
-                        file.read_to_end(&mut bytes).expect("its bytes");
-                        assert_eq!(Some(bytes.len() as u64), image.files.size(path));
-                        read += 1;
-                    }
-                    format!("{} files", read.min(5))
+    unpack(PackedLayer::from_bytes(input.to_vec(), Compression::None))
+}
+
+/// An image of one layer: what is unpacked has names that lie within the image, and can be read.
+pub(super) fn unpack(layer: PackedLayer) -> String {
+    let layers = Layers::new();
+    let packed = ImageBuilder::new().layer(layer).build();
+    let name = Reference::parse("fuzz.example/a:v1").expect("a reference");
+    layers.runtime.block_on(async {
+        let pushed = packed.push(&layers.puller, &name).await.expect("memory takes everything");
+        match layers.puller.pull(&pushed, |_| Ok(Select::everything())).await {
+            Err(error) => kind(&error),
+            Ok(image) => {
+                let mut read = 0;
+                for path in image.files.paths() {
+                    let parts: Vec<&str> = path.split('/').collect();
+                    assert!(parts.iter().all(|part| !matches!(*part, "" | "." | "..")), "{path:?}");
+                    let mut bytes = Vec::new();
+                    let mut file = image.files.open(path).expect("a file that is listed");
+                    file.read_to_end(&mut bytes).expect("its bytes");
+                    assert_eq!(Some(bytes.len() as u64), image.files.size(path));
+                    read += 1;
                 }
+                format!("{} files", read.min(5))
             }
-        })
+        }
     })
 }
 

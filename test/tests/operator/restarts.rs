@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::{
     small::annotate,
-    world::{COLLECTED, Scenario, World, sample_bundle},
+    world::{COLLECTED, DEADLINE, Scenario, World, sample_bundle},
 };
 
 const PACKAGE: &str = "lighthouse-operator";
@@ -37,6 +37,40 @@ async fn killed_at_random_moments_it_always_ends_installed() -> Result<()> {
             .with_context(|| format!("round {round}, OLM_TEST_SEED={seed}"))?;
     }
     Ok(())
+}
+
+/// Shown by a note as a process leaves it that is killed while it reads a bundle.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> Result<()> {
+    let world = World::start().await?;
+    let scenarios = [Scenario::new(&world, "suspect").await?, Scenario::new(&world, "innocent").await?];
+    let bundles = [("1.0.0", sample_bundle("1.0.0"))];
+    for scenario in &scenarios {
+        scenario.prepare(PACKAGE, &bundles).await?;
+    }
+    let [suspect, innocent] = &scenarios;
+    let image = format!("{}/{PACKAGE}:v1.0.0", suspect.name);
+    let reference = world.images.push_bundle(&suspect.own(&bundles[0].1)?, &image).await?;
+    let (_, digest) = reference.rsplit_once('@').context("no digest")?;
+    world.operator.process().kill()?;
+    let notes = world.operator.directory().join("bundles/reading");
+    std::fs::write(notes.join(digest.replace(':', "-")), "1")?;
+    world.operator.process().restart()?;
+    world.operator.ready().await?;
+
+    for scenario in &scenarios {
+        scenario.create_extension(PACKAGE, json!({})).await?;
+    }
+    let wrapped = format!("error for resolved bundle \"{PACKAGE}.v1.0.0\" with version \"1.0.0\": ");
+    let text = format!("{wrapped}the bundle was being read when the controller ended unexpectedly");
+    suspect.shows(Progressing, &format!("True/Retrying/{text}")).await?;
+    innocent.installed("1.0.0").await?;
+    suspect.installed("1.0.0").await?;
+    wait::until("the note to be gone", DEADLINE, async || {
+        let left = std::fs::read_dir(&notes)?.count();
+        wait::check(left == 0, || format!("{left} notes"))
+    })
+    .await
 }
 
 async fn one_life(world: &World, random: &mut fastrand::Rng) -> Result<()> {

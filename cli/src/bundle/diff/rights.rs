@@ -1,113 +1,71 @@
-//! The rights of a bundle's ServiceAccounts, before and after.
-//!
-//! Names of roles say nothing, as they are made from what is in them; rights are compared by who holds them.
+//! The permissions of a bundle's ServiceAccounts, before and after.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-};
+use std::fmt::Write as _;
 
+use olm_plan::{Account, operator_rights};
 use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Rights that come and go.
+/// Permissions that come and go.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Rights {
     added: Vec<Right>,
     removed: Vec<Right>,
 }
 
-/// Verbs on a resource.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+/// Verbs on a resource, or a role whose rules are not part of the bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Right {
+    /// Namespace and name.
     account: String,
     /// Empty for the whole cluster.
     namespace: String,
-    /// `group/resource`, or the path that is no resource.
+    /// `group/resource`, or the path that is no resource, or the role and where it holds.
     on: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     name: String,
+    /// None for a role.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     verbs: Vec<String>,
 }
 
-/// A right with a single verb: account, namespace, what it is on, name, verb.
-type Atom = (String, String, String, String, String);
-
 /// What accounts gain and lose.
 pub(crate) fn compare(old: &[Value], new: &[Value]) -> Rights {
-    let (old, new) = (atoms(old), atoms(new));
-    Rights { added: grouped(new.difference(&old)), removed: grouped(old.difference(&new)) }
+    let increase =
+        |before, after| operator_rights(before, after).increase.into_iter().flat_map(of_account).collect();
+    Rights { added: increase(old, new), removed: increase(new, old) }
 }
 
-fn grouped<'a>(atoms: impl Iterator<Item = &'a Atom>) -> Vec<Right> {
-    let mut rights: BTreeMap<(&String, &String, &String, &String), Vec<String>> = BTreeMap::new();
-    for (account, namespace, on, name, verb) in atoms {
-        rights.entry((account, namespace, on, name)).or_default().push(verb.clone());
-    }
-    let right = |((account, namespace, on, name), verbs): ((&String, &String, &String, &String), _)| Right {
+fn of_account(increase: Account) -> Vec<Right> {
+    let Account { account, rights, foreign_roles, .. } = increase;
+    let roles = foreign_roles.into_iter().map(|role| Right {
         account: account.clone(),
-        namespace: namespace.clone(),
-        on: on.clone(),
-        name: name.clone(),
-        verbs,
-    };
-    rights.into_iter().map(right).collect()
-}
-
-fn atoms(objects: &[Value]) -> BTreeSet<Atom> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut atoms = BTreeSet::new();
-    for binding in objects {
-        if binding["kind"] != "ClusterRoleBinding" && binding["kind"] != "RoleBinding" {
-            continue;
+        namespace: String::new(),
+        on: role,
+        name: String::new(),
+        verbs: Vec::new(),
+    });
+    let rules = rights.into_iter().map(|right| {
+        let on_resources = right.api_groups.iter().flat_map(|group| {
+            right.resources.iter().map(move |resource| match group.as_str() {
+                "" => resource.clone(),
+                group => format!("{group}/{resource}"),
+            })
+        });
+        let on: Vec<String> = on_resources.chain(right.non_resource_urls.iter().cloned()).collect();
+        Right {
+            account: account.clone(),
+            namespace: right.namespace,
+            on: on.join(","),
+            name: right.resource_names.into_iter().collect::<Vec<_>>().join(","),
+            verbs: right.verbs.into_iter().collect(),
         }
-        let namespace = text(&binding["metadata"]["namespace"]);
-        let (kind, name) = (&binding["roleRef"]["kind"], &binding["roleRef"]["name"]);
-        let named = |role: &&Value| {
-            role["kind"] == *kind
-                && role["metadata"]["name"] == *name
-                && (kind == "ClusterRole" || text(&role["metadata"]["namespace"]) == namespace)
-        };
-        let subjects = binding["subjects"].as_array().into_iter().flatten();
-        let accounts = subjects.filter(|s| s["kind"] == "ServiceAccount").map(|s| text(&s["name"]));
-        let accounts: Vec<String> = accounts.collect();
-        let Some(role) = objects.iter().find(named) else {
-            // A role that is not part of the bundle.
-            let on = format!("{} {}", text(kind), text(name));
-            let atom = |account| (account, namespace.clone(), on.clone(), String::new(), "all of".to_owned());
-            atoms.extend(accounts.into_iter().map(atom));
-            continue;
-        };
-        for rule in role["rules"].as_array().into_iter().flatten() {
-            for account in &accounts {
-                of_rule(rule, account, &namespace, &mut atoms);
-            }
-        }
-    }
-    atoms
-}
-
-fn of_rule(rule: &Value, account: &str, namespace: &str, atoms: &mut BTreeSet<Atom>) {
-    let list = |member: &str| -> Vec<String> {
-        rule[member].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let mut targets = list("nonResourceURLs");
-    for group in list("apiGroups") {
-        for resource in list("resources") {
-            targets.push(if group.is_empty() { resource } else { format!("{group}/{resource}") });
-        }
-    }
-    let mut names = list("resourceNames");
-    if names.is_empty() {
-        names.push(String::new());
-    }
-    for on in &targets {
-        for name in &names {
-            let atom = |verb| (account.to_owned(), namespace.to_owned(), on.clone(), name.clone(), verb);
-            atoms.extend(list("verbs").into_iter().map(atom));
-        }
-    }
+    });
+    let mut all: Vec<Right> = rules.collect();
+    all.sort_by(|a, b| (&a.namespace, &a.on, &a.name).cmp(&(&b.namespace, &b.on, &b.name)));
+    all.extend(roles);
+    all
 }
 
 impl Rights {
@@ -120,8 +78,12 @@ impl Rights {
             for Right { account, namespace, on, name, verbs } in rights {
                 let place = if namespace.is_empty() { "cluster" } else { namespace };
                 let name = if name.is_empty() { String::new() } else { format!(" {name:?}") };
-                let line = format!("  {sign} {account}  {place}  {on}{name}: {}", verbs.join(","));
                 // Writing to a string cannot fail.
+                let line = if verbs.is_empty() {
+                    format!("  {sign} {account}  all of {on}")
+                } else {
+                    format!("  {sign} {account}  {place}  {on}{name}: {}", verbs.join(","))
+                };
                 let _ = writeln!(text, "{}", one_line(&line));
             }
         }
@@ -170,7 +132,27 @@ mod tests {
         compare(&old, &new).write(&mut text);
         assert_eq!(
             text,
-            "Rights\n  + sa  cluster  /metrics: get\n  + sa  cluster  apps/deployments \"x\": *\n  + sa  cluster  apps/pods: get,list\n  - sa  cluster  secrets: get,list\n"
+            "Rights\n  + ns/sa  cluster  /metrics: get\n  + ns/sa  cluster  apps/deployments \"x\": *\n  + ns/sa  cluster  apps/pods: get,list\n  - ns/sa  cluster  secrets: get,list\n"
         );
+    }
+
+    #[test]
+    fn an_aggregated_role_grants_everything() {
+        let old = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]));
+        let mut new = objects("a", &json!([]));
+        new[0]["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
+        let mut text = String::new();
+        compare(&old, &new).write(&mut text);
+        assert_eq!(text, "Rights\n  + ns/sa  cluster  *: *\n  + ns/sa  cluster  */*: *\n");
+    }
+
+    #[test]
+    fn accounts_of_equal_names_in_two_namespaces_are_two() {
+        let old = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]));
+        let mut new = old.clone();
+        new[1]["subjects"][0]["namespace"] = json!("other");
+        let mut text = String::new();
+        compare(&old, &new).write(&mut text);
+        assert_eq!(text, "Rights\n  + other/sa  cluster  pods: get\n  - ns/sa  cluster  pods: get\n");
     }
 }

@@ -3,32 +3,23 @@
 //! An expression sees one variable, `properties`: the list of a bundle's properties, each a map of `type` and
 //! `value`. Beside the standard functions there is `semver_compare(a, b)`, which gives -1, 0 or 1 and reads
 //! versions tolerantly (a leading `v`, missing numbers, leading zeros).
-//!
-//! The interpreter has no limits of its own. What an expression could cost at worst is therefore worked out from
-//! its form before it is run: every loop counts as long as the longest list it could meet.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{cmp::Ordering, rc::Rc, sync::Arc};
 
-use cel::{
-    Context, ExecutionError, IdedExpr, Value,
-    common::ast::{EntryExpr, Expr},
-    objects::{Key, Map},
-    parser::Parser,
-};
+use olm_cel::{Budget, Evaluated, Patterns, Stop, Typing, Untyped, Value, evaluate, parse};
 use olm_fbc::Property;
 use olm_semver::Version;
-use olm_text::{cut, one_line};
 
 use crate::{
     RequirementError,
-    limits::{EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX, EXPRESSION_STEPS_MAX},
+    limits::{EXPRESSION_BYTES_MAX, EXPRESSION_STEPS_MAX},
 };
 
 /// A compiled expression. Equality is that of the texts.
 #[derive(Debug, Clone)]
 pub(crate) struct Expression {
     text: String,
-    root: Arc<IdedExpr>,
+    parsed: Arc<olm_cel::Expression>,
 }
 
 impl PartialEq for Expression {
@@ -41,27 +32,24 @@ impl Eq for Expression {}
 
 impl Expression {
     /// # Errors
-    /// It is too long, does not parse, or could not be run on even a small bundle.
-    pub(crate) fn compile(text: &str) -> Result<Self, RequirementError> {
+    /// It is too long, does not parse, or takes too many steps even without properties.
+    pub(crate) fn compile(
+        text: &str,
+        patterns: &mut Patterns,
+        budget: &mut Budget,
+    ) -> Result<Self, RequirementError> {
         if text.len() > EXPRESSION_BYTES_MAX {
             return Err(RequirementError::ExpressionSize);
         }
-        if depth(text) > usize::from(EXPRESSION_DEPTH_MAX) {
-            return Err(RequirementError::Expression("it is nested too deeply".to_owned()));
-        }
-        let root = Parser::new()
-            .max_recursion_depth(EXPRESSION_DEPTH_MAX)
-            .parse(text)
-            .map_err(|errors| RequirementError::Expression(first_line(&errors.to_string())))?;
-        let compiled = Self { text: text.to_owned(), root: Arc::new(root) };
-        if compiled.steps(&[]) > EXPRESSION_STEPS_MAX {
-            return Err(RequirementError::ExpressionCost);
-        }
-        match compiled.run(&[]) {
+        let parsed = parse(text, patterns).map_err(RequirementError::Expression)?;
+        let compiled = Self { text: text.to_owned(), parsed: Arc::new(parsed) };
+        match compiled.run(&[], budget) {
             // What it says of no properties may be an error, but if it says something, it must be yes or no.
-            Ok(Value::Bool(_)) | Err(_) => Ok(compiled),
-            Ok(_) => Err(RequirementError::Expression("it must give true or false".to_owned())),
+            Ok(Value::Bool(_)) | Err(Stop::Failed(_) | Stop::Undecided(_)) => {}
+            Ok(_) => return Err(RequirementError::Expression("it must give true or false".to_owned())),
+            Err(Stop::Exhausted) => return Err(RequirementError::ExpressionCost),
         }
+        Ok(compiled)
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -78,126 +66,35 @@ impl Expression {
 
     /// Whether it gives true for these properties; an error is as good as false.
     pub(crate) fn holds(&self, properties: &[Property]) -> bool {
-        self.steps(properties) <= EXPRESSION_STEPS_MAX
-            && matches!(self.run(properties), Ok(Value::Bool(true)))
+        matches!(self.run(properties, &mut Budget::new(EXPRESSION_STEPS_MAX)), Ok(Value::Bool(true)))
     }
 
-    fn run(&self, properties: &[Property]) -> Result<Value, ExecutionError> {
-        let mut context = Context::default();
-        let listed: Vec<Value> = properties
-            .iter()
-            .map(|property| {
-                object([
-                    ("type".to_owned(), Value::String(Arc::new(property.kind.clone()))),
-                    ("value".to_owned(), value(&property.value)),
-                ])
-            })
-            .collect();
-        let failed = |cause: String| ExecutionError::function_error("properties", cause);
-        context
-            .add_variable("properties", Value::List(listed.into()))
-            .map_err(|error| failed(error.to_string()))?;
-        context
-            .add_function("semver_compare", |a: Arc<String>, b: Arc<String>| {
-                semver_compare(&a, &b).map_err(|text| ExecutionError::function_error("semver_compare", text))
-            })
-            .map_err(|error| failed(error.to_string()))?;
-        context.resolve(&self.root)
-    }
-
-    /// The most steps that it could take with these properties.
-    fn steps(&self, properties: &[Property]) -> u64 {
-        let data: u64 = properties.iter().map(|property| 2 + nodes(&property.value)).sum();
-        let written = u64::try_from(self.text.len()).unwrap_or(u64::MAX);
-        // Each sum of texts or lists could double what it is given.
-        let doublings = u32::try_from(self.text.matches('+').count()).unwrap_or(u32::MAX);
-        let longest = data.max(written / 2).max(1).saturating_mul(2u64.saturating_pow(doublings));
-        cost(&self.root.expr, longest).saturating_mul(1 + u64::from(doublings > 0) * longest / 64)
+    fn run<'a>(&'a self, properties: &'a [Property], budget: &mut Budget) -> Evaluated<'a> {
+        let of = |property: &'a Property| {
+            let fields = vec![
+                (Value::text("type"), Value::text(property.kind.as_str())),
+                (Value::text("value"), Untyped.value(&property.value)?),
+            ];
+            Ok(Value::Map(Rc::new(fields)))
+        };
+        let listed: Result<Vec<_>, Stop> = properties.iter().map(of).collect();
+        let variables = vec![("properties", Value::List(Rc::new(listed?)))];
+        evaluate(&self.parsed, variables, Some(function), budget)
     }
 }
 
-/// Nested brackets, and operators that a parser goes a level deeper for.
-fn depth(text: &str) -> usize {
-    let (mut open, mut deepest, mut signs) = (0usize, 0usize, 0usize);
-    for c in text.chars() {
-        match c {
-            '(' | '[' | '{' => open += 1,
-            ')' | ']' | '}' => open = open.saturating_sub(1),
-            '!' | '-' | '?' => signs += 1,
-            _ => {}
+/// OLM's own function.
+fn function<'a>(name: &str, arguments: &[Value<'a>]) -> Option<Evaluated<'a>> {
+    match (name, arguments) {
+        ("semver_compare", [Value::Text(a), Value::Text(b)]) => {
+            Some(semver_compare(a, b).map(Value::Int).ok_or(Stop::Failed("not a version")))
         }
-        deepest = deepest.max(open);
-    }
-    deepest.max(signs / 2)
-}
-
-/// What a person needs of the parser's words: the place and what is wrong there.
-fn first_line(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    let line = line.trim_start_matches("ERROR: ").trim_start_matches("<input>:");
-    let line = line.split(" expecting ").next().unwrap_or_default();
-    cut(&one_line(line), 120).into_owned()
-}
-
-fn nodes(value: &serde_json::Value) -> u64 {
-    1 + match value {
-        serde_json::Value::Array(items) => items.iter().map(nodes).sum(),
-        serde_json::Value::Object(fields) => fields.values().map(nodes).sum(),
-        serde_json::Value::String(text) => u64::try_from(text.len() / 64).unwrap_or(u64::MAX),
-        _ => 0,
+        _ => None,
     }
 }
 
-/// Steps at worst, when no list is longer than `longest`.
-fn cost(expression: &Expr, longest: u64) -> u64 {
-    let of = |one: &IdedExpr| cost(&one.expr, longest);
-    let sum = |all: &[IdedExpr]| all.iter().map(&of).fold(0u64, u64::saturating_add);
-    let entries = |all: &[cel::common::ast::IdedEntryExpr]| {
-        all.iter()
-            .map(|entry| match &entry.expr {
-                EntryExpr::StructField(field) => of(&field.value),
-                EntryExpr::MapEntry(entry) => of(&entry.key).saturating_add(of(&entry.value)),
-            })
-            .fold(0u64, u64::saturating_add)
-    };
-    let within = match expression {
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => 0,
-        Expr::Call(call) => call.target.as_deref().map_or(0, of).saturating_add(sum(&call.args)),
-        Expr::List(list) => sum(&list.elements),
-        Expr::Select(select) => of(&select.operand),
-        Expr::Map(map) => entries(&map.entries),
-        Expr::Struct(fields) => entries(&fields.entries),
-        Expr::Comprehension(all) => {
-            let once = of(&all.loop_cond).saturating_add(of(&all.loop_step)).saturating_add(1);
-            of(&all.iter_range)
-                .saturating_add(of(&all.accu_init))
-                .saturating_add(of(&all.result))
-                .saturating_add(once.saturating_mul(longest))
-        }
-    };
-    within.saturating_add(1)
-}
-
-fn object(fields: impl IntoIterator<Item = (String, Value)>) -> Value {
-    let fields = fields.into_iter().map(|(key, value)| (Key::String(Arc::new(key)), value)).collect();
-    Value::Map(Map { map: Arc::new(fields) })
-}
-
-/// A value as an expression sees it. Numbers are floating point, as the original decodes them.
-fn value(json: &serde_json::Value) -> Value {
-    match json {
-        serde_json::Value::Null => Value::Null,
-        serde_json::Value::Bool(yes) => Value::Bool(*yes),
-        serde_json::Value::Number(number) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-        serde_json::Value::String(text) => Value::String(Arc::new(text.clone())),
-        serde_json::Value::Array(items) => Value::List(items.iter().map(value).collect::<Vec<_>>().into()),
-        serde_json::Value::Object(fields) => object(fields.iter().map(|(key, v)| (key.clone(), value(v)))),
-    }
-}
-
-fn semver_compare(a: &str, b: &str) -> Result<i64, String> {
-    let read = |text: &str| tolerant(text).ok_or_else(|| "not a version".to_owned());
-    Ok(match read(a)?.cmp_precedence(&read(b)?) {
+fn semver_compare(a: &str, b: &str) -> Option<i64> {
+    Some(match tolerant(a)?.cmp_precedence(&tolerant(b)?) {
         Ordering::Less => -1,
         Ordering::Equal => 0,
         Ordering::Greater => 1,
@@ -230,8 +127,12 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
+    fn compile(rule: &str) -> Result<Expression, RequirementError> {
+        Expression::compile(rule, &mut Patterns::default(), &mut Budget::new(EXPRESSION_STEPS_MAX))
+    }
+
     fn holds(rule: &str, value: serde_json::Value) -> bool {
-        Expression::compile(rule).unwrap_or_else(|e| panic!("{rule}: {e}")).holds(&properties(value))
+        compile(rule).unwrap_or_else(|e| panic!("{rule}: {e}")).holds(&properties(value))
     }
 
     #[test]
@@ -274,12 +175,12 @@ mod tests {
     #[test]
     fn what_is_no_expression_is_refused() {
         for rule in ["", "properties.exists(", "1 + 1", "'text'", "a b c", "properties"] {
-            assert!(Expression::compile(rule).is_err(), "{rule}");
+            assert!(compile(rule).is_err(), "{rule}");
         }
-        assert_eq!(Expression::compile(&" ".repeat(5000)), Err(RequirementError::ExpressionSize));
+        assert_eq!(compile(&" ".repeat(5000)), Err(RequirementError::ExpressionSize));
         for deep in ["(".repeat(2000), "[".repeat(2000), "!".repeat(2000) + "true", "-".repeat(500) + "1 > 0"]
         {
-            assert!(Expression::compile(&deep).is_err(), "{}", &deep[..10]);
+            assert!(compile(&deep).is_err(), "{}", &deep[..10]);
         }
     }
 
@@ -291,19 +192,20 @@ mod tests {
             ("properties.exists(p, p.type == 'olm.label')", Some("olm.label")),
             ("true", None),
         ] {
-            assert_eq!(Expression::compile(rule).unwrap().sign(), sign, "{rule}");
+            assert_eq!(compile(rule).unwrap().sign(), sign, "{rule}");
         }
     }
 
     #[test]
     fn work_has_a_limit() {
         let nested =
-            "properties.all(a, properties.all(b, properties.all(c, properties.all(d, a == b && c == d))))";
-        assert!(Expression::compile(nested).is_err() || !holds(nested, json!([])));
-        let bomb = format!("['a']{}.size() > 0", ".map(x, x + x)".repeat(100));
-        assert_eq!(Expression::compile(&bomb), Err(RequirementError::ExpressionCost));
-        let quadratic =
-            Expression::compile("properties.all(a, properties.exists(b, a.type == b.type))").unwrap();
+            "properties.all(a, properties.all(b, properties.all(c, properties.all(d, a == a && d == d))))";
+        let all = |count| json!((0..count).map(|i| json!({"type": "t", "value": i})).collect::<Vec<_>>());
+        assert!(holds(nested, all(5)));
+        assert!(!holds(nested, all(50)), "undecided is as good as false");
+        let bomb = format!("['aaaaaaaaaaaaaaaa']{}.size() > 0", ".map(x, x + x)".repeat(100));
+        assert_eq!(compile(&bomb), Err(RequirementError::ExpressionCost));
+        let quadratic = compile("properties.all(a, properties.exists(b, a.type == b.type))").unwrap();
         let few: Vec<Property> =
             (0..40).map(|i| Property { kind: format!("t{i}"), value: json!(i) }).collect();
         assert!(quadratic.holds(&few));
@@ -323,7 +225,22 @@ mod tests {
             ("one", "1.9", None),
             ("1.2.3.4", "1.9", None),
         ] {
-            assert_eq!(semver_compare(a, b).ok(), want, "{a} {b}");
+            assert_eq!(semver_compare(a, b), want, "{a} {b}");
         }
+    }
+
+    /// Each is a few kilobytes and would take minutes.
+    #[test]
+    fn regular_expressions_and_comparisons_are_charged() {
+        let texts: Vec<String> = (0..150).map(|i| format!("'\\\\pL{{100}}{i}'")).collect();
+        let computed = format!("[{}].all(x, !''.matches(x))", texts.join(","));
+        assert_eq!(compile(&computed), Err(RequirementError::ExpressionCost));
+        let literal = format!("!{}", vec!["'a'.matches('\\\\pL{10}')"; 100].join(" && !"));
+        assert!(compile(&literal).is_ok(), "one pattern is made once");
+        let long = json!([{"type": "t", "value": "a".repeat(1 << 20)}]);
+        let compared = "properties.all(p, [1,2,3,4,5,6,7,8,9].all(i, p.value == p.value))";
+        assert!(!holds(compared, long.clone()), "undecided is as good as false");
+        let matched = "properties.all(p, p.value.matches('^(a|b|ab)*$'))";
+        assert!(!holds(matched, long));
     }
 }

@@ -61,9 +61,9 @@ pub enum RequirementError {
         /// Why.
         String,
     ),
-    /// An expression could take too long.
+    /// An expression takes too long.
     #[error(
-        "property olm.constraint: cel.rule could take too many steps: nest fewer loops, or add up fewer texts and lists"
+        "property olm.constraint: cel.rule takes too many steps: nest fewer loops, use smaller regular expressions, or add up fewer texts and lists"
     )]
     ExpressionCost,
 }

@@ -10,10 +10,10 @@ pub const CONSTRAINT_DEPTH_MAX: usize = 16;
 pub const CONSTRAINTS_MAX: usize = 256;
 /// Length of an expression. The longest published ones have 200 bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 4096;
-/// Open brackets and chained operators in an expression. Its parser goes one level of the stack deeper for each.
-pub(crate) const EXPRESSION_DEPTH_MAX: u16 = 48;
-/// Steps that one evaluation of an expression may take at worst: a few milliseconds.
+/// Steps that one evaluation of an expression may take: a few milliseconds.
 pub(crate) const EXPRESSION_STEPS_MAX: u64 = 200_000;
+/// Steps that the first evaluations of all expressions of a bundle may take together.
+pub(crate) const COMPILED_EXPRESSIONS_STEPS_MAX: u64 = 2_000_000;
 /// Length of a failure message that is shown, in bytes.
 pub(crate) const FAILURE_MESSAGE_BYTES_MAX: usize = 256;
 /// Packages named as providers of one requirement.

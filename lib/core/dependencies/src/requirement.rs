@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use olm_cel::{Budget, Patterns};
 use olm_fbc::Property;
 use olm_semver::{Quoted, SkipRange};
 use olm_text::one_line;
@@ -12,8 +13,8 @@ use crate::{
     Kind, RequirementError,
     cel::Expression,
     limits::{
-        CONSTRAINT_BYTES_MAX, CONSTRAINT_DEPTH_MAX, CONSTRAINTS_MAX, FAILURE_MESSAGE_BYTES_MAX,
-        REQUIREMENTS_MAX,
+        COMPILED_EXPRESSIONS_STEPS_MAX, CONSTRAINT_BYTES_MAX, CONSTRAINT_DEPTH_MAX, CONSTRAINTS_MAX,
+        FAILURE_MESSAGE_BYTES_MAX, REQUIREMENTS_MAX,
     },
 };
 
@@ -49,12 +50,14 @@ pub(crate) enum Predicate {
 pub fn requirements(properties: &[Property]) -> Result<Vec<Requirement>, RequirementError> {
     let own: Vec<Kind> = provided_kinds(properties).collect();
     let mut found: Vec<Requirement> = Vec::new();
+    let mut compiler =
+        Compiler { patterns: Patterns::default(), budget: Budget::new(COMPILED_EXPRESSIONS_STEPS_MAX) };
     for property in properties {
         let predicate = match property.kind.as_str() {
             PACKAGE_REQUIRED => package(&property.value, PACKAGE_REQUIRED)?,
             KIND_REQUIRED => Predicate::Kind(kind(&property.value, KIND_REQUIRED)?),
             CONSTRAINT => {
-                let requirement = constraint(&property.value)?;
+                let requirement = constraint(&property.value, &mut compiler)?;
                 push(&mut found, requirement);
                 continue;
             }
@@ -67,6 +70,12 @@ pub fn requirements(properties: &[Property]) -> Result<Vec<Requirement>, Require
         return Err(RequirementError::TooMany(found.len()));
     }
     Ok(found)
+}
+
+/// What compiling all expressions of a bundle may still cost.
+struct Compiler {
+    patterns: Patterns,
+    budget: Budget,
 }
 
 fn push(found: &mut Vec<Requirement>, one: Requirement) {
@@ -151,14 +160,19 @@ struct RawCompound {
     constraints: Vec<Value>,
 }
 
-fn constraint(value: &Value) -> Result<Requirement, RequirementError> {
+fn constraint(value: &Value, compiler: &mut Compiler) -> Result<Requirement, RequirementError> {
     if value.to_string().len() > CONSTRAINT_BYTES_MAX {
         return Err(RequirementError::ConstraintSize);
     }
-    read_constraint(value, 1, &mut 0)
+    read_constraint(value, 1, &mut 0, compiler)
 }
 
-fn read_constraint(value: &Value, depth: usize, count: &mut usize) -> Result<Requirement, RequirementError> {
+fn read_constraint(
+    value: &Value,
+    depth: usize,
+    count: &mut usize,
+    compiler: &mut Compiler,
+) -> Result<Requirement, RequirementError> {
     *count += 1;
     if *count > CONSTRAINTS_MAX {
         return Err(RequirementError::ConstraintCount);
@@ -188,12 +202,16 @@ fn read_constraint(value: &Value, depth: usize, count: &mut usize) -> Result<Req
         if compound.constraints.is_empty() {
             return Err(RequirementError::ConstraintEmpty);
         }
-        compound.constraints.iter().map(|one| read_constraint(one, depth + 1, count)).collect()
+        compound.constraints.iter().map(|one| read_constraint(one, depth + 1, count, compiler)).collect()
     };
     let predicate = match raw {
         RawConstraint { gvk: Some(value), .. } => Predicate::Kind(kind(&value, CONSTRAINT)?),
         RawConstraint { package: Some(value), .. } => package(&value, CONSTRAINT)?,
-        RawConstraint { cel: Some(cel), .. } => Predicate::Expression(Expression::compile(&cel.rule)?),
+        RawConstraint { cel: Some(cel), .. } => Predicate::Expression(Expression::compile(
+            &cel.rule,
+            &mut compiler.patterns,
+            &mut compiler.budget,
+        )?),
         RawConstraint { all: Some(all), .. } => Predicate::All(members(all)?),
         RawConstraint { any: Some(any), .. } => Predicate::Any(members(any)?),
         RawConstraint { not: Some(not), .. } => Predicate::Not(members(not)?),

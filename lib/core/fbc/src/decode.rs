@@ -12,7 +12,8 @@ use thiserror::Error;
 
 pub(crate) use shapes::{BUNDLE, BUNDLE_OBJECT, CHANNEL, DEPRECATION, PACKAGE, property};
 
-use crate::{base64, envelope::fold, limits::QUOTED_DOCUMENT_BYTES_MAX};
+pub(crate) use crate::keys::field;
+use crate::{base64, keys::means, limits::QUOTED_DOCUMENT_BYTES_MAX};
 
 /// A document is no catalog content, although it is an object. The texts are the original's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -121,7 +122,7 @@ fn check_at(value: &Value, shape: &Shape, root: &str, path: &mut Vec<&'static st
         }
         (Shape::Structure(_, fields), Value::Object(members)) => {
             members.iter().try_for_each(|(key, member)| {
-                let Some((name, shape)) = fields.iter().find(|(name, _)| same_key(key, name)) else {
+                let Some((name, shape)) = fields.iter().find(|(name, _)| means(key, name)) else {
                     return Ok(());
                 };
                 path.push(name);
@@ -153,16 +154,6 @@ fn mismatch(value: &Value, shape: &Shape, root: &str, path: &[&'static str]) -> 
 
 fn is_byte(value: &Value) -> bool {
     value.as_u64().is_some_and(|number| u8::try_from(number).is_ok())
-}
-
-fn same_key(key: &str, name: &str) -> bool {
-    key == name || key.eq_ignore_ascii_case(name) || (!key.is_ascii() && fold(key) == fold(name))
-}
-
-/// The value of a field, whatever the case of its key; of several the last. Null counts as absent.
-pub(crate) fn field<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
-    let mut found = object.iter().filter(|(key, value)| same_key(key, name) && !value.is_null());
-    found.next_back().map(|(_, value)| value)
 }
 
 /// A text field; absent ones are empty.

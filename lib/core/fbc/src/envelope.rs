@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use crate::{
     FbcError,
     canonical::{Member, decode},
+    keys::means,
     limits::NAME_BYTES_MAX,
 };
 
@@ -31,10 +32,10 @@ impl<'a> Envelope<'a> {
         }
         let mut envelope = Self::default();
         for member in members {
-            let (key, field) = match &line[member.key()] {
-                key if key.eq_ignore_ascii_case(b"\"schema\"") => ("schema", &mut envelope.schema),
-                key if key.eq_ignore_ascii_case(b"\"package\"") => ("package", &mut envelope.package),
-                key if key.eq_ignore_ascii_case(b"\"name\"") => ("name", &mut envelope.name),
+            let (key, field) = match decode(&line[member.key()]) {
+                key if means(&key, "schema") => ("schema", &mut envelope.schema),
+                key if means(&key, "package") => ("package", &mut envelope.package),
+                key if means(&key, "name") => ("name", &mut envelope.name),
                 _ => continue,
             };
             let value = &line[member.value()];

@@ -4,6 +4,8 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use crate::keys::{field_or_null, means};
+
 /// A field has another type than its meaning asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("field {path:?} is {found}, expected {expected}")]
@@ -40,7 +42,7 @@ impl<'a> Fields<'a> {
     /// Where the first field stands that is none of `known`.
     pub(crate) fn unknown(&self, known: &[&str]) -> Option<String> {
         let mut keys = self.map?.keys();
-        keys.find(|key| !known.iter().any(|name| key.eq_ignore_ascii_case(name))).map(|key| self.path_of(key))
+        keys.find(|key| !known.iter().any(|name| means(key, name))).map(|key| self.path_of(key))
     }
 
     fn path_of(&self, name: &str) -> String {
@@ -52,12 +54,9 @@ impl<'a> Fields<'a> {
         self.get_with_null(name).filter(|value| !value.is_null())
     }
 
-    /// The value of a field, null included. Of several keys that differ in case only the exact one counts, else
-    /// the last.
+    /// The value of a field, null included.
     pub(crate) fn get_with_null(&self, name: &str) -> Option<&'a Value> {
-        let map = self.map?;
-        let folded = || map.iter().rfind(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
-        map.get(name).or_else(folded)
+        field_or_null(self.map?, name)
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<&'a str, FieldError> {

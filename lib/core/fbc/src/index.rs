@@ -37,6 +37,8 @@ pub struct Index {
     /// Ends of the lines, line feeds included; a line starts where the one before it ends.
     line_ends: Vec<u64>,
     by_schema: Table,
+    /// Of each line, whether its document has a schema. Follows from the table; asked for every line found.
+    has_schema: Vec<bool>,
     by_package: Table,
     by_name: Table,
     /// Ends of the records, in their own file.
@@ -51,6 +53,7 @@ impl Index {
     /// The catalog has more documents than we take.
     pub fn push_line(&mut self, envelope: &Envelope<'_>, length: usize) -> Result<(), FbcError> {
         let number = push_end(&mut self.line_ends, length)?;
+        self.has_schema.push(!envelope.schema.is_empty());
         for (table, value) in [
             (&mut self.by_schema, &envelope.schema),
             (&mut self.by_package, &envelope.package),
@@ -113,7 +116,7 @@ impl Index {
         let schema_asked = query.schema.is_some_and(|schema| !schema.is_empty());
         let found = shortest.iter().copied().filter(|number| {
             others.iter().all(|list| list.binary_search(number).is_ok())
-                && (schema_asked || self.has_schema(*number))
+                && (schema_asked || self.has_schema.get(*number as usize) == Some(&true))
         });
         joined(found, &self.line_ends)
     }
@@ -167,10 +170,6 @@ impl Index {
     pub fn records(&self, package: &str) -> Vec<Range<u64>> {
         let numbers = self.records.get(package).map(Vec::as_slice).unwrap_or_default();
         joined(numbers.iter().copied(), &self.record_ends)
-    }
-
-    fn has_schema(&self, number: u32) -> bool {
-        self.by_schema.values().any(|numbers| numbers.binary_search(&number).is_ok())
     }
 
     /// The index as the bytes of a file.

@@ -24,6 +24,7 @@ mod error;
 mod fields;
 mod ignore;
 mod index;
+mod keys;
 pub mod limits;
 mod load;
 mod meta;

@@ -3,7 +3,10 @@
 use olm_semver::Quoted;
 use serde_json::{Map, Value};
 
-use crate::decode::{self, text};
+use crate::{
+    decode::{self, text},
+    keys::field_or_null,
+};
 
 /// Type of the property that names a bundle's package and version.
 pub const PROPERTY_PACKAGE: &str = "olm.package";
@@ -53,5 +56,5 @@ fn parse_one(index: usize, property: &Value) -> Result<Known<'_>, String> {
 
 /// The value, null included: only an absent one is an error.
 pub(crate) fn raw_value(property: &Map<String, Value>) -> Option<&Value> {
-    property.iter().filter(|(key, _)| key.eq_ignore_ascii_case("value")).map(|(_, value)| value).next_back()
+    field_or_null(property, "value")
 }

@@ -16,6 +16,7 @@ use crate::{
     Channel, Documents, Meta, Outline, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
     WriteError,
     decode::{field, list, text},
+    keys::means,
 };
 
 /// What is wanted of a catalog.
@@ -227,7 +228,7 @@ impl PackagePart {
             if text(&document, "defaultChannel") == self.default_channel {
                 return Ok(None);
             }
-            document.retain(|key, _| !key.eq_ignore_ascii_case("defaultChannel"));
+            document.retain(|key, _| !means(key, "defaultChannel"));
             document.insert("defaultChannel".into(), self.default_channel.clone().into());
         } else {
             let entries = list(&document, "entries");
@@ -235,7 +236,7 @@ impl PackagePart {
             if staying.len() == entries.len() {
                 return Ok(None);
             }
-            document.retain(|key, _| !key.eq_ignore_ascii_case("entries"));
+            document.retain(|key, _| !means(key, "entries"));
             document.insert("entries".into(), staying.into());
         }
         serde_json::to_vec(&document).map(Some).map_err(failed)

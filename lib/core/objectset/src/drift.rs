@@ -90,20 +90,20 @@ pub(crate) fn adopt_fields(live: &Value, others: &[&str]) -> Option<Vec<Value>> 
     let (adopted, mut kept): (Vec<Value>, Vec<Value>) = entries.iter().cloned().partition(is_adopted);
     let mut adopted = adopted.into_iter();
     let mut first = adopted.next()?;
-    let empty = || Value::Object(Map::new());
-    let mut fields = first.get("fieldsV1").cloned().unwrap_or_else(empty);
+    let fields_of =
+        |entry: &Value| entry.get("fieldsV1").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut fields = fields_of(&first);
     for other in adopted {
-        union(&mut fields, other.get("fieldsV1").cloned().unwrap_or_else(empty));
+        join_fields(&mut fields, fields_of(&other));
     }
     if let Some(applied) = kept.iter_mut().find(|entry| names(entry, "Apply", OBJECT_FIELD_MANAGER)) {
-        match applied.get_mut("fieldsV1") {
-            Some(existing) => union(existing, fields),
-            None => applied["fieldsV1"] = fields,
-        }
+        let mut joined = fields_of(applied);
+        join_fields(&mut joined, fields);
+        applied["fieldsV1"] = joined.into();
     } else {
         first["manager"] = OBJECT_FIELD_MANAGER.into();
         first["operation"] = "Apply".into();
-        first["fieldsV1"] = fields;
+        first["fieldsV1"] = fields.into();
         kept.push(first);
     }
     Some(kept)
@@ -115,16 +115,21 @@ pub fn has_created_fields(live: &Value) -> bool {
     adopt_fields(live, &[]).is_some()
 }
 
-/// Joins two sets of fields in their `fieldsV1` form, which is a tree of keys.
-fn union(into: &mut Value, from: Value) {
-    if let (Value::Object(into), Value::Object(from)) = (into, from) {
-        for (key, value) in from {
-            match into.get_mut(&key) {
-                Some(existing) => union(existing, value),
-                None => {
-                    into.insert(key, value);
+/// Joins two sets of fields in their `fieldsV1` form, as structured-merge-diff does.
+///
+/// Each is a tree of keys. A key without anything below it is itself a member of the set; one with keys below is a
+/// member only if `.` is among them.
+pub fn join_fields(into: &mut Map<String, Value>, from: Map<String, Value>) {
+    for (key, value) in from {
+        match (into.get_mut(&key), value) {
+            (Some(Value::Object(existing)), Value::Object(more)) => {
+                let one_is_a_leaf = existing.is_empty() != more.is_empty();
+                join_fields(existing, more);
+                if one_is_a_leaf {
+                    existing.insert(".".to_owned(), Value::Object(Map::new()));
                 }
             }
+            (_, value) => drop(into.insert(key, value)),
         }
     }
 }
@@ -207,5 +212,25 @@ mod tests {
         );
 
         assert_eq!(adopt_fields(&live(json!([other])), &[]), None);
+    }
+
+    #[test]
+    fn a_field_stays_a_member_when_fields_below_it_are_joined() {
+        for (a, b, joined) in [
+            (json!({"f:a": {}}), json!({"f:a": {"f:b": {}}}), json!({"f:a": {".": {}, "f:b": {}}})),
+            (json!({"f:a": {"f:b": {}}}), json!({"f:a": {}}), json!({"f:a": {".": {}, "f:b": {}}})),
+            (json!({"f:a": {}}), json!({"f:a": {}}), json!({"f:a": {}})),
+            (
+                json!({"f:a": {"f:b": {}}}),
+                json!({"f:a": {"f:c": {}}}),
+                json!({"f:a": {"f:b": {}, "f:c": {}}}),
+            ),
+            (json!({"f:a": {".": {}}}), json!({"f:a": {"f:c": {}}}), json!({"f:a": {".": {}, "f:c": {}}})),
+            (json!({}), json!({"f:a": {"f:b": {}}}), json!({"f:a": {"f:b": {}}})),
+        ] {
+            let mut into = a.as_object().unwrap().clone();
+            join_fields(&mut into, b.as_object().unwrap().clone());
+            assert_eq!(Value::Object(into), joined, "{a} and {b}");
+        }
     }
 }

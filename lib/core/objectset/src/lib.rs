@@ -22,7 +22,7 @@ mod release;
 pub use classic::classic_manager;
 pub use desired::{ObjectError, Origin, for_revision, prepare};
 pub use digest::{content_digest, phase_digest, sha256};
-pub use drift::has_created_fields;
+pub use drift::{has_created_fields, join_fields};
 pub use keeping::{
     DeletionPolicy, converts_by_webhook, form_patch, is_crd, kept_for, readable_without_webhook,
     taking_form_patch, without_webhook, written_for,

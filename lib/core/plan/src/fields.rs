@@ -4,9 +4,11 @@
 //! we sent; what was *created* under our name holds the server's defaults as well, because the server fills them in
 //! before it records. Of these only those count that the content of a revision names.
 
+use std::collections::BTreeMap;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use olm_api::names::{MANAGED_BY_LABEL, OBJECT_FIELD_MANAGER, REVISION_ANNOTATION};
-use olm_objectset::{ObjectKey, sha256};
+use olm_objectset::{ObjectKey, join_fields, sha256};
 use serde_json::{Map, Value};
 
 /// What a revision's content says about an object, in the form in which plans compare: without identity and
@@ -27,7 +29,7 @@ pub(crate) fn own(live: &Value, old: Option<&Value>, desired: Option<&Value>) ->
         }
         created |= text("operation") == "Update";
         if let Some(Value::Object(of_entry)) = entry.get("fieldsV1") {
-            union(&mut fields, of_entry);
+            join_fields(&mut fields, of_entry.clone());
         }
     }
     if fields.is_empty() {
@@ -111,19 +113,6 @@ fn bare(object: &Value) -> Value {
     object
 }
 
-/// Joins two sets of fields in their `fieldsV1` form.
-fn union(into: &mut Map<String, Value>, from: &Map<String, Value>) {
-    for (key, value) in from {
-        match (into.get_mut(key), value) {
-            (Some(Value::Object(existing)), Value::Object(more)) => {
-                // A leaf owns everything below it.
-                if existing.is_empty() || more.is_empty() { existing.clear() } else { union(existing, more) }
-            }
-            _ => drop(into.insert(key.clone(), value.clone())),
-        }
-    }
-}
-
 /// The part of `live` that the set of fields names.
 fn owned(live: &Value, fields: &Map<String, Value>) -> Value {
     let children = || fields.iter().filter(|(key, _)| *key != ".");
@@ -140,20 +129,47 @@ fn owned(live: &Value, fields: &Map<String, Value>) -> Value {
             Value::Object(kept.collect())
         }
         Value::Array(items) => {
-            let is_owned = |item: &Value| children().find(|(key, _)| names_item(key, item));
-            let kept = items.iter().filter_map(|item| is_owned(item).map(|(_, child)| below(item, child)));
+            let keys = ItemKeys::of(children());
+            let kept = items.iter().filter_map(|item| keys.child(item).map(|child| below(item, child)));
             Value::Array(kept.collect())
         }
         other => other.clone(),
     }
 }
 
-/// Whether a key of a set of fields is about this item of a list: `k:{…}` by its keys, `v:…` by its value.
-fn names_item(key: &str, item: &Value) -> bool {
-    if let Some(Ok(Value::Object(keys))) = key.strip_prefix("k:").map(serde_json::from_str::<Value>) {
-        return keys.iter().all(|(name, value)| item.get(name) == Some(value));
+/// The keys of a set of fields that name items of a list: `k:{…}` by some of their fields, `v:…` by their value.
+#[derive(Default)]
+struct ItemKeys<'f> {
+    /// By the names of the fields, then by the fields as text.
+    by_fields: BTreeMap<Vec<String>, BTreeMap<String, &'f Value>>,
+    by_value: BTreeMap<String, &'f Value>,
+}
+
+impl<'f> ItemKeys<'f> {
+    fn of(children: impl Iterator<Item = (&'f String, &'f Value)>) -> Self {
+        let mut keys = Self::default();
+        for (key, child) in children {
+            let parsed = |prefix| key.strip_prefix(prefix).and_then(|text| serde_json::from_str(text).ok());
+            if let Some(Value::Object(fields)) = parsed("k:") {
+                let names = fields.keys().cloned().collect();
+                keys.by_fields.entry(names).or_default().insert(Value::Object(fields).to_string(), child);
+            } else if let Some(value) = parsed("v:") {
+                keys.by_value.insert(value.to_string(), child);
+            }
+        }
+        keys
     }
-    key.strip_prefix("v:").and_then(|text| serde_json::from_str::<Value>(text).ok()).as_ref() == Some(item)
+
+    fn child(&self, item: &Value) -> Option<&'f Value> {
+        let by_fields = self.by_fields.iter().find_map(|(names, children)| {
+            let fields = names.iter().map(|name| Some((name.clone(), item.get(name)?.clone())));
+            let fields: Map<String, Value> = fields.collect::<Option<_>>()?;
+            children.get(&Value::Object(fields).to_string()).copied()
+        });
+        by_fields.or_else(|| {
+            (!self.by_value.is_empty()).then(|| self.by_value.get(&item.to_string()).copied()).flatten()
+        })
+    }
 }
 
 /// `value` without the fields that none of `named` has; with `keep_unnamed` only what lies below fields that are
@@ -178,10 +194,11 @@ fn cut(value: Value, named: &[&Value], keep_unnamed: bool) -> Option<Value> {
 fn cut_items(items: Vec<Value>, named: &[&Value], keep_unnamed: bool) -> Vec<Value> {
     let lists: Vec<&Vec<Value>> = named.iter().filter_map(|n| n.as_array()).collect();
     if are_named(&items) && lists.iter().all(|list| are_named(list)) {
+        let named = lists.iter().map(|list| list.iter().map(|item| (item["name"].as_str(), item)).collect());
+        let by_name: Vec<BTreeMap<Option<&str>, &Value>> = named.collect();
         let cut_one = |item: Value| {
-            let same = |list: &&Vec<Value>| list.iter().position(|other| other["name"] == item["name"]);
             let inner: Vec<&Value> =
-                lists.iter().filter_map(|list| same(list).and_then(|at| list.get(at))).collect();
+                by_name.iter().filter_map(|list| list.get(&item["name"].as_str()).copied()).collect();
             cut(item, &inner, keep_unnamed)
         };
         return items.into_iter().filter_map(cut_one).collect();

@@ -4,9 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olm_rights::{Danger, Held, Needed, Rule, dangers, missing, role_reference, rules_of};
+use olm_rights::{Comparison, Danger, Held, Needed, Rule, dangers, rules_of};
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::limits::RIGHTS_ENTRIES_MAX as ENTRIES_MAX;
 
 /// A right in the sense of Kubernetes' RBAC.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -53,7 +55,8 @@ pub struct Account {
     /// Rights by roles of the bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rights: Vec<Right>,
-    /// Roles that are not part of the bundle, with where they hold: whoever keeps them decides about their rules.
+    /// Roles that are not part of the bundle, with where they hold: whoever keeps them decides about their rules. Also
+    /// roles that have too many rules to be listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub foreign_roles: Vec<String>,
     /// What whoever gets hold of the account can do with its cluster-wide rights, worst first.
@@ -79,10 +82,11 @@ pub fn operator_rights<'o, 'n>(
     let nobody = Holder::default();
     let nothing = Held::default();
     let mut rights = Rights::default();
+    let (mut of_held, mut of_increase) = (Comparison::default(), Comparison::default());
     for (account, holder) in &new {
-        rights.held.push(holder.told(account, &nothing, &nobody));
+        rights.held.push(holder.beyond(account, &nothing, &nobody, &mut of_held));
         let before = old.get(account).unwrap_or(&nobody);
-        let increase = holder.told(account, &before.held(), before);
+        let increase = holder.beyond(account, &before.held(), before, &mut of_increase);
         if !increase.rights.is_empty() || !increase.foreign_roles.is_empty() {
             rights.increase.push(increase);
         }
@@ -115,11 +119,11 @@ impl Holder {
     }
 
     /// What goes beyond `held` and the `before` it belongs to.
-    fn told(&self, account: &str, held: &Held, before: &Self) -> Account {
+    fn beyond(&self, account: &str, held: &Held, before: &Self, comparison: &mut Comparison) -> Account {
         let dangers = self.dangers();
         Account {
             account: account.to_owned(),
-            rights: missing_rights(&missing(&self.rules, held)),
+            rights: missing_rights(&comparison.missing(&self.rules, held)),
             foreign_roles: self.foreign_roles.difference(&before.foreign_roles).cloned().collect(),
             dangers: dangers.difference(&before.dangers()).map(|one| one.meaning().to_owned()).collect(),
         }
@@ -128,35 +132,52 @@ impl Holder {
 
 fn holders<'a>(objects: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, Holder> {
     let objects: Vec<&Value> = objects.into_iter().collect();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let text = |value: &'a Value| value.as_str().unwrap_or_default();
+    let is_role = |role: &&&Value| role["kind"] == "Role" || role["kind"] == "ClusterRole";
+    let place = |object: &'a Value| text(&object["metadata"]["namespace"]);
+    let key = |kind, namespace, name| (kind, if kind == "Role" { namespace } else { "" }, name);
+    // Of equal keys the first object stays.
+    let roles: BTreeMap<_, &Value> = (objects.iter().rev().filter(is_role))
+        .map(|role| (key(text(&role["kind"]), place(role), text(&role["metadata"]["name"])), *role))
+        .collect();
     let mut holders: BTreeMap<String, Holder> = BTreeMap::new();
+    let (mut seen, mut entries) = (BTreeSet::new(), 0_usize);
     for binding in &objects {
         if binding["kind"] != "ClusterRoleBinding" && binding["kind"] != "RoleBinding" {
             continue;
         }
-        let namespace = text(&binding["metadata"]["namespace"]);
-        let Some((kind, name)) = role_reference(binding) else { continue };
-        let role = objects.iter().find(|role| {
-            role["kind"] == kind
-                && role["metadata"]["name"] == name
-                && (kind == "ClusterRole" || text(&role["metadata"]["namespace"]) == namespace)
-        });
+        let namespace = place(binding);
+        let (kind, name) = (text(&binding["roleRef"]["kind"]), text(&binding["roleRef"]["name"]));
+        let role = roles.get(&key(kind, namespace, name));
         let subjects = binding["subjects"].as_array().into_iter().flatten();
         for subject in subjects.filter(|subject| subject["kind"] == "ServiceAccount") {
-            let of = match text(&subject["namespace"]) {
-                empty if empty.is_empty() => namespace.clone(),
-                named => named,
+            let of = Some(text(&subject["namespace"])).filter(|of| !of.is_empty()).unwrap_or(namespace);
+            let account = format!("{of}/{}", text(&subject["name"]));
+            if !seen.insert((account.clone(), kind, namespace, name)) {
+                continue;
+            }
+            let holder = holders.entry(account).or_default();
+            let rules = role.filter(|_| entries <= ENTRIES_MAX).map(|role| rules_of(role));
+            entries = rules.iter().flatten().map(Rule::entries).fold(entries, usize::saturating_add);
+            let place = if namespace.is_empty() {
+                "in the whole cluster".to_owned()
+            } else {
+                format!("in namespace {namespace}")
             };
-            let holder = holders.entry(format!("{of}/{}", text(&subject["name"]))).or_default();
-            match role {
-                Some(role) => holder.rules.extend(
-                    rules_of(role).into_iter().map(|rule| Needed { namespace: namespace.clone(), rule }),
-                ),
-                None if namespace.is_empty() => {
-                    holder.foreign_roles.insert(format!("{kind} {name} in the whole cluster"));
+            match (role, rules) {
+                (_, Some(rules)) if entries <= ENTRIES_MAX => {
+                    let namespace = || namespace.to_owned();
+                    holder
+                        .rules
+                        .extend(rules.into_iter().map(|rule| Needed { namespace: namespace(), rule }));
                 }
-                None => {
-                    holder.foreign_roles.insert(format!("{kind} {name} in namespace {namespace}"));
+                (Some(_), _) => {
+                    holder
+                        .foreign_roles
+                        .insert(format!("{kind} {name} {place}, with too many rules to be listed"));
+                }
+                (None, _) => {
+                    holder.foreign_roles.insert(format!("{kind} {name} {place}"));
                 }
             }
         }
@@ -211,5 +232,18 @@ mod tests {
         let rights = operator_rights(&[], [&binding]);
         assert_eq!(rights.increase[0].foreign_roles, ["Role reader in namespace kube-system"]);
         assert!(operator_rights([&binding], [&binding]).increase.is_empty());
+    }
+
+    #[test]
+    fn what_all_accounts_get_has_a_limit() {
+        let verbs: Vec<String> = (0..ENTRIES_MAX / 3).map(|i| i.to_string()).collect();
+        let mut all = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]));
+        let subject =
+            |i: usize| json!({"kind": "ServiceAccount", "name": format!("sa{i}"), "namespace": "ns"});
+        all[1]["subjects"] = (0..5).map(subject).collect();
+        let rights = operator_rights(&[], &all);
+        let listed: Vec<bool> = rights.held.iter().map(|account| account.foreign_roles.is_empty()).collect();
+        assert_eq!(listed, [true, true, false, false, false]);
+        assert!(rights.held[4].foreign_roles[0].ends_with("with too many rules to be listed"));
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Budget {
     nodes: usize,
     /// Memory for further objects.
     objects: usize,
+    /// Memory that those read so far take.
+    spent: usize,
     /// Most nodes of one document while it is read.
     document: usize,
 }
@@ -31,7 +33,7 @@ impl Budget {
     /// For a bundle whose files have `files` bytes, within `memory` bytes.
     pub(crate) fn new(memory: usize, files: usize) -> Self {
         let left = memory.saturating_sub(files);
-        Self { memory, nodes: NODES_MAX, objects: left / COPIES, document: left / NODE_BYTES }
+        Self { memory, nodes: NODES_MAX, objects: left / COPIES, spent: 0, document: left / NODE_BYTES }
     }
 
     /// The limits of the next document.
@@ -59,7 +61,13 @@ impl Budget {
         let (nodes, bytes) = cost(document);
         self.nodes = self.nodes.checked_sub(nodes).ok_or_else(Self::too_many_nodes)?;
         self.objects = self.objects.checked_sub(bytes).ok_or_else(|| self.too_little_memory())?;
+        self.spent += bytes;
         Ok(())
+    }
+
+    /// Memory that what was read takes, in bytes.
+    pub(crate) fn spent(&self) -> usize {
+        self.spent
     }
 
     fn too_many_nodes() -> RenderError {

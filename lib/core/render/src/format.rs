@@ -30,6 +30,8 @@ pub struct Rendered {
     pub declared: Result<Vec<Value>, String>,
     /// Who makes the certificates of its webhooks; `None` when it has none.
     pub certificate_provider: Option<CertificateProvider>,
+    /// Memory that the objects take until a revision is written, in bytes, estimated.
+    pub memory: usize,
 }
 
 /// A way to package an operator.

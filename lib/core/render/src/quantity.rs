@@ -90,7 +90,7 @@ fn family(suffix: &str) -> Result<(Family, i32), &'static str> {
         "Ei" => binary(60),
         other => match other.strip_prefix(['e', 'E']).map(str::parse::<i32>) {
             // Beyond this every quantity is 0 or out of range.
-            Some(Ok(exponent)) if exponent.abs() <= 64 => Ok((Family::Exponent, exponent)),
+            Some(Ok(exponent)) if (-64..=64).contains(&exponent) => Ok((Family::Exponent, exponent)),
             _ => Err(SUFFIX),
         },
     }
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_is_no_quantity_is_refused() {
-        for text in ["", "x", "1.2.3", "Ei", "1mi", "1e", "1e99999"] {
+        for text in ["", "x", "1.2.3", "Ei", "1mi", "1e", "1e99999", "1e-2147483648", "1e2147483648"] {
             assert!(canonical(text).is_err(), "{text}");
         }
     }

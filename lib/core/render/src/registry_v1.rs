@@ -29,6 +29,7 @@ use crate::{
     budget::Budget,
     config,
     format::{BundleFormat, Rendered},
+    limits::{COPIES, DEFINITIONS_MAX},
 };
 
 /// The table entry of registry+v1.
@@ -84,6 +85,7 @@ impl BundleFormat for RegistryV1 {
             objects: Vec::new(),
             olm_properties: declared::platform_properties(&bundle.csv),
             declared: declared::properties(&bundle.csv, files, &mut budget)?,
+            memory: budget.spent().saturating_mul(COPIES),
             certificate_provider: (!bundle.csv.webhooks.is_empty()).then_some(options.certificate_provider),
         };
         rendered.objects = generate(bundle, &context, configuration.deployment_config.as_ref())?;
@@ -110,13 +112,22 @@ fn generate(
     deployment_config: Option<&serde_json::Map<String, serde_json::Value>>,
 ) -> Result<Vec<serde_json::Value>, RenderError> {
     let model::Bundle { csv, crds, others, .. } = bundle;
+    for (what, count) in [
+        ("Deployments", csv.deployments.len()),
+        ("webhooks", csv.webhooks.len()),
+        ("permissions", csv.permissions.len().saturating_add(csv.cluster_permissions.len())),
+    ] {
+        if count > DEFINITIONS_MAX {
+            return Err(RenderError::TooLarge { what, limit: DEFINITIONS_MAX });
+        }
+    }
     let mut objects = rbac::service_accounts(&csv, context);
     objects.extend(rbac::roles(&csv, context)?);
     objects.extend(crds::generate(crds, &csv, context)?);
     let shipped_start = objects.len();
     objects.extend(shipped::generate(others, context));
     let shipped = shipped_start..objects.len();
-    objects.extend(deployments::generate(&csv, context, deployment_config));
+    objects.extend(deployments::generate(&csv, context, deployment_config)?);
     objects.extend(webhooks::configurations(&csv, context));
     objects.extend(webhooks::services(&csv, context));
     objects.extend(webhooks::certificate_objects(&csv, context));

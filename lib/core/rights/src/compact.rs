@@ -2,21 +2,45 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rule::Rule;
+use crate::{
+    part::{Comparison, Split},
+    rule::{Rule, set},
+};
 
-/// The same rights in fewer rules: what another rule grants is dropped, then verbs, names and resources of rules
-/// that differ in nothing else are joined. Sorted.
+/// The same permissions in fewer rules: what another rule grants is dropped, then verbs, names and resources of rules
+/// that differ in nothing else are joined. Sorted. Rules that would be too many if they were split stay as they are.
 pub(crate) fn compact(rules: impl IntoIterator<Item = Rule>, also_held: &[Rule]) -> Vec<Rule> {
-    let atoms: BTreeSet<Rule> = rules.into_iter().flat_map(|rule| rule.atoms()).collect();
-    let superfluous = |atom: &Rule| {
-        also_held.iter().any(|held| held.grants(atom))
-            || atoms.iter().any(|other| other != atom && other.grants(atom))
+    let (mut comparison, mut split) = (Comparison::default(), Split::default());
+    for rule in rules {
+        for part in comparison.left(&rule, also_held.iter()) {
+            split.add("", part, &mut comparison);
+        }
+    }
+    let things = split.things;
+    let rule = |(_, thing): &(String, Rule), verbs: &BTreeSet<String>| {
+        let verbs = if verbs.contains("*") { set(["*"]) } else { verbs.clone() };
+        Rule { verbs, ..thing.clone() }
     };
-    let kept: BTreeSet<Rule> = atoms.iter().filter(|atom| !superfluous(atom)).cloned().collect();
-    let verbs = joined(kept, |rule| &mut rule.verbs);
-    let names = joined_names(verbs);
+    let rules: Vec<Rule> = things.iter().map(|(thing, verbs)| rule(thing, verbs)).collect();
+    // Only these can grant what is another's: those with wildcards, and the one for all names of the same thing.
+    let wide: Vec<&Rule> = rules
+        .iter()
+        .filter(|rule| rule.has_wildcard())
+        .chain(split.unsplit.iter().map(|(_, rule)| rule))
+        .collect();
+    let mut comparison = Comparison::default();
+    let mut kept = BTreeSet::new();
+    for one in &rules {
+        let unnamed = Rule { resource_names: BTreeSet::new(), verbs: BTreeSet::new(), ..one.clone() };
+        let unnamed =
+            things.get_key_value(&(String::new(), unnamed)).map(|(thing, verbs)| rule(thing, verbs));
+        let others = wide.iter().copied().chain(unnamed.as_ref()).filter(|other| *other != one);
+        kept.extend(comparison.left(one, others).into_iter().map(Rule::from));
+    }
+    let names = joined_names(kept);
     let resources = joined(names, |rule| &mut rule.resources);
-    let urls = joined(resources, |rule| &mut rule.non_resource_urls);
+    let mut urls = joined(resources, |rule| &mut rule.non_resource_urls);
+    urls.extend(split.unsplit.into_iter().map(|(_, rule)| rule));
     urls.into_iter().collect()
 }
 

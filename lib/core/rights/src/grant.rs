@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     compact::compact,
-    need::{Held, Needed, RBAC_GROUP, Target, granted, needed, role_reference, rules_of},
+    need::{Held, Needed, RBAC_GROUP, Shipped, Target, granted, needed, resource_of, role_reference},
     resources::{known_resources, namespaces},
     rule::Rule,
 };
@@ -51,9 +51,11 @@ impl Grant {
         all.push(Needed { namespace: CLUSTER.to_owned(), rule: revisions });
         let mut places: BTreeSet<&str> = bundles.iter().flat_map(|targets| namespaces(targets)).collect();
         places.insert(CLUSTER);
-        let of = |place: &str| -> Vec<Rule> {
-            all.iter().filter(|needed| needed.namespace == place).map(|needed| needed.rule.clone()).collect()
-        };
+        let mut by_place: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
+        for Needed { namespace, rule } in all {
+            by_place.entry(namespace).or_default().push(rule);
+        }
+        let mut of = |place: &str| by_place.remove(place).unwrap_or_default();
         let cluster = compact(of(CLUSTER), &[]);
         let mut rules: BTreeMap<String, Vec<Rule>> = places
             .into_iter()
@@ -157,6 +159,8 @@ fn passed_on(targets: &[Target<'_>], style: Style) -> Vec<Needed> {
         Style::Escalate => Vec::new(),
     };
     rights.retain(|needed| !grants_everything(&needed.rule));
+    let shipped = Shipped::of(targets);
+    let bounded: BTreeSet<_> = shipped.bounded(grants_everything);
     for target in targets.iter().filter(|target| target.group == RBAC_GROUP) {
         let verb_of = |verb, resource: &str, name: &str| Needed {
             namespace: target.namespace.clone(),
@@ -166,19 +170,18 @@ fn passed_on(targets: &[Target<'_>], style: Style) -> Vec<Needed> {
             "roles" | "clusterroles" => {
                 // The rules of an aggregated role come from labels of roles that may come later: nobody can hold
                 // them beforehand.
-                let unbounded = rules_of(target.object).iter().any(grants_everything);
-                if style == Style::Escalate || unbounded {
+                let is_bounded =
+                    bounded.contains(&Shipped::key(&target.resource, &target.namespace, &target.name));
+                if style == Style::Escalate || !is_bounded {
                     rights.push(verb_of("escalate", &target.resource, &target.name));
                 }
             }
             _ => {
                 let Some((kind, name)) = role_reference(target.object) else { continue };
-                let resource = if kind == "Role" { "roles" } else { "clusterroles" };
-                let shipped = targets.iter().find(|t| t.resource == resource && t.name == name);
-                let unbounded =
-                    shipped.is_none_or(|role| rules_of(role.object).iter().any(grants_everything));
+                let resource = resource_of(&kind);
                 // What a role holds that the bundle does not bring is not known here.
-                if style == Style::Escalate || unbounded {
+                let is_bounded = bounded.contains(&Shipped::key(resource, &target.namespace, &name));
+                if style == Style::Escalate || !is_bounded {
                     rights.push(verb_of("bind", resource, &name));
                 }
             }
@@ -292,6 +295,20 @@ mod tests {
             .collect();
         let wanted = [("beacons", "b"), ("secrets", "s")].map(|(r, n)| (r.to_owned(), n.to_owned()));
         assert!(watched.into_iter().eq(wanted.iter().map(|(r, n)| (r, n))));
+    }
+
+    #[test]
+    fn a_role_of_the_same_name_in_another_namespace_is_another_role() {
+        let rbac = "rbac.authorization.k8s.io/v1";
+        let objects = [
+            json!({"apiVersion": rbac, "kind": "Role", "metadata": {"name": "r", "namespace": "n"},
+                   "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
+            json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": {"name": "b", "namespace": "other"},
+                   "roleRef": {"kind": "Role", "name": "r"}}),
+        ];
+        let grant = Grant::new("n", "i", &[targets(&objects).expect("known")], Style::Exact);
+        let (_, rules) = grant.rules().find(|(namespace, _)| *namespace == "other").expect("the binding's");
+        assert!(rules.iter().any(|rule| rule.grants(&Rule::new(RBAC_GROUP, "roles", Some("r"), &["bind"]))));
     }
 
     #[test]

@@ -7,7 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::rule::{Rule, set};
+use crate::{
+    limits::PASSED_ON_ENTRIES_MAX,
+    part::Comparison,
+    rule::{Rule, set},
+};
 
 /// A rule that is needed in a namespace; the empty namespace means cluster-wide.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,9 +47,13 @@ pub struct Held {
 }
 
 impl Held {
-    fn grants(&self, namespace: &str, atom: &Rule) -> bool {
-        let local = self.namespaces.get(namespace).into_iter().flatten();
-        self.cluster.iter().chain(local).any(|rule| rule.grants(atom))
+    /// The rules that hold in a namespace.
+    pub(crate) fn rules(&self, namespace: &str) -> impl Iterator<Item = &Rule> {
+        self.cluster.iter().chain(self.namespaces.get(namespace).into_iter().flatten())
+    }
+
+    fn grants(&self, namespace: &str, wanted: &Rule) -> bool {
+        self.rules(namespace).any(|rule| rule.grants(wanted))
     }
 }
 
@@ -74,53 +82,82 @@ pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Rules that the targets grant to others: the account must hold them itself, or be allowed to `escalate` or
 /// `bind`. `roles` gives the rules of roles that are referred to but not among the targets.
+///
+/// Where the roles have more rules than can be compared, the permission to `escalate` or `bind` is what is needed.
 pub fn granted(
     targets: &[Target<'_>],
     held: &Held,
     roles: &BTreeMap<(String, String, String), Vec<Rule>>,
 ) -> Vec<Needed> {
-    let mut needed = Vec::new();
+    let (mut needed, mut seen, mut entries) = (Vec::new(), BTreeSet::new(), 0_usize);
+    let shipped = Shipped::of(targets);
     for target in targets.iter().filter(|t| t.group == RBAC_GROUP) {
         let (verb, resource, name) = match target.resource.as_str() {
-            "roles" | "clusterroles" => ("escalate", target.resource.clone(), target.name.clone()),
+            "roles" | "clusterroles" => ("escalate", target.resource.as_str(), target.name.clone()),
             "rolebindings" | "clusterrolebindings" => match role_reference(target.object) {
-                Some((kind, name)) if kind == "Role" => ("bind", "roles".to_owned(), name),
-                Some((_, name)) => ("bind", "clusterroles".to_owned(), name),
+                Some((kind, name)) => ("bind", resource_of(&kind), name),
                 None => continue,
             },
             _ => continue,
         };
-        if held.grants(&target.namespace, &Rule::new(RBAC_GROUP, &resource, Some(&name), &[verb])) {
+        let permission = Rule::new(RBAC_GROUP, resource, Some(&name), &[verb]);
+        let is_new = seen.insert((verb, resource, target.namespace.as_str(), name.clone()));
+        if !is_new || held.grants(&target.namespace, &permission) {
             continue;
         }
-        let passed_on = if verb == "escalate" {
+        let passed_on = if entries > PASSED_ON_ENTRIES_MAX {
+            Vec::new()
+        } else if verb == "escalate" {
             rules_of(target.object)
         } else {
-            referred(targets, &resource, &target.namespace, &name, roles)
+            let (resource, namespace, name) = Shipped::key(resource, &target.namespace, &name);
+            match shipped.get((resource, namespace, name)) {
+                Some(role) => rules_of(role),
+                None => {
+                    let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
+                    roles.get(&key).cloned().unwrap_or_default()
+                }
+            }
         };
+        entries = passed_on.iter().map(Rule::entries).fold(entries, usize::saturating_add);
+        let passed_on = if entries > PASSED_ON_ENTRIES_MAX { vec![permission] } else { passed_on };
         needed.extend(passed_on.into_iter().map(|rule| Needed { namespace: target.namespace.clone(), rule }));
     }
     needed
 }
 
-fn referred(
-    targets: &[Target<'_>],
-    resource: &str,
-    namespace: &str,
-    name: &str,
-    roles: &BTreeMap<(String, String, String), Vec<Rule>>,
-) -> Vec<Rule> {
-    let namespace = if resource == "roles" { namespace } else { "" };
-    let shipped = targets.iter().find(|t| {
-        t.group == RBAC_GROUP && t.resource == resource && t.name == name && t.namespace == namespace
-    });
-    match shipped {
-        Some(target) => rules_of(target.object),
-        None => roles
-            .get(&(resource.to_owned(), namespace.to_owned(), name.to_owned()))
-            .cloned()
-            .unwrap_or_default(),
+/// The resource, namespace and name of a role.
+type RoleKey<'t> = (&'t str, &'t str, &'t str);
+
+/// The roles among the objects of a revision.
+pub(crate) struct Shipped<'t>(BTreeMap<RoleKey<'t>, &'t Value>);
+
+impl<'t> Shipped<'t> {
+    pub(crate) fn of(targets: &'t [Target<'_>]) -> Self {
+        // Of equal keys the first target stays.
+        let roles = targets.iter().rev().filter(|t| t.group == RBAC_GROUP);
+        Self(roles.map(|t| (Self::key(&t.resource, &t.namespace, &t.name), t.object)).collect())
     }
+
+    /// The key of a role that something in `namespace` refers to.
+    pub(crate) fn key<'k>(resource: &'k str, namespace: &'k str, name: &'k str) -> RoleKey<'k> {
+        (resource, if resource == "roles" { namespace } else { "" }, name)
+    }
+
+    fn get(&self, key: RoleKey<'_>) -> Option<&'t Value> {
+        self.0.get(&key).copied()
+    }
+
+    /// The roles that have no rule which `is_unbounded`.
+    pub(crate) fn bounded(&self, is_unbounded: fn(&Rule) -> bool) -> BTreeSet<RoleKey<'t>> {
+        let bounded = self.0.iter().filter(|(_, role)| !rules_of(role).iter().any(is_unbounded));
+        bounded.map(|(key, _)| *key).collect()
+    }
+}
+
+/// The resource of a role that a binding refers to by kind.
+pub(crate) fn resource_of(kind: &str) -> &'static str {
+    if kind == "Role" { "roles" } else { "clusterroles" }
 }
 
 /// The role that a binding refers to: kind and name.
@@ -144,27 +181,9 @@ pub fn rules_of(role: &Value) -> Vec<Rule> {
     role.get("rules").and_then(Value::as_array).into_iter().flatten().map(Rule::of).collect()
 }
 
-/// What of `needed` is not held, verbs of the same thing joined, sorted.
+/// What of `needed` is not held; see [`Comparison::missing`].
 pub fn missing(needed: &[Needed], held: &Held) -> Vec<Needed> {
-    let mut compact: BTreeMap<(String, Rule), BTreeSet<String>> = BTreeMap::new();
-    for Needed { namespace, rule } in needed {
-        for atom in rule.atoms() {
-            if !held.grants(namespace, &atom) {
-                let verbs = atom.verbs.clone();
-                let thing = Rule { verbs: BTreeSet::new(), ..atom };
-                compact.entry((namespace.clone(), thing)).or_default().extend(verbs);
-            }
-        }
-    }
-    compact
-        .into_iter()
-        .map(|((namespace, thing), mut verbs)| {
-            if verbs.contains("*") {
-                verbs = set(["*"]);
-            }
-            Needed { namespace, rule: Rule { verbs, ..thing } }
-        })
-        .collect()
+    Comparison::default().missing(needed, held)
 }
 
 #[cfg(test)]
@@ -228,6 +247,42 @@ pub(crate) mod tests {
         )]);
         let needed = granted(&targets, &Held::default(), &roles);
         assert_eq!(needed, [Needed { namespace: String::new(), rule: reviews }]);
+    }
+
+    /// Four lists of thousands of entries stand for more combinations than any memory holds.
+    #[test]
+    fn a_rule_of_long_lists_is_compared_without_its_combinations() {
+        let list = |kind: &str| (0..5_000).map(|i| format!("{kind}{i}")).collect::<Vec<_>>();
+        let [groups, resources, names, verbs] = ["g", "r", "n", "v"].map(list);
+        let rules =
+            json!([{"apiGroups": groups, "resources": resources, "resourceNames": names, "verbs": verbs}]);
+        let role = json!({"rules": rules});
+        let targets = [target(RBAC_GROUP, "clusterroles", "", "r", &role)];
+        let some =
+            json!({"apiGroups": ["g1", "g2"], "resources": ["*"], "resourceNames": ["n1"], "verbs": ["*"]});
+        let held = Held { cluster: vec![rule(some)], ..Held::default() };
+        let needed = granted(&targets, &held, &BTreeMap::new());
+        let found = missing(&needed, &held);
+        assert_eq!(found.len(), 2, "the groups, and the names of the two groups");
+        assert!(found.iter().all(|found| !found.rule.is_about_one()));
+        let all = Held { cluster: vec![rule(json!(rules[0]))], ..Held::default() };
+        assert_eq!(missing(&needed, &all), []);
+        assert_eq!(crate::compact::compact([rule(json!(rules[0]))], &[]), [rule(json!(rules[0]))]);
+    }
+
+    #[test]
+    fn roles_of_too_many_rules_need_the_permission_to_escalate() {
+        let verbs: Vec<String> = (0..PASSED_ON_ENTRIES_MAX).map(|i| i.to_string()).collect();
+        let role = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]});
+        let small = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]});
+        let targets = [
+            target(RBAC_GROUP, "clusterroles", "", "small", &small),
+            target(RBAC_GROUP, "clusterroles", "", "large", &role),
+        ];
+        let needed = granted(&targets, &Held::default(), &BTreeMap::new());
+        let rules: Vec<Rule> = needed.into_iter().map(|needed| needed.rule).collect();
+        let escalate = Rule::new(RBAC_GROUP, "clusterroles", Some("large"), &["escalate"]);
+        assert_eq!(rules, [Rule::new("", "pods", None, &["get"]), escalate]);
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! A rule of Kubernetes' RBAC, split into atoms and compared.
+//! A rule of Kubernetes' RBAC.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+
+use crate::part::Part;
 
 /// A rule in the sense of Kubernetes' RBAC.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,64 +64,32 @@ impl Rule {
         lists.map(|(key, items)| (key.to_owned(), items.iter().cloned().collect::<Value>())).collect()
     }
 
-    /// The rule split into its smallest parts: one group, resource, name and verb each.
-    pub(crate) fn atoms(&self) -> Vec<Self> {
-        let one = |text: &String| BTreeSet::from([text.clone()]);
-        let names: Vec<BTreeSet<String>> = if self.resource_names.is_empty() {
-            vec![BTreeSet::new()]
-        } else {
-            self.resource_names.iter().map(one).collect()
-        };
-        let mut atoms = Vec::new();
-        for verb in &self.verbs {
-            for url in &self.non_resource_urls {
-                atoms.push(Self { non_resource_urls: one(url), verbs: one(verb), ..Self::default() });
-            }
-            for group in &self.api_groups {
-                for resource in &self.resources {
-                    for name in &names {
-                        atoms.push(Self {
-                            api_groups: one(group),
-                            resources: one(resource),
-                            resource_names: name.clone(),
-                            verbs: one(verb),
-                            non_resource_urls: BTreeSet::new(),
-                        });
-                    }
-                }
-            }
-        }
-        atoms
+    /// How many entries its lists have.
+    pub fn entries(&self) -> usize {
+        [&self.api_groups, &self.resources, &self.resource_names, &self.verbs, &self.non_resource_urls]
+            .iter()
+            .map(|list| list.len())
+            .sum()
     }
 
-    /// Whether this rule grants the atom `wanted`.
+    /// Whether it is about one path, or about one resource of one group with at most one name.
+    pub fn is_about_one(&self) -> bool {
+        let lists = [&self.api_groups, &self.resources, &self.resource_names, &self.non_resource_urls];
+        matches!(lists.map(BTreeSet::len), [0, 0, 0, 1] | [1, 1, 0 | 1, 0])
+    }
+
+    /// Whether an entry of it stands for several.
+    pub(crate) fn has_wildcard(&self) -> bool {
+        let stands = |list: &BTreeSet<String>, of: fn(&str) -> bool| list.iter().any(|entry| of(entry));
+        [&self.api_groups, &self.verbs].into_iter().any(|list| list.contains("*"))
+            || stands(&self.resources, |resource| resource == "*" || resource.starts_with("*/"))
+            || stands(&self.non_resource_urls, |url| url.ends_with('*'))
+    }
+
+    /// Whether this rule grants all of `wanted`.
     pub(crate) fn grants(&self, wanted: &Self) -> bool {
-        let has = |held: &BTreeSet<String>, wanted: &BTreeSet<String>| {
-            held.contains("*") || wanted.iter().all(|w| held.contains(w))
-        };
-        if !has(&self.verbs, &wanted.verbs) {
-            return false;
-        }
-        if !wanted.non_resource_urls.is_empty() {
-            return wanted.non_resource_urls.iter().all(|wanted| {
-                self.non_resource_urls.iter().any(|held| match held.strip_suffix('*') {
-                    Some(prefix) => wanted.starts_with(prefix),
-                    None => held == wanted,
-                })
-            });
-        }
-        let names = self.resource_names.is_empty()
-            || (!wanted.resource_names.is_empty() && wanted.resource_names.is_subset(&self.resource_names));
-        has(&self.api_groups, &wanted.api_groups)
-            && resource_granted(&self.resources, &wanted.resources)
-            && names
+        Part::of(wanted)
+            .into_iter()
+            .all(|part| part.without(self, &mut 0).is_some_and(|left| left.is_empty()))
     }
-}
-
-/// `*` grants every resource, `*/status` the status of every resource.
-fn resource_granted(held: &BTreeSet<String>, wanted: &BTreeSet<String>) -> bool {
-    wanted.iter().all(|wanted| {
-        let any = wanted.split_once('/').map(|(_, sub)| format!("*/{sub}"));
-        held.contains("*") || held.contains(wanted) || any.is_some_and(|any| held.contains(&any))
-    })
 }

@@ -8,7 +8,6 @@
 //! The crate reads and writes nothing. It does not convert between versions, and it does not check the
 //! metadata of the object itself, which stored objects have in order.
 
-mod cel;
 mod embedded;
 mod error;
 mod format;
@@ -17,25 +16,27 @@ mod lists;
 mod node;
 mod number;
 mod outcome;
-mod pattern;
 mod prune;
 mod rules;
 mod scale;
 #[cfg(test)]
 mod tests;
+mod typing;
 mod upgrade;
 mod validate;
 
+use olm_cel::Budget;
 use serde_json::Value;
 
 pub use error::SchemaError;
 pub use limits::{
-    OBJECT_STEPS_MAX, PATTERN_BYTES_MAX, RULE_BYTES_MAX, RULE_DEPTH_MAX, SCHEMA_DEPTH_MAX, VIOLATIONS_MAX,
+    DEFAULTS_MAX, DROPPED_MAX, OBJECT_STEPS_MAX, PATH_BYTES_MAX, SCHEMA_DEPTH_MAX, VALIDATION_STEPS_MAX,
+    VIOLATIONS_MAX,
 };
 pub use outcome::{Judgement, Note, Verdict};
 pub use upgrade::{Fate, Fates, Upgrade, UpgradeError};
 
-use crate::{cel::Budget, node::Node, outcome::Path, scale::Scale};
+use crate::{node::Node, outcome::Path, scale::Scale};
 
 /// The schema of one version of a definition.
 #[derive(Debug)]
@@ -75,18 +76,22 @@ impl Schema {
     pub fn judge(&self, object: &Value) -> Judgement {
         let mut object = object.clone();
         let mut path = Path::default();
-        let mut dropped = Vec::new();
-        prune::fill_in(&mut object, &self.root);
-        prune::prune(&mut object, Some(&self.root), &mut path, &mut dropped);
+        let mut found = Judgement::default();
+        let mut defaults_left = DEFAULTS_MAX;
+        if prune::fill_in(&mut object, &self.root, &mut defaults_left).is_err() {
+            found.doubt("", format!("defaults add more than {DEFAULTS_MAX} values"));
+            return found;
+        }
+        prune::prune(&mut object, Some(&self.root), &mut path, &mut found);
         prune::remove_nulls(&mut object, Some(&self.root));
-        let mut found = validate::validate(&object, &self.root, &mut path);
-        found.dropped = dropped;
+        let mut budget = Budget::new(VALIDATION_STEPS_MAX);
+        found.add(validate::validate(&object, &self.root, &mut path, &mut budget));
         self.scale.check(&object, &mut found);
         embedded::check(&object, &self.root, &mut path, &mut found);
         lists::check(&object, &self.root, &mut path, &mut found);
         // The server, too, evaluates rules only on objects that are in order so far.
         if found.violations.is_empty() {
-            let mut budget = Budget(OBJECT_STEPS_MAX);
+            let mut budget = Budget::new(OBJECT_STEPS_MAX);
             rules::check(&object, &self.root, &self.root, &mut path, &mut budget, &mut found);
         }
         found

@@ -5,16 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
+use olm_cel::{Expression, Patterns};
 use serde_json::{Map, Value};
 
-use crate::{
-    SchemaError,
-    cel::{self, Expression},
-    format::Format,
-    limits::SCHEMA_DEPTH_MAX,
-    pattern,
-};
+use crate::{SchemaError, format::Format, limits::SCHEMA_DEPTH_MAX};
 
 /// A schema.
 #[derive(Debug, Default)]
@@ -90,7 +84,7 @@ pub(crate) struct Range {
 pub(crate) enum Pattern {
     #[default]
     None,
-    Regex(Regex),
+    Regex(olm_cel::Pattern),
     /// One that is not understood.
     Unknown,
 }
@@ -122,7 +116,7 @@ const FORBIDDEN: [&str; 5] = ["$ref", "definitions", "dependencies", "patternPro
 impl Node {
     /// Reads the schema of a whole object.
     pub(crate) fn root(schema: &Value) -> Result<Self, SchemaError> {
-        let mut node = Reader { at: "^".to_owned(), depth: 0 }.node(schema)?;
+        let mut node = Reader { at: "^".to_owned(), depth: 0, patterns: Patterns::default() }.node(schema)?;
         node.is_resource = true;
         Ok(node)
     }
@@ -131,6 +125,7 @@ impl Node {
 struct Reader {
     at: String,
     depth: usize,
+    patterns: Patterns,
 }
 
 type Read<T> = Result<T, SchemaError>;
@@ -190,7 +185,7 @@ impl Reader {
             property_count: self.range(schema, "minProperties", "maxProperties")?,
             pattern: match self.text(schema, "pattern")? {
                 "" => Pattern::None,
-                text => pattern::compile(text).map_or(Pattern::Unknown, Pattern::Regex),
+                text => self.patterns.compile(text).map_or(Pattern::Unknown, Pattern::Regex),
             },
             all_of: self.many(schema, "allOf")?,
             any_of: self.many(schema, "anyOf")?,
@@ -263,11 +258,11 @@ impl Reader {
         list.iter().map(|below| self.below(member, |reader| reader.node(below))).collect()
     }
 
-    fn rules(&self, schema: &Map<String, Value>) -> Read<Vec<Rule>> {
+    fn rules(&mut self, schema: &Map<String, Value>) -> Read<Vec<Rule>> {
         let listed = self.list(schema, "x-kubernetes-validations")?;
         let rules = listed.iter().map(|rule| {
             let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
-            let expression = cel::parse(text.trim());
+            let expression = olm_cel::parse(text.trim(), &mut self.patterns);
             let is_transition = match &expression {
                 Ok(expression) => expression.names("oldSelf"),
                 Err(_) => text.contains("oldSelf"),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::limits::VIOLATIONS_MAX;
+use crate::limits::{DROPPED_MAX, PATH_BYTES_MAX, VIOLATIONS_MAX};
 
 /// The answer to a question that cannot always be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,13 +65,23 @@ impl Judgement {
 
     pub(crate) fn violate(&mut self, path: &str, text: impl Into<String>) {
         if self.violations.len() < VIOLATIONS_MAX {
-            self.violations.push(Note { path: path.to_owned(), text: text.into() });
+            self.violations.push(Note { path: cut(path), text: text.into() });
         }
     }
 
     pub(crate) fn doubt(&mut self, path: &str, text: impl Into<String>) {
         if self.undecided.len() < VIOLATIONS_MAX {
-            self.undecided.push(Note { path: path.to_owned(), text: text.into() });
+            self.undecided.push(Note { path: cut(path), text: text.into() });
+        }
+    }
+
+    pub(crate) fn drop_field(&mut self, path: &str) {
+        if self.dropped.len() < DROPPED_MAX {
+            self.dropped.push(cut(path));
+        } else if self.dropped.len() == DROPPED_MAX {
+            // Once: the sign of it is that there is one more.
+            self.dropped.push(cut(path));
+            self.doubt("", format!("more than {DROPPED_MAX} fields are unknown to the schema"));
         }
     }
 
@@ -83,6 +93,14 @@ impl Judgement {
             self.doubt(&note.path, note.text);
         }
         self.transition_rules += other.transition_rules;
+    }
+}
+
+/// A place that is short enough to be shown.
+fn cut(path: &str) -> String {
+    match path.get(..path.floor_char_boundary(PATH_BYTES_MAX)) {
+        Some(start) if start.len() < path.len() => format!("{start}…"),
+        _ => path.to_owned(),
     }
 }
 

@@ -4,14 +4,14 @@ use serde_json::{Map, Value};
 
 use crate::{
     node::{Additional, Node},
-    outcome::Path,
+    outcome::{Judgement, Path},
 };
 
 /// The fields that every object has, whatever its schema says.
 const OF_RESOURCES: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes what the schema does not have; the paths of what went are added to `dropped`.
-pub(crate) fn prune(value: &mut Value, node: Option<&Node>, path: &mut Path, dropped: &mut Vec<String>) {
+/// Removes what the schema does not have; the paths of what went are noted in `found`.
+pub(crate) fn prune(value: &mut Value, node: Option<&Node>, path: &mut Path, found: &mut Judgement) {
     let keeps = node.is_some_and(|node| node.preserve_unknown);
     match value {
         Value::Object(fields) => fields.retain(|name, value| {
@@ -26,9 +26,9 @@ pub(crate) fn prune(value: &mut Value, node: Option<&Node>, path: &mut Path, dro
             });
             path.field(name, |path| {
                 match below {
-                    Some(below) => prune(value, below, path, dropped),
+                    Some(below) => prune(value, below, path, found),
                     None if keeps => return true,
-                    None => dropped.push(path.as_str().to_owned()),
+                    None => found.drop_field(path.as_str()),
                 }
                 below.is_some()
             })
@@ -42,9 +42,9 @@ pub(crate) fn prune(value: &mut Value, node: Option<&Node>, path: &mut Path, dro
             for (index, item) in items.iter_mut().enumerate() {
                 path.element(index, |path| {
                     if keeps {
-                        prune_kept(item, below, path, dropped);
+                        prune_kept(item, below, path, found);
                     } else {
-                        prune(item, below, path, dropped);
+                        prune(item, below, path, found);
                     }
                 });
             }
@@ -54,7 +54,7 @@ pub(crate) fn prune(value: &mut Value, node: Option<&Node>, path: &mut Path, dro
 }
 
 /// The elements of a list that keeps what is unknown keep it as well.
-fn prune_kept(value: &mut Value, node: Option<&Node>, path: &mut Path, dropped: &mut Vec<String>) {
+fn prune_kept(value: &mut Value, node: Option<&Node>, path: &mut Path, found: &mut Judgement) {
     let Some(node) = node else { return };
     match value {
         Value::Object(fields) => {
@@ -67,12 +67,12 @@ fn prune_kept(value: &mut Value, node: Option<&Node>, path: &mut Path, dropped: 
                     (None, Additional::Schema(schema)) => Some(&**schema),
                     _ => continue,
                 };
-                path.field(name, |path| prune(value, below, path, dropped));
+                path.field(name, |path| prune(value, below, path, found));
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {
-                path.element(index, |path| prune_kept(item, node.items.as_deref(), path, dropped));
+                path.element(index, |path| prune_kept(item, node.items.as_deref(), path, found));
             }
         }
         _ => {}
@@ -101,42 +101,79 @@ pub(crate) fn remove_nulls(value: &mut Value, node: Option<&Node>) {
     }
 }
 
-/// Fills in defaults.
-pub(crate) fn fill_in(value: &mut Value, node: &Node) {
+/// The defaults have more values than may be added.
+pub(crate) struct TooManyDefaults;
+
+/// Fills in defaults, of which `left` values may be added.
+pub(crate) fn fill_in(value: &mut Value, node: &Node, left: &mut usize) -> Result<(), TooManyDefaults> {
     match value {
         Value::Object(fields) => {
             for (name, property) in &node.properties {
                 if let Some(default) = &property.default
                     && fields.get(name).is_none_or(|value| value.is_null() && !property.nullable)
                 {
-                    fields.insert(name.clone(), default.clone());
+                    fields.insert(name.clone(), copy(default, left)?);
                 }
             }
-            fill_in_members(fields, node);
+            fill_in_members(fields, node, left)?;
         }
         Value::Array(items) => {
-            let Some(below) = node.items.as_deref() else { return };
+            let Some(below) = node.items.as_deref() else { return Ok(()) };
             for item in items {
                 if item.is_null() && !below.nullable {
-                    *item = below.default.clone().unwrap_or_default();
+                    *item = below
+                        .default
+                        .as_ref()
+                        .map(|default| copy(default, left))
+                        .transpose()?
+                        .unwrap_or_default();
                 }
-                fill_in(item, below);
+                fill_in(item, below, left)?;
             }
         }
         _ => {}
     }
+    Ok(())
 }
 
-fn fill_in_members(fields: &mut Map<String, Value>, node: &Node) {
+fn fill_in_members(
+    fields: &mut Map<String, Value>,
+    node: &Node,
+    left: &mut usize,
+) -> Result<(), TooManyDefaults> {
     for (name, value) in fields.iter_mut() {
         if let Some(property) = node.properties.get(name) {
-            fill_in(value, property);
+            fill_in(value, property, left)?;
         } else if let Additional::Schema(schema) = &node.additional {
             if value.is_null() && !schema.nullable {
-                *value = schema.default.clone().unwrap_or_default();
+                *value = schema
+                    .default
+                    .as_ref()
+                    .map(|default| copy(default, left))
+                    .transpose()?
+                    .unwrap_or_default();
             }
-            fill_in(value, schema);
+            fill_in(value, schema, left)?;
         }
+    }
+    Ok(())
+}
+
+fn copy(default: &Value, left: &mut usize) -> Result<Value, TooManyDefaults> {
+    *left = left.checked_sub(size(default)).ok_or(TooManyDefaults)?;
+    Ok(default.clone())
+}
+
+/// The values in a value, of which long texts count as several.
+fn size(value: &Value) -> usize {
+    const BYTES_OF_A_VALUE: usize = 64;
+    1 + match value {
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| 1 + name.len() / BYTES_OF_A_VALUE + size(value)).sum()
+        }
+        Value::String(text) => text.len() / BYTES_OF_A_VALUE,
+        _ => 0,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Validation rules, at every place that has some.
 
+use olm_cel::{Budget, Stop, Typing, Value as Computed, evaluate};
 use serde_json::Value;
 
 use crate::{
-    cel::{self, Budget, Stop},
     node::{Additional, Node, Rule},
     outcome::{Judgement, Path},
 };
@@ -67,16 +67,23 @@ fn one(rule: &Rule, value: &Value, spine: &Node, path: &Path, budget: &mut Budge
         Ok(expression) => expression,
         Err(what) => return found.doubt(path.as_str(), format!("a rule is not understood: {what}")),
     };
-    let result = cel::Value::of(value, spine).and_then(|this| cel::is_true(expression, this, budget));
+    let result = spine.value(value).and_then(|this| evaluate(expression, vec![("self", this)], None, budget));
     match result {
-        Ok(true) => {}
-        Ok(false) => {
+        Ok(Computed::Bool(true)) => {}
+        Ok(Computed::Bool(false)) => {
             let message = rule.message.as_deref().unwrap_or("a validation rule does not hold");
             found.violate(path.as_str(), message);
         }
+        Ok(_) => found.doubt(path.as_str(), "a rule is neither true nor false"),
         Err(Stop::Failed(why)) => found.violate(path.as_str(), format!("a validation rule fails: {why}")),
         Err(Stop::Undecided(why)) => {
             found.doubt(path.as_str(), format!("a rule cannot be evaluated: it uses {why}"));
+        }
+        Err(Stop::Exhausted) => {
+            found.doubt(
+                path.as_str(),
+                "a rule cannot be evaluated: the rules of the object take too many steps",
+            );
         }
     }
 }

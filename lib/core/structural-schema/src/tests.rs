@@ -177,3 +177,29 @@ fn what_is_no_schema_is_refused() {
     assert_eq!(missing.to_string(), "custom resource definition \"foos.example.com\" has no version \"v2\"");
     Schema::of(&json!({"spec": {"versions": [{"name": "v1"}]}}), "v1").unwrap();
 }
+
+/// Each is small and would take gigabytes.
+#[test]
+fn an_object_that_takes_too_much_is_undecided() {
+    let names: Vec<String> = (0..2_000).map(|i| format!("v{i}")).collect();
+    let defaulted = json!({"type": "array", "items": {"type": "object", "properties": {
+        "list": {"type": "array", "items": {"type": "string"}, "default": names},
+    }}});
+    let elements = |count: usize| json!((0..count).map(|_| json!({})).collect::<Vec<_>>());
+    assert_eq!(judge(&defaulted, &elements(10)).verdict(), Verdict::Valid);
+    assert_eq!(judge(&defaulted, &elements(1_000)).verdict(), Verdict::Undecided);
+
+    let unknown: serde_json::Map<_, _> = (0..5_000).map(|i| (format!("f{i}"), json!(1))).collect();
+    let long = json!({"n".repeat(100_000): unknown});
+    let judged = judge(&json!({"type": "object", "additionalProperties": {"type": "object"}}), &long);
+    assert_eq!(judged.verdict(), Verdict::Undecided);
+    assert_eq!(judged.dropped.len(), crate::DROPPED_MAX + 1);
+    assert!(judged.dropped.iter().all(|path| path.len() <= crate::PATH_BYTES_MAX + 3));
+
+    let many: Vec<Value> = (0..3_000).map(|i| json!({"type": "integer", "maximum": i})).collect();
+    let compared = json!({"type": "array", "items": {"type": "integer", "anyOf": many}});
+    assert_eq!(judge(&compared, &json!([1, 2])).verdict(), Verdict::Valid);
+    assert_eq!(judge(&compared, &json!(vec![1; 3_000])).verdict(), Verdict::Undecided);
+    let matched = json!({"type": "array", "items": {"type": "string", "pattern": "^(a|b|ab)*$"}});
+    assert_eq!(judge(&matched, &json!(vec!["a".repeat(10_000); 600])).verdict(), Verdict::Undecided);
+}

@@ -1,6 +1,6 @@
 //! What becomes of stored objects when their definition is replaced by another.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -94,8 +94,8 @@ impl Upgrade {
     pub fn fate(&self, object: &Value) -> Fate {
         let before = self.old.judge(object);
         let after: Vec<Judgement> = self.new.iter().map(|schema| schema.judge(object)).collect();
-        let lost =
-            after.iter().flat_map(|judged| &judged.dropped).filter(|path| !before.dropped.contains(path));
+        let known: BTreeSet<&String> = before.dropped.iter().collect();
+        let lost = after.iter().flat_map(|judged| &judged.dropped).filter(|path| !known.contains(path));
         let mut fate = Fate { lost: lost.cloned().collect(), ..Fate::default() };
         if let Some(refused) = after.iter().find(|judged| judged.verdict() == Verdict::Invalid) {
             fate.violations.clone_from(&refused.violations);

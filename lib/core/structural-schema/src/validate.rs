@@ -1,5 +1,6 @@
 //! Types, limits, forms and combinations of schemas.
 
+use olm_cel::Budget;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -9,8 +10,12 @@ use crate::{
 };
 
 /// Validates a value; rules and what makes lists unique are not looked at.
-pub(crate) fn validate(value: &Value, node: &Node, path: &mut Path) -> Judgement {
+pub(crate) fn validate(value: &Value, node: &Node, path: &mut Path, budget: &mut Budget) -> Judgement {
     let mut found = Judgement::default();
+    if budget.spend(1 + node.required.len()).is_err() {
+        found.doubt(path.as_str(), "the object and its schema are too large to be compared");
+        return found;
+    }
     if value.is_null() {
         if !node.kinds.is_empty() && !node.nullable {
             found.violate(path.as_str(), "must not be null");
@@ -23,20 +28,24 @@ pub(crate) fn validate(value: &Value, node: &Node, path: &mut Path) -> Judgement
     if !has_type(value, node) {
         found.violate(path.as_str(), "has another type than the schema's");
     }
-    combinations(value, node, path, &mut found);
+    combinations(value, node, path, budget, &mut found);
     match value {
-        Value::String(text) => string(text, node, path, &mut found),
+        Value::String(text) => string(text, node, path, budget, &mut found),
         Value::Number(value) => {
             for broken in number::broken(value, node) {
                 found.violate(path.as_str(), broken);
             }
         }
-        Value::Array(items) => list(items, node, path, &mut found),
-        Value::Object(fields) => object(fields, node, path, &mut found),
+        Value::Array(items) => list(items, node, path, budget, &mut found),
+        Value::Object(fields) => object(fields, node, path, budget, &mut found),
         Value::Bool(_) | Value::Null => {}
     }
-    if !node.enumeration.is_empty() && !node.enumeration.iter().any(|one| number::same(value, one)) {
-        found.violate(path.as_str(), "is none of the supported values");
+    if !node.enumeration.is_empty() {
+        if budget.spend(node.enumeration.len()).is_err() {
+            found.doubt(path.as_str(), "the object and its schema are too large to be compared");
+        } else if !node.enumeration.iter().any(|one| number::same(value, one)) {
+            found.violate(path.as_str(), "is none of the supported values");
+        }
     }
     found
 }
@@ -64,10 +73,11 @@ fn has_type(value: &Value, node: &Node) -> bool {
     }
 }
 
-fn combinations(value: &Value, node: &Node, path: &mut Path, found: &mut Judgement) {
+fn combinations(value: &Value, node: &Node, path: &mut Path, budget: &mut Budget, found: &mut Judgement) {
     if !node.any_of.is_empty() {
-        let results: Vec<_> = node.any_of.iter().map(|one| validate(value, one, path)).collect();
-        let is = |verdict| results.iter().any(|result| result.verdict() == verdict);
+        let verdicts: Vec<_> =
+            node.any_of.iter().map(|one| validate(value, one, path, budget).verdict()).collect();
+        let is = |verdict| verdicts.contains(&verdict);
         if !is(Verdict::Valid) {
             if is(Verdict::Undecided) {
                 found.doubt(path.as_str(), "a schema of anyOf is not understood");
@@ -77,7 +87,8 @@ fn combinations(value: &Value, node: &Node, path: &mut Path, found: &mut Judgeme
         }
     }
     if !node.one_of.is_empty() {
-        let verdicts: Vec<_> = node.one_of.iter().map(|one| validate(value, one, path).verdict()).collect();
+        let verdicts: Vec<_> =
+            node.one_of.iter().map(|one| validate(value, one, path, budget).verdict()).collect();
         let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
         let (valid, undecided) = (count(Verdict::Valid), count(Verdict::Undecided));
         if valid > 1 || (valid == 0 && undecided == 0) {
@@ -87,10 +98,10 @@ fn combinations(value: &Value, node: &Node, path: &mut Path, found: &mut Judgeme
         }
     }
     for one in &node.all_of {
-        found.add(validate(value, one, path));
+        found.add(validate(value, one, path, budget));
     }
     if let Some(not) = &node.not {
-        match validate(value, not, path).verdict() {
+        match validate(value, not, path, budget).verdict() {
             Verdict::Valid => found.violate(path.as_str(), "satisfies the schema of not"),
             Verdict::Undecided => found.doubt(path.as_str(), "the schema of not is not understood"),
             Verdict::Invalid => {}
@@ -98,14 +109,16 @@ fn combinations(value: &Value, node: &Node, path: &mut Path, found: &mut Judgeme
     }
 }
 
-fn string(text: &str, node: &Node, path: &Path, found: &mut Judgement) {
+fn string(text: &str, node: &Node, path: &Path, budget: &mut Budget, found: &mut Judgement) {
     bounds(text.chars().count(), node.length, ["is too short", "is too long"], path, found);
     match &node.pattern {
-        Pattern::Regex(regex) if !regex.is_match(text) => {
-            found.violate(path.as_str(), "does not match the pattern");
-        }
+        Pattern::Regex(regex) => match budget.matches(regex, text) {
+            Ok(true) => {}
+            Ok(false) => found.violate(path.as_str(), "does not match the pattern"),
+            Err(_) => found.doubt(path.as_str(), "the pattern takes too many steps"),
+        },
         Pattern::Unknown => found.doubt(path.as_str(), "the pattern is not understood"),
-        _ => {}
+        Pattern::None => {}
     }
     match node.format.map(|format| format.fits(text)) {
         Some(Truth::No) => found.violate(path.as_str(), "does not have the format"),
@@ -114,16 +127,22 @@ fn string(text: &str, node: &Node, path: &Path, found: &mut Judgement) {
     }
 }
 
-fn list(items: &[Value], node: &Node, path: &mut Path, found: &mut Judgement) {
+fn list(items: &[Value], node: &Node, path: &mut Path, budget: &mut Budget, found: &mut Judgement) {
     if let Some(below) = &node.items {
         for (index, item) in items.iter().enumerate() {
-            found.add(path.element(index, |path| validate(item, below, path)));
+            found.add(path.element(index, |path| validate(item, below, path, budget)));
         }
     }
     bounds(items.len(), node.item_count, ["has too few elements", "has too many elements"], path, found);
 }
 
-fn object(fields: &Map<String, Value>, node: &Node, path: &mut Path, found: &mut Judgement) {
+fn object(
+    fields: &Map<String, Value>,
+    node: &Node,
+    path: &mut Path,
+    budget: &mut Budget,
+    found: &mut Judgement,
+) {
     bounds(fields.len(), node.property_count, ["has too few fields", "has too many fields"], path, found);
     for (name, value) in fields {
         let below = match (node.properties.get(name), &node.additional) {
@@ -131,7 +150,7 @@ fn object(fields: &Map<String, Value>, node: &Node, path: &mut Path, found: &mut
             (None, Additional::Schema(schema)) => schema,
             _ => continue,
         };
-        found.add(path.field(name, |path| validate(value, below, path)));
+        found.add(path.field(name, |path| validate(value, below, path, budget)));
     }
     for name in node.required.iter().filter(|name| !fields.contains_key(*name)) {
         path.field(name, |path| found.violate(path.as_str(), "is required"));

@@ -10,7 +10,7 @@ mod scalars;
 use serde_json::{Map, Value};
 
 use crate::{
-    limits::Limits,
+    limits::{Limits, MAPPING_MEMORY, NODE_MEMORY, memory_for},
     scalar::{Scalar, plain},
 };
 use lines::Lines;
@@ -23,7 +23,8 @@ const KEY_BYTES_MAX: usize = 256;
 
 /// The one document of `text`, if it can be read here.
 pub(crate) fn read(text: &str, limits: &Limits) -> Option<Value> {
-    let mut reader = Reader { lines: Lines::new(text)?, limits, nodes: 0, bytes: 0 };
+    let memory_max = memory_for(text.len());
+    let mut reader = Reader { lines: Lines::new(text)?, limits, memory_max, nodes: 0, bytes: 0, mappings: 0 };
     let indent = reader.lines.first()?;
     let value = reader.block(indent, 1)?;
     reader.lines.is_at_end().then_some(value)
@@ -32,8 +33,10 @@ pub(crate) fn read(text: &str, limits: &Limits) -> Option<Value> {
 struct Reader<'t, 'l> {
     lines: Lines<'t>,
     limits: &'l Limits,
+    memory_max: usize,
     nodes: usize,
     bytes: usize,
+    mappings: usize,
 }
 
 impl Reader<'_, '_> {
@@ -41,7 +44,10 @@ impl Reader<'_, '_> {
     fn count(&mut self, bytes: usize) -> Option<()> {
         self.nodes += 1;
         self.bytes += bytes;
-        (self.nodes <= self.limits.nodes && self.bytes <= self.limits.expanded_bytes).then_some(())
+        // Far below any overflow: every node and mapping is a byte of the text at least.
+        let memory = self.nodes * NODE_MEMORY + self.bytes + self.mappings * MAPPING_MEMORY;
+        let fits = self.nodes <= self.limits.nodes && self.bytes <= self.limits.expanded_bytes;
+        (fits && memory <= self.memory_max).then_some(())
     }
 
     /// A mapping or list whose first entry stands at the cursor, in column `indent`.
@@ -92,6 +98,7 @@ impl Reader<'_, '_> {
     }
 
     fn mapping(&mut self, indent: usize, depth: usize) -> Option<Value> {
+        self.mappings += 1;
         let mut map = Map::new();
         loop {
             let key = self.key()?;

@@ -11,8 +11,21 @@ pub(crate) const NODES_MAX: usize = 8 << 20;
 /// Most bytes of scalars and keys of one document after alias expansion.
 pub(crate) const EXPANDED_BYTES_MAX: usize = 256 << 20;
 
+/// Bytes of memory for what is read of a text of any length, and for each byte of it. Real documents take 3 to 8 times
+/// their bytes; `[[],[]]` and `- a: 1` take a hundred times theirs.
+pub(crate) const MEMORY_OF_ANY_TEXT: usize = 48 << 20;
+pub(crate) const MEMORY_PER_BYTE: usize = 8;
+/// Bytes of memory that a value or key takes beside its text, with the room that lists grow by.
+pub(crate) const NODE_MEMORY: usize = 64;
+/// Bytes of memory that a mapping takes, however few entries it has.
+pub(crate) const MAPPING_MEMORY: usize = 632;
+
 /// Most bytes read again because a quoted scalar was indented too little: 300 scalars of a 100 kB file.
-pub(crate) const REPAIRED_BYTES_MAX: usize = 64 << 20;
+pub(crate) const REPAIRED_BYTES_MAX: usize = 32 << 20;
+/// Most blanks put into a text by one repair, beside as many as the text has bytes.
+pub(crate) const PADDING_BYTES_MAX: usize = 4 << 20;
+/// Most lines that are indented; each is remembered.
+pub(crate) const REPAIRED_LINES_MAX: usize = 1 << 20;
 
 /// What a text may cost. [`Limits::default`] is made for catalogs; callers with smaller inputs pass less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +40,11 @@ pub struct Limits {
     pub nodes: usize,
     /// Bytes of scalars and keys of one document, after alias expansion.
     pub expanded_bytes: usize,
+}
+
+/// Most memory for what is read of a text of `bytes`: it grows with the text, however dense that is.
+pub(crate) fn memory_for(bytes: usize) -> usize {
+    bytes.saturating_mul(MEMORY_PER_BYTE).saturating_add(MEMORY_OF_ANY_TEXT)
 }
 
 impl Default for Limits {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     YamlError, block,
-    limits::Limits,
+    limits::{Limits, MAPPING_MEMORY, NODE_MEMORY, memory_for},
     repair::Repairs,
     scalar::{Asked, Scalar, plain, tagged},
 };
@@ -38,8 +38,9 @@ pub(crate) fn parsed(text: &str, limits: &Limits) -> Result<Value, YamlError> {
     let Some(behind) = failure.quoted_behind else { return Err(failure.error) };
     // All at once where that turns out to have touched nothing else, one by one otherwise.
     let mut repairs = Repairs::default();
-    let repaired = repairs.indent_all(text, behind);
-    if let Ok(value) = load(&repaired, limits, repairs.lines()) {
+    if let Some(repaired) = repairs.indent_all(text, behind)
+        && let Ok(value) = load(&repaired, limits, repairs.lines())
+    {
         return Ok(value);
     }
     repaired_one_by_one(text, limits, failure)
@@ -85,7 +86,7 @@ fn load(text: &str, limits: &Limits, inside_quotes: &BTreeSet<usize>) -> Result<
         block_nesting_limit: limits.depth,
     };
     options.set_emit_comments(false);
-    let mut loader = Loader::new(limits);
+    let mut loader = Loader::new(limits, text.len());
     let (mut read, mut quoted_lines) = (0, 0);
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| Failure {
@@ -132,35 +133,71 @@ enum Container {
     Mapping(Map<String, Value>, Option<Key>),
 }
 
-/// An open list or mapping; `nodes`, `bytes` are the counts at its start, `height` that of its content.
+/// An open list or mapping; `before` is what was counted up to its start, `height` that of its content.
 struct Frame {
     container: Container,
     anchor: usize,
-    nodes: usize,
-    bytes: usize,
+    before: Cost,
     height: usize,
 }
 
 /// A finished anchored node and what one more copy of it costs.
 struct Anchored {
     value: Value,
-    nodes: usize,
-    bytes: usize,
+    cost: Cost,
     height: usize,
+}
+
+/// What is limited.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    nodes: usize,
+    /// Of scalars and keys.
+    bytes: usize,
+    memory: usize,
+}
+
+impl Cost {
+    /// That of a scalar or key of `bytes`.
+    fn scalar(bytes: usize) -> Self {
+        Self { nodes: 1, bytes, memory: bytes.saturating_add(NODE_MEMORY) }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.nodes = self.nodes.saturating_add(more.nodes);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.memory = self.memory.saturating_add(more.memory);
+    }
+
+    /// What was counted since it was `before`.
+    fn since(self, before: Self) -> Self {
+        Self {
+            nodes: self.nodes.saturating_sub(before.nodes),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            memory: self.memory.saturating_sub(before.memory),
+        }
+    }
 }
 
 struct Loader<'l> {
     limits: &'l Limits,
+    memory_max: usize,
     stack: Vec<Frame>,
     anchors: BTreeMap<usize, Anchored>,
-    nodes: usize,
-    bytes: usize,
+    cost: Cost,
     root: Option<Value>,
 }
 
 impl<'l> Loader<'l> {
-    fn new(limits: &'l Limits) -> Self {
-        Self { limits, stack: Vec::new(), anchors: BTreeMap::new(), nodes: 0, bytes: 0, root: None }
+    fn new(limits: &'l Limits, bytes: usize) -> Self {
+        Self {
+            limits,
+            memory_max: memory_for(bytes),
+            stack: Vec::new(),
+            anchors: BTreeMap::new(),
+            cost: Cost::default(),
+            root: None,
+        }
     }
 
     fn take(&mut self, event: Event<'_>, at: Marker) -> Result<Progress, YamlError> {
@@ -188,17 +225,18 @@ impl<'l> Loader<'l> {
         tag: Option<&Tag>,
         at: Marker,
     ) -> Result<(), YamlError> {
-        self.count(1, text.len(), at)?;
+        let cost = Cost::scalar(text.len());
+        self.count(cost, at)?;
         let unquoted = style == ScalarStyle::Plain;
         if unquoted && self.wants_key() && text == "<<" && tag.is_none_or(|tag| is_core(tag, "merge")) {
             return self.key(Key::Merge, at);
         }
-        let bytes = text.len();
         let scalar = resolve(text, unquoted, tag, at)?;
         if self.wants_key() {
             if anchor != 0 {
+                self.count(cost, at)?;
                 let value = scalar.clone().into_value().ok_or_else(|| infinite(at))?;
-                self.anchors.insert(anchor, Anchored { value, nodes: 1, bytes, height: 0 });
+                self.anchors.insert(anchor, Anchored { value, cost, height: 0 });
             }
             let key =
                 scalar.into_key().ok_or_else(|| refused(at, "null and very large numbers can't be keys"))?;
@@ -206,7 +244,8 @@ impl<'l> Loader<'l> {
         }
         let value = scalar.into_value().ok_or_else(|| infinite(at))?;
         if anchor != 0 {
-            self.anchors.insert(anchor, Anchored { value: value.clone(), nodes: 1, bytes, height: 0 });
+            self.count(cost, at)?;
+            self.anchors.insert(anchor, Anchored { value: value.clone(), cost, height: 0 });
         }
         self.put(value, 0, at)
     }
@@ -215,11 +254,11 @@ impl<'l> Loader<'l> {
         let Some(anchored) = self.anchors.get(&id) else {
             return Err(refused(at, "an anchor's value contains itself"));
         };
-        let (nodes, bytes, height) = (anchored.nodes, anchored.bytes, anchored.height);
+        let (cost, height) = (anchored.cost, anchored.height);
         if self.stack.len() + height > self.limits.depth {
             return Err(limit(at, "levels of nesting", self.limits.depth));
         }
-        self.count(nodes, bytes, at)?;
+        self.count(cost, at)?;
         // Counted first: a copy is made only of what the limits allow.
         let Some(value) = self.anchors.get(&id).map(|anchored| anchored.value.clone()) else { return Ok(()) };
         if self.wants_key() {
@@ -241,9 +280,10 @@ impl<'l> Loader<'l> {
         if self.stack.len() >= self.limits.depth {
             return Err(limit(at, "levels of nesting", self.limits.depth));
         }
-        let (nodes, bytes) = (self.nodes, self.bytes);
-        self.count(1, 0, at)?;
-        self.stack.push(Frame { container, anchor, nodes, bytes, height: 0 });
+        let before = self.cost;
+        let own = if matches!(container, Container::Mapping(..)) { MAPPING_MEMORY } else { 0 };
+        self.count(Cost { nodes: 1, bytes: 0, memory: NODE_MEMORY + own }, at)?;
+        self.stack.push(Frame { container, anchor, before, height: 0 });
         Ok(())
     }
 
@@ -255,8 +295,10 @@ impl<'l> Loader<'l> {
         };
         let height = frame.height + 1;
         if frame.anchor != 0 {
-            let (nodes, bytes) = (self.nodes - frame.nodes, self.bytes - frame.bytes);
-            self.anchors.insert(frame.anchor, Anchored { value: value.clone(), nodes, bytes, height });
+            // The copy that is kept costs as much as one that is asked for.
+            let cost = self.cost.since(frame.before);
+            self.count(cost, at)?;
+            self.anchors.insert(frame.anchor, Anchored { value: value.clone(), cost, height });
         }
         self.put(value, height, at)
     }
@@ -295,14 +337,16 @@ impl<'l> Loader<'l> {
         }
     }
 
-    fn count(&mut self, nodes: usize, bytes: usize, at: Marker) -> Result<(), YamlError> {
-        self.nodes = self.nodes.saturating_add(nodes);
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.nodes > self.limits.nodes {
-            return Err(limit(at, "nodes", self.limits.nodes));
-        }
-        if self.bytes > self.limits.expanded_bytes {
-            return Err(limit(at, "bytes of scalars", self.limits.expanded_bytes));
+    fn count(&mut self, cost: Cost, at: Marker) -> Result<(), YamlError> {
+        self.cost.add(cost);
+        for (counted, limit, what) in [
+            (self.cost.nodes, self.limits.nodes, "nodes"),
+            (self.cost.bytes, self.limits.expanded_bytes, "bytes of scalars"),
+            (self.cost.memory, self.memory_max, "bytes of memory"),
+        ] {
+            if counted > limit {
+                return Err(YamlError::Limit { line: at.line(), what, limit });
+            }
         }
         Ok(())
     }

@@ -6,27 +6,33 @@
 
 use std::collections::BTreeSet;
 
-use crate::{YamlError, limits::REPAIRED_BYTES_MAX};
+use crate::{
+    YamlError,
+    limits::{PADDING_BYTES_MAX, REPAIRED_BYTES_MAX, REPAIRED_LINES_MAX},
+};
 
 /// What has been done to a text so far.
 #[derive(Default)]
 pub(crate) struct Repairs {
     lines: BTreeSet<usize>,
     padding: usize,
+    /// Blanks put in so far.
+    padded: usize,
+    /// Bytes read again so far.
     bytes: usize,
 }
 
 impl Repairs {
     /// Indents every scalar from byte `behind` on that looks quoted and continues on further lines. What looks
-    /// so may be part of a block scalar: the caller has to check [`Repairs::lines`] against what was read.
-    pub(crate) fn indent_all(&mut self, text: &str, behind: usize) -> String {
+    /// so may be part of a block scalar: the caller has to check [`Repairs::lines`] against what was read. `None`
+    /// when there would be too many blanks.
+    pub(crate) fn indent_all(&mut self, text: &str, behind: usize) -> Option<String> {
         self.padding = deepest_indentation(text) + 1;
-        let mut out = String::with_capacity(text.len() * 2);
+        let mut out = String::with_capacity(text.len().saturating_add(1024));
         let (mut at, mut scalar_end) = (0, 0);
         for (index, line) in text.split_inclusive('\n').enumerate() {
             if at < scalar_end {
-                self.lines.insert(index + 1);
-                out.extend(std::iter::repeat_n(' ', self.padding));
+                self.pad(index + 1, text, &mut out)?;
             }
             out.push_str(line);
             let end = at + line.len();
@@ -38,7 +44,20 @@ impl Repairs {
             }
             at = end;
         }
-        out
+        Some(out)
+    }
+
+    /// Begins line number `line` of `text` with blanks.
+    fn pad(&mut self, line: usize, text: &str, out: &mut String) -> Option<()> {
+        self.padded = self.padded.saturating_add(self.padding);
+        if self.padded > PADDING_BYTES_MAX.saturating_add(text.len())
+            || self.lines.len() >= REPAIRED_LINES_MAX
+        {
+            return None;
+        }
+        self.lines.insert(line);
+        out.extend(std::iter::repeat_n(' ', self.padding));
+        Some(())
     }
 
     /// Indents the scalar that continues on `line` (counted from 1) and begins behind byte `behind`; `None`
@@ -56,8 +75,8 @@ impl Repairs {
         let mut out = String::with_capacity(text.len() + 1024);
         out.push_str(text.get(..start)?);
         for (index, part) in text.get(start..end)?.split_inclusive('\n').enumerate() {
-            if self.lines.insert(line + index) {
-                out.extend(std::iter::repeat_n(' ', self.padding));
+            if !self.lines.contains(&(line + index)) {
+                self.pad(line + index, text, &mut out)?;
             }
             out.push_str(part);
         }

@@ -5,7 +5,12 @@
 
 use serde_json::{Deserializer, Value, de::StrRead};
 
-use crate::{YamlError, limits::Limits, loader::first_document, scalar::json_number};
+use crate::{
+    YamlError,
+    limits::{Limits, MAPPING_MEMORY, NODE_MEMORY, memory_for},
+    loader::first_document,
+    scalar::json_number,
+};
 
 /// The documents of a YAML text in order, within the default [`Limits`].
 ///
@@ -182,6 +187,13 @@ impl Iterator for Mixed<'_> {
                 self.documents.ended = true;
                 return Some(Err(error));
             }
+            let text = self.documents.text;
+            let rest = text.get(self.consumed..).unwrap_or_default();
+            if let Some((what, limit)) = exceeded(rest.as_bytes(), text.len(), &self.documents.limits) {
+                self.documents.ended = true;
+                let line = newlines(text.get(..self.consumed).unwrap_or_default().as_bytes()) + 1;
+                return Some(Err(YamlError::Limit { line, what, limit }));
+            }
             match json.next()? {
                 Ok(value) => {
                     self.consumed = json.byte_offset();
@@ -229,6 +241,46 @@ fn plain_numbers(mut value: Value) -> Value {
         _ => {}
     }
     value
+}
+
+/// The limit that the JSON value at the head of `bytes` exceeds, with its name. Nodes are counted by their
+/// punctuation, before anything is built of them; `text_bytes` is the length of the whole text.
+fn exceeded(bytes: &[u8], text_bytes: usize, limits: &Limits) -> Option<(&'static str, usize)> {
+    let bytes = bytes.trim_ascii_start();
+    if !bytes.starts_with(b"{") && !bytes.starts_with(b"[") {
+        return None;
+    }
+    let (memory_max, mut memory) = (memory_for(text_bytes), 0_usize);
+    let (mut nodes, mut depth, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
+    for byte in bytes {
+        if in_string {
+            in_string = escaped || *byte != b'"';
+            escaped = !escaped && *byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                nodes += 1;
+                depth += 1;
+                memory = memory.saturating_add(if *byte == b'{' { MAPPING_MEMORY } else { NODE_MEMORY });
+            }
+            b',' | b':' => {
+                nodes += 1;
+                memory = memory.saturating_add(NODE_MEMORY);
+            }
+            b'}' | b']' if depth <= 1 => break,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        if nodes > limits.nodes {
+            return Some(("nodes", limits.nodes));
+        }
+        if memory > memory_max {
+            return Some(("bytes of memory", memory_max));
+        }
+    }
+    None
 }
 
 fn json_error(error: &serde_json::Error) -> YamlError {

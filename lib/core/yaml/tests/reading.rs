@@ -56,6 +56,28 @@ fn deep_input_is_refused_without_exhausting_the_stack() {
     assert!(matches!(one(&chain), Err(YamlError::Limit { what: "levels of nesting", .. })));
 }
 
+/// A few hundred kilobytes each, which used to become gigabytes.
+#[test]
+fn memory_is_limited_by_the_length_of_the_text() {
+    let anchors: String = (0..200).map(|n| format!("&a{n} [")).collect();
+    let nested = format!("{anchors}{}1{}", "1,".repeat(100_000), "]".repeat(200));
+    let small_mappings = "[".to_owned() + &"{a: 1},".repeat(200_000) + "]";
+    let json = format!("{{\"a\":[{}{{}}]}}", "{\"a\":1},".repeat(200_000));
+    let block = "- a: 1\n".repeat(200_000);
+    for text in [nested, small_mappings, json, block] {
+        let read = mixed_within(&text, Limits::default()).next().unwrap();
+        assert!(
+            matches!(read, Err(YamlError::Limit { what: "bytes of memory", .. })),
+            "{}: {}",
+            &text[..20],
+            read.is_ok()
+        );
+    }
+    // Each continuation line would be indented deeper than the deepest line.
+    let deep = format!("&a x:\n{}y: z\nq: '1\n{}'\n", " ".repeat(100_000), "2\n".repeat(20_000));
+    assert!(one(&deep).is_err());
+}
+
 #[test]
 fn bytes_that_are_no_text_are_located() {
     assert_eq!(text(b"ab\ncd\xff").unwrap_err(), YamlError::NotUtf8 { line: 2, column: 3 });

@@ -116,7 +116,9 @@ impl DiskCharge {
         if let Err(full) = self.budget.take(bytes) {
             let reclaim = self.budget.0.reclaim.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let missing = full.used.saturating_add(bytes).saturating_sub(full.limit);
-            reclaim.iter().for_each(|reclaim| reclaim(missing));
+            for reclaim in &reclaim {
+                reclaim(missing);
+            }
             self.budget.take(bytes)?;
         }
         self.bytes = self.bytes.saturating_add(bytes);

@@ -49,6 +49,8 @@ pub use policy::{Policy, PolicyError};
 pub use puller::{OnProgress, Progress, PulledImage, Puller, PullerConfig, SharedKeyring};
 pub use reference::{CanonicalReference, Reference, ReferenceCause, ReferenceError, Repository};
 pub use registries::{Config, Endpoint, RegistriesError, candidates};
+#[doc(hidden)]
+pub use registry::read_login;
 pub use registry::{
     BoxFuture, LayoutError, LayoutRegistry, MemoryRegistry, OciRegistry, Registry, RegistryError,
 };

@@ -20,6 +20,8 @@ mod memory;
 mod scheme;
 mod tls;
 
+#[doc(hidden)]
+pub use auth::read_login;
 pub use client::OciRegistry;
 pub use layout::{LayoutError, LayoutRegistry};
 pub use memory::MemoryRegistry;

@@ -30,7 +30,7 @@ pub struct MemoryBudget {
 #[derive(Debug)]
 pub struct MemoryShare {
     bytes: usize,
-    _permit: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl MemoryBudget {
@@ -45,7 +45,7 @@ impl MemoryBudget {
         let wanted = u32::try_from(bytes.div_ceil(MEBIBYTE)).unwrap_or(u32::MAX).clamp(1, self.mebibytes);
         // The semaphore is never closed; if it were, going on unbounded is right.
         let permit = Arc::clone(&self.permits).acquire_many_owned(wanted).await.ok();
-        MemoryShare { bytes: wanted as usize * MEBIBYTE, _permit: permit }
+        MemoryShare { bytes: wanted as usize * MEBIBYTE, permit }
     }
 }
 
@@ -53,6 +53,14 @@ impl MemoryShare {
     /// Bytes that the job may take.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Gives back what the job turned out not to need.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let kept = bytes.div_ceil(MEBIBYTE).max(1);
+        let surplus = (self.bytes / MEBIBYTE).saturating_sub(kept);
+        drop(self.permit.as_mut().and_then(|permit| permit.split(surplus)));
+        self.bytes -= surplus * MEBIBYTE;
     }
 }
 
@@ -74,6 +82,14 @@ mod tests {
         assert_eq!(whole.bytes(), 8 * MEBIBYTE, "as much as there can ever be");
         assert!(small(1).is_none());
         drop(whole);
-        assert!(small(1).is_some());
+        let mut first = small(6 * MEBIBYTE).unwrap();
+        first.shrink_to(2 * MEBIBYTE + 1);
+        assert_eq!(first.bytes(), 3 * MEBIBYTE);
+        let second = small(5 * MEBIBYTE).unwrap();
+        first.shrink_to(usize::MAX);
+        assert_eq!(first.bytes(), 3 * MEBIBYTE, "nothing grows");
+        assert!(small(1).is_none());
+        drop((first, second));
+        assert_eq!(small(usize::MAX).unwrap().bytes(), 8 * MEBIBYTE);
     }
 }

@@ -14,7 +14,7 @@ use olm_plan::{
     image_changes, object_plan, operator_rights,
 };
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, ClientError, bounded};
+use olm_runtime::{AccountRef, ClientError, MemoryShare, bounded};
 use olm_text::one_line;
 use serde_json::Value;
 
@@ -27,7 +27,6 @@ use super::{
     steps::{Steps, content_digest},
 };
 use crate::{
-    bundles::Admission,
     controllers::{
         api_text,
         cluster_object_set::{LoadedPhase, load},
@@ -54,7 +53,7 @@ pub(super) struct Draft {
     /// The revision whose objects come back with it.
     pub(super) rolled_back_to: Option<i64>,
     /// Held as long as its objects are in memory.
-    pub(super) _admission: Option<Admission>,
+    pub(super) _memory: Option<MemoryShare>,
 }
 
 /// A draft with its plan.

@@ -154,7 +154,7 @@ impl Steps<'_> {
             properties: target.properties.clone(),
             certificate_provider,
             rolled_back_to: Some(target.number),
-            _admission: None,
+            _memory: None,
         };
         progress.notes.push(format!(
             "Revision {} brings revision {} back, as {ROLLBACK_TO_ANNOTATION} asks. Nothing is resolved until the annotation is removed.",

@@ -13,7 +13,7 @@ use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
 use olm_render::{
     BundleFiles, CertificateProvider, MEMORY_BYTES_MAX, Options, RenderError, Rendered, render,
 };
-use olm_runtime::{AccountRef, Accounts, Discovery, bounded};
+use olm_runtime::{AccountRef, Accounts, Discovery, MemoryShare, bounded};
 use olm_semver::ReleaseSupport;
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ use super::{
     takeover::Takeover,
 };
 use crate::{
-    bundles::{Admission, BundleError, Bundles, Loaded, Need, Requested},
+    bundles::{BundleError, Bundles, Loaded, Need, Requested},
     catalogs::Catalogs,
     controllers::api_text,
     dependents::Dependents,
@@ -97,7 +97,7 @@ pub(crate) enum Proposal {
 
 /// What there is to make a revision from.
 enum Content {
-    Rendered(Box<Rendered>, Admission),
+    Rendered(Box<Rendered>, MemoryShare),
     /// The registry does not give the bundle that is installed, which is kept as it is.
     Away {
         why: String,
@@ -210,8 +210,8 @@ impl Steps<'_> {
             return Ok(Proposal::Refresh { chosen, inputs });
         }
         bundle.check_name().map_err(failed)?;
-        let (rendered, admission) = match self.content(bundle, revisions, progress).await.map_err(failed)? {
-            Content::Rendered(rendered, admission) => (rendered, admission),
+        let (rendered, memory) = match self.content(bundle, revisions, progress).await.map_err(failed)? {
+            Content::Rendered(rendered, memory) => (rendered, memory),
             Content::Away { why } => {
                 progress.waits_for_content = Some(why.clone());
                 return Ok(Proposal::Nothing { why });
@@ -246,7 +246,7 @@ impl Steps<'_> {
             properties: rendered.olm_properties.clone(),
             certificate_provider: rendered.certificate_provider,
             rolled_back_to: None,
-            _admission: Some(admission),
+            _memory: Some(memory),
         };
         let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
         Ok(Proposal::Revision { planned: Box::new(planned), bundle: bundle.clone() })
@@ -332,9 +332,9 @@ impl Steps<'_> {
         &self,
         bundle: &BundleRecord,
         revisions: &Revisions,
-        Loaded { files, admission, .. }: Loaded,
+        Loaded { files, memory: mut share, reading, .. }: Loaded,
     ) -> Result<Option<Content>, Cause> {
-        let (files, memory) = (Arc::new(files), admission.memory());
+        let (files, memory) = (Arc::new(files), share.bytes());
         let options = Options {
             config: self.extension.spec.config.as_ref().and_then(|c| c.inline.clone()),
             certificate_provider: self.certificate_provider(bundle, (&files, memory), revisions).await?,
@@ -346,8 +346,12 @@ impl Steps<'_> {
         let rendered = tokio::task::spawn_blocking(move || render(&files, &options))
             .await
             .map_err(|e| Cause::transient(format!("rendering the bundle: {e}")))?;
+        drop(reading);
         match rendered {
-            Ok(rendered) => Ok(Some(Content::Rendered(Box::new(rendered), admission))),
+            Ok(rendered) => {
+                share.shrink_to(rendered.memory);
+                Ok(Some(Content::Rendered(Box::new(rendered), share)))
+            }
             Err(RenderError::Memory { .. }) if memory < MEMORY_BYTES_MAX => Ok(None),
             Err(error) => Err(match error.reason() {
                 olm_render::Reason::InvalidConfiguration => {

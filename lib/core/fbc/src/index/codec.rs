@@ -58,7 +58,13 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Index, FbcError> {
     if !rest.is_empty() {
         return Err(FbcError::Index { problem: "too long" });
     }
-    Ok(Index { line_ends, by_schema, by_package, by_name, record_ends, records })
+    let mut has_schema = vec![false; lines];
+    for number in by_schema.values().flatten() {
+        if let Some(has_schema) = has_schema.get_mut(*number as usize) {
+            *has_schema = true;
+        }
+    }
+    Ok(Index { line_ends, by_schema, has_schema, by_package, by_name, record_ends, records })
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], FbcError> {
@@ -87,6 +93,7 @@ fn take_ends(rest: &mut &[u8]) -> Result<Vec<u64>, FbcError> {
     let mut end = 0;
     (0..count)
         .map(|_| {
+            // As many 32-bit lengths as there can be documents do not overflow 64 bits.
             end += u64::from(take_number(rest)?);
             Ok(end)
         })

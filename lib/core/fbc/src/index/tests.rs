@@ -48,6 +48,17 @@ fn queries_are_exact_and_answers_in_file_order() {
     }
 }
 
+/// As many schemas as documents: each document found is asked for its schema.
+#[test]
+fn a_query_without_schema_looks_at_each_document_once() {
+    let names: Vec<String> = (0..200_000).map(|i| format!("s{i}")).collect();
+    let lines: Vec<_> = names.iter().map(|name| (name.as_str(), "p", "")).collect();
+    let index = index(&lines);
+    assert_eq!(index.find(&query("", "p", "")), std::iter::once(0..2_000_000).collect::<Vec<_>>());
+    let read = Index::from_bytes(&index.to_bytes()).unwrap();
+    assert_eq!(read, index);
+}
+
 #[test]
 fn a_run_ends_where_schema_or_package_become_others() {
     let index = index(&[

@@ -8,6 +8,8 @@ use serde::{
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
 };
 
+use crate::keys::means;
+
 use super::{
     Bundle, Channel, ChannelEntry, Deprecation, DeprecationEntry, Package, PackageReference, Property,
 };
@@ -31,7 +33,7 @@ impl Visitor<'_> for FieldOf {
     }
 
     fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().copied().find(|field| field.eq_ignore_ascii_case(key)))
+        Ok(self.0.iter().copied().find(|field| means(key, field)))
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-use crate::{SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
+use crate::{SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, keys};
 
 /// A field of a structure.
 struct Field {
@@ -96,11 +96,8 @@ fn structure(text: &str, fields: &[Field], out: &mut String) -> Result<(), serde
         if text == NULL { BTreeMap::new() } else { serde_json::from_str(text)? };
     let mut separator = '{';
     for field in fields {
-        let found = members
-            .iter()
-            .rev()
-            .find(|(key, value)| key.eq_ignore_ascii_case(field.name) && value.get() != NULL);
-        let value = found.map(|(_, value)| value.get());
+        let members = members.iter().map(|(key, value)| (key.as_str(), value.get()));
+        let value = keys::find(members, field.name, |value| *value == NULL).filter(|value| *value != NULL);
         let value = match (value, field.missing) {
             (Some(EMPTY | "[]") | None, None) => continue,
             (Some(value), _) => value,

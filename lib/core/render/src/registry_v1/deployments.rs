@@ -3,25 +3,39 @@
 //! As upstream has it, init containers that mount a volume which certificates replace are left alone, so that
 //! API servers refuse such a Deployment.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{
     Context, deployment_config,
     model::{Csv, Deployment},
 };
-use crate::{CertificateProvider, certificates};
+use crate::{CertificateProvider, RenderError, certificates, limits::POD_ANNOTATIONS_BYTES_MAX};
 
 /// The Deployments in the CSV's order.
+///
+/// # Errors
+/// The CSV's annotations, which every pod gets, are too large for so many Deployments.
 pub(super) fn generate(
     csv: &Csv,
     context: &Context<'_>,
     configuration: Option<&Map<String, Value>>,
-) -> Vec<Value> {
-    csv.deployments
+) -> Result<Vec<Value>, RenderError> {
+    let bytes = |value: &Value| value.as_str().map_or(0, str::len);
+    let annotations: usize = csv.annotations.iter().map(|(key, value)| key.len() + bytes(value)).sum();
+    if annotations.saturating_mul(csv.deployments.len()) > POD_ANNOTATIONS_BYTES_MAX {
+        let what = "bytes of annotations in the pods of all Deployments";
+        return Err(RenderError::TooLarge { what, limit: POD_ANNOTATIONS_BYTES_MAX });
+    }
+    let serving: BTreeSet<&str> =
+        csv.webhooks.iter().map(|webhook| webhook.deployment_name.as_str()).collect();
+    let objects = csv
+        .deployments
         .iter()
         .map(|deployment| {
             let mut object = object(deployment, csv, context);
-            let serves = csv.webhooks.iter().any(|webhook| webhook.deployment_name == deployment.name);
+            let serves = serving.contains(deployment.name.as_str());
             if serves && context.provider != CertificateProvider::None {
                 mount_certificates(&mut object, &certificates::certificate_name(&deployment.name));
             }
@@ -30,7 +44,8 @@ pub(super) fn generate(
             }
             object
         })
-        .collect()
+        .collect();
+    Ok(objects)
 }
 
 fn object(deployment: &Deployment, csv: &Csv, context: &Context<'_>) -> Value {

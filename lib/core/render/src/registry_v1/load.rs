@@ -113,17 +113,14 @@ impl Found {
     fn file(&mut self, path: &str, content: &[u8], budget: &mut Budget) -> Result<(), RenderError> {
         self.any_file = true;
         let text = olm_yaml::text(content).map_err(|error| RenderError::undecodable(path, &error))?;
-        let mut documents = olm_yaml::mixed_within(text, budget.limits());
-        let mut index = 0;
-        while let Some(document) = documents.next() {
+        for (index, document) in olm_yaml::mixed_within(text, budget.limits()).enumerate() {
             let document = document.map_err(|error| {
                 budget.exceeded(&error).unwrap_or_else(|| RenderError::undecodable(path, &error))
             })?;
             budget.charge(&document)?;
-            index += 1;
             let invalid = |message: String| RenderError::Objects {
                 path: path.to_owned(),
-                message: format!("unable to decode \"{path}\": document {index}: {message}"),
+                message: format!("unable to decode \"{path}\": document {}: {message}", index + 1),
             };
             match document {
                 Value::Null => {}

@@ -1,5 +1,7 @@
 //! Webhook configurations, and the Services and certificates behind them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -76,10 +78,13 @@ fn configuration(webhook: &Webhook, kind: &str, context: &Context<'_>) -> Value 
 
 /// The webhooks of each Deployment that serves any, in the CSV's order of Deployments.
 fn serving(csv: &Csv) -> impl Iterator<Item = (&Deployment, Vec<&Webhook>)> {
-    csv.deployments.iter().filter_map(|deployment| {
-        let webhooks: Vec<_> =
-            csv.webhooks.iter().filter(|webhook| webhook.deployment_name == deployment.name).collect();
-        (!webhooks.is_empty()).then_some((deployment, webhooks))
+    let mut by_deployment: BTreeMap<&str, Vec<&Webhook>> = BTreeMap::new();
+    for webhook in &csv.webhooks {
+        by_deployment.entry(&webhook.deployment_name).or_default().push(webhook);
+    }
+    csv.deployments.iter().filter_map(move |deployment| {
+        // Names of Deployments are unique.
+        by_deployment.remove(deployment.name.as_str()).map(|webhooks| (deployment, webhooks))
     })
 }
 
@@ -114,14 +119,13 @@ pub(super) fn services(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
 /// Upstream names ports by their number, so two targets behind one port share a name, which API servers
 /// refuse; here later ones carry their target in the name.
 fn ports(webhooks: &[&Webhook]) -> Vec<Value> {
-    let mut ports: Vec<(i64, Value)> = Vec::new();
-    for webhook in webhooks {
+    let mut seen = BTreeSet::new();
+    let all = webhooks.iter().map(|webhook| {
         let port = webhook.port();
-        let target = webhook.target_port.clone().unwrap_or_else(|| port.into());
-        if !ports.contains(&(port, target.clone())) {
-            ports.push((port, target));
-        }
-    }
+        (port, webhook.target_port.clone().unwrap_or_else(|| port.into()))
+    });
+    let mut ports: Vec<(i64, Value)> =
+        all.filter(|(port, target)| seen.insert((*port, target.to_string()))).collect();
     ports.sort_by_key(|(port, target)| (*port, number(target)));
     let mut previous = None;
     ports

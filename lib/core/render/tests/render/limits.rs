@@ -1,5 +1,7 @@
 //! How much a bundle may be: the limits are those of all its files together.
 
+use std::fmt::Write as _;
+
 use olm_render::{BundleFiles, MEMORY_BYTES_MAX, Options, RenderError, render, usual_memory};
 
 use crate::builder::{bundle, object};
@@ -71,7 +73,7 @@ fn aliases_and_long_texts_are_what_they_expand_to() {
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\na0: &a0 [x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {
         let items = vec![format!("*a{}", level - 1); 8].join(", ");
-        text.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+        writeln!(text, "a{level}: &a{level} [{items}]").unwrap();
     }
     let laughs = bundle().file("manifests/a.yaml", &text);
     assert!(matches!(within(&laughs, usual_memory(2_000)), Err(RenderError::Memory { .. })));

@@ -160,3 +160,23 @@ fn different_objects_of_one_identity_are_reported() {
     );
     assert!(twice(object("ConfigMap", "c")).render().is_ok());
 }
+
+/// Each is a few hundred kilobytes and would become gigabytes.
+#[test]
+fn what_is_repeated_for_each_of_many_is_limited() {
+    let names: Vec<String> = (0..2_000).map(|i| format!("d{i}")).collect();
+    let many = deployments(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(many.clone().render().is_ok());
+    let names: Vec<String> = (0..2_001).map(|i| format!("d{i}")).collect();
+    let more = deployments(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(more.refusal(), "bundle has more than 2000 Deployments");
+    let annotated = many.set("/metadata/annotations", json!({"a": "x".repeat(200_000)}));
+    let error = annotated.render().unwrap_err().to_string();
+    assert!(error.starts_with("bundle has more than 16777216 bytes of annotations"), "{error}");
+
+    let mut forbidden = webhook("ValidatingAdmissionWebhook", &"w".repeat(100_000));
+    let groups = vec!["admissionregistration.k8s.io"; 1_000];
+    forbidden["rules"] = json!([{"apiGroups": groups, "resources": vec!["*"; 1_000]}]);
+    let error = bundle().webhooks(json!([forbidden])).render().unwrap_err().to_string();
+    assert_eq!(error.matches("contains forbidden rule").count(), 1);
+}

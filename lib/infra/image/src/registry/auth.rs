@@ -102,6 +102,20 @@ impl TokenAnswer {
     }
 }
 
+/// Reads a challenge and the answer of a token endpoint as the client does, and keeps the token; whether each says
+/// anything. For tests that feed what no registry sends.
+#[doc(hidden)]
+pub fn read_login(header: &str, answer: &[u8]) -> (bool, bool) {
+    let challenge = challenge(std::iter::once(header));
+    let token = serde_json::from_slice::<TokenAnswer>(answer).ok().and_then(TokenAnswer::into_authorization);
+    let says = (challenge.is_some(), token.is_some());
+    if let Some((authorization, life)) = token {
+        let key = TokenKey { host: String::new(), scope: String::new(), credential: None };
+        Tokens::default().put(key, authorization, Instant::now(), life);
+    }
+    says
+}
+
 /// What goes into the `Authorization` header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Authorization {

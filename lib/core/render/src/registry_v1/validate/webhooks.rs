@@ -10,6 +10,8 @@ use crate::{
     registry_v1::model::{Bundle, CONVERSION, InstallMode, Webhook},
 };
 
+/// Longest valid name of an object.
+const NAME_BYTES_SHOWN_MAX: usize = 253;
 const WEBHOOK_CONFIGURATIONS: &str = "admissionregistration.k8s.io";
 
 fn conversions(bundle: &Bundle) -> impl Iterator<Item = &Webhook> {
@@ -83,7 +85,7 @@ pub(super) fn crds_have_one_converter(bundle: &Bundle, findings: &mut Vec<String
     let mut converters: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for webhook in conversions(bundle) {
         for crd in &webhook.conversion_crds {
-            converters.entry(crd).or_default().push(&webhook.generate_name);
+            converters.entry(crd).or_default().push(shown(&webhook.generate_name));
         }
     }
     for (crd, mut names) in converters.into_iter().filter(|(_, names)| names.len() > 1) {
@@ -97,7 +99,9 @@ pub(super) fn crds_have_one_converter(bundle: &Bundle, findings: &mut Vec<String
 pub(super) fn converted_crds_are_owned(bundle: &Bundle, findings: &mut Vec<String>) {
     let owned: BTreeSet<_> = bundle.csv.owned_crds.iter().collect();
     let foreign: BTreeSet<_> = conversions(bundle)
-        .flat_map(|webhook| webhook.conversion_crds.iter().map(move |crd| (&webhook.generate_name, crd)))
+        .flat_map(|webhook| {
+            webhook.conversion_crds.iter().map(move |crd| (shown(&webhook.generate_name), crd))
+        })
         .filter(|(_, crd)| !owned.contains(crd))
         .collect();
     findings.extend(foreign.into_iter().map(|(name, crd)| {
@@ -109,7 +113,7 @@ pub(super) fn rules_are_allowed(bundle: &Bundle, findings: &mut Vec<String>) {
     for webhook in bundle.csv.webhooks.iter().filter(|webhook| !webhook.is(CONVERSION)) {
         let prefix = format!(
             "webhook \"{}\" contains forbidden rule: admission webhook rules cannot reference",
-            webhook.generate_name
+            shown(&webhook.generate_name)
         );
         for rule in &webhook.rules {
             for group in texts(rule, "apiGroups") {
@@ -139,6 +143,14 @@ fn is_webhook_configuration(resource: &str) -> bool {
     )
 }
 
+/// The texts in a list, each once.
 fn texts<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
-    rule.get(field).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    let texts = rule.get(field).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let mut seen = BTreeSet::new();
+    texts.filter(move |text| seen.insert(*text))
+}
+
+/// A name as far as a finding shows it: it may stand in as many findings as the webhook has rules or definitions.
+fn shown(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(NAME_BYTES_SHOWN_MAX)).unwrap_or_default()
 }

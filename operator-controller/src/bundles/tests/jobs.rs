@@ -1,0 +1,146 @@
+//! Bundles that are pulled by jobs.
+
+use axum::body::Bytes;
+use olm_image::{BlobStream, BoxFuture, Digest, Endpoint, Registry, RegistryError};
+use olm_runtime::Chance;
+use tokio::sync::mpsc;
+
+use super::*;
+
+/// A registry that never answers; the future of a request holds what it holds.
+struct Hanging(Arc<()>);
+
+impl Hanging {
+    fn never<'a, T: 'a>(&self) -> BoxFuture<'a, T> {
+        let held = Arc::clone(&self.0);
+        Box::pin(async move {
+            let _held = held;
+            std::future::pending().await
+        })
+    }
+}
+
+impl Registry for Hanging {
+    fn resolve<'a>(&'a self, _: &'a Endpoint, _: &'a str) -> BoxFuture<'a, Result<Digest, RegistryError>> {
+        self.never()
+    }
+
+    fn manifest<'a>(&'a self, _: &'a Endpoint, _: &'a Digest) -> BoxFuture<'a, Result<Bytes, RegistryError>> {
+        self.never()
+    }
+
+    fn blob<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        _: &'a Digest,
+    ) -> BoxFuture<'a, Result<BlobStream, RegistryError>> {
+        self.never()
+    }
+
+    fn push_blob<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        _: &'a Digest,
+        _: Bytes,
+    ) -> BoxFuture<'a, Result<(), RegistryError>> {
+        self.never()
+    }
+
+    fn push_manifest<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        _: &'a str,
+        _: &'a str,
+        _: Bytes,
+    ) -> BoxFuture<'a, Result<(), RegistryError>> {
+        self.never()
+    }
+}
+
+/// Bundles that are pulled by jobs, and whom their ends concern.
+fn by_jobs(bundles: Bundles) -> (Bundles, mpsc::Receiver<String>) {
+    let (ended, extensions) = mpsc::channel(8);
+    (bundles.pulling_by_jobs(ended, &Chance::seeded(1)), extensions)
+}
+
+fn is_pulling(requested: &Requested) -> bool {
+    matches!(requested, Requested::Pulling)
+}
+
+fn is_loaded(requested: &Requested) -> bool {
+    matches!(requested, Requested::Loaded(_))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registry_that_hangs_is_not_waited_for_and_let_go_of_with_the_last_extension() {
+    let (world, held) = (World::new(DiskBudget::default()), Arc::new(()));
+    let config = PullerConfig::new(world.folder.path());
+    let puller = Puller::with_registry(config, Arc::new(Hanging(held.clone())));
+    let memory = MemoryBudget::new(MEMORY_BYTES_MAX);
+    let (bundles, _ended) = by_jobs(Bundles::new(&puller, world.cache(), memory).unwrap());
+    let digest = format!("registry.example.com/x@sha256:{}", "0".repeat(64));
+    for reference in ["registry.example.com/x:v1", &digest] {
+        let before = tokio::time::Instant::now();
+        for extension in ["a", "b"] {
+            assert!(is_pulling(&bundles.request(extension, reference, Need::Usual).await));
+        }
+        assert_eq!(before.elapsed(), Duration::ZERO);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(Arc::strong_count(&held), 3, "one pull for both");
+        bundles.release("a");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(Arc::strong_count(&held), 3, "b needs it");
+        bundles.release("b");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(Arc::strong_count(&held), 2, "the pull goes on");
+    }
+}
+
+#[tokio::test]
+async fn a_bundle_that_was_pulled_is_read_by_the_extension_that_is_woken() {
+    let world = World::new(DiskBudget::default());
+    let by_digest = world.push_one("one", 1_000).await;
+    let by_tag = "registry.example.com/one:v1";
+    let (bundles, mut ended) = by_jobs(world.bundles());
+    for (reference, is_kept) in [(by_tag, false), (by_tag, false), (by_digest.as_str(), true)] {
+        let requested = bundles.request("a", reference, Need::Usual).await;
+        assert_eq!(is_loaded(&requested), is_kept, "a tag is resolved each time");
+        if is_pulling(&requested) {
+            assert_eq!(ended.recv().await.as_deref(), Some("a"));
+            assert!(is_loaded(&bundles.request("a", reference, Need::Usual).await));
+        }
+    }
+    // Nothing is kept on a full disk: what was pulled is at hand all the same.
+    let full = World::new(DiskBudget::new(100));
+    let reference = full.push_one("two", 1_000).await;
+    let (bundles, mut ended) = by_jobs(full.bundles());
+    assert!(is_pulling(&bundles.request("a", &reference, Need::Usual).await));
+    ended.recv().await.unwrap();
+    assert!(is_loaded(&bundles.request("a", &reference, Need::Usual).await));
+    assert_eq!(full.kept(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_that_fails_is_told_with_the_time_of_the_next() {
+    let world = World::new(DiskBudget::default());
+    let (bundles, mut ended) = by_jobs(world.bundles());
+    let request = async || bundles.request("a", "registry.example.com/none:v1", Need::Usual).await;
+    assert!(is_pulling(&request().await));
+    ended.recv().await.unwrap();
+    for is_first in [true, false] {
+        let Requested::Failed { error, next: Some(NextPull::After { wait, is_new }) } = request().await
+        else {
+            panic!("not failed")
+        };
+        assert!(error.to_string().ends_with("manifest unknown (status 404)"), "{error}");
+        assert_eq!((is_new, wait > Duration::ZERO), (is_first, true));
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let again = request().await;
+    assert!(
+        matches!(again, Requested::Failed { next: Some(NextPull::Now), .. }),
+        "the error stays meanwhile"
+    );
+    let malformed = bundles.request("a", "none", Need::Usual).await;
+    assert!(matches!(malformed, Requested::Failed { error, next: None } if error.is_terminal()));
+}

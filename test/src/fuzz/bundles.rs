@@ -1,0 +1,172 @@
+//! Readers of bundles: their files, what is rendered of them, the permissions in them, and templates of catalogs.
+
+use std::collections::BTreeMap;
+
+use olm_fbc::{
+    BundleBlob, BundleTree, RegistryV1Bundle,
+    template::{BoxError, BundleRenderer, Template},
+};
+use olm_render::{BundleFiles, Options, render};
+use olm_rights::{Grant, Held, Style, granted, missing, needed, report, targets};
+use serde_json::Value;
+
+use super::kind;
+
+pub(super) const BUNDLE_WORDS: &[&str] = &[
+    "=== manifests/csv.yaml\n",
+    "=== manifests/crd.yaml\n",
+    "=== manifests/role.yaml\n",
+    "=== metadata/annotations.yaml\n",
+    "=== metadata/properties.yaml\n",
+    "=== metadata/dependencies.yaml\n",
+    "kind: ClusterServiceVersion\n",
+    "kind: CustomResourceDefinition\n",
+    "kind: ClusterRole\n",
+    "kind: Service\n",
+    "  installModes: [{type: AllNamespaces, supported: true}]\n",
+    "webhookdefinitions: []\n",
+    "clusterPermissions: []\n",
+    "rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n",
+    "deployments: []\n",
+    "&a ",
+    "*a",
+    "- ",
+    ": ",
+    "\n",
+    "{}",
+    "[]",
+    "null",
+    "1e999",
+    "99999999999",
+    "'",
+    "\"",
+];
+pub(super) const RULES_WORDS: &[&str] = &[
+    "\"apiGroups\":",
+    "\"resources\":",
+    "\"resourceNames\":",
+    "\"verbs\":",
+    "\"nonResourceURLs\":",
+    "[\"*\"]",
+    "[\"\"]",
+    "[\"*/status\",\"pods/status\"]",
+    "[\"get\",\"list\"]",
+    "[\"/metrics*\"]",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "\n",
+];
+pub(super) const TEMPLATE_WORDS: &[&str] = &[
+    "schema: olm.semver\n",
+    "schema: olm.template.basic\n",
+    "schema: olm.template.substitutes\n",
+    "generateMajorChannels: true\n",
+    "Candidate:\n",
+    "  Bundles:\n",
+    "  - Image: r.example/b:1\n",
+    "entries:\n",
+    "- schema: olm.bundle\n",
+    "  image: r.example/a:1\n",
+    "substitutions:\n",
+    "- name: r.example/b:1\n  base: a.v1\n",
+    "- ",
+    ": ",
+    "\n",
+    "&a ",
+    "*a",
+];
+
+/// The files in an input: each begins with a line `=== path`.
+fn files(input: &[u8]) -> BundleTree {
+    let text = String::from_utf8_lossy(input);
+    let mut files = BTreeMap::new();
+    for part in text.split("=== ").skip(1) {
+        let (path, content) = part.split_once('\n').unwrap_or((part, ""));
+        files.insert(path.to_owned(), content.as_bytes().to_vec());
+    }
+    files
+}
+
+/// Bundles: what is rendered are objects, and the permissions that they need can be told.
+pub(super) fn bundle(input: &[u8]) -> String {
+    let mut bundle = BundleFiles::new();
+    for (path, content) in files(input) {
+        bundle.insert(&path, content);
+    }
+    let rendered = match render(&bundle, &Options::new("ns")) {
+        Ok(rendered) => rendered,
+        Err(error) => return kind(&error),
+    };
+    assert!(rendered.objects.iter().all(Value::is_object));
+    format!("{} objects, {}", rendered.objects.len().min(5), permissions(&rendered.objects))
+}
+
+/// What somebody needs who installs `objects`.
+fn permissions(objects: &[Value]) -> String {
+    let targets = match targets(objects) {
+        Ok(targets) => targets,
+        Err(error) => return kind(&error),
+    };
+    let held = Held::default();
+    let mut all = needed(&targets, "ext-1");
+    all.extend(granted(&targets, &held, &BTreeMap::new()));
+    let missing = missing(&all, &held);
+    assert!(!missing.is_empty() && !report(&missing).is_empty());
+    let grant = Grant::new("ns", "installer", std::slice::from_ref(&targets), Style::Exact);
+    let rights = olm_plan::operator_rights([], objects);
+    format!("{} roles, {} accounts", grant.rules().count().min(3), rights.held.len().min(3))
+}
+
+/// Rules of a role, and on the lines after those rules that are held: what is missing is never more than the role.
+pub(super) fn rules(input: &[u8]) -> String {
+    let text = String::from_utf8_lossy(input);
+    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let Some(rules) = lines.next() else { return "no rules".to_owned() };
+    let held: Vec<olm_rights::Rule> = lines.map(|rule| olm_rights::Rule::of(&rule)).collect();
+    let held = Held { cluster: held, namespaces: BTreeMap::new() };
+    let meta = |name: &str| serde_json::json!({"name": name});
+    let role = serde_json::json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": meta("r"), "rules": rules});
+    let binding = serde_json::json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": meta("b"), "roleRef": {"kind": "ClusterRole", "name": "r"},
+        "subjects": [{"kind": "ServiceAccount", "name": "a", "namespace": "ns"}]});
+    let objects = [role, binding];
+    let told = permissions(&objects);
+    let targets = targets(&objects).expect("kinds of the table");
+    let all = granted(&targets, &held, &BTreeMap::new());
+    let missing = missing(&all, &held);
+    let again = olm_rights::missing(&missing, &held);
+    assert_eq!(again.is_empty(), missing.is_empty(), "what is missing is not held");
+    format!("{told}, {} missing", missing.len().min(4))
+}
+
+/// Bundles as the tools of catalog authors read them.
+pub(super) fn bundle_blob(input: &[u8]) -> String {
+    match RegistryV1Bundle::read(&files(input)).and_then(|bundle| bundle.render("r.example/b:1")) {
+        Ok(_) => "a bundle".to_owned(),
+        Err(error) => kind(&error),
+    }
+}
+
+struct NoBundles;
+
+impl BundleRenderer for NoBundles {
+    fn bundle(&mut self, image: &str) -> Result<BundleBlob, BoxError> {
+        Err(format!("no image {image:?}").into())
+    }
+}
+
+/// Templates of catalogs.
+pub(super) fn template(input: &[u8]) -> String {
+    let Ok(text) = std::str::from_utf8(input) else { return "no text".to_owned() };
+    let rendered = Template::read(text, None).and_then(|template| {
+        template.render(&mut NoBundles, &|_| Ok(())).map(|blobs| (template.images().len(), blobs))
+    });
+    match rendered {
+        Ok((images, blobs)) => format!("{} images, {} blobs", images.min(3), blobs.len().min(3)),
+        Err(error) => kind(&error),
+    }
+}

@@ -1,0 +1,194 @@
+//! Readers of definitions, rules, constraints and versions.
+
+use olm_cel::{Budget, Patterns, Stop, Typing, Untyped, Value as Computed, evaluate, parse};
+use olm_crd_diff::Policy;
+use olm_dependencies::{Present, is_met, requirements};
+use olm_fbc::Property;
+use olm_semver::{Constraint, SkipRange, Version};
+use olm_structural_schema::{OBJECT_STEPS_MAX, Schema, Upgrade};
+use serde_json::Value;
+
+use super::kind;
+
+pub(super) const CRD_WORDS: &[&str] = &[
+    "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":",
+    "{\"type\":\"object\",\"properties\":{\"a\":",
+    "\"type\":\"string\"",
+    "\"pattern\":\"^(a|b)*$\"",
+    "\"x-kubernetes-validations\":[{\"rule\":\"self.a == 'b'\"}]",
+    "\"default\":{}",
+    "\"items\":",
+    "\"additionalProperties\":",
+    "\"anyOf\":[",
+    "\"oneOf\":[",
+    "\"not\":",
+    "\"enum\":[1,\"a\"]",
+    "\"format\":\"date-time\"",
+    "\"x-kubernetes-preserve-unknown-fields\":true",
+    "\"x-kubernetes-list-type\":\"map\"",
+    "\"maximum\":1e999",
+    "\n",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "null",
+];
+pub(super) const RULE_WORDS: &[&str] = &[
+    "self",
+    ".all(x, ",
+    ".exists(y, ",
+    ".map(z, ",
+    ".filter(w, ",
+    ".matches('",
+    "\\\\pL{9}",
+    ".size()",
+    "has(self.a)",
+    " == ",
+    " in ",
+    " + ",
+    " && ",
+    " || ",
+    "!",
+    "-",
+    "duration('1h')",
+    "string(",
+    "[1, 2]",
+    "{'a': 1}",
+    "'a'",
+    "9223372036854775807",
+    ")",
+    "(",
+    "\n{\"a\":[1,2]}",
+];
+pub(super) const CONSTRAINT_WORDS: &[&str] = &[
+    "{\"type\":\"olm.constraint\",\"value\":{\"cel\":{\"rule\":\"",
+    "properties.exists(p, p.type == 'a')",
+    "semver_compare('1.0.0', 'v2')",
+    "{\"type\":\"olm.package.required\",\"value\":{\"packageName\":\"a\",\"versionRange\":\">1\"}}",
+    "{\"type\":\"olm.gvk.required\",\"value\":{\"group\":\"g\",\"version\":\"v1\",\"kind\":\"K\"}}",
+    "\"all\":{\"constraints\":[",
+    "\"any\":{\"constraints\":[",
+    "\"not\":{\"constraints\":[",
+    "\"failureMessage\":\"m\"",
+    "\"gvk\":{}",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "\"",
+];
+pub(super) const VERSION_WORDS: &[&str] = &[
+    "1.2.3",
+    "v",
+    ">=",
+    "<",
+    "!=",
+    "~>",
+    "^",
+    "||",
+    " ",
+    ",",
+    " - ",
+    "x",
+    "*",
+    "-rc.1",
+    "+build",
+    "18446744073709551616",
+    "0",
+    ".",
+    "\n",
+];
+
+/// JSON values, one a line.
+fn lines(input: &[u8]) -> Vec<Value> {
+    let text = String::from_utf8_lossy(input);
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// A definition, the one that is to replace it, and objects of it.
+pub(super) fn crd(input: &[u8]) -> String {
+    let values = lines(input);
+    let [old, new, objects @ ..] = values.as_slice() else { return "too few lines".to_owned() };
+    let compared = match olm_crd_diff::compare(old, new, &Policy::Ours) {
+        Ok(report) => format!("refused {}", report.is_refused()),
+        Err(error) => kind(&error),
+    };
+    let mut seen = match Schema::of(new, "v1") {
+        Ok(schema) => {
+            let verdicts =
+                objects.iter().take(8).map(|object| format!("{:?}", schema.judge(object).verdict()));
+            verdicts.collect::<Vec<_>>().join(" ")
+        }
+        Err(error) => kind(&error),
+    };
+    if let Ok(upgrade) = Upgrade::of(old, new, &["v1".to_owned()]) {
+        let lost = objects.iter().take(8).map(|object| upgrade.fate(object).lost.len().min(2)).sum::<usize>();
+        seen = format!("{seen} {}", if lost > 0 { "lost" } else { "kept" });
+    }
+    format!("{compared} {seen}")
+}
+
+/// An expression, and behind its last line feed what it is evaluated on.
+pub(super) fn rule(input: &[u8]) -> String {
+    let text = String::from_utf8_lossy(input);
+    let (rule, data) = text.rsplit_once('\n').unwrap_or((&text, "null"));
+    let data: Value = serde_json::from_str(data).unwrap_or_default();
+    let expression = match parse(rule, &mut Patterns::default()) {
+        Ok(expression) => expression,
+        Err(why) => return why.chars().filter(|c| !c.is_ascii_digit()).take(60).collect(),
+    };
+    let this = Untyped.value(&data).expect("any data are a value");
+    match evaluate(&expression, vec![("self", this)], None, &mut Budget::new(OBJECT_STEPS_MAX)) {
+        Ok(Computed::Bool(holds)) => format!("{holds}"),
+        Ok(_) => "a value".to_owned(),
+        Err(Stop::Failed(why)) => why.to_owned(),
+        Err(Stop::Undecided(why)) => why.chars().take_while(|c| *c != '"').collect(),
+        Err(Stop::Exhausted) => "exhausted".to_owned(),
+    }
+}
+
+/// Properties of a bundle: what it requires, and whether it meets that itself.
+pub(super) fn constraint(input: &[u8]) -> String {
+    let properties: Vec<Property> = match serde_json::from_slice(input) {
+        Ok(properties) => properties,
+        Err(_) => return "no properties".to_owned(),
+    };
+    match requirements(&properties) {
+        Ok(required) => {
+            let present = [Present { package: "p", version: None, properties: &properties }];
+            let met = required.iter().filter(|one| is_met(one, &present, &|_| false)).count();
+            assert!(required.iter().all(|one| !one.to_string().is_empty()));
+            format!("{} of {}", met.min(3), required.len().min(4))
+        }
+        Err(error) => kind(&error),
+    }
+}
+
+/// A version, and on the next line a range: what parses says the same when it is written and read again.
+pub(super) fn version(input: &[u8]) -> String {
+    let text = String::from_utf8_lossy(input);
+    let (version, range) = text.split_once('\n').unwrap_or((&text, ">=1.0.0"));
+    let parsed: Result<Version, _> = version.parse();
+    let seen = match &parsed {
+        Ok(version) => {
+            assert_eq!(version.to_string().parse::<Version>().ok().as_ref(), Some(version));
+            "a version".to_owned()
+        }
+        Err(error) => kind(error),
+    };
+    let holds = |holds: bool| if holds { "inside" } else { "outside" };
+    let in_range = match (range.parse::<SkipRange>(), &parsed) {
+        (Ok(range), Ok(version)) => holds(range.contains(version)).to_owned(),
+        (Ok(_), Err(_)) => "a range".to_owned(),
+        (Err(error), _) => kind(&error),
+    };
+    let meets = match (range.parse::<Constraint>(), &parsed) {
+        (Ok(constraint), Ok(version)) => holds(constraint.matches(version)).to_owned(),
+        (Ok(_), Err(_)) => "a constraint".to_owned(),
+        (Err(error), _) => kind(&error),
+    };
+    format!("{seen}, {in_range}, {meets}")
+}
