@@ -129,8 +129,12 @@ impl ClientError {
                 "Allow the controller to make tokens for ServiceAccounts in namespace {namespace:?}: \"olm bundle rbac --token-for\" prints the Role and RoleBinding."
             )),
             // What the replacement asks for is for whoever knows the extension.
-            Self::AccountReplaced { .. } | Self::Unidentified { .. } => None,
-            Self::Config(_) | Self::Proxy(_) | Self::Build(_) | Self::Token { .. } => None,
+            Self::AccountReplaced { .. }
+            | Self::Unidentified { .. }
+            | Self::Config(_)
+            | Self::Proxy(_)
+            | Self::Build(_)
+            | Self::Token { .. } => None,
         }
     }
 }
