@@ -132,10 +132,11 @@ pub(crate) struct Seen {
     pub(crate) accounts: Accounts,
     /// Those that used the one before are woken.
     pub(crate) extensions: Store<DeserializeGuard<ClusterExtension>>,
+    pub(crate) waiting: Arc<Waiting>,
 }
 
 impl Seen {
-    fn account(&self, found: &PartialObjectMeta<ServiceAccount>, waiting: &Waiting) {
+    fn account(&self, found: &PartialObjectMeta<ServiceAccount>) {
         let (Some(namespace), Some(uid)) = (found.namespace(), found.uid()) else { return };
         let account = AccountRef { namespace, name: found.name_any() };
         self.accounts.forget_others(&account, &uid);
@@ -143,7 +144,7 @@ impl Seen {
         for extension in state.iter().filter_map(|guarded| guarded.0.as_ref().ok()) {
             let used = Record::of(extension).filter(|record| record.account == account);
             if used.and_then(|record| record.service_account).is_some_and(|used| used != uid) {
-                waiting.waits(&User::Extension(extension.name_any()), true);
+                self.waiting.waits(&User::Extension(extension.name_any()), true);
             }
         }
     }
@@ -154,16 +155,14 @@ impl Seen {
 pub(crate) async fn run(
     client: Client,
     chance: &Chance,
-    waiting: Arc<Waiting>,
     seen: Seen,
     extensions: mpsc::Sender<String>,
     sets: mpsc::Sender<String>,
     shutdown: CancellationToken,
 ) {
-    let accounts = seen.accounts.clone();
+    let (accounts, waiting) = (seen.accounts.clone(), seen.waiting.clone());
     let mut changes = SelectAll::new();
-    let note = waiting.clone();
-    let see = move |found: &PartialObjectMeta<ServiceAccount>| seen.account(found, &note);
+    let see = move |found: &PartialObjectMeta<ServiceAccount>| seen.account(found);
     changes.push(changed_accounts(client.clone(), chance, see).boxed());
     changes.push(changed::<Role>(client.clone(), chance).boxed());
     changes.push(changed::<RoleBinding>(client.clone(), chance).boxed());

@@ -14,7 +14,6 @@ use std::{
 
 use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
 use futures::{FutureExt, stream::BoxStream};
-use kube::{core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
     ConditionType,
     names::{MANAGED_BY, MANAGED_BY_LABEL},
@@ -49,7 +48,7 @@ use crate::{
     settings::Settings,
 };
 pub(crate) use wakes::owners;
-use wakes::{WAKES, known_catalogs, names, revisions, wake_each};
+use wakes::{WAKES, known_catalogs, names, revisions, seen, wake_each};
 
 /// Lease of the extension side, the original's.
 const LEASE: &str = "9c4404e7.operatorframework.io";
@@ -376,15 +375,7 @@ impl Operator {
                 &wake_all,
                 stop.clone()
             ),
-            access::run(
-                client,
-                chance,
-                waiting,
-                self.seen(known.clone()),
-                wake_extension,
-                wake_set,
-                stop.clone()
-            ),
+            access::run(client, chance, seen(self, &known, waiting), wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop),
         );
@@ -402,11 +393,6 @@ impl Operator {
     }
 
     /// The catalogs that extensions are resolved from.
-    /// What is made of the ServiceAccounts that are seen.
-    fn seen(&self, extensions: Store<DeserializeGuard<ClusterExtension>>) -> access::Seen {
-        access::Seen { accounts: self.accounts.clone(), extensions }
-    }
-
     fn catalogs(&self, known: &Source<ClusterCatalog>) -> Catalogs {
         Catalogs::new(known.store.clone(), self.content.reader(), self.config.catalog_deadline)
     }

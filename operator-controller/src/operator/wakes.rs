@@ -12,7 +12,11 @@ use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_runtime::{Chance, OwnerChanged, Source, Wake};
 use tokio::sync::mpsc;
 
-use crate::dependents::Dependents;
+use super::Operator;
+use crate::{
+    access::{Seen, Waiting},
+    dependents::Dependents,
+};
 
 /// Wakes every extension.
 pub(super) async fn wake_each(
@@ -64,6 +68,15 @@ pub(super) fn revisions(
             if goes { dependents.wake_met().await } else { dependents.wake().await }
         }
     })
+}
+
+/// What is made of the ServiceAccounts that are seen.
+pub(super) fn seen(
+    operator: &Operator,
+    extensions: &Store<DeserializeGuard<ClusterExtension>>,
+    waiting: Arc<Waiting>,
+) -> Seen {
+    Seen { accounts: operator.accounts.clone(), extensions: extensions.clone(), waiting }
 }
 
 /// Wakes by name.
