@@ -96,12 +96,7 @@ impl Extensions {
             return Next::After(left);
         }
         if extension.metadata.deletion_timestamp.is_some() {
-            self.ports.waiting.forget(&User::Extension(name.clone()));
-            self.ports.dependents.needs_nothing(&name);
-            self.ports.platform.forget(&name);
-            self.ports.bundles.release(&name);
-            self.tidy().remove(&extension.uid().unwrap_or_default());
-            self.ports.kinds.forget(&Waiter::Extension(name));
+            self.forget(&extension);
             return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
@@ -163,6 +158,17 @@ impl Extensions {
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
         }
+    }
+
+    /// Forgets what is only of use while an extension is worked on.
+    fn forget(&self, extension: &ClusterExtension) {
+        let name = extension.name_any();
+        self.ports.waiting.forget(&User::Extension(name.clone()));
+        self.ports.dependents.needs_nothing(&name);
+        self.ports.platform.forget(&name);
+        self.ports.bundles.release(&name);
+        self.tidy().remove(&extension.uid().unwrap_or_default());
+        self.ports.kinds.forget(&Waiter::Extension(name));
     }
 
     /// Lets the extension go. Objects go by garbage collection, through the revisions' owner references; what a
