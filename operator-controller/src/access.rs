@@ -90,6 +90,22 @@ impl Waiting {
     fn users(&self) -> MutexGuard<'_, BTreeMap<User, Need>> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Wakes the sets that wait.
+    pub(crate) async fn wake_sets(&self, sets: &mpsc::Sender<String>) {
+        let waiting: Vec<String> = self
+            .users()
+            .iter()
+            .filter_map(|(user, need)| match user {
+                User::Set(name) if need.waits => Some(name.clone()),
+                _ => None,
+            })
+            .collect();
+        for name in waiting {
+            // A closed channel means that the process is ending.
+            let _ = sets.send(name).await;
+        }
+    }
 }
 
 /// What a watch has seen.
@@ -132,11 +148,10 @@ pub(crate) struct Seen {
     pub(crate) accounts: Accounts,
     /// Those that used the one before are woken.
     pub(crate) extensions: Store<DeserializeGuard<ClusterExtension>>,
-    pub(crate) waiting: Arc<Waiting>,
 }
 
 impl Seen {
-    fn account(&self, found: &PartialObjectMeta<ServiceAccount>) {
+    fn account(&self, found: &PartialObjectMeta<ServiceAccount>, waiting: &Waiting) {
         let (Some(namespace), Some(uid)) = (found.namespace(), found.uid()) else { return };
         let account = AccountRef { namespace, name: found.name_any() };
         self.accounts.forget_others(&account, &uid);
@@ -144,7 +159,7 @@ impl Seen {
         for extension in state.iter().filter_map(|guarded| guarded.0.as_ref().ok()) {
             let used = Record::of(extension).filter(|record| record.account == account);
             if used.and_then(|record| record.service_account).is_some_and(|used| used != uid) {
-                self.waiting.waits(&User::Extension(extension.name_any()), true);
+                waiting.waits(&User::Extension(extension.name_any()), true);
             }
         }
     }
@@ -155,14 +170,16 @@ impl Seen {
 pub(crate) async fn run(
     client: Client,
     chance: &Chance,
+    waiting: Arc<Waiting>,
     seen: Seen,
     extensions: mpsc::Sender<String>,
     sets: mpsc::Sender<String>,
     shutdown: CancellationToken,
 ) {
-    let (accounts, waiting) = (seen.accounts.clone(), seen.waiting.clone());
+    let accounts = seen.accounts.clone();
     let mut changes = SelectAll::new();
-    let see = move |found: &PartialObjectMeta<ServiceAccount>| seen.account(found);
+    let note = waiting.clone();
+    let see = move |found: &PartialObjectMeta<ServiceAccount>| seen.account(found, &note);
     changes.push(changed_accounts(client.clone(), chance, see).boxed());
     changes.push(changed::<Role>(client.clone(), chance).boxed());
     changes.push(changed::<RoleBinding>(client.clone(), chance).boxed());

@@ -4,6 +4,8 @@
 //! Tokens come from TokenRequest, are kept to 80 % of their life and dropped when the server answers 401. Each names the
 //! UID of its ServiceAccount, by which one that was deleted and created again is told from the one before.
 
+mod error;
+
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -22,10 +24,10 @@ use kube::{
     api::PostParams,
     client::Body,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
-    core::Status,
 };
-use thiserror::Error;
 use tokio::time::Instant;
+
+pub use error::{ClientError, is_namespace_missing, is_namespace_terminating};
 
 use crate::{connection, fence::Fence, metrics::RequestCount, proxy};
 
@@ -33,122 +35,6 @@ use crate::{connection, fence::Fence, metrics::RequestCount, proxy};
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Life asked for a token, as the original does.
 const TOKEN_LIFE_SECONDS: i64 = 3600;
-
-/// Why a client could not be made.
-#[derive(Debug, Error)]
-pub enum ClientError {
-    /// No usable kubeconfig and not in a pod.
-    #[error("no cluster to talk to: give --kubeconfig, set KUBECONFIG or run in a pod: {0}")]
-    Config(String),
-    /// What names a proxy does not hold an address.
-    #[error("{0} is no address of a proxy, want http://<host>:<port>")]
-    Proxy(&'static str),
-    /// The configuration names certificates or keys that cannot be used.
-    #[error("client for the cluster: {0}")]
-    Build(#[source] kube::Error),
-    /// The ServiceAccount does not exist.
-    #[error(
-        "service account {name:?} not found in namespace {namespace:?}: unable to authenticate with the Kubernetes cluster."
-    )]
-    AccountNotFound {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-        /// Whether the namespace does not exist either.
-        namespace_missing: bool,
-    },
-    /// The ServiceAccount's namespace is being deleted, and the ServiceAccount with it.
-    #[error("service account {name:?} cannot be used: namespace {namespace:?} is being deleted")]
-    NamespaceTerminating {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-    },
-    /// The controller may not act as this account.
-    #[error(
-        "the controller may not make tokens for service account {name:?} in namespace {namespace:?}: create there the Role and RoleBinding that \"olm bundle rbac --token-for\" prints for the controller's account ({message})"
-    )]
-    TokenForbidden {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-        /// The API server's answer, which names the controller's account.
-        message: String,
-    },
-    /// Another ServiceAccount has the name now.
-    #[error(
-        "service account {name:?} in namespace {namespace:?} was deleted and created again (its UID was {expected} and is {found}), and the new one is not used"
-    )]
-    AccountReplaced {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-        /// UID of the one that was meant.
-        expected: String,
-        /// UID of the one that exists.
-        found: String,
-    },
-    /// The token does not name the UID of its ServiceAccount.
-    #[error("the token for service account {name:?} in namespace {namespace:?} does not name its UID")]
-    Unidentified {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-    },
-    /// The token request failed otherwise.
-    #[error("requesting a token for service account {name:?} in namespace {namespace:?}: {source}")]
-    Token {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-        /// The API server's answer.
-        source: kube::Error,
-    },
-}
-
-impl ClientError {
-    /// What a person has to do before a client can be made, in one sentence; `None` where the error may pass by itself.
-    pub fn advice(&self) -> Option<String> {
-        match self {
-            Self::AccountNotFound { namespace, name, namespace_missing: true } => Some(format!(
-                "Namespace {namespace:?} does not exist: create it, and in it ServiceAccount {name:?} (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints the ServiceAccount with the permissions that the bundle needs)."
-            )),
-            Self::AccountNotFound { namespace, name, namespace_missing: false } => Some(format!(
-                "ServiceAccount {name:?} does not exist in namespace {namespace:?}: create it (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints it with the permissions that the bundle needs)."
-            )),
-            Self::NamespaceTerminating { namespace, name } => Some(format!(
-                "Namespace {namespace:?} is being deleted: create it again once it is gone, with ServiceAccount {name:?}, or delete the extension."
-            )),
-            Self::TokenForbidden { namespace, .. } => Some(format!(
-                "Allow the controller to make tokens for ServiceAccounts in namespace {namespace:?}: \"olm bundle rbac --token-for\" prints the Role and RoleBinding."
-            )),
-            // What the replacement asks for is for whoever knows the extension.
-            Self::AccountReplaced { .. }
-            | Self::Unidentified { .. }
-            | Self::Config(_)
-            | Self::Proxy(_)
-            | Self::Build(_)
-            | Self::Token { .. } => None,
-        }
-    }
-}
-
-/// Whether the API server refused something because its namespace does not exist.
-pub fn is_namespace_missing(status: &Status) -> bool {
-    status.is_not_found() && status.details.as_ref().is_some_and(|details| details.kind == "namespaces")
-}
-
-/// Whether the API server refused something because its namespace is being deleted.
-pub fn is_namespace_terminating(status: &Status) -> bool {
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    status.is_forbidden() && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
-}
 
 /// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's. A proxy is that
 /// of the kubeconfig, else of `HTTPS_PROXY` (`HTTP_PROXY` for an API server without TLS) where `NO_PROXY` does not
@@ -203,6 +89,31 @@ impl AccountRef {
     pub fn user_name(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
+
+    /// Accepts only names that a ServiceAccount can have. They become parts of a URL.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn check(&self) -> Result<(), String> {
+        if self.namespace.len() > LABEL_LENGTH_MAX || !is_label(&self.namespace) {
+            return Err(format!("{:?} is not the name of a namespace (RFC 1123 label)", self.namespace));
+        }
+        if self.name.len() > SUBDOMAIN_LENGTH_MAX || !self.name.split('.').all(is_label) {
+            return Err(format!("{:?} is not the name of a service account (RFC 1123 subdomain)", self.name));
+        }
+        Ok(())
+    }
+}
+
+/// Longest name of a namespace.
+const LABEL_LENGTH_MAX: usize = 63;
+/// Longest name of a ServiceAccount.
+const SUBDOMAIN_LENGTH_MAX: usize = 253;
+
+/// Whether the text has the form of a label: lower case letters, digits, and hyphens inside.
+fn is_label(text: &str) -> bool {
+    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty() && text.bytes().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 #[derive(Clone)]
@@ -361,6 +272,7 @@ impl Accounts {
     }
 
     async fn request_token(&self, account: &AccountRef) -> Result<Token, ClientError> {
+        account.check().map_err(|what| ClientError::InvalidAccount { what })?;
         let api: Api<ServiceAccount> = Api::namespaced(self.controller.clone(), &account.namespace);
         let asked = TokenRequest {
             spec: Some(TokenRequestSpec {

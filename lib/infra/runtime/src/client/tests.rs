@@ -1,3 +1,5 @@
+//! Tokens: from whom, for how long, and for which names.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -21,6 +23,31 @@ async fn a_request_that_is_never_answered_ends() {
     let error = bounded(maps.get("a")).await.unwrap_err();
     assert_eq!(started.elapsed(), REQUEST_TIMEOUT);
     assert!(error.to_string().contains("no answer from the API server within 30 s"), "{error}");
+}
+
+#[tokio::test]
+async fn a_name_that_no_account_can_have_leads_to_no_request() {
+    let (controller, asked) = answering(serde_json::json!({}));
+    let accounts = Accounts::of(controller.clone(), controller);
+    let names =
+        ["", "../../vic/serviceaccounts/installer", "installer/token?x=", "a%2f", "A", "-a", "a-", "a..b"];
+    for name in names {
+        let account = AccountRef { namespace: "n".into(), name: name.into() };
+        assert!(matches!(accounts.client(&account).await, Err(ClientError::InvalidAccount { .. })), "{name}");
+        let account = AccountRef { namespace: name.into(), name: "a".into() };
+        assert!(matches!(accounts.client(&account).await, Err(ClientError::InvalidAccount { .. })), "{name}");
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    for (namespace, name, fits) in [
+        ("n", "a.b", true),
+        ("a.b", "a", false),
+        (&"n".repeat(63), &"a".repeat(253), true),
+        (&"n".repeat(64), "a", false),
+        ("n", &"a".repeat(254), false),
+    ] {
+        let account = AccountRef { namespace: namespace.into(), name: name.into() };
+        assert_eq!(account.check().is_ok(), fits, "{namespace}/{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
