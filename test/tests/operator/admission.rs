@@ -384,12 +384,12 @@ async fn another_default_account_moves_nothing(
     tenant: &Client,
     bundles: &[(&str, PathBuf)],
 ) -> Result<()> {
-    let record = |name: &str| format!("{}/{name} ", scenario.name);
     let recorded = async |extension: &str, account: &str| {
         olm_test::wait::until("the account to be recorded", DEADLINE, async || {
             let found = scenario.extensions().get(extension).await?;
             let told = found.annotations().get(IDENTITY_ANNOTATION).cloned().unwrap_or_default();
-            ensure!(told.starts_with(&record(account)) && told.ends_with(" from=default"), "{told}");
+            let wanted = format!("{}/{account} ", scenario.name);
+            ensure!(told.starts_with(&wanted) && told.ends_with(" from=default"), "{told}");
             Ok(())
         })
         .await
@@ -407,8 +407,7 @@ async fn another_default_account_moves_nothing(
     create_account(&scenario.client, &scenario.name, SUCCESSOR).await?;
     let files: Vec<_> =
         bundles.iter().map(|(_, folder)| bundle_files(&scenario.own(folder)?)).collect::<Result<_>>()?;
-    let rules = rules_for(&files, &scenario.name)?;
-    grant(&scenario.client, &scenario.name, SUCCESSOR, &rules).await?;
+    grant(&scenario.client, &scenario.name, SUCCESSOR, &rules_for(&files, &scenario.name)?).await?;
     set_default(scenario, SUCCESSOR).await?;
     for (name, first) in [(&waiting, MISSING), (&scenario.name, ACCOUNT)] {
         let note = format!(
@@ -421,11 +420,11 @@ async fn another_default_account_moves_nothing(
     revisions_act_as(scenario, ACCOUNT).await?;
     // Who writes it needs the account that it uses, not the one that is the default now.
     let spec = json!({"spec": {"source": {"catalog": {"version": "1.1.0"}}}});
-    let told = objection_to_patch(tenant, &scenario.name, &spec).await?;
-    wants(told.as_deref(), &format!("may not act as the service account {ACCOUNT:?}"))?;
     let removed = json!({"metadata": {"annotations": {IDENTITY_ANNOTATION: null}}});
-    let told = objection_to_patch(tenant, &scenario.name, &removed).await?;
-    wants(told.as_deref(), &format!("may not act as the service account {SUCCESSOR:?}"))?;
+    for (patch, account) in [(&spec, ACCOUNT), (&removed, SUCCESSOR)] {
+        let told = objection_to_patch(tenant, &scenario.name, patch).await?;
+        wants(told.as_deref(), &format!("may not act as the service account {account:?}"))?;
+    }
     scenario.extensions().delete(&waiting, &DeleteParams::default()).await?;
 
     scenario.patch_extension(removed).await?;

@@ -29,7 +29,7 @@ use olm_objectset::{
 use olm_runtime::{AccountRef, Accounts, bounded};
 use serde_json::{Value, json};
 
-use super::{identity::Record, revisions::account_annotations, validate};
+use super::{revisions::account_annotations, validate};
 use crate::controllers::{
     api_text,
     cluster_object_set::keeping::{claim, reason},
@@ -263,11 +263,8 @@ impl Keeping<'_> {
         let Some(account) = validate::account(self.extension, self.default_account.as_ref()) else {
             return Err(format!("the extension has no service account; {remedy}"));
         };
-        let client = match Record::of(self.extension).and_then(|record| record.service_account) {
-            Some(uid) => self.accounts.bound_client(&account, &uid).await,
-            None => self.accounts.client(&account).await,
-        };
-        let client = client.map_err(|e| format!("{e}; {remedy}"))?;
+        // One that was created again will do: it only takes the webhook out of CRDs with this extension's own marks.
+        let client = self.accounts.client(&account).await.map_err(|e| format!("{e}; {remedy}"))?;
         // Nothing goes before it is known that the CRDs can be left as they must.
         for (name, crd) in &crds {
             convert(&client, name, crd, true).await.map_err(|e| format!("{e}; {remedy}"))?;

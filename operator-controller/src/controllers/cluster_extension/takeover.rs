@@ -338,9 +338,10 @@ mod tests {
 
     use super::*;
 
-    fn extension(metadata: Value, status: Value) -> ClusterExtension {
+    fn extension(annotations: &Value, status: &Value) -> ClusterExtension {
         serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": metadata,
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": "e", "annotations": annotations},
             "spec": {"namespace": "n", "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}}},
             "status": status,
         }))
@@ -349,18 +350,19 @@ mod tests {
 
     #[test]
     fn only_what_upstream_installed_by_helm_is_taken_over() {
+        let is_upstreams = |annotations: &Value, status: &Value| {
+            installed_by_upstream(&extension(annotations, status)).is_some()
+        };
         let install = json!({"bundle": {"name": "p.v1.0.0", "version": "1.0.0"}});
-        let (plain, installed) = (json!({"name": "e"}), json!({"install": install}));
-        assert!(installed_by_upstream(&extension(plain.clone(), installed.clone())).is_some());
+        let (none, installed) = (json!({}), json!({"install": install}));
+        assert!(is_upstreams(&none, &installed));
         // Nothing is installed, or nothing is known yet.
-        assert!(installed_by_upstream(&extension(plain.clone(), json!({}))).is_none());
-        assert!(installed_by_upstream(&extension(plain.clone(), Value::Null)).is_none());
+        assert!(!is_upstreams(&none, &none));
+        assert!(!is_upstreams(&none, &Value::Null));
         // It came as a revision.
-        let revised = json!({"install": install, "activeRevisions": [{"name": "e-1"}]});
-        assert!(installed_by_upstream(&extension(plain, revised)).is_none());
+        assert!(!is_upstreams(&none, &json!({"install": install, "activeRevisions": [{"name": "e-1"}]})));
         // This program has worked on it.
-        let ours = json!({"name": "e", "annotations": {IDENTITY_ANNOTATION: "any"}});
-        assert!(installed_by_upstream(&extension(ours, installed)).is_none());
+        assert!(!is_upstreams(&json!({IDENTITY_ANNOTATION: "any"}), &installed));
     }
 
     #[test]
