@@ -40,6 +40,9 @@ pub const OWNER_UID_ANNOTATION: &str = "olm.operatorframework.io/owner-uid";
 pub const SERVICE_ACCOUNT_NAME_ANNOTATION: &str = "olm.operatorframework.io/service-account-name";
 /// Annotation on object sets: the namespace of the account the objects are written with.
 pub const SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: &str = "olm.operatorframework.io/service-account-namespace";
+/// Annotation on extensions: their own UID, once revisions that an earlier program made were marked. From then on an
+/// object set without the mark is no revision. Only the controller may write it.
+pub const TAKEN_OVER_ANNOTATION: &str = "olm.operatorframework.io/taken-over";
 /// Annotation on bundles' CSVs and on object sets: properties as a JSON list.
 pub const PROPERTIES_ANNOTATION: &str = "olm.properties";
 /// Annotation on the deployment manifests: `standard` or `experimental`, each optionally with `-e2e`.
@@ -105,6 +108,9 @@ pub const ROLLED_BACK_TO_ANNOTATION: &str = "extensions.olm.operatorframework.io
 /// Annotation of a ClusterObjectSet: the CRD changes that were accepted for it and the CRDs it no longer has, as
 /// JSON.
 pub const CRD_CHANGES_ANNOTATION: &str = "olm.operatorframework.io/crd-changes";
+/// Annotation of a ClusterObjectSet, the mark of a revision: the UID of the ClusterExtension that it was made for. Only
+/// the controller may write it, which admission sees to.
+pub const REVISION_OF_ANNOTATION: &str = "extensions.olm.operatorframework.io/revision-of";
 /// Annotation of a ClusterObjectSet: digest of everything it was made from.
 pub const INPUTS_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/inputs-digest";
 /// Annotation of a ClusterObjectSet: digest of what was rendered for it, and of the reinstallation that was asked for. By

@@ -48,7 +48,7 @@ use crate::{
     settings::Settings,
 };
 pub(crate) use wakes::owners;
-use wakes::{WAKES, known_catalogs, names, revisions, wake_each};
+use wakes::{Everyone, WAKES, known_catalogs, names, revisions};
 
 /// Lease of the extension side, the original's.
 const LEASE: &str = "9c4404e7.operatorframework.io";
@@ -347,10 +347,9 @@ impl Operator {
         let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
         let watches = WatchManager::new(client.clone(), &managed, owner_changed, chance.clone());
         let set_ports = self.set_ports(&ports, watches);
-        let all_extensions = extensions.store.clone();
-        let catalogs = known_catalogs.store.clone();
-        let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
-        let wake_all = async || wake_each(&known, &of_all).await;
+        let (all_extensions, catalogs) = (extensions.store.clone(), known_catalogs.store.clone());
+        let everyone = Everyone::new(&extensions.store, &wake_extension, &waiting, &wake_set);
+        let wake_all = async || everyone.wake().await;
         let seen = access::Seen { accounts: self.accounts.clone(), extensions: extensions.store.clone() };
         let namespace = &self.config.system_namespace;
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
@@ -412,6 +411,8 @@ impl Operator {
             waiting: shared.waiting.clone(),
             kinds: shared.kinds.clone(),
             events: shared.events.clone(),
+            settings: shared.settings.clone(),
+            guard: shared.guard.clone(),
             objects: self.metrics.objects(),
             preflight_permissions: shared.features.preflight_permissions,
             system_namespace: shared.system_namespace.clone(),

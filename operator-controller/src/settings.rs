@@ -111,7 +111,9 @@ pub fn account(text: &str, system_namespace: &str) -> Result<AccountRef, String>
     if namespace.is_empty() || name.is_empty() || name.contains('/') {
         return Err(format!("{DEFAULT_ACCOUNT_KEY} must be of the form [<namespace>/]<name>: {text:?}"));
     }
-    Ok(AccountRef { namespace: namespace.to_owned(), name: name.to_owned() })
+    let account = AccountRef { namespace: namespace.to_owned(), name: name.to_owned() };
+    account.check().map_err(|what| format!("{DEFAULT_ACCOUNT_KEY}: {what}"))?;
+    Ok(account)
 }
 
 #[cfg(test)]
@@ -123,7 +125,7 @@ mod tests {
         let in_system = account("a", "sys").unwrap();
         assert_eq!((in_system.namespace.as_str(), in_system.name.as_str()), ("sys", "a"));
         assert_eq!(account("ns/a", "sys").unwrap().namespace, "ns");
-        for wrong in ["", "/a", "ns/", "a/b/c"] {
+        for wrong in ["", "/a", "ns/", "a/b/c", "ns/A", "n.s/a", "ns/a?x="] {
             assert!(account(wrong, "sys").is_err(), "{wrong}");
         }
     }

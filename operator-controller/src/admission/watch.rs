@@ -27,7 +27,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     deletion::DELETION_POLICY,
-    policies::{EXTENSION_ANNOTATIONS, NAMES, objects},
+    policies::{EXTENSION_ANNOTATIONS, EXTENSION_RECORDS, NAMES, objects},
+    sets::OBJECT_SET_OWNER,
 };
 use crate::{controllers::api_text, events::Events};
 
@@ -41,10 +42,28 @@ struct PolicyLabel {
     policy: String,
 }
 
+/// Whether the policies are in force that guard accounts and revisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Enforcement {
+    /// They have not been compared yet.
+    Unknown,
+    /// They are as the manifests have them.
+    InForce,
+    /// One of them is absent or another one.
+    Broken,
+}
+
+impl Enforcement {
+    /// Why something waits while that is not known.
+    pub(crate) const UNKNOWN: &str =
+        "the admission policies that guard service accounts have not been compared with the manifests yet";
+}
+
 /// Whether the admission policies are in force; shared by those who tell about it.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
-    missing: Arc<RwLock<BTreeMap<&'static str, String>>>,
+    /// What is wrong with each that is not as it should be; nothing before they were compared.
+    missing: Arc<RwLock<Option<BTreeMap<&'static str, String>>>>,
     in_force: Family<PolicyLabel, Gauge>,
 }
 
@@ -62,11 +81,16 @@ impl Guard {
     /// What is wrong with the policies, in a sentence for `Ready`.
     pub(crate) fn complaint(&self) -> Option<String> {
         let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
+        let missing = missing.as_ref()?;
         let others = || missing.iter().filter(|(name, _)| **name != DELETION_POLICY);
         let found: Vec<&str> = others().map(|(_, text)| text.as_str()).collect();
-        let accounts_are_open = others().any(|(name, _)| *name != EXTENSION_ANNOTATIONS);
-        let harm = if accounts_are_open {
+        let is_missing = |all: &[&str]| others().any(|(name, _)| all.contains(name));
+        let of_revisions = [OBJECT_SET_OWNER, EXTENSION_RECORDS];
+        let harm = if others().any(|(name, _)| *name != EXTENSION_ANNOTATIONS && !of_revisions.contains(name))
+        {
             "whoever may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount"
+        } else if is_missing(&of_revisions) {
+            "whoever may write ClusterObjectSets can pass them off as revisions of any ClusterExtension"
         } else {
             "annotations of ClusterExtensions are not checked before they are stored"
         };
@@ -78,12 +102,23 @@ impl Guard {
     /// deletion policy.
     pub(crate) fn complaint_about_deletion(&self) -> Option<String> {
         let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
-        missing.get(DELETION_POLICY).map(|found| {
+        missing.as_ref()?.get(DELETION_POLICY).map(|found| {
             format!(
                 "{found}: until the manifests are applied again, an extension can be deleted before its deletion \
                  policy is in force."
             )
         })
+    }
+
+    /// Whether the policies that guard accounts and revisions are in force.
+    pub(crate) fn enforcement(&self) -> Enforcement {
+        let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
+        let is_needed = |name: &str| ![DELETION_POLICY, EXTENSION_ANNOTATIONS].contains(&name);
+        match missing.as_ref() {
+            None => Enforcement::Unknown,
+            Some(missing) if missing.keys().any(|name| is_needed(name)) => Enforcement::Broken,
+            Some(_) => Enforcement::InForce,
+        }
     }
 
     /// Takes over what was found; returns what is newly missing, and whether anything changed.
@@ -93,10 +128,11 @@ impl Guard {
             self.in_force.get_or_create(&label).set(i64::from(!found.contains_key(name)));
         }
         let mut missing = self.missing.write().unwrap_or_else(PoisonError::into_inner);
-        let fresh = found.iter().filter(|(name, text)| missing.get(*name) != Some(*text));
+        let known = |name: &str| missing.as_ref().and_then(|missing| missing.get(name));
+        let fresh = found.iter().filter(|(name, text)| known(name) != Some(*text));
         let fresh = fresh.map(|(name, text)| (*name, text.clone())).collect();
-        let changed = *missing != found;
-        *missing = found;
+        let changed = missing.as_ref() != Some(&found);
+        *missing = Some(found);
         (fresh, changed)
     }
 }

@@ -1,11 +1,13 @@
 //! The extension loop: decides what should run, and writes it down as a revision.
 
+mod acting;
 mod annotations;
 mod apply;
 mod crd_changes;
 mod identity;
 mod keeping;
 mod kinds;
+mod marking;
 mod pause;
 mod planning;
 mod progress;

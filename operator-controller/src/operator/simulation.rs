@@ -165,6 +165,8 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
         waiting: ports.waiting.clone(),
         kinds: ports.kinds.clone(),
         events: ports.events.clone(),
+        settings: ports.settings.clone(),
+        guard: ports.guard.clone(),
         objects: metrics.objects(),
         preflight_permissions: ports.features.preflight_permissions,
         system_namespace: ports.system_namespace.clone(),

@@ -53,7 +53,7 @@ pub fn hostile() -> impl Iterator<Item = Hostile> {
         ("bundle", "forbidden rules of webhooks", forbidden_rules),
         ("rules", "four long lists", || format!("{}\n{}", long_rules(3_000), long_rules(2_000))),
         ("rules", "many held rules", many_rules),
-        ("rules", "long texts in a product", || long_texts()),
+        ("rules", "long texts in a product", long_texts),
         ("catalog", "a schema for each document", schemas),
         ("rule", "computed regular expressions", || {
             let texts: Vec<String> = (0..1_300).map(|i| format!("'\\\\pL{{100}}{i}'")).collect();
@@ -87,7 +87,7 @@ fn quoted_below_deep() -> String {
 }
 
 fn nested_anchors() -> String {
-    let anchors: String = (0..50).map(|n| format!("&a{n} [")).collect();
+    let anchors = (0..50).map(|n| format!("&a{n} [")).collect::<Vec<_>>().concat();
     format!("{anchors}{}1{}", "1,".repeat(18_000), "]".repeat(50))
 }
 
@@ -132,12 +132,10 @@ fn long_texts() -> String {
 fn webhooks() -> String {
     let mut csv = CSV.to_owned();
     csv.push_str("  webhookdefinitions:\n");
-    for i in 0..6_000 {
-        csv.push_str(&format!(
+    csv.extend((0..6_000).map(|i| format!(
             "  - {{type: ValidatingAdmissionWebhook, generateName: w{i}.x, deploymentName: d, containerPort: {}, targetPort: {i}, sideEffects: None, admissionReviewVersions: [v1]}}\n",
             1 + i % 60_000
-        ));
-    }
+        )));
     csv.push_str(
         "  install:\n    strategy: deployment\n    spec:\n      deployments:\n      - {name: d, spec: {}}\n",
     );
@@ -149,9 +147,9 @@ fn annotated_deployments() -> String {
     let mut csv = CSV
         .replace("metadata: {name: a.v1}", &format!("metadata: {{name: a.v1, annotations: {{a: {long}}}}}"));
     csv.push_str("  install:\n    strategy: deployment\n    spec:\n      deployments:\n");
-    for i in 0..5_000 {
-        csv.push_str(&format!("      - {{name: d{i}, spec: {{template: {{metadata: {{}}}}}}}}\n"));
-    }
+    csv.extend(
+        (0..5_000).map(|i| format!("      - {{name: d{i}, spec: {{template: {{metadata: {{}}}}}}}}\n")),
+    );
     csv
 }
 
@@ -165,7 +163,9 @@ fn forbidden_rules() -> String {
 }
 
 fn schemas() -> String {
-    (0..60_000).map(|i| format!("{{\"schema\":\"s{i}\",\"package\":\"p\"}}\n")).collect()
+    let lines: Vec<String> =
+        (0..60_000).map(|i| format!("{{\"schema\":\"s{i}\",\"package\":\"p\"}}\n")).collect();
+    lines.concat()
 }
 
 fn definition(schema: &str) -> String {

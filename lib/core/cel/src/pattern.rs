@@ -4,7 +4,7 @@
 //! and `\b` are ASCII in Go), in how brackets read, and in a few escapes. What cannot be translated is no
 //! pattern here.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use regex::{Regex, RegexBuilder};
 
@@ -31,7 +31,7 @@ impl Pattern {
 /// Makes patterns, each text once, within [`PATTERNS_BYTES_MAX`] for all of their programs.
 #[derive(Debug, Default)]
 pub struct Patterns {
-    made: HashMap<String, Option<Pattern>>,
+    made: BTreeMap<String, Option<Pattern>>,
     bytes: usize,
 }
 

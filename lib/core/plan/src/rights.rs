@@ -137,7 +137,7 @@ fn holders<'a>(objects: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String,
     let place = |object: &'a Value| text(&object["metadata"]["namespace"]);
     let key = |kind, namespace, name| (kind, if kind == "Role" { namespace } else { "" }, name);
     // Of equal keys the first object stays.
-    let roles: BTreeMap<_, &Value> = (objects.iter().rev().filter(is_role))
+    let shipped: BTreeMap<_, &Value> = (objects.iter().rev().filter(is_role))
         .map(|role| (key(text(&role["kind"]), place(role), text(&role["metadata"]["name"])), *role))
         .collect();
     let mut holders: BTreeMap<String, Holder> = BTreeMap::new();
@@ -148,7 +148,7 @@ fn holders<'a>(objects: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String,
         }
         let namespace = place(binding);
         let (kind, name) = (text(&binding["roleRef"]["kind"]), text(&binding["roleRef"]["name"]));
-        let role = roles.get(&key(kind, namespace, name));
+        let role = shipped.get(&key(kind, namespace, name));
         let subjects = binding["subjects"].as_array().into_iter().flatten();
         for subject in subjects.filter(|subject| subject["kind"] == "ServiceAccount") {
             let of = Some(text(&subject["namespace"])).filter(|of| !of.is_empty()).unwrap_or(namespace);

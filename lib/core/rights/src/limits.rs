@@ -10,8 +10,11 @@ pub(crate) const SPLIT_BYTES_MAX: usize = 4 << 20;
 pub(crate) const PARTS_MAX: usize = 10_000;
 /// Most entries in the lists of all parts.
 pub(crate) const PART_ENTRIES_MAX: usize = 200_000;
-/// Most comparisons of texts for one report, about a second. What is not compared any more counts as missing.
-pub(crate) const COMPARISONS_MAX: usize = 20_000_000;
+/// Entries that are looked for in a held rule at the cost of one comparison, when it shares nothing.
+pub(crate) const ENTRIES_PER_COMPARISON: usize = 16;
+/// Most comparisons for one report, about a second: a rule with a held rule, or of an entry that they may share. What is
+/// not compared any more counts as missing.
+pub(crate) const COMPARISONS_MAX: usize = 5_000_000;
 /// Most entries in the lists of rules that the roles of a revision pass on. Whoever installs more must be allowed to
 /// `escalate` or `bind` their roles. The largest real operators come to about 5,000.
 pub(crate) const PASSED_ON_ENTRIES_MAX: usize = 200_000;

@@ -111,13 +111,11 @@ pub fn granted(
             rules_of(target.object)
         } else {
             let (resource, namespace, name) = Shipped::key(resource, &target.namespace, &name);
-            match shipped.get((resource, namespace, name)) {
-                Some(role) => rules_of(role),
-                None => {
-                    let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
-                    roles.get(&key).cloned().unwrap_or_default()
-                }
-            }
+            let unshipped = || {
+                let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
+                roles.get(&key).cloned().unwrap_or_default()
+            };
+            shipped.get((resource, namespace, name)).map_or_else(unshipped, rules_of)
         };
         entries = passed_on.iter().map(Rule::entries).fold(entries, usize::saturating_add);
         let passed_on = if entries > PASSED_ON_ENTRIES_MAX { vec![permission] } else { passed_on };

@@ -6,7 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    limits::{COMPARISONS_MAX, PART_ENTRIES_MAX, PARTS_MAX, SPLIT_BYTES_MAX, SPLIT_RULES_MAX},
+    limits::{
+        COMPARISONS_MAX, ENTRIES_PER_COMPARISON, PART_ENTRIES_MAX, PARTS_MAX, SPLIT_BYTES_MAX,
+        SPLIT_RULES_MAX,
+    },
     need::{Held, Needed},
     rule::{Rule, set},
 };
@@ -50,27 +53,24 @@ impl<'a> Part<'a> {
     /// What is left when `held` is granted: parts that share nothing. `None` when that is all of it. Adds the
     /// comparisons made to `spent`.
     pub(crate) fn without(&self, held: &Rule, spent: &mut usize) -> Option<Vec<Self>> {
+        *spent = spent.saturating_add(1 + self.entries() / ENTRIES_PER_COMPARISON);
+        if !self.has_common_entries(held) {
+            return None;
+        }
         let mut cut = |items: &[&'a str], is_held: &dyn Fn(&str) -> bool| {
             *spent = spent.saturating_add(items.len() + 1);
             items.iter().partition::<Vec<&'a str>, _>(|item| is_held(item))
         };
-        let (verbs, other_verbs) = cut(&self.verbs, &|verb| has(&held.verbs, verb));
-        if verbs.is_empty() {
-            return None;
-        }
+        let (_, other_verbs) = cut(&self.verbs, &|verb| has(&held.verbs, verb));
         let mut left = Vec::new();
         if self.urls.is_empty() {
             let (groups, other_groups) = cut(&self.groups, &|group| has(&held.api_groups, group));
-            if groups.is_empty() {
-                return None;
-            }
             let (resources, others) =
                 cut(&self.resources, &|resource| has_resource(&held.resources, resource));
             let any_name = held.resource_names.is_empty();
             let (names, other_names) =
                 cut(&self.names, &|name| any_name || held.resource_names.contains(name));
-            let no_name = names.is_empty() && !(any_name && self.names.is_empty());
-            if resources.is_empty() || no_name {
+            if names.is_empty() && !(any_name && self.names.is_empty()) {
                 return None;
             }
             left.push(Self { groups: other_groups, ..self.clone() });
@@ -91,6 +91,15 @@ impl<'a> Part<'a> {
         }
         left.retain(|part| !part.is_empty());
         Some(left)
+    }
+
+    /// Whether `held` has some of the entries of each list, so that it may grant a part of this.
+    fn has_common_entries(&self, held: &Rule) -> bool {
+        let on_resources = || {
+            self.groups.iter().any(|group| has(&held.api_groups, group))
+                && self.resources.iter().any(|resource| has_resource(&held.resources, resource))
+        };
+        self.verbs.iter().any(|verb| has(&held.verbs, verb)) && (!self.urls.is_empty() || on_resources())
     }
 
     /// How many rules about one thing it stands for, and how many bytes of text they have.

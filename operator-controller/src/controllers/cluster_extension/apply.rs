@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::{DeserializeGuard, PartialObjectMeta},
     runtime::reflector::{ObjectRef, Store},
 };
@@ -17,9 +17,10 @@ use olm_api::{
         CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
         EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE,
         OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION,
-        RENDERED_DIGEST_ANNOTATION, REVISION_NAME_LABEL, ROLLED_BACK_TO_ANNOTATION, TEARDOWN_FINALIZER,
-        UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        RENDERED_DIGEST_ANNOTATION, REVISION_NAME_LABEL, REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
+        TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
+    ownership::{mark, revision_name, revision_of},
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_fbc::Property;
@@ -117,43 +118,46 @@ impl RevisionWriter<'_> {
     ) -> Result<String, String> {
         self.remove_old(revisions).await.map_err(|e| format!("garbage collecting old revisions: {e}"))?;
         let name = self.revision_name(new.number);
-        self.check_free(&name).map_err(|e| format!("creating new Revision: {e}"))?;
+        if let Some(why) = self.waits_for(&name) {
+            return Err(format!("creating new Revision: {why}"));
+        }
         let packed = pack(&name, new.phases).map_err(|e| format!("packing objects into Secrets: {e}"))?;
         for secret in &packed.secrets {
             let created = self.create_secret(&name, &secret.name, &secret.data).await;
             created.map_err(|e| format!("creating ref Secret {:?}: {e}", secret.name))?;
         }
         let set = self.object_set(&name, new, &packed)?;
-        let created = self.apply_set(&name, &set).await.map_err(|e| format!("creating new Revision: {e}"))?;
-        self.adopt(&created, packed.secrets.iter().map(|s| s.name.as_str()))
+        let created = self.create_set(set).await.map_err(|e| format!("creating new Revision: {e}"))?;
+        self.adopt(&created.metadata, packed.secrets.iter().map(|s| s.name.as_str()))
             .await
             .map_err(|e| format!("patching ownerReferences on ref Secrets: {e}"))?;
         Ok(name)
     }
 
-    /// Brings the mutable part of the latest revision up to date: its deadline, whom it acts as, the record of its
-    /// inputs, and the catalog that has its bundle with the bundle's properties there, if there is one.
+    /// Brings the mutable part of the latest revision up to date: its deadline, the record of its inputs, the catalog
+    /// that has its bundle with the bundle's properties there, if there is one, and `account`, whom it acts as. Without
+    /// an account that part stays as it is: who may be written is decided by [`Steps`](super::steps::Steps).
     ///
     /// # Errors
     /// The API server's answer.
     pub(crate) async fn refresh(
         &self,
         revision: &Revision,
-        account: &AccountRef,
+        account: Option<&AccountRef>,
         inputs_digest: &str,
         origin: Option<(&str, &[Property])>,
     ) -> Result<(), String> {
         let deadline = self.extension.spec.progress_deadline_minutes;
         let recorded = origin.is_none_or(|(catalog, _)| revision.catalog.as_deref() == Some(catalog));
         if recorded
-            && revision.account.as_ref() == Some(account)
+            && account.is_none_or(|account| revision.account.as_ref() == Some(account))
             && revision.progress_deadline_minutes == deadline
             && revision.inputs_digest.as_deref() == Some(inputs_digest)
             && revision.unknown_kinds.as_ref() == self.unknown_kinds()
         {
             return Ok(());
         }
-        let mut annotations = json!(self.acting_as(account));
+        let mut annotations = json!(account.map(|account| self.acting_as(account)).unwrap_or_default());
         annotations[INPUTS_DIGEST_ANNOTATION] = inputs_digest.into();
         annotations[UNKNOWN_KINDS_ANNOTATION] = json!(self.unknown_kinds());
         if let Some((catalog, properties)) = origin {
@@ -161,7 +165,8 @@ impl RevisionWriter<'_> {
             annotations[CATALOG_PROPERTIES_ANNOTATION] = properties_text(properties)?.into();
         }
         let patch = json!({
-            "metadata": {"annotations": annotations},
+            // Not on a set of the same name that was made since.
+            "metadata": {"uid": revision.uid, "annotations": annotations},
             "spec": {"progressDeadlineMinutes": deadline},
         });
         let params =
@@ -171,7 +176,8 @@ impl RevisionWriter<'_> {
     }
 
     /// Sees to Secrets of content that have no owner, as a process that died or a request that failed leaves them. A
-    /// Secret belongs to its set, whoever owns that one; without a set nobody would ever remove it.
+    /// Secret belongs to its set, whichever extension that was made for; without a set nobody would ever remove it. What
+    /// lies beside a set that no controller made stays as it is.
     ///
     /// # Errors
     /// The API server's answer.
@@ -187,13 +193,14 @@ impl RevisionWriter<'_> {
             return Ok(());
         }
         let sets = bounded(self.set_api().list_metadata(&mine)).await.map_err(failed)?;
-        let uids: BTreeMap<String, String> =
-            sets.items.iter().filter_map(|set| Some((set.name_any(), set.uid()?))).collect();
+        let sets: BTreeMap<String, PartialObjectMeta<_>> =
+            sets.items.into_iter().map(|set| (set.name_any(), set)).collect();
         for secret in strays {
             let name = secret.name_any();
-            let set = secret.labels().get(REVISION_NAME_LABEL).and_then(|set| uids.get_key_value(set));
+            let set = secret.labels().get(REVISION_NAME_LABEL).and_then(|set| sets.get(set));
             match set {
-                Some((set, uid)) => match self.adopt_as(set, uid, &name).await {
+                Some(set) if mark(&set.metadata).is_none() => {}
+                Some(set) => match self.adopt_as(&set.metadata, &name).await {
                     Ok(()) => {}
                     Err(kube::Error::Api(status)) if status.is_not_found() => {}
                     Err(error) => {
@@ -211,29 +218,40 @@ impl RevisionWriter<'_> {
     }
 
     fn revision_name(&self, number: i64) -> String {
-        format!("{}-{number}", self.extension.name_any())
+        revision_name(&self.extension.name_any(), number)
     }
 
-    /// Refuses a name under which somebody else's set is known: it would be written over, or stand in the way without
-    /// being named. A half made revision of the extension's own is continued.
-    fn check_free(&self, name: &str) -> Result<(), String> {
-        let Some(guarded) = self.sets.get(&ObjectRef::new(name)) else { return Ok(()) };
-        let found = guarded.meta();
-        let owner = found.owner_references.iter().flatten().find(|r| r.controller == Some(true));
-        let extension = self.extension;
-        let whose = match owner {
-            Some(owner) if Some(&owner.uid) == extension.metadata.uid.as_ref() => return Ok(()),
-            Some(owner)
-                if owner.kind == ClusterExtension::kind(&()) && owner.name == extension.name_any() =>
-            {
-                "to an earlier ClusterExtension of this name, and has not gone yet".to_owned()
+    /// The number of the next revision. Those whose names other sets have are left out, which cannot be written over
+    /// and would stand in the way for as long as somebody wants.
+    ///
+    /// # Errors
+    /// There is no number left.
+    pub(super) fn next_number(&self, revisions: &Revisions) -> Result<i64, String> {
+        let mut number = revisions.last_number();
+        loop {
+            number = number.checked_add(1).ok_or("the numbers of revisions are used up")?;
+            let found = self.sets.get(&ObjectRef::new(&self.revision_name(number)));
+            if found.is_none_or(|found| !self.is_taken_by(found.meta())) {
+                return Ok(number);
             }
-            Some(owner) => format!("to {} {:?}", owner.kind, owner.name),
-            None => "to nobody".to_owned(),
-        };
-        Err(format!(
-            "ClusterObjectSet {name:?} is not a revision of this extension, it belongs {whose}: delete it, or give it another name, to let the revision be made"
-        ))
+        }
+    }
+
+    /// Whether a set that has the name of a revision is neither one nor on its way out.
+    fn is_taken_by(&self, set: &ObjectMeta) -> bool {
+        let name = self.extension.name_any();
+        revision_of(set).is_none_or(|owner| owner.name != name)
+    }
+
+    /// A set of an earlier extension of this name that has the name of the revision: it is on its way out.
+    fn waits_for(&self, name: &str) -> Option<String> {
+        let found = self.sets.get(&ObjectRef::new(name))?;
+        let owner = revision_of(found.meta())?;
+        (Some(owner.uid) != self.extension.metadata.uid.as_deref()).then(|| {
+            format!(
+                "ClusterObjectSet {name:?} is not a revision of this extension, it belongs to an earlier ClusterExtension of this name, and has not gone yet: delete it to let the revision be made"
+            )
+        })
     }
 
     async fn remove_old(&self, revisions: &Revisions) -> Result<(), String> {
@@ -315,6 +333,7 @@ impl RevisionWriter<'_> {
             ]
         });
         annotations.extend(account.chain(digests).map(|(key, value)| (key.to_owned(), value.to_owned())));
+        annotations.insert(REVISION_OF_ANNOTATION.to_owned(), self.extension.uid().unwrap_or_default());
         if let Some(provider) = new.certificate_provider {
             annotations
                 .insert(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION.to_owned(), provider.as_str().to_owned());
@@ -391,26 +410,30 @@ impl RevisionWriter<'_> {
         Ok(set)
     }
 
-    async fn apply_set(&self, name: &str, set: &Value) -> Result<ClusterObjectSet, String> {
-        let params = PatchParams::apply(EXTENSION_FIELD_MANAGER).force();
-        bounded(self.set_api().patch(name, &params, &Patch::Apply(set))).await.map_err(|e| api_text(&e))
+    /// Creates the set. What has its name by now was made by somebody else and is not touched.
+    async fn create_set(&self, set: Value) -> Result<DynamicObject, String> {
+        let api: Api<DynamicObject> =
+            Api::all_with(self.client.clone(), &ApiResource::erase::<ClusterObjectSet>(&()));
+        let params =
+            PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let set = serde_json::from_value(set).map_err(|e| e.to_string())?;
+        bounded(api.create(&params, &set)).await.map_err(|e| api_text(&e))
     }
 
-    async fn adopt(&self, set: &ClusterObjectSet, secrets: impl Iterator<Item = &str>) -> Result<(), String> {
+    async fn adopt(&self, set: &ObjectMeta, secrets: impl Iterator<Item = &str>) -> Result<(), String> {
         let names: BTreeSet<&str> = secrets.collect();
         for name in names {
-            let adopted = self.adopt_as(&set.name_any(), &set.uid().unwrap_or_default(), name).await;
-            adopted.map_err(|e| api_text(&e))?;
+            self.adopt_as(set, name).await.map_err(|e| api_text(&e))?;
         }
         Ok(())
     }
 
-    async fn adopt_as(&self, set: &str, uid: &str, secret: &str) -> Result<(), kube::Error> {
+    async fn adopt_as(&self, set: &ObjectMeta, secret: &str) -> Result<(), kube::Error> {
         let patch = json!({"metadata": {"ownerReferences": [{
             "apiVersion": ClusterObjectSet::api_version(&()),
             "kind": ClusterObjectSet::kind(&()),
-            "name": set,
-            "uid": uid,
+            "name": set.name,
+            "uid": set.uid,
             "controller": true,
             "blockOwnerDeletion": true,
         }]}});

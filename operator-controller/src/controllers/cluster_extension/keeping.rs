@@ -18,8 +18,9 @@ use olm_api::{
     ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason,
     names::{
         DELETION_POLICY_ANNOTATION, EXTENSION_FIELD_MANAGER, EXTENSIONS_PREFIX, OBJECT_FIELD_MANAGER,
-        OWNER_NAME_LABEL, PACKAGE_NAME, TEARDOWN_FINALIZER,
+        OWNER_NAME_LABEL, PACKAGE_NAME, REVISION_OF_ANNOTATION, TEARDOWN_FINALIZER,
     },
+    ownership::{ExtensionId, Relation, mark, relation},
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
 use olm_objectset::{
@@ -163,8 +164,8 @@ impl Keeping<'_> {
     }
 
     fn controls(&self, set: &ClusterObjectSet) -> bool {
-        let uid = self.extension.uid();
-        set.owner_references().iter().any(|r| r.controller == Some(true) && Some(&r.uid) == uid.as_ref())
+        let extension = ExtensionId::of(&self.extension.metadata);
+        extension.is_some_and(|extension| relation(&set.metadata, extension) == Relation::Revision)
     }
 
     async fn record(
@@ -182,7 +183,7 @@ impl Keeping<'_> {
     }
 
     /// Gives the extension the revisions of its name and package that nobody owns: those of an earlier extension
-    /// that was deleted without its dependents.
+    /// that was deleted without its dependents. They carry the mark of that one.
     ///
     /// # Errors
     /// The API server's answer.
@@ -194,6 +195,7 @@ impl Keeping<'_> {
         let marks = [(PACKAGE_NAME, package), account, namespace];
         let is_left = |set: &ClusterObjectSet| {
             set.owner_references().is_empty()
+                && mark(&set.metadata).is_some_and(|uid| !uid.is_empty())
                 && set.metadata.deletion_timestamp.is_none()
                 && set.spec.lifecycle_state == LifecycleState::Active
                 && set.labels().get(OWNER_NAME_LABEL) == Some(&name)
@@ -216,6 +218,11 @@ impl Keeping<'_> {
                     "controller": true,
                     "blockOwnerDeletion": true,
                 }]},
+                {
+                    "op": "replace",
+                    "path": format!("/metadata/annotations/{}", REVISION_OF_ANNOTATION.replace('/', "~1")),
+                    "value": self.extension.uid(),
+                },
             ]);
             let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
             let params = PatchParams::default();

@@ -85,7 +85,7 @@ impl Steps<'_> {
         progress: &mut Progress,
     ) -> Result<Planned, Cause> {
         let client = self.account_client(account).await?;
-        let number = revisions.last_number() + 1;
+        let number = self.writer().next_number(revisions).map_err(Cause::terminal)?;
         let revision = format!("{}-{number}", self.extension.name_any());
         let contents = self.contents(revisions, client.as_ref().ok()).await;
         let reviewer = client.clone().unwrap_or_else(|_| self.accounts.controller());
@@ -310,7 +310,7 @@ impl Steps<'_> {
             kind: String::new(),
             name: self.extension.name_any(),
             uid: String::new(),
-            revision: revisions.last_number() + 1,
+            revision: revisions.last_number().saturating_add(1),
             policy: DeletionPolicy::Delete,
         };
         let siblings: Vec<Sibling> =

@@ -103,12 +103,9 @@ impl Revision {
 pub(crate) struct Revisions(Vec<Revision>);
 
 impl Revisions {
-    /// Reads the revisions controlled by the extension with the given UID; others are left out.
-    pub(crate) fn of(extension_uid: &str, sets: &[ClusterObjectSet]) -> Self {
-        let ours = sets.iter().filter(|set| {
-            set.owner_references().iter().any(|r| r.controller == Some(true) && r.uid == extension_uid)
-        });
-        let mut revisions: Vec<Revision> = ours.map(read).collect();
+    /// Reads sets that are known to be revisions of one extension.
+    pub(super) fn read<'a>(sets: impl Iterator<Item = &'a ClusterObjectSet>) -> Self {
+        let mut revisions: Vec<Revision> = sets.map(read).collect();
         revisions.sort_by_key(|r| r.number);
         Self(revisions)
     }
@@ -219,7 +216,6 @@ impl BundleRecord {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use olm_api::{
         ConditionStatus, ConditionUpdate,
         v1::{ClusterObjectSetSpec, ClusterObjectSetStatus},
@@ -230,12 +226,6 @@ mod tests {
     fn set(number: i64, lifecycle_state: LifecycleState, succeeded: bool) -> ClusterObjectSet {
         let spec = ClusterObjectSetSpec { revision: number, lifecycle_state, ..Default::default() };
         let mut set = ClusterObjectSet::new(&format!("ext-{number}"), spec);
-        set.metadata.owner_references = Some(vec![OwnerReference {
-            uid: "ext".into(),
-            controller: Some(true),
-            kind: "ClusterExtension".into(),
-            ..OwnerReference::default()
-        }]);
         if succeeded {
             let mut status = ClusterObjectSetStatus::default();
             let update = ConditionUpdate::new(
@@ -255,7 +245,7 @@ mod tests {
     fn the_highest_revision_that_rolled_out_is_installed() {
         use LifecycleState::{Active, Archived};
         let sets = [set(3, Active, false), set(1, Archived, true), set(2, Active, true)];
-        let revisions = Revisions::of("ext", &sets);
+        let revisions = Revisions::read(sets.iter());
         assert_eq!(revisions.installed().unwrap().number, 2);
         assert_eq!(revisions.rolling_out().iter().map(|r| r.number).collect::<Vec<_>>(), [3]);
         assert_eq!(revisions.latest_active().unwrap().number, 3);
@@ -263,15 +253,9 @@ mod tests {
     }
 
     #[test]
-    fn revisions_of_another_extension_of_the_same_name_do_not_count() {
-        let revisions = Revisions::of("another", &[set(1, LifecycleState::Active, true)]);
-        assert!(revisions.all().is_empty());
-    }
-
-    #[test]
     fn a_latest_revision_archived_by_hand_is_not_continued() {
         let sets = [set(1, LifecycleState::Active, true), set(2, LifecycleState::Archived, false)];
-        let revisions = Revisions::of("ext", &sets);
+        let revisions = Revisions::read(sets.iter());
         assert!(revisions.latest_active().is_none());
         assert_eq!(revisions.last_number(), 2);
     }
@@ -279,7 +263,7 @@ mod tests {
     #[test]
     fn only_the_newest_archived_revisions_are_kept() {
         let sets: Vec<_> = (1..=8).map(|n| set(n, LifecycleState::Archived, true)).collect();
-        let names: Vec<_> = Revisions::of("ext", &sets).superfluous(5).iter().map(|r| r.number).collect();
+        let names: Vec<_> = Revisions::read(sets.iter()).superfluous(5).iter().map(|r| r.number).collect();
         assert_eq!(names, [1, 2, 3]);
     }
 
@@ -293,18 +277,19 @@ mod tests {
         let observed = vec![ObservedPhase { name: "deploy".into(), digest: phase_digest(&phase("<a>")) }];
         set.status.as_mut().unwrap().observed_phases = observed;
         let holds = |set: &ClusterObjectSet, phases: &[Phase]| {
-            Revisions::of("ext", std::slice::from_ref(set)).all()[0].holds("sha256:ours", phases)
+            Revisions::read(std::iter::once(set)).all()[0].holds("sha256:ours", phases)
         };
         assert!(holds(&set, &[phase("<a>")]));
         assert!(!holds(&set, &[phase("b")]));
         assert!(!holds(&set, &[]));
         // A digest of ours counts alone; earlier versions had it under another name.
         for name in [RENDERED_DIGEST_ANNOTATION, CONTENT_DIGEST_ANNOTATION] {
-            set.metadata.annotations = Some([(name.to_owned(), "sha256:ours".to_owned())].into());
+            let mut set = set.clone();
+            set.annotations_mut().insert(name.to_owned(), "sha256:ours".to_owned());
             assert!(holds(&set, &[phase("b")]));
         }
         let both = [(RENDERED_DIGEST_ANNOTATION, "sha256:r"), (CONTENT_DIGEST_ANNOTATION, "sha256:ours")];
-        set.metadata.annotations = Some(both.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+        set.annotations_mut().extend(both.map(|(k, v)| (k.to_owned(), v.to_owned())));
         assert!(!holds(&set, &[phase("b")]));
     }
 }

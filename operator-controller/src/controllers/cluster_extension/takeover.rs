@@ -1,6 +1,7 @@
 //! Goes on with what the original installed before this program came.
 //!
-//! Revisions of its newer runtime are revisions like ours, but for the account they act as. What its Helm
+//! Revisions of its newer runtime are revisions like ours, but for the mark ([`super::marking`]) and the account they
+//! act as. What its Helm
 //! runtime deployed becomes revision 1, which counts as installed from its first moment. Releases are only
 //! read; they are owned by the extension and go with it.
 //!
@@ -29,11 +30,14 @@ use serde_json::json;
 use super::{
     apply::{NewRevision, RevisionWriter},
     progress::StepError,
-    revisions::{BundleRecord, Revisions},
+    revisions::{BundleRecord, Revision, Revisions},
 };
-use crate::controllers::{
-    api_text,
-    cluster_object_set::content::{self, ContentError},
+use crate::{
+    admission::Enforcement,
+    controllers::{
+        api_text,
+        cluster_object_set::content::{self, ContentError},
+    },
 };
 
 /// Type of the Secret that a release begins in.
@@ -52,6 +56,7 @@ pub(crate) struct Takeover<'a> {
     pub(crate) writer: RevisionWriter<'a>,
     /// Whom the revisions shall act as, if that is known.
     pub(crate) account: Option<&'a AccountRef>,
+    pub(crate) enforcement: Enforcement,
     pub(crate) now: Timestamp,
 }
 
@@ -74,15 +79,20 @@ impl Takeover<'_> {
             return Ok(true);
         }
         let mut written = false;
-        for revision in revisions.all().iter().filter(|r| r.is_active()) {
-            if revision.number == 1 && revision.migrated && !revision.succeeded() {
+        for revision in revisions.all().iter().filter(|r| !r.is_over()) {
+            if revision.migrated && revision.is_active() && !revision.succeeded() {
                 // A crash came between its creation and this.
                 let observed = self.observed_again(&revision.name).await?;
                 self.succeed(&revision.name, &observed).await?;
                 written = true;
             }
             if let Some(account) = self.account.filter(|_| revision.account.is_none()) {
-                self.give_account(&revision.name, account).await?;
+                match self.enforcement {
+                    Enforcement::InForce => self.give_account(revision, account).await?,
+                    Enforcement::Unknown => return Err(transient(Enforcement::UNKNOWN.to_owned())),
+                    // The next revision names it.
+                    Enforcement::Broken => continue,
+                }
                 written = true;
             }
         }
@@ -115,7 +125,7 @@ impl Takeover<'_> {
         let phases = phases(&release.name, &bundle, release.objects).map_err(|e| refused(&e))?;
         let new = NewRevision {
             rolled_back_to: None,
-            number: 1,
+            number: self.writer.next_number(&Revisions::default()).map_err(transient)?,
             bundle: &bundle,
             account: self.account,
             phases: &phases,
@@ -181,13 +191,13 @@ impl Takeover<'_> {
     }
 
     /// Records whom a revision acts as; the original's act as the program.
-    async fn give_account(&self, name: &str, account: &AccountRef) -> Result<(), StepError> {
+    async fn give_account(&self, revision: &Revision, account: &AccountRef) -> Result<(), StepError> {
         let sets: Api<ClusterObjectSet> = Api::all(self.writer.client.clone());
         let annotations = self.writer.acting_as(account);
-        let patch = json!({"metadata": {"annotations": annotations}});
+        let patch = json!({"metadata": {"uid": revision.uid, "annotations": annotations}});
         let params =
             PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        bounded(sets.patch(name, &params, &Patch::Merge(&patch)))
+        bounded(sets.patch(&revision.name, &params, &Patch::Merge(&patch)))
             .await
             .map(drop)
             .map_err(|e| transient(api_text(&e)))
@@ -295,7 +305,7 @@ fn is_of(bundle: &BundleRecord, installed: &BundleMetadata) -> bool {
 }
 
 /// The digests that a revision of these phases records.
-fn observed(phases: &[Phase]) -> Vec<ObservedPhase> {
+pub(super) fn observed(phases: &[Phase]) -> Vec<ObservedPhase> {
     let digest = |phase: &Phase| ObservedPhase { name: phase.name.clone(), digest: phase_digest(phase) };
     phases.iter().map(digest).collect()
 }

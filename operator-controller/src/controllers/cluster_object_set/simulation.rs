@@ -17,9 +17,11 @@ use tokio_util::sync::CancellationToken;
 use super::{ObjectSets, Ports};
 use crate::{
     access::Waiting,
+    admission::Guard,
     events::Events,
     kinds::Awaited,
     operator::owners,
+    settings::Settings,
     simulation::{ApiServer, Since, runtime},
 };
 
@@ -41,6 +43,7 @@ fn revision(number: i64) -> Value {
             "name": format!("ext-{number}"),
             "labels": {"olm.operatorframework.io/owner-name": "ext"},
             "annotations": {
+                "extensions.olm.operatorframework.io/revision-of": "uid-of-ext",
                 "olm.operatorframework.io/service-account-name": "installer",
                 "olm.operatorframework.io/service-account-namespace": "n",
                 "olm.operatorframework.io/bundle-version": format!("{number}.0.0"),
@@ -66,6 +69,8 @@ async fn run_loop(client: Client, seed: u64, workers: u16, stop: CancellationTok
     let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(1024);
     let ports = Ports {
         events: Events::new(client.clone(), "test"),
+        settings: Settings::new(None),
+        guard: Guard::new(&mut registry),
         objects: metrics.objects(),
         accounts: Accounts::of(client.clone(), client.clone()),
         discovery: Discovery::new(client.clone()),

@@ -1,6 +1,5 @@
 //! Every outcome of a pass and the conditions it leads to.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use olm_api::v1::{
     ClusterExtensionSpec, ClusterObjectSet, ClusterObjectSetSpec, ClusterObjectSetStatus, LifecycleState,
 };
@@ -38,8 +37,6 @@ fn set(
         ..ClusterObjectSetSpec::default()
     };
     let mut set = ClusterObjectSet::new(&format!("ext-{number}"), spec);
-    set.metadata.owner_references =
-        Some(vec![OwnerReference { uid: "u".into(), controller: Some(true), ..OwnerReference::default() }]);
     set.metadata.annotations = Some(bundle(version).annotations());
     let mut status = ClusterObjectSetStatus::default();
     for (type_, state, reason, message) in told {
@@ -76,7 +73,7 @@ fn rolling_out(number: i64, version: &str) -> ClusterObjectSet {
 }
 
 fn progress(sets: &[ClusterObjectSet]) -> Progress {
-    Progress { revisions: Some(Revisions::of("u", sets)), ..Progress::default() }
+    Progress { revisions: Some(Revisions::read(sets.iter())), ..Progress::default() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "reads better at its many calls")]
