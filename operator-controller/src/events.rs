@@ -196,7 +196,7 @@ mod tests {
     use olm_api::{
         ConditionStatus, ConditionUpdate,
         names::{ADDED_PERMISSIONS_ANNOTATION, BUNDLE_NAME, INPUTS_DIGEST_ANNOTATION},
-        v1::{BundleMetadata, ClusterExtensionInstallStatus, RevisionStatus},
+        v1::{BundleMetadata, ClusterExtensionInstallStatus, ClusterObjectSet, RevisionStatus},
     };
     use serde_json::json;
 
@@ -236,14 +236,13 @@ mod tests {
         if ours {
             annotations.insert(INPUTS_DIGEST_ANNOTATION.to_owned(), "digest".to_owned());
         }
-        let owner = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-            "name": "op", "uid": "u", "controller": true});
-        let set = serde_json::from_value(json!({
+        let set: ClusterObjectSet = serde_json::from_value(json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-            "metadata": {"name": "op-2", "annotations": annotations, "ownerReferences": [owner]},
+            "metadata": {"name": "op-2", "annotations": annotations},
             "spec": {"revision": 2, "lifecycleState": "Active", "collisionProtection": "Prevent", "phases": []},
-        }));
-        Revisions::of("u", &[set.unwrap()])
+        }))
+        .unwrap();
+        Revisions::read(std::iter::once(&set))
     }
 
     #[test]

@@ -107,7 +107,7 @@ pub(crate) struct Revisions(Vec<Revision>);
 
 impl Revisions {
     /// Reads sets that are known to be revisions of one extension.
-    pub(super) fn read<'a>(sets: impl Iterator<Item = &'a ClusterObjectSet>) -> Self {
+    pub(crate) fn read<'a>(sets: impl Iterator<Item = &'a ClusterObjectSet>) -> Self {
         let mut revisions: Vec<Revision> = sets.map(read).collect();
         revisions.sort_by_key(|r| r.number);
         Self(revisions)
