@@ -130,12 +130,12 @@ impl CatalogSource for Registry {
         let seconds = *self.pull_seconds.lock().unwrap();
         let pulling = Arc::clone(&self.pulling);
         Box::pin(async move {
-            let _pulling = pulling;
             for second in 0..seconds {
                 let (bytes, layers) = (second * 1_500_000, usize::from(second > 2));
                 on_progress(Progress { bytes, bytes_total: 30_000_000, layers, layers_total: 2 });
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
+            drop(pulling);
             pulled
         })
     }

@@ -101,12 +101,7 @@ impl Extensions {
             return Next::After(left);
         }
         if extension.metadata.deletion_timestamp.is_some() {
-            self.ports.waiting.forget(&User::Extension(name.clone()));
-            self.ports.dependents.needs_nothing(&name);
-            self.ports.platform.forget(&name);
-            self.ports.bundles.release(&name);
-            self.tidy().remove(&extension.uid().unwrap_or_default());
-            self.ports.kinds.forget(&Waiter::Extension(name));
+            self.forget(name, &extension.uid().unwrap_or_default());
             return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
@@ -164,6 +159,17 @@ impl Extensions {
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
         }
+    }
+
+    /// Forgets what is known of an extension that is being deleted, and ends what it waits for.
+    fn forget(&self, name: String, uid: &str) {
+        self.ports.waiting.forget(&User::Extension(name.clone()));
+        self.ports.dependents.needs_nothing(&name);
+        self.ports.platform.forget(&name);
+        self.ports.bundles.release(&name);
+        self.tidy().remove(uid);
+        self.writes.forget(uid);
+        self.ports.kinds.forget(&Waiter::Extension(name));
     }
 
     /// Gives an extension its finalizers; the event of that brings the pass that goes on. One that nobody has worked on
