@@ -61,7 +61,9 @@ fn memory_is_what_the_caller_has() {
     // 10,000 mappings take 6.3 MB, several times.
     assert_eq!(within(&dense, usual_memory(bytes)), Err(RenderError::Memory { mebibytes: 9 }));
     assert_eq!(within(&dense, MEMORY_BYTES_MAX), Ok(()));
-    let denser = bundle().file("manifests/a.yaml", mappings("a", 100_000));
+    let denser = ["a", "b", "c"]
+        .iter()
+        .fold(bundle(), |all, name| all.file(&format!("manifests/{name}.yaml"), mappings(name, 30_000)));
     assert_eq!(within(&denser, MEMORY_BYTES_MAX), Err(RenderError::Memory { mebibytes: 128 }));
     let message = denser.refusal();
     assert_eq!(message, "rendering the bundle takes more than 128 MiB of memory");
@@ -77,10 +79,7 @@ fn aliases_and_long_texts_are_what_they_expand_to() {
     }
     let laughs = bundle().file("manifests/a.yaml", &text);
     assert!(matches!(within(&laughs, usual_memory(2_000)), Err(RenderError::Memory { .. })));
-    assert!(matches!(
-        within(&laughs, MEMORY_BYTES_MAX),
-        Err(RenderError::Memory { .. } | RenderError::TooLarge { .. })
-    ));
+    assert!(laughs.refusal().contains("more than"), "{}", laughs.refusal());
     let long = "x".repeat(30 << 20);
     let scalar = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {long}}}\n");
     let once = bundle().file("manifests/a.yaml", &scalar);
