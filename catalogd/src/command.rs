@@ -91,21 +91,12 @@ impl Command {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let profile = self.shared.tls_profile()?;
-        let secret = self.shared.pull_secret()?;
         let shutdown = on_signal()?;
         let cluster = cluster_config(self.shared.kubeconfig.as_deref()).await?;
         let client = connect_counted(cluster, metrics.requests())?;
         let (fence, chance) = (Fence::default(), Chance::default());
         let puller = Puller::new(self.shared.puller(config.cache_dir.join("spool"))?);
-        let account = self.shared.account();
-        // Without Secrets to look at, the credentials stay those of the configuration.
-        let credentials = (secret.is_some() || account.is_some())
-            .then(|| PullSecrets::new(client.clone(), puller.keyring().clone(), secret, account, &chance));
-        if let Some(credentials) = &credentials
-            && let Err(error) = credentials.load().await
-        {
-            tracing::warn!(%error, "starting without credentials for registries");
-        }
+        let credentials = self.credentials(&client, &puller, &chance).await?;
         let clock = Arc::new(SystemClock);
         let names = config.serving_names();
         let catalogd = Catalogd::new(
@@ -145,12 +136,30 @@ impl Command {
                 tokio::try_join!(content_result(content), metrics_page, health, watching, secrets, leading);
             ended.map(|_| ())
         };
-        let ended = ends_in_time(parts, &shutdown, ENDS).await;
+        let ended = Box::pin(ends_in_time(parts, &shutdown, ENDS)).await;
         shutdown.cancel();
         ended.unwrap_or_else(|| {
             tracing::warn!("parts that did not end in time are dropped");
             Ok(())
         })
+    }
+
+    /// The credentials that are kept in Secrets, read once. Without Secrets, those of the configuration stay.
+    async fn credentials(
+        &self,
+        client: &kube::Client,
+        puller: &Puller,
+        chance: &Chance,
+    ) -> Result<Option<PullSecrets>, CommandError> {
+        let (secret, account) = (self.shared.pull_secret()?, self.shared.account());
+        if secret.is_none() && account.is_none() {
+            return Ok(None);
+        }
+        let credentials = PullSecrets::new(client.clone(), puller.keyring().clone(), secret, account, chance);
+        if let Err(error) = credentials.load().await {
+            tracing::warn!(%error, "starting without credentials for registries");
+        }
+        Ok(Some(credentials))
     }
 
     /// That of the flags, else the one that the cluster keeps.

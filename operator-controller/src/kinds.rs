@@ -194,10 +194,8 @@ pub(crate) async fn run(
     shutdown: CancellationToken,
 ) {
     let mut changes = SelectAll::new();
-    changes.push(
-        changed(Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client.clone()), chance, of_crd)
-            .boxed(),
-    );
+    let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client.clone());
+    changes.push(changed(crds, chance, |name| Some(of_crd(name))).boxed());
     changes.push(changed(Api::<PartialObjectMeta<APIService>>::all(client), chance, of_service).boxed());
     // Groups that changed: when those who wait for them are woken next, and how often they were.
     let mut due: BTreeMap<String, (Instant, usize)> = BTreeMap::new();
@@ -205,8 +203,8 @@ pub(crate) async fn run(
         let next = due.values().map(|(at, _)| *at).min();
         tokio::select! {
             () = shutdown.cancelled() => return,
-            Some(changed) = changes.next() => {
-                let (group, crd) = match changed {
+            Some(seen) = changes.next() => {
+                let (group, crd) = match seen {
                     Changed::Crd(name) => (Some(group_of(&name)), Some(Crd::Changed(name))),
                     Changed::Service { group } => (Some(group), None),
                     Changed::CrdsListed => (None, Some(Crd::Listed)),
@@ -271,8 +269,8 @@ fn group_of(name: &str) -> String {
 }
 
 /// What the name of a CustomResourceDefinition means, or that there is none left in a list.
-fn of_crd(name: Option<String>) -> Option<Changed> {
-    Some(name.map_or(Changed::CrdsListed, Changed::Crd))
+fn of_crd(name: Option<String>) -> Changed {
+    name.map_or(Changed::CrdsListed, Changed::Crd)
 }
 
 /// The same for APIServices.

@@ -126,22 +126,18 @@ impl Operator {
                 source,
             })?;
         let cluster = accounts.controller();
-        let content = match &config.remote_catalogd {
-            Some(remote) => {
-                let copies = config.cache_path.join("catalogs");
-                Content::Remote(Remote::new(remote, cluster, &copies, puller.disk().clone())?)
-            }
-            None => {
-                let catalogd = Catalogd::new(
-                    config.catalogd.clone(),
-                    cluster,
-                    Arc::new(puller),
-                    Arc::new(SystemClock),
-                    &metrics,
-                    &mut registry,
-                )?;
-                Content::Embedded(Box::new(catalogd.within(memory)))
-            }
+        let content = if let Some(remote) = &config.remote_catalogd {
+            Content::Remote(Remote::new(remote, cluster, &folder("catalogs"), puller.disk().clone())?)
+        } else {
+            let catalogd = Catalogd::new(
+                config.catalogd.clone(),
+                cluster,
+                Arc::new(puller),
+                Arc::new(SystemClock),
+                &metrics,
+                &mut registry,
+            )?;
+            Content::Embedded(Box::new(catalogd.within(memory)))
         };
         Ok(Self {
             config,
@@ -332,28 +328,17 @@ impl Operator {
         let (extensions, sets) = (extensions.gated(gate.opened()), sets.gated(gate.opened()));
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
+        let (changes, guard) = (self.content.changes(), self.guard.clone());
+        let guarding =
+            admission::run(client.clone(), chance, namespace, guard, events, &wake_all, stop.clone());
         tokio::join!(
             opening,
             self.content.follow(catalogs, changed_catalogs, stop.clone()),
-            catalogs::follow(
-                known_catalogs,
-                self.content.changes(),
-                all_extensions,
-                wake_extension.clone(),
-                stop.clone()
-            ),
+            catalogs::follow(known_catalogs, changes, all_extensions, wake_extension.clone(), stop.clone()),
             kinds::run(client.clone(), chance, discovery, kinds, kind_wakes, stop.clone()),
             self.follow_dependents(changed_crds, dependents, &wake_all, stop.clone()),
             settings.follow(client.clone(), chance, namespace, &wake_all, stop.clone()),
-            admission::run(
-                client.clone(),
-                chance,
-                namespace,
-                self.guard.clone(),
-                events,
-                &wake_all,
-                stop.clone()
-            ),
+            guarding,
             access::run(client, chance, waiting, seen, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop.clone()),

@@ -17,6 +17,7 @@ mod requirements;
 mod resolution;
 mod revisions;
 mod rollback;
+mod secrets;
 mod status;
 mod steps;
 mod takeover;

@@ -130,6 +130,30 @@ fn bundles(folder: PathBuf) -> Bundles {
     Bundles::new(&puller, folder, MemoryBudget::new(MEMORY_BYTES_MAX)).unwrap()
 }
 
+/// What the controller of revisions shares with the one of extensions.
+fn set_ports(
+    ports: &cluster_extension::Ports,
+    watches: WatchManager,
+    metrics: &Metrics,
+) -> cluster_object_set::Ports {
+    cluster_object_set::Ports {
+        accounts: ports.accounts.clone(),
+        discovery: ports.discovery.clone(),
+        watches,
+        sets: ports.sets.clone(),
+        waiting: ports.waiting.clone(),
+        kinds: ports.kinds.clone(),
+        events: ports.events.clone(),
+        settings: ports.settings.clone(),
+        guard: ports.guard.clone(),
+        objects: metrics.objects(),
+        preflight_permissions: ports.features.preflight_permissions,
+        system_namespace: ports.system_namespace.clone(),
+        certificate_lifetime: Duration::from_hours(1),
+        clock: ports.clock.clone(),
+    }
+}
+
 /// Both loops, wired as the program wires them, until they are told to stop.
 async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
     let chance = Chance::seeded(given.seed);
@@ -158,22 +182,8 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
         system_namespace: "system".to_owned(),
         clock: Arc::new(Since(Instant::now())),
     };
-    let set_ports = cluster_object_set::Ports {
-        accounts: ports.accounts.clone(),
-        discovery: ports.discovery.clone(),
-        watches: WatchManager::new(client, "", owner_changed, chance.clone()),
-        sets: ports.sets.clone(),
-        waiting: ports.waiting.clone(),
-        kinds: ports.kinds.clone(),
-        events: ports.events.clone(),
-        settings: ports.settings.clone(),
-        guard: ports.guard.clone(),
-        objects: metrics.objects(),
-        preflight_permissions: ports.features.preflight_permissions,
-        system_namespace: ports.system_namespace.clone(),
-        certificate_lifetime: Duration::from_hours(1),
-        clock: ports.clock.clone(),
-    };
+    let watches = WatchManager::new(client, "", owner_changed, chance.clone());
+    let set_ports = set_ports(&ports, watches, &metrics);
     let settings = |name| {
         let (concurrency, backoff) = (given.workers, BackoffLimits::default());
         ControllerSettings { name, concurrency, backoff, chance: chance.clone() }

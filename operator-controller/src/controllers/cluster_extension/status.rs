@@ -69,7 +69,7 @@ pub(crate) fn status(
                 // `Progressing` stays as it is until there is something to tell of the bundle that is pulled.
                 Ok(()) if progress.pulling.is_some() => writer.available(revisions),
                 Ok(()) => {
-                    writer.mirrored(revisions, progress.created.as_ref().map(|created| &created.bundle))
+                    writer.mirrored(revisions, progress.created.as_ref().map(|created| &created.bundle));
                 }
                 Err(error) => {
                     // What is installed goes on being watched whatever else fails.

@@ -103,9 +103,10 @@ impl ClientError {
             Self::TokenForbidden { namespace, .. } => Some(format!(
                 "Allow the controller to make tokens for ServiceAccounts in namespace {namespace:?}: \"olm bundle rbac --token-for\" prints the Role and RoleBinding."
             )),
-            // What the replacement asks for is for whoever knows the extension.
-            Self::AccountReplaced { .. } | Self::Unidentified { .. } => None,
-            Self::Config(_)
+            // What to do about a replaced ServiceAccount depends on the extension.
+            Self::AccountReplaced { .. }
+            | Self::Unidentified { .. }
+            | Self::Config(_)
             | Self::Proxy(_)
             | Self::Build(_)
             | Self::Token { .. }

@@ -119,7 +119,7 @@ async fn a_stop_releases_the_lease_within_five_seconds_whatever_the_work_does() 
     let mut stopped = None;
     let noting = &mut stopped;
     let led = elector.lead(shutdown, |stop| async move {
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         ask.cancel();
         stop.cancelled().await;
         *noting = Some(Instant::now());
@@ -127,7 +127,7 @@ async fn a_stop_releases_the_lease_within_five_seconds_whatever_the_work_does() 
         tokio::time::sleep(Duration::from_secs(3)).await;
         let renewed = during.lock().unwrap().writes - before;
         assert!(renewed >= 2, "renewed {renewed} times while the work went on");
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     assert_eq!(led.await, Ok(()));
     assert_eq!(stored.lock().unwrap().holder(), "");
@@ -176,7 +176,7 @@ async fn a_lease_that_cannot_be_renewed_is_lost_before_another_one_may_take_it()
     let led = elector.lead(CancellationToken::new(), |_| async move {
         during.lock().unwrap().refusals = usize::MAX;
         *noting = Some(Instant::now());
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     assert_eq!(led.await, Err(LeaseLost { lease: "lease".to_owned() }));
     let held = since.unwrap().elapsed();

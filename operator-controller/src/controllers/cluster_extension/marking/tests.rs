@@ -91,7 +91,7 @@ fn what_the_status_tells_of_is_marked_and_nothing_else() {
         (
             "a mark of something else",
             with(set(2, Active), |s| {
-                drop(s.annotations_mut().insert(REVISION_OF_ANNOTATION.into(), "x".into()))
+                drop(s.annotations_mut().insert(REVISION_OF_ANNOTATION.into(), "x".into()));
             }),
             false,
         ),
