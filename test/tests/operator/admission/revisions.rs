@@ -257,28 +257,14 @@ async fn names_of_accounts_are_names(scenario: &Scenario<'_>, attacker: &Client)
     wants(told.as_deref(), "is not the name of a service account")
 }
 
-/// Sets that claim an extension and are there all the same, from before the policies or by an administrator's hand.
-#[tokio::test(flavor = "multi_thread")]
-async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "foreign").await?;
-    let group = scenario.group();
-    let bundles = [
-        small("foreign", "1.0.0").brings(&group, "Jewel"),
-        small("foreign", "1.1.0").brings(&group, "Jewel").replaces("1.0.0"),
-    ];
-    prepare(&scenario, &bundles, &[]).await?;
-    scenario.create_extension("foreign", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
-    weak_account(&scenario).await?;
-    let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
-    let mine = format!("{}-mine", scenario.name);
-    another(&scenario, &mine, "no-such-package", json!({})).await?;
-    let first = sets(&scenario).get(&format!("{}-1", scenario.name)).await?;
+/// Creates sets that claim the extension of this UID: with the next revision's name, with everything of the latest revision
+/// but mark and account, of a foreign API, and under the name of another extension.
+async fn plant(scenario: &Scenario<'_>, mine: &str, uid: &str) -> Result<Vec<Value>> {
+    let first = sets(scenario).get(&format!("{}-1", scenario.name)).await?;
 
-    // The next revision's name, everything of the latest revision but mark and account, a foreign API, another name.
     let kind = "ClusterExtension";
     let mut copy = labelled(
-        owned(set(&scenario, "99", 99), OURS, kind, &scenario.name, &uid),
+        owned(set(scenario, "99", 99), OURS, kind, &scenario.name, uid),
         OWNER_NAME_LABEL,
         &scenario.name,
     );
@@ -296,16 +282,36 @@ async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Resu
             copy["metadata"]["annotations"][name] = value.as_str().into();
         }
     }
-    let planted = [
-        set(&scenario, "2", 2),
+    let planted = vec![
+        set(scenario, "2", 2),
         copy,
-        owned(set(&scenario, "above", 1000), "not.olm/v1", kind, &scenario.name, &uid),
-        owned(set(&scenario, "below", 1), "not.olm/v1", kind, &scenario.name, &uid),
-        owned(set(&scenario, "named", 1000), OURS, kind, &mine, &uid),
+        owned(set(scenario, "above", 1000), "not.olm/v1", kind, &scenario.name, uid),
+        owned(set(scenario, "below", 1), "not.olm/v1", kind, &scenario.name, uid),
+        owned(set(scenario, "named", 1000), OURS, kind, mine, uid),
     ];
     for set in &planted {
-        sets(&scenario).create(&PostParams::default(), &serde_json::from_value(set.clone())?).await?;
+        sets(scenario).create(&PostParams::default(), &serde_json::from_value(set.clone())?).await?;
     }
+    Ok(planted)
+}
+
+/// Sets that claim an extension and are there all the same, from before the policies or by an administrator's hand.
+#[tokio::test(flavor = "multi_thread")]
+async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "foreign").await?;
+    let group = scenario.group();
+    let bundles = [
+        small("foreign", "1.0.0").brings(&group, "Jewel"),
+        small("foreign", "1.1.0").brings(&group, "Jewel").replaces("1.0.0"),
+    ];
+    prepare(&scenario, &bundles, &[]).await?;
+    scenario.create_extension("foreign", json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    weak_account(&scenario).await?;
+    let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
+    let mine = format!("{}-mine", scenario.name);
+    another(&scenario, &mine, "no-such-package", json!({})).await?;
+    let planted = plant(&scenario, &mine, &uid).await?;
     let named = |suffix: &str| format!("{}-{suffix}", scenario.name);
     // Their own account carries them out, which it may.
     for suffix in ["2", "99"] {

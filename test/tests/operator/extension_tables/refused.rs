@@ -144,7 +144,7 @@ async fn what_the_controller_may_not_do_is_told_with_the_step() -> Result<()> {
         ((OLM, "clusterobjectsets", "delete"), "garbage collecting old revisions: "),
         (("", "secrets", "create"), "creating ref Secret \""),
         (
-            (OLM, "clusterobjectsets", "patch"),
+            (OLM, "clusterobjectsets", "create"),
             "creating new Revision: clusterobjectsets.olm.operatorframework.io ",
         ),
     ] {
