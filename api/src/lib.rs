@@ -6,6 +6,7 @@
 pub mod conditions;
 pub mod crds;
 pub mod names;
+pub mod ownership;
 pub mod v1;
 
 pub use conditions::{ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason};

@@ -40,6 +40,9 @@ pub const OWNER_UID_ANNOTATION: &str = "olm.operatorframework.io/owner-uid";
 pub const SERVICE_ACCOUNT_NAME_ANNOTATION: &str = "olm.operatorframework.io/service-account-name";
 /// Annotation on object sets: the namespace of the account the objects are written with.
 pub const SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: &str = "olm.operatorframework.io/service-account-namespace";
+/// Annotation on extensions: their own UID, once revisions that an earlier program made were marked. From then on an
+/// object set without the mark is no revision. Only the controller may write it.
+pub const TAKEN_OVER_ANNOTATION: &str = "olm.operatorframework.io/taken-over";
 /// Annotation on bundles' CSVs and on object sets: properties as a JSON list.
 pub const PROPERTIES_ANNOTATION: &str = "olm.properties";
 /// Annotation on the deployment manifests: `standard` or `experimental`, each optionally with `-e2e`.
@@ -105,6 +108,9 @@ pub const ROLLED_BACK_TO_ANNOTATION: &str = "extensions.olm.operatorframework.io
 /// Annotation of a ClusterObjectSet: the CRD changes that were accepted for it and the CRDs it no longer has, as
 /// JSON.
 pub const CRD_CHANGES_ANNOTATION: &str = "olm.operatorframework.io/crd-changes";
+/// Annotation of a ClusterObjectSet, the mark of a revision: the UID of the ClusterExtension that it was made for. Only
+/// the controller may write it, which admission sees to.
+pub const REVISION_OF_ANNOTATION: &str = "extensions.olm.operatorframework.io/revision-of";
 /// Annotation of a ClusterObjectSet: digest of everything it was made from.
 pub const INPUTS_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/inputs-digest";
 /// Annotation of a ClusterObjectSet: digest of what was rendered for it, and of the reinstallation that was asked for. By
@@ -119,6 +125,9 @@ pub const IDENTITY_ANNOTATION: &str = "extensions.olm.operatorframework.io/ident
 pub const SERVICE_ACCOUNT_UID_ANNOTATION: &str = "extensions.olm.operatorframework.io/service-account-uid";
 /// Annotation of a ClusterObjectSet: digest of the plan that it was made by, as `olm diff` prints it.
 pub const PLAN_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/plan-digest";
+/// Annotation of a ClusterObjectSet: a sentence about the permissions that its bundle has beyond those of the bundle that
+/// was installed before.
+pub const ADDED_PERMISSIONS_ANNOTATION: &str = "extensions.olm.operatorframework.io/added-permissions";
 /// Annotation of a ClusterObjectSet: the ClusterCatalog that its bundle came from.
 pub const CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalog";
 /// Annotation of a ClusterObjectSet: the bundle's properties in its catalog, as a JSON list, for what depends on

@@ -1,13 +1,13 @@
 //! The program: flags to configuration, and everything that runs beside the controller.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
 use olm_image::Puller;
 use olm_runtime::{
-    CertWatcher, Certificate, Chance, ClientError, DEFAULT_TERMS, Elector, Fence, HttpError, Metrics,
-    ServerLimits, ServingSecret, TlsError, cluster_config, connect_counted, health_router, listen,
-    metrics_router, on_signal, serve, server_config,
+    CertWatcher, Certificate, Chance, ClientError, DEFAULT_TERMS, Elector, Fence, HttpError, LeaseLost,
+    Metrics, ServerLimits, ServingSecret, TlsError, cluster_config, connect_counted, ends_in_time,
+    health_router, listen, metrics_router, on_signal, serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
@@ -23,6 +23,9 @@ use crate::{
 const CATALOGS_ADDRESS: &str = ":8443";
 /// Where metrics are served without the flag.
 const METRICS_ADDRESS: &str = ":7443";
+
+/// How long the program may take to end.
+const ENDS: Duration = Duration::from_secs(8);
 
 /// Serves the content of ClusterCatalogs.
 #[derive(Debug, Clone, Parser)]
@@ -65,9 +68,9 @@ pub enum CommandError {
     /// Signals cannot be caught, or a folder cannot be made.
     #[error("starting: {0}")]
     Io(#[from] std::io::Error),
-    /// The lease went to somebody else.
-    #[error("leader election lost")]
-    LeaseLost,
+    /// The lease went to another process.
+    #[error("{0}: this one ends to start afresh")]
+    LeaseLost(#[from] LeaseLost),
 }
 
 impl Command {
@@ -88,21 +91,12 @@ impl Command {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let profile = self.shared.tls_profile()?;
-        let secret = self.shared.pull_secret()?;
         let shutdown = on_signal()?;
         let cluster = cluster_config(self.shared.kubeconfig.as_deref()).await?;
         let client = connect_counted(cluster, metrics.requests())?;
         let (fence, chance) = (Fence::default(), Chance::default());
         let puller = Puller::new(self.shared.puller(config.cache_dir.join("spool"))?);
-        let account = self.shared.account();
-        // Without Secrets to look at, the credentials stay those of the configuration.
-        let credentials = (secret.is_some() || account.is_some())
-            .then(|| PullSecrets::new(client.clone(), puller.keyring().clone(), secret, account, &chance));
-        if let Some(credentials) = &credentials
-            && let Err(error) = credentials.load().await
-        {
-            tracing::warn!(%error, "starting without credentials for registries");
-        }
+        let credentials = self.credentials(&client, &puller, &chance).await?;
         let clock = Arc::new(SystemClock);
         let names = config.serving_names();
         let catalogd = Catalogd::new(
@@ -137,10 +131,35 @@ impl Command {
             Ok(())
         };
         let leading = self.lead(catalogd, (client, &fence, &chance), &metrics, shutdown.clone());
-        let ended =
-            tokio::try_join!(content_result(content), metrics_page, health, watching, secrets, leading);
+        let parts = async {
+            let ended =
+                tokio::try_join!(content_result(content), metrics_page, health, watching, secrets, leading);
+            ended.map(|_| ())
+        };
+        let ended = Box::pin(ends_in_time(parts, &shutdown, ENDS)).await;
         shutdown.cancel();
-        ended.map(|_| ())
+        ended.unwrap_or_else(|| {
+            tracing::warn!("parts that did not end in time are dropped");
+            Ok(())
+        })
+    }
+
+    /// The credentials that are kept in Secrets, read once. Without Secrets, those of the configuration stay.
+    async fn credentials(
+        &self,
+        client: &kube::Client,
+        puller: &Puller,
+        chance: &Chance,
+    ) -> Result<Option<PullSecrets>, CommandError> {
+        let (secret, account) = (self.shared.pull_secret()?, self.shared.account());
+        if secret.is_none() && account.is_none() {
+            return Ok(None);
+        }
+        let credentials = PullSecrets::new(client.clone(), puller.keyring().clone(), secret, account, chance);
+        if let Err(error) = credentials.load().await {
+            tracing::warn!(%error, "starting without credentials for registries");
+        }
+        Ok(Some(credentials))
     }
 
     /// That of the flags, else the one that the cluster keeps.
@@ -203,20 +222,24 @@ impl Command {
         let (namespace, identity) = (self.shared.namespace(), self.shared.identity("catalogd"));
         let elector = Elector::new(client, &namespace, LEASE, &identity, DEFAULT_TERMS);
         let elector = elector.seeded(chance).fenced(fence);
+        let catalogs_ended = CancellationToken::new();
         let election = async {
-            let lost = elector.lead(shutdown.clone(), |stop| async {
+            let led = elector.lead(shutdown.clone(), |stop| async {
                 metrics.leading(true);
                 leader.send_replace(true);
                 stop.cancelled_owned().await;
+                // What is written as leader ends before the lease is released.
+                catalogs_ended.cancelled().await;
                 leader.send_replace(false);
                 metrics.leading(false);
             });
-            let lost = lost.await;
+            let led = led.await;
             shutdown.cancel();
-            if lost { Err(CommandError::LeaseLost) } else { Ok(()) }
+            Ok(led?)
         };
         let running = async {
             catalogd.run(leads, chance.clone(), shutdown.clone()).await;
+            catalogs_ended.cancel();
             Ok(())
         };
         tokio::try_join!(election, running).map(|_| ())

@@ -19,7 +19,7 @@ use olm_api::{
     names::DELETE_SERVER_CACHE_FINALIZER,
     v1::{AvailabilityMode, ClusterCatalog, ClusterCatalogStatus},
 };
-use olm_runtime::{Job, MemoryBudget, Next, OwnWrites};
+use olm_runtime::{Job, MemoryBudget, Next, OwnWrites, PANIC_REPORT};
 use tokio::sync::watch;
 
 use crate::{
@@ -105,6 +105,19 @@ impl Reconciler {
             self.store.set_tried(&name);
         }
         next
+    }
+
+    /// Says on the catalog that its reconcile panicked, if that is this replica's part.
+    pub(crate) async fn report_panic(&self, catalog: &ClusterCatalog) {
+        if !*self.leader.borrow() {
+            return;
+        }
+        let outcome = Outcome::Failed { message: PANIC_REPORT, terminal: false, advice: None };
+        match self.report(&catalog.name_any(), catalog, outcome).await {
+            Ok(true) => self.events.failed(catalog, false, PANIC_REPORT).await,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(catalog = catalog.name_any(), %error, "reporting a panic"),
+        }
     }
 
     async fn follow(&self, name: &str, catalog: &ClusterCatalog) -> Result<Next, CatalogdError> {

@@ -177,6 +177,11 @@ impl Catalogd {
         let objects = self.objects;
         let woken = on_change(self.woken.subscribe(), catalogs.clone(), move || jobs.retry_now());
         let wakes = vec![on_change(leader, catalogs.clone(), || ()), woken, by_name(fetched)];
+        let reporter = Arc::clone(&reconciler);
+        let report_panic = move |catalog: Arc<ClusterCatalog>| {
+            let reporter = Arc::clone(&reporter);
+            async move { reporter.report_panic(&catalog).await }
+        };
         let controller = run_controller(
             settings,
             source,
@@ -189,6 +194,7 @@ impl Catalogd {
                 objects.observe(&*catalog, "ClusterCatalog", ConditionType::Serving, conditions);
                 async move { reconciler.reconcile(&catalog).await }
             },
+            report_panic,
         );
         let collector = gc::run(catalogs, self.store, self.config.gc_interval, shutdown.clone());
         tokio::join!(controller, collector, self.server.run(shutdown));

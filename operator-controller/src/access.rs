@@ -90,6 +90,22 @@ impl Waiting {
     fn users(&self) -> MutexGuard<'_, BTreeMap<User, Need>> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Wakes the sets that wait.
+    pub(crate) async fn wake_sets(&self, sets: &mpsc::Sender<String>) {
+        let waiting: Vec<String> = self
+            .users()
+            .iter()
+            .filter_map(|(user, need)| match user {
+                User::Set(name) if need.waits => Some(name.clone()),
+                _ => None,
+            })
+            .collect();
+        for name in waiting {
+            // A closed channel means that the process is ending.
+            let _ = sets.send(name).await;
+        }
+    }
 }
 
 /// What a watch has seen.

@@ -9,8 +9,9 @@
 
 mod deletion;
 mod policies;
+mod sets;
 mod watch;
 
 pub use policies::objects;
 pub(crate) use policies::{DEFAULT_ACCOUNT_KEY, SETTINGS_CONFIG_MAP};
-pub(crate) use watch::{Guard, run};
+pub(crate) use watch::{Enforcement, Guard, run};

@@ -256,13 +256,12 @@ impl Bundles {
     pub(crate) async fn read(&self, pulled: Pulled, need: Need) -> Result<Loaded, BundleError> {
         let key = pulled.key();
         let need = if self.source.interruptions.check(&key)? { Need::All } else { need };
-        if let Some(cached) = self.source.cache.find(&key) {
+        let Some(files) = pulled.files.clone() else {
+            let cached = self.source.cache.find(&key).ok_or(BundleError::Damaged)?;
             let (memory, reading) = self.admit(&key, cached.bytes(), need).await;
-            if let Some(files) = self.source.cache.read(cached).await {
-                return Ok(Loaded { files, memory, reading, pulled });
-            }
-        }
-        let files = pulled.files.clone().ok_or(BundleError::Damaged)?;
+            let files = self.source.cache.read(cached).await.ok_or(BundleError::Damaged)?;
+            return Ok(Loaded { files, memory, reading, pulled });
+        };
         let bytes = files.paths().filter_map(|path| files.size(path)).sum();
         let (memory, reading) = self.admit(&key, bytes, need).await;
         let mut bundle = BundleFiles::new();

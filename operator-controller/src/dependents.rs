@@ -25,7 +25,7 @@ use olm_semver::Version;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::platform::Platform;
+use crate::{kinds::Crd, platform::Platform};
 
 /// Changes that come together wake once.
 const GATHER: Duration = Duration::from_millis(50);
@@ -112,7 +112,7 @@ impl Dependents {
 
 /// What the watches tell.
 enum Told {
-    Crd(String),
+    Crd(Crd),
     ClusterVersion(Option<String>),
 }
 
@@ -120,7 +120,7 @@ enum Told {
 pub(crate) async fn run(
     client: Client,
     chance: &Chance,
-    changed_crds: mpsc::Receiver<String>,
+    changed_crds: mpsc::Receiver<Crd>,
     dependents: Arc<Dependents>,
     platform: &Platform,
     wake_all: &impl AsyncFn(),
@@ -135,7 +135,13 @@ pub(crate) async fn run(
             Some(told) = changes.next() => told,
         };
         match told {
-            Told::Crd(name) => {
+            // Without that kind there is no such platform.
+            Told::Crd(Crd::Listed) => {
+                if !watches_version && platform.set(None) {
+                    wake_all().await;
+                }
+            }
+            Told::Crd(Crd::Changed(name)) => {
                 if name == CLUSTER_VERSIONS && !watches_version {
                     watches_version = true;
                     changes.push(cluster_version(client.clone(), chance).boxed());
@@ -154,9 +160,9 @@ pub(crate) async fn run(
     }
 }
 
-fn crds(changed: mpsc::Receiver<String>) -> impl Stream<Item = Told> + Send {
+fn crds(changed: mpsc::Receiver<Crd>) -> impl Stream<Item = Told> + Send {
     futures::stream::unfold(changed, |mut changed| async {
-        changed.recv().await.map(|name| (Told::Crd(name), changed))
+        changed.recv().await.map(|crd| (Told::Crd(crd), changed))
     })
 }
 
@@ -165,19 +171,31 @@ fn cluster_version(client: Client, chance: &Chance) -> impl Stream<Item = Told> 
     let resource = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
     let api: Api<DynamicObject> = Api::all_with(client, &resource);
     let only = watcher::Config::default().fields("metadata.name=version");
-    chance.watch(api, only).filter_map(|event| async move {
-        match event {
-            Ok(Event::Apply(object) | Event::InitApply(object)) => {
-                let version = object.data.pointer("/status/desired/version").and_then(|v| v.as_str());
-                Some(Told::ClusterVersion(version.map(str::to_owned)))
-            }
+    // A list without it says so only by its end.
+    let mut listed = None;
+    chance.watch(api, only).filter_map(move |event| {
+        let version = |object: &DynamicObject| {
+            let version = object.data.pointer("/status/desired/version").and_then(|v| v.as_str());
+            version.map(str::to_owned)
+        };
+        let told = match event {
+            Ok(Event::Apply(object)) => Some(Told::ClusterVersion(version(&object))),
             Ok(Event::Delete(_)) => Some(Told::ClusterVersion(None)),
-            Ok(Event::Init | Event::InitDone) => None,
+            Ok(Event::Init) => {
+                listed = None;
+                None
+            }
+            Ok(Event::InitApply(object)) => {
+                listed = version(&object);
+                None
+            }
+            Ok(Event::InitDone) => Some(Told::ClusterVersion(listed.take())),
             Err(error) => {
                 tracing::debug!(%error, "watch of ClusterVersions interrupted");
                 None
             }
-        }
+        };
+        std::future::ready(told)
     })
 }
 

@@ -16,7 +16,7 @@ use olm_api::{
 use olm_runtime::bounded;
 use olm_text::visible;
 
-use crate::controllers::cluster_extension::Progress;
+use crate::controllers::cluster_extension::{BundleRecord, Progress, Revisions};
 
 /// Most bytes of an Event's note; the API refuses longer ones.
 const NOTE_BYTES_MAX: usize = 1024;
@@ -98,16 +98,16 @@ fn changes(
 ) -> Vec<Told> {
     let mut told = Vec::new();
     let failure = failing(after).filter(|now| failing(before).as_ref() != Some(now));
-    if let Some(note) = progress.resolved.as_ref().filter(|_| progress.created.is_some() || failure.is_some())
-    {
+    let begun = begun(before, after, progress);
+    if let Some(note) = progress.resolved.as_ref().filter(|_| !begun.is_empty() || failure.is_some()) {
         told.push(Told { reason: "Resolved", warning: false, note: note.clone() });
     }
-    if let Some(bundle) = &progress.created {
+    for (bundle, added_permissions) in begun {
         let note = format!("Rolling out bundle {} with version {}", bundle.name, bundle.display_version());
         told.push(Told { reason: "RollingOut", warning: false, note });
-    }
-    if let Some(note) = &progress.rights_increased {
-        told.push(Told { reason: "RightsIncreased", warning: false, note: note.clone() });
+        if let Some(note) = added_permissions {
+            told.push(Told { reason: "RightsIncreased", warning: false, note: note.to_owned() });
+        }
     }
     if let Some(note) = &progress.crossed {
         told.push(Told { reason: "CatalogChanged", warning: false, note: note.clone() });
@@ -135,6 +135,26 @@ fn changes(
         told.push(Told { reason: "NotInstalled", warning: true, note: "No bundle installed".to_owned() });
     }
     told
+}
+
+/// The revisions of ours that a status shows for the first time: bundle, and what is said of its permissions. They were
+/// made in this reconcile, or in one whose status was not written.
+fn begun<'a>(
+    before: &ClusterExtensionStatus,
+    after: &ClusterExtensionStatus,
+    progress: &'a Progress,
+) -> Vec<(&'a BundleRecord, Option<&'a str>)> {
+    let shows = |status: &ClusterExtensionStatus, name: &str| {
+        status.active_revisions.iter().any(|revision| revision.name == name)
+    };
+    let is_new = |name: &str| shows(after, name) && !shows(before, name);
+    let known = progress.revisions.iter().flat_map(Revisions::active);
+    let known = known
+        // What was taken over was rolled out by another program.
+        .filter(|revision| revision.inputs_digest.is_some() && is_new(&revision.name))
+        .map(|revision| (&revision.bundle, revision.added_permissions.as_deref()));
+    let created = progress.created.iter().filter(|created| is_new(&created.name));
+    known.chain(created.map(|created| (&created.bundle, created.added_permissions.as_deref()))).collect()
 }
 
 /// Tells notes apart; stable, so that a repeated one is counted and not told again.
@@ -170,13 +190,18 @@ fn shortened(mut note: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use jiff::Timestamp;
     use olm_api::{
         ConditionStatus, ConditionUpdate,
-        v1::{BundleMetadata, ClusterExtensionInstallStatus},
+        names::{ADDED_PERMISSIONS_ANNOTATION, BUNDLE_NAME, INPUTS_DIGEST_ANNOTATION},
+        v1::{BundleMetadata, ClusterExtensionInstallStatus, ClusterObjectSet, RevisionStatus},
     };
+    use serde_json::json;
 
     use super::*;
+    use crate::controllers::cluster_extension::Created;
 
     fn installed(version: &str) -> ClusterExtensionStatus {
         let bundle = BundleMetadata { name: format!("op.{version}"), version: version.into(), release: None };
@@ -198,12 +223,44 @@ mod tests {
         assert!(reasons(&installed("1.1.0"), &installed("1.1.0")).is_empty());
     }
 
+    /// A status that shows these revisions.
+    fn showing(names: &[&str]) -> ClusterExtensionStatus {
+        let shown = |name: &&str| RevisionStatus { name: (*name).to_owned(), ..RevisionStatus::default() };
+        ClusterExtensionStatus { active_revisions: names.iter().map(shown).collect(), ..installed("1.0.0") }
+    }
+
+    /// Revision 2 as it is read again, made by this program or taken over.
+    fn read_again(ours: bool) -> Revisions {
+        let mut annotations = BTreeMap::from([(BUNDLE_NAME.to_owned(), "op.2.0.0".to_owned())]);
+        annotations.insert(ADDED_PERMISSIONS_ANNOTATION.to_owned(), "more".to_owned());
+        if ours {
+            annotations.insert(INPUTS_DIGEST_ANNOTATION.to_owned(), "digest".to_owned());
+        }
+        let set: ClusterObjectSet = serde_json::from_value(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+            "metadata": {"name": "op-2", "annotations": annotations},
+            "spec": {"revision": 2, "lifecycleState": "Active", "collisionProtection": "Prevent", "phases": []},
+        }))
+        .unwrap();
+        Revisions::read(std::iter::once(&set))
+    }
+
     #[test]
-    fn an_increase_of_rights_is_told() {
-        let progress = Progress { rights_increased: Some("more".to_owned()), ..Progress::default() };
-        let told = changes(&installed("1.0.0"), &installed("1.0.0"), &progress);
-        let told: Vec<_> = told.iter().map(|told| (told.reason, told.note.as_str())).collect();
-        assert_eq!(told, [("RightsIncreased", "more")]);
+    fn a_roll_out_and_what_it_may_do_is_told_once_however_often_the_status_could_not_be_written() {
+        let (before, after) = (showing(&["op-1"]), showing(&["op-1", "op-2"]));
+        let bundle = BundleRecord { name: "op.2.0.0".to_owned(), ..BundleRecord::default() };
+        let made = Created { name: "op-2".to_owned(), bundle, added_permissions: Some("more".to_owned()) };
+        let making = Progress { created: Some(made), ..Progress::default() };
+        let after_failure = Progress { revisions: Some(read_again(true)), ..Progress::default() };
+        for progress in [&making, &after_failure] {
+            let told = changes(&before, &after, progress);
+            let told: Vec<_> = told.iter().map(|told| (told.reason, told.note.as_str())).collect();
+            let rolling_out = "Rolling out bundle op.2.0.0 with version ";
+            assert_eq!(told, [("RollingOut", rolling_out), ("RightsIncreased", "more")]);
+        }
+        assert!(changes(&after, &after, &after_failure).is_empty());
+        let taken_over = Progress { revisions: Some(read_again(false)), ..Progress::default() };
+        assert!(changes(&before, &after, &taken_over).is_empty());
     }
 
     #[test]

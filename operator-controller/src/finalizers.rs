@@ -33,6 +33,34 @@ pub(crate) async fn set<K>(
 where
     K: ResourceExt + Clone + Debug + DeserializeOwned,
 {
+    write(api, object, (finalizers, wanted), None).await
+}
+
+/// Adds `finalizers` like [`set`], and an annotation in the same write.
+///
+/// # Errors
+/// The API server's answer.
+pub(crate) async fn set_with<K>(
+    api: &Api<K>,
+    object: &K,
+    finalizers: &[&str],
+    annotation: Option<(&str, &str)>,
+) -> Result<Option<K>, String>
+where
+    K: ResourceExt + Clone + Debug + DeserializeOwned,
+{
+    write(api, object, (finalizers, true), annotation).await
+}
+
+async fn write<K>(
+    api: &Api<K>,
+    object: &K,
+    (finalizers, wanted): (&[&str], bool),
+    annotation: Option<(&str, &str)>,
+) -> Result<Option<K>, String>
+where
+    K: ResourceExt + Clone + Debug + DeserializeOwned,
+{
     let told = |error: &kube::Error| format!("error updating finalizers: {}", api_text(error));
     let params =
         PatchParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
@@ -42,7 +70,13 @@ where
         let gone = present.uid() != object.uid() || (wanted && present.meta().deletion_timestamp.is_some());
         let version = present.resource_version();
         let patch = patch(present.finalizers(), version.as_deref(), finalizers, wanted);
-        let Some(patch) = patch.filter(|_| !gone) else { return Ok(None) };
+        let Some(mut patch) = patch.filter(|_| !gone) else { return Ok(None) };
+        if let (Some((name, value)), Some(operations)) = (annotation, patch.as_array_mut()) {
+            // All of them: there may be none that one could be added to.
+            let mut all = present.annotations().clone();
+            all.insert(name.to_owned(), value.to_owned());
+            operations.push(json!({"op": "add", "path": "/metadata/annotations", "value": all}));
+        }
         let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
         match bounded(api.patch(&name, &params, &Patch::Json::<()>(patch))).await {
             Ok(written) => return Ok(Some(written)),

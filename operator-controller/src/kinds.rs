@@ -155,10 +155,23 @@ async fn sort(discovery: &Discovery, objects: &[&Value], policy: UnknownKinds) -
     found
 }
 
-/// What the watches tell: the API group, and the name of the CRD if it was one.
-struct Changed {
-    group: String,
-    crd: Option<String>,
+/// What the watches report.
+enum Changed {
+    /// A CustomResourceDefinition, by name.
+    Crd(String),
+    /// An APIService, by its API group.
+    Service { group: String },
+    /// All CustomResourceDefinitions have been listed.
+    CrdsListed,
+}
+
+/// What is said of CustomResourceDefinitions.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Crd {
+    /// The one of this name is there, or changed, or went.
+    Changed(String),
+    /// All that are there have been named.
+    Listed,
 }
 
 /// Where wakes go.
@@ -167,8 +180,8 @@ pub(crate) struct Wakes {
     pub(crate) extensions: mpsc::Sender<String>,
     /// Names of revisions.
     pub(crate) sets: mpsc::Sender<String>,
-    /// Names of CustomResourceDefinitions that changed.
-    pub(crate) crds: mpsc::Sender<String>,
+    /// CustomResourceDefinitions that changed.
+    pub(crate) crds: mpsc::Sender<Crd>,
 }
 
 /// Watches CustomResourceDefinitions and APIServices until `shutdown`.
@@ -181,10 +194,8 @@ pub(crate) async fn run(
     shutdown: CancellationToken,
 ) {
     let mut changes = SelectAll::new();
-    changes.push(
-        changed(Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client.clone()), chance, of_crd)
-            .boxed(),
-    );
+    let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client.clone());
+    changes.push(changed(crds, chance, |name| Some(of_crd(name))).boxed());
     changes.push(changed(Api::<PartialObjectMeta<APIService>>::all(client), chance, of_service).boxed());
     // Groups that changed: when those who wait for them are woken next, and how often they were.
     let mut due: BTreeMap<String, (Instant, usize)> = BTreeMap::new();
@@ -192,12 +203,20 @@ pub(crate) async fn run(
         let next = due.values().map(|(at, _)| *at).min();
         tokio::select! {
             () = shutdown.cancelled() => return,
-            Some(Changed { group, crd }) = changes.next() => {
-                discovery.forget_group(&group);
-                if let Some(name) = crd {
-                    // A closed channel means that the process is ending.
-                    let _ = wakes.crds.send(name).await;
+            Some(seen) = changes.next() => {
+                let (group, crd) = match seen {
+                    Changed::Crd(name) => (Some(group_of(&name)), Some(Crd::Changed(name))),
+                    Changed::Service { group } => (Some(group), None),
+                    Changed::CrdsListed => (None, Some(Crd::Listed)),
+                };
+                if let Some(group) = &group {
+                    discovery.forget_group(group);
                 }
+                if let Some(crd) = crd {
+                    // A closed channel means that the process is ending.
+                    let _ = wakes.crds.send(crd).await;
+                }
+                let Some(group) = group else { continue };
                 let soon = Instant::now() + WAKES[0];
                 let planned = due.get(&group).is_some_and(|(at, step)| *step == 0 && *at <= soon);
                 if !planned && !awaited.for_group(&group).is_empty() {
@@ -244,16 +263,19 @@ async fn wake_due(
     }
 }
 
-/// `<plural>.<group>`.
-fn of_crd(name: String) -> Changed {
-    let group = name.split_once('.').map_or("", |(_, group)| group).to_owned();
-    Changed { group, crd: Some(name) }
+/// The group in `<plural>.<group>` and `<version>.<group>`.
+fn group_of(name: &str) -> String {
+    name.split_once('.').map_or("", |(_, group)| group).to_owned()
 }
 
-/// `<version>.<group>`.
-#[expect(clippy::needless_pass_by_value, reason = "the same form as for CRDs")]
-fn of_service(name: String) -> Changed {
-    Changed { group: name.split_once('.').map_or("", |(_, group)| group).to_owned(), crd: None }
+/// What the name of a CustomResourceDefinition means, or that there is none left in a list.
+fn of_crd(name: Option<String>) -> Changed {
+    name.map_or(Changed::CrdsListed, Changed::Crd)
+}
+
+/// The same for APIServices.
+fn of_service(name: Option<String>) -> Option<Changed> {
+    name.map(|name| Changed::Service { group: group_of(&name) })
 }
 
 fn changed<K, R>(
@@ -263,14 +285,15 @@ fn changed<K, R>(
 ) -> impl Stream<Item = Changed> + Send + use<K, R>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
-    R: Fn(String) -> Changed + Copy + Send + Sync + 'static,
+    R: Fn(Option<String>) -> Option<Changed> + Copy + Send + Sync + 'static,
 {
     chance.watch(api, watcher::Config::default()).filter_map(move |event| async move {
         match event {
             Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
-                Some(read(object.name_any()))
+                read(Some(object.name_any()))
             }
-            Ok(Event::Init | Event::InitDone) => None,
+            Ok(Event::InitDone) => read(None),
+            Ok(Event::Init) => None,
             Err(error) => {
                 tracing::debug!(%error, "watch of the served kinds interrupted");
                 None
@@ -303,8 +326,8 @@ mod tests {
 
     #[test]
     fn groups_are_read_from_names() {
-        assert_eq!(of_crd("servicemonitors.monitoring.coreos.com".into()).group, "monitoring.coreos.com");
-        assert_eq!(of_service("v1beta1.metrics.k8s.io".into()).group, "metrics.k8s.io");
-        assert_eq!(of_service("v1.".into()).group, "");
+        assert_eq!(group_of("servicemonitors.monitoring.coreos.com"), "monitoring.coreos.com");
+        assert_eq!(group_of("v1beta1.metrics.k8s.io"), "metrics.k8s.io");
+        assert_eq!(group_of("v1."), "");
     }
 }

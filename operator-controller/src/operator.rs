@@ -1,16 +1,12 @@
 //! Wires the parts together and runs them.
 
+mod campaign;
+mod facts;
 #[cfg(test)]
 mod simulation;
 mod wakes;
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
 use futures::{FutureExt, stream::BoxStream};
@@ -23,8 +19,8 @@ use olm_image::Puller;
 use olm_render::MEMORY_BYTES_MAX;
 use olm_runtime::{
     Accounts, BackoffLimits, CertWatcher, Certificate, Chance, ClientError, ControllerSettings, Discovery,
-    Elector, Fence, HttpError, MemoryBudget, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source,
-    Terms, TlsError, Wake, WatchManager, health_router, listen, metrics_router, run_controller, serve,
+    Fence, HttpError, LeaseLost, MemoryBudget, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source,
+    TlsError, Wake, WatchManager, ends_in_time, health_router, listen, metrics_router, run_controller, serve,
     server_config,
 };
 use prometheus_client::registry::Registry;
@@ -42,18 +38,21 @@ use crate::{
     controllers::{cluster_extension, cluster_object_set},
     dependents::{self, Dependents},
     events::Events,
-    kinds::{self, Awaited, Wakes},
+    kinds::{self, Awaited, Crd, Wakes},
     leftovers,
     platform::Platform,
     settings::Settings,
 };
+use facts::Gate;
 pub(crate) use wakes::owners;
-use wakes::{WAKES, known_catalogs, names, revisions, wake_each};
+use wakes::{Everyone, WAKES, known_catalogs, names, revisions};
 
 /// Lease of the extension side, the original's.
 const LEASE: &str = "9c4404e7.operatorframework.io";
 /// Service that metrics are scraped by.
 const METRICS_SERVICE: &str = "operator-controller-service";
+/// How long servers and other parts may take to end once nothing is written any more.
+const PARTS_END: Duration = Duration::from_secs(3);
 /// Secret with the serving certificate, where catalogd runs on its own.
 const METRICS_SECRET: &str = "operator-controller-serving-cert";
 
@@ -80,9 +79,9 @@ pub enum OperatorError {
     /// The certificate for serving cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Another process leads now.
-    #[error("leadership lost: another process may lead now, this one ends to start afresh")]
-    LeadershipLost,
+    /// Another process may lead now.
+    #[error("{0}: this one ends to start afresh")]
+    LeadershipLost(#[from] LeaseLost),
 }
 
 /// operator-controller with catalogd inside, ready to be run.
@@ -127,22 +126,18 @@ impl Operator {
                 source,
             })?;
         let cluster = accounts.controller();
-        let content = match &config.remote_catalogd {
-            Some(remote) => {
-                let copies = config.cache_path.join("catalogs");
-                Content::Remote(Remote::new(remote, cluster, &copies, puller.disk().clone())?)
-            }
-            None => {
-                let catalogd = Catalogd::new(
-                    config.catalogd.clone(),
-                    cluster,
-                    Arc::new(puller),
-                    Arc::new(SystemClock),
-                    &metrics,
-                    &mut registry,
-                )?;
-                Content::Embedded(Box::new(catalogd.within(memory)))
-            }
+        let content = if let Some(remote) = &config.remote_catalogd {
+            Content::Remote(Remote::new(remote, cluster, &folder("catalogs"), puller.disk().clone())?)
+        } else {
+            let catalogd = Catalogd::new(
+                config.catalogd.clone(),
+                cluster,
+                Arc::new(puller),
+                Arc::new(SystemClock),
+                &metrics,
+                &mut registry,
+            )?;
+            Content::Embedded(Box::new(catalogd.within(memory)))
         };
         Ok(Self {
             config,
@@ -164,6 +159,8 @@ impl Operator {
     /// # Errors
     /// An address cannot be listened on, or leadership was lost.
     pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), OperatorError> {
+        // Cancelled by what ends this process from within, too.
+        let shutdown = shutdown.child_token();
         let (leads, leader) = watch::channel(false);
         let (bundles, asked_to_end) = (self.bundles.clone(), shutdown.clone());
         let stop_noting = async move {
@@ -178,24 +175,38 @@ impl Operator {
             let (content, shutdown) = (self.content.clone(), shutdown.clone());
             tasks.push(tokio::spawn(async move { credentials.run(shutdown, || content.wake()).await }));
         }
+        let catalogs_ended = CancellationToken::new();
         if let Content::Embedded(catalogd) = &self.content {
-            tasks.push(tokio::spawn(catalogd.clone().run(leader, self.chance.clone(), shutdown.clone())));
+            let running = catalogd.clone().run(leader, self.chance.clone(), shutdown.clone());
+            // Also when it panics.
+            let ended = catalogs_ended.clone().drop_guard();
+            tasks.push(tokio::spawn(async move {
+                running.await;
+                drop(ended);
+            }));
         }
         tasks.push(tokio::spawn(stop_noting));
         tasks.push(tokio::spawn(self.leftovers(shutdown.clone())));
-        let lost = match self.config.leader_election {
+        let led = match self.config.leader_election {
             None => {
-                Box::pin(self.lead(&leads, shutdown.clone())).await;
-                false
+                leads.send_replace(true);
+                Box::pin(self.lead(shutdown.clone())).await;
+                Ok(())
             }
-            Some(terms) => Box::pin(self.campaign(terms, &leads, &shutdown)).await,
+            Some(terms) => Box::pin(self.campaign(terms, &leads, &catalogs_ended, &shutdown)).await,
         };
         shutdown.cancel();
-        for task in tasks {
-            // They end with `shutdown`; a panic in one has been logged by the runtime.
-            let _ = task.await;
+        let ended = async {
+            for task in &mut tasks {
+                // They end with `shutdown`; a panic in one has been logged by the runtime.
+                let _ = task.await;
+            }
+        };
+        if ends_in_time(ended, &shutdown, PARTS_END).await.is_none() {
+            tracing::warn!("parts that did not end in time are dropped");
+            tasks.iter().for_each(tokio::task::JoinHandle::abort);
         }
-        if lost { Err(OperatorError::LeadershipLost) } else { Ok(()) }
+        Ok(led?)
     }
 
     /// Before leading: a leftover may be what this program waits for.
@@ -208,45 +219,6 @@ impl Operator {
             let reporting = Box::pin(leftovers::report(client, &namespace, embedded, &events));
             let _ = shutdown.run_until_cancelled(reporting).await;
         }
-    }
-
-    /// Leads when elected. Returns whether leadership was lost.
-    ///
-    /// catalogd's lease is a second one: while somebody else holds it, the original's catalogd included, the
-    /// catalogs here follow.
-    async fn campaign(
-        &self,
-        terms: Terms,
-        leads: &watch::Sender<bool>,
-        shutdown: &CancellationToken,
-    ) -> bool {
-        let client = self.accounts.elector();
-        let (namespace, identity) = (&self.config.system_namespace, &self.config.identity);
-        let candidate = |lease: &str| {
-            Elector::new(client.clone(), namespace, lease, identity, terms)
-                .seeded(&self.chance)
-                .fenced(&self.fence)
-        };
-        let catalogs_lost = AtomicBool::new(false);
-        let lead = |stop| Box::pin(self.lead(leads, stop));
-        if let Content::Remote(_) = self.content {
-            return candidate(LEASE).lead(shutdown.clone(), lead).await;
-        }
-        // Seen from the start on: a leader that died leaves both, and they run out together.
-        let (catalogs, first_held) = (candidate(catalogd::LEASE), CancellationToken::new());
-        let campaign = async {
-            let lost = candidate(LEASE)
-                .lead(shutdown.clone(), |stop| async {
-                    first_held.cancel();
-                    let lost = catalogs.lead(stop, lead).await;
-                    catalogs_lost.store(lost, Ordering::Relaxed);
-                })
-                .await;
-            first_held.cancel();
-            lost
-        };
-        let (lost, _) = tokio::join!(campaign, first_held.run_until_cancelled(catalogs.follow()));
-        lost || catalogs_lost.load(Ordering::Relaxed)
     }
 
     /// Starts the servers of catalogs, metrics and health, which run on every replica.
@@ -300,12 +272,10 @@ impl Operator {
         }
     }
 
-    /// Runs everything that only the leader may do.
-    async fn lead(&self, leads: &watch::Sender<bool>, stop: CancellationToken) {
-        leads.send_replace(true);
+    /// Works on extensions and revisions, which only the leader may do.
+    async fn lead(&self, stop: CancellationToken) {
         self.metrics.leading(true);
         Box::pin(self.controllers(stop)).await;
-        leads.send_replace(false);
         self.metrics.leading(false);
     }
 
@@ -323,7 +293,7 @@ impl Operator {
         let (known_catalogs, changed_catalogs) = known_catalogs(client.clone(), chance);
         let settings = Settings::new(self.config.default_account.clone());
         let kinds = Arc::new(Awaited::default());
-        let (changed_crd, changed_crds) = mpsc::channel::<String>(WAKES);
+        let (changed_crd, changed_crds) = mpsc::channel::<Crd>(WAKES);
         let kind_wakes =
             Wakes { extensions: wake_extension.clone(), sets: wake_set.clone(), crds: changed_crd };
         let events = Events::new(client.clone(), &self.config.identity);
@@ -347,44 +317,37 @@ impl Operator {
         let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
         let watches = WatchManager::new(client.clone(), &managed, owner_changed, chance.clone());
         let set_ports = self.set_ports(&ports, watches);
-        let all_extensions = extensions.store.clone();
-        let catalogs = known_catalogs.store.clone();
-        let (of_all, known) = (wake_extension.clone(), extensions.store.clone());
-        let wake_all = async || wake_each(&known, &of_all).await;
+        let (all_extensions, catalogs) = (extensions.store.clone(), known_catalogs.store.clone());
+        let everyone = Everyone::new(&extensions.store, &wake_extension, &waiting, &wake_set);
+        let wake_all = async || everyone.wake().await;
         let seen = access::Seen { accounts: self.accounts.clone(), extensions: extensions.store.clone() };
         let namespace = &self.config.system_namespace;
+        let gate = Gate::default();
+        let facts = self.facts((&extensions, &sets, &known_catalogs), &settings);
+        let opening = gate.open_after(facts, &stop);
+        let (extensions, sets) = (extensions.gated(gate.opened()), sets.gated(gate.opened()));
         let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
         let extension_wakes = vec![names(woken_extensions)];
+        let (changes, guard) = (self.content.changes(), self.guard.clone());
+        let guarding =
+            admission::run(client.clone(), chance, namespace, guard, events, &wake_all, stop.clone());
         tokio::join!(
+            opening,
             self.content.follow(catalogs, changed_catalogs, stop.clone()),
-            catalogs::follow(
-                known_catalogs,
-                self.content.changes(),
-                all_extensions,
-                wake_extension.clone(),
-                stop.clone()
-            ),
+            catalogs::follow(known_catalogs, changes, all_extensions, wake_extension.clone(), stop.clone()),
             kinds::run(client.clone(), chance, discovery, kinds, kind_wakes, stop.clone()),
             self.follow_dependents(changed_crds, dependents, &wake_all, stop.clone()),
             settings.follow(client.clone(), chance, namespace, &wake_all, stop.clone()),
-            admission::run(
-                client.clone(),
-                chance,
-                namespace,
-                self.guard.clone(),
-                events,
-                &wake_all,
-                stop.clone()
-            ),
+            guarding,
             access::run(client, chance, waiting, seen, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
-            self.run_sets(sets, set_wakes, set_ports, stop),
+            self.run_sets(sets, set_wakes, set_ports, stop.clone()),
         );
     }
 
     async fn follow_dependents(
         &self,
-        changed_crds: mpsc::Receiver<String>,
+        changed_crds: mpsc::Receiver<Crd>,
         dependents: Arc<Dependents>,
         wake_all: &impl AsyncFn(),
         stop: CancellationToken,
@@ -412,6 +375,8 @@ impl Operator {
             waiting: shared.waiting.clone(),
             kinds: shared.kinds.clone(),
             events: shared.events.clone(),
+            settings: shared.settings.clone(),
+            guard: shared.guard.clone(),
             objects: self.metrics.objects(),
             preflight_permissions: shared.features.preflight_permissions,
             system_namespace: shared.system_namespace.clone(),
@@ -435,6 +400,8 @@ impl Operator {
             chance: self.chance.clone(),
         };
         let controller = Arc::new(cluster_extension::Extensions::new(ports));
+        let reporter = controller.clone();
+        let report_panic = move |extension| reporter.clone().report_panic(extension);
         let objects = self.metrics.objects();
         let reconcile = move |extension: Arc<ClusterExtension>| {
             let controller = controller.clone();
@@ -442,7 +409,8 @@ impl Operator {
             objects.observe(&*extension, "ClusterExtension", ConditionType::Ready, conditions);
             async move { Box::pin(controller.reconcile(extension)).await }
         };
-        run_controller(settings, source, wakes, self.metrics.controller(name), stop, reconcile).await;
+        let metrics = self.metrics.controller(name);
+        run_controller(settings, source, wakes, metrics, stop, reconcile, report_panic).await;
     }
 
     async fn run_sets(
@@ -457,6 +425,8 @@ impl Operator {
         let (backoff, chance) = (BackoffLimits::default(), self.chance.clone());
         let settings = ControllerSettings { name, concurrency, backoff, chance };
         let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
+        let reporter = controller.clone();
+        let report_panic = move |set| reporter.clone().report_panic(set);
         let objects = self.metrics.objects();
         let reconcile = move |set: Arc<ClusterObjectSet>| {
             let controller = controller.clone();
@@ -464,7 +434,8 @@ impl Operator {
             objects.observe(&*set, "ClusterObjectSet", ConditionType::Progressing, conditions);
             async move { Box::pin(controller.reconcile(set)).await }
         };
-        run_controller(settings, source, wakes, self.metrics.controller(name), stop, reconcile).await;
+        let metrics = self.metrics.controller(name);
+        run_controller(settings, source, wakes, metrics, stop, reconcile, report_panic).await;
     }
 }
 

@@ -109,6 +109,13 @@ pub const PERMISSIONS: &[Permission] = &[
     row(
         Scope::Cluster,
         OLM,
+        &["clusterextensions/revisions"],
+        &["own"],
+        "make revisions of extensions, which admission lets nobody else do",
+    ),
+    row(
+        Scope::Cluster,
+        OLM,
         &["clustercatalogs/status", "clusterextensions/status", "clusterobjectsets/status"],
         &["update"],
         "report their status",

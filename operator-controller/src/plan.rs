@@ -26,7 +26,7 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::{
-    admission::SETTINGS_CONFIG_MAP,
+    admission::{Enforcement, SETTINGS_CONFIG_MAP},
     bundles::Bundles,
     catalogs::Catalogs,
     config::Gates,
@@ -156,6 +156,8 @@ impl Planner {
             identity: Identity::default(),
             now: Timestamp::now(),
             only_plans: true,
+            // Nothing is written.
+            enforcement: Enforcement::Unknown,
             is_tidy: true,
         };
         let mut progress = Progress::default();

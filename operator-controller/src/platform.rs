@@ -19,6 +19,7 @@ use prometheus_client::{
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::SetOnce;
 
 /// The property.
 const MAX_OPENSHIFT_VERSION: &str = "olm.maxOpenShiftVersion";
@@ -62,6 +63,8 @@ fn number(text: &str) -> Option<u64> {
 /// What a bundle's limit means on this platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
+    /// The bundle has no limit, or the cluster is no platform with versions of its own.
+    NoLimit,
     /// The next minor version is supported.
     Compatible {
         /// The limit.
@@ -113,25 +116,26 @@ fn limit(properties: &str) -> Result<Option<Minor>, String> {
     })
 }
 
-/// What `properties` mean on a platform of version `current`; `None` when they say nothing about it.
-fn judge(properties: &str, current: Minor) -> Option<Verdict> {
+/// What `properties` mean on a platform of version `current`.
+fn judge(properties: &str, current: Minor) -> Verdict {
     match limit(properties) {
-        Ok(None) => None,
+        Ok(None) => Verdict::NoLimit,
         Ok(Some(limit)) => {
             let next = current.next();
-            Some(if limit > current.canonical() {
+            if limit > current.canonical() {
                 Verdict::Compatible { limit, next }
             } else {
                 Verdict::Incompatible { limit, next }
-            })
+            }
         }
-        Err(text) => Some(Verdict::Invalid(text)),
+        Err(text) => Verdict::Invalid(text),
     }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoLimit => Ok(()),
             Self::Compatible { limit, next } => {
                 write!(f, "the bundle supports platform versions up to {limit}, {next} included")
             }
@@ -156,6 +160,8 @@ struct Label {
 #[derive(Debug, Default)]
 pub(crate) struct Platform {
     version: Mutex<Option<Minor>>,
+    /// Set when the version is known, or that there is none.
+    known: SetOnce<()>,
     blocked: Family<Label, Gauge>,
 }
 
@@ -173,23 +179,33 @@ impl Platform {
     /// Takes note of the ClusterVersion's version (`None`: there is no ClusterVersion); whether that is news.
     pub(crate) fn set(&self, version: Option<&str>) -> bool {
         let minor = version.and_then(Minor::of);
-        let mut known = self.version.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *known, minor) != minor
+        let mut version = self.version.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = std::mem::replace(&mut *version, minor) != minor;
+        // It may be known already.
+        let is_first = self.known.set(()).is_ok();
+        changed || is_first
     }
 
-    /// What the properties of an extension's highest active revision mean here; the metric follows.
+    /// Waits until the version is known, or that there is none.
+    pub(crate) async fn known(&self) {
+        self.known.wait().await;
+    }
+
+    /// What the properties of an extension's highest active revision mean here, once that is known; the metric follows.
     pub(crate) fn judge(&self, extension: &str, properties: Option<&str>) -> Option<Verdict> {
+        self.known.get()?;
         let version = *self.version.lock().unwrap_or_else(PoisonError::into_inner);
-        let verdict = version.zip(properties).and_then(|(version, properties)| judge(properties, version));
+        let both = version.zip(properties);
+        let verdict = both.map_or(Verdict::NoLimit, |(version, properties)| judge(properties, version));
         let label = Label { name: extension.to_owned() };
         match &verdict {
-            None => drop(self.blocked.remove(&label)),
-            Some(Verdict::Compatible { .. }) => drop(self.blocked.get_or_create(&label).set(0)),
-            Some(Verdict::Incompatible { .. } | Verdict::Invalid(_)) => {
+            Verdict::NoLimit => drop(self.blocked.remove(&label)),
+            Verdict::Compatible { .. } => drop(self.blocked.get_or_create(&label).set(0)),
+            Verdict::Incompatible { .. } | Verdict::Invalid(_) => {
                 self.blocked.get_or_create(&label).set(1);
             }
         }
-        verdict
+        Some(verdict)
     }
 
     /// The extension is gone.
@@ -205,9 +221,9 @@ mod tests {
     fn verdict(value: &str, platform: &str) -> Option<bool> {
         let properties = format!(r#"[{{"type":"a"}},{{"type":"olm.maxOpenShiftVersion","value":{value}}}]"#);
         match judge(&properties, Minor::of(platform).unwrap()) {
-            Some(Verdict::Compatible { .. }) => Some(true),
-            Some(Verdict::Incompatible { .. }) => Some(false),
-            Some(Verdict::Invalid(_)) | None => None,
+            Verdict::Compatible { .. } => Some(true),
+            Verdict::Incompatible { .. } => Some(false),
+            Verdict::Invalid(_) | Verdict::NoLimit => None,
         }
     }
 
@@ -245,28 +261,29 @@ mod tests {
     #[test]
     fn without_the_property_nothing_is_said() {
         let current = Minor::of("4.18.0").unwrap();
-        assert_eq!(judge("[]", current), None);
-        assert_eq!(judge("null", current), None);
-        assert_eq!(judge(r#"[null,{"type":"olm.gvk","value":{}}]"#, current), None);
+        assert_eq!(judge("[]", current), Verdict::NoLimit);
+        assert_eq!(judge("null", current), Verdict::NoLimit);
+        assert_eq!(judge(r#"[null,{"type":"olm.gvk","value":{}}]"#, current), Verdict::NoLimit);
         let twice = r#"[{"type":"olm.maxOpenShiftVersion","value":"4.18"},{"type":"olm.maxOpenShiftVersion","value":"4.19"}]"#;
-        assert!(
-            matches!(judge(twice, current), Some(Verdict::Invalid(text)) if text.contains("more than once"))
-        );
-        assert!(matches!(judge("{", current), Some(Verdict::Invalid(_))));
+        assert!(matches!(judge(twice, current), Verdict::Invalid(text) if text.contains("more than once")));
+        assert!(matches!(judge("{", current), Verdict::Invalid(_)));
     }
 
     #[test]
     fn the_metric_follows() {
         let platform = Platform::default();
         let properties = Some(r#"[{"type":"olm.maxOpenShiftVersion","value":"4.18"}]"#);
-        assert_eq!(platform.judge("e", properties), None, "no ClusterVersion");
+        assert_eq!(platform.judge("e", properties), None, "not known yet");
+        assert!(platform.set(None), "that there is none is news once");
+        assert!(!platform.set(None));
+        assert_eq!(platform.judge("e", properties), Some(Verdict::NoLimit), "no ClusterVersion");
         assert!(platform.set(Some("4.18.5")));
         assert!(!platform.set(Some("4.18.6")), "the same minor version");
         assert!(matches!(platform.judge("e", properties), Some(Verdict::Incompatible { .. })));
         let value =
             |name: &str| platform.blocked.get(&Label { name: name.to_owned() }).map(|gauge| gauge.get());
         assert_eq!(value("e"), Some(1));
-        assert_eq!(platform.judge("e", Some("[]")), None);
+        assert_eq!(platform.judge("e", Some("[]")), Some(Verdict::NoLimit));
         assert_eq!(value("e"), None);
         platform.judge("e", properties);
         platform.forget("e");

@@ -10,6 +10,7 @@ use kube::{
     runtime::watcher::{self, Event},
 };
 use olm_runtime::{AccountRef, Chance};
+use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::{DEFAULT_ACCOUNT_KEY, SETTINGS_CONFIG_MAP};
@@ -18,6 +19,8 @@ use crate::admission::{DEFAULT_ACCOUNT_KEY, SETTINGS_CONFIG_MAP};
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     default_account: Arc<RwLock<Option<AccountRef>>>,
+    /// Set when the ConfigMap was read, or need not be.
+    known: Arc<SetOnce<()>>,
     /// A flag named the account: the ConfigMap is not asked.
     fixed: bool,
 }
@@ -26,7 +29,18 @@ impl Settings {
     /// `default_account` is what a flag said.
     pub(crate) fn new(default_account: Option<AccountRef>) -> Self {
         let fixed = default_account.is_some();
-        Self { default_account: Arc::new(RwLock::new(default_account)), fixed }
+        let known = Arc::new(if fixed { SetOnce::new_with(Some(())) } else { SetOnce::new() });
+        Self { default_account: Arc::new(RwLock::new(default_account)), known, fixed }
+    }
+
+    /// Waits until the settings are known.
+    pub(crate) async fn known(&self) {
+        self.known.wait().await;
+    }
+
+    /// Whether the settings are known: until then, nothing follows from there being no default account.
+    pub(crate) fn are_known(&self) -> bool {
+        self.known.initialized()
     }
 
     /// The account of extensions that name none.
@@ -39,7 +53,10 @@ impl Settings {
         let mut present = self.default_account.write().unwrap_or_else(PoisonError::into_inner);
         let differs = *present != account;
         *present = account;
-        differs
+        drop(present);
+        // It may be known already.
+        let is_first = self.known.set(()).is_ok();
+        differs || is_first
     }
 
     /// Follows the ConfigMap until `stop`; `changed` is called after every change.
@@ -111,7 +128,9 @@ pub fn account(text: &str, system_namespace: &str) -> Result<AccountRef, String>
     if namespace.is_empty() || name.is_empty() || name.contains('/') {
         return Err(format!("{DEFAULT_ACCOUNT_KEY} must be of the form [<namespace>/]<name>: {text:?}"));
     }
-    Ok(AccountRef { namespace: namespace.to_owned(), name: name.to_owned() })
+    let account = AccountRef { namespace: namespace.to_owned(), name: name.to_owned() };
+    account.check().map_err(|what| format!("{DEFAULT_ACCOUNT_KEY}: {what}"))?;
+    Ok(account)
 }
 
 #[cfg(test)]
@@ -123,7 +142,7 @@ mod tests {
         let in_system = account("a", "sys").unwrap();
         assert_eq!((in_system.namespace.as_str(), in_system.name.as_str()), ("sys", "a"));
         assert_eq!(account("ns/a", "sys").unwrap().namespace, "ns");
-        for wrong in ["", "/a", "ns/", "a/b/c"] {
+        for wrong in ["", "/a", "ns/", "a/b/c", "ns/A", "n.s/a", "ns/a?x="] {
             assert!(account(wrong, "sys").is_err(), "{wrong}");
         }
     }

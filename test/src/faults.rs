@@ -233,7 +233,16 @@ async fn pass_on(
     if !spoilt {
         return Ok(response.body(Body::from_stream(answer.bytes_stream()))?);
     }
-    let bytes = answer.bytes().await?;
+    spoil(fault, answer.bytes().await?, response, path)
+}
+
+/// The answer with these bytes as the fault has it.
+fn spoil(
+    fault: Option<Fault>,
+    bytes: Bytes,
+    response: http::response::Builder,
+    path: &str,
+) -> Result<Response<Body>> {
     match fault {
         Some(Fault::WrongBytes) => {
             let mut bytes = bytes.to_vec();
@@ -271,7 +280,7 @@ async fn pass_on(
         Some(Fault::EndlessLayer | Fault::EndlessManifest) => {
             let endless = stream::iter([bytes]).chain(stream::repeat(Bytes::from_static(&[b' '; 4096])));
             let mut response = Response::new(Body::from_stream(endless.map(Ok::<_, Infallible>)));
-            if is_manifest {
+            if path.contains("/manifests/") {
                 let kind = HeaderValue::from_static("application/vnd.oci.image.manifest.v1+json");
                 response.headers_mut().insert(header::CONTENT_TYPE, kind);
             }

@@ -48,7 +48,7 @@ const OF_OPENSHIFT: (&str, &str, &str) = ("secrets", "openshift-config", "pull-s
 
 /// Rights that no request of the suites shows, and why they are held all the same: where they hold, resource (or its
 /// end), verbs, reason.
-const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 3] = [
+const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 4] = [
     (
         Scope::Cluster,
         "/finalizers",
@@ -60,6 +60,12 @@ const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 3] = [
         "clusterextensions",
         "update",
         "looked for by the admission policy that lets only who may update an extension write its revisions",
+    ),
+    (
+        Scope::Cluster,
+        "clusterextensions/revisions",
+        "own",
+        "looked for by the admission policy that lets only the controller make revisions; no request has this verb",
     ),
     (
         Scope::SystemNamespace,

@@ -11,7 +11,7 @@ use kube::{Client, client::Body};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::BoxFuture;
 use olm_image::{OnProgress, Progress, PullError, Refusal};
-use olm_runtime::{BackoffLimits, Chance, MemoryBudget, Next};
+use olm_runtime::{BackoffLimits, Chance, MemoryBudget, Next, PANIC_REPORT};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
@@ -130,12 +130,12 @@ impl CatalogSource for Registry {
         let seconds = *self.pull_seconds.lock().unwrap();
         let pulling = Arc::clone(&self.pulling);
         Box::pin(async move {
-            let _pulling = pulling;
             for second in 0..seconds {
                 let (bytes, layers) = (second * 1_500_000, usize::from(second > 2));
                 on_progress(Progress { bytes, bytes_total: 30_000_000, layers, layers_total: 2 });
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
+            drop(pulling);
             pulled
         })
     }
@@ -477,4 +477,16 @@ async fn content_that_is_no_catalog_is_retried_with_upstreams_text() {
     world.registry.tags.lock().unwrap().insert("quay.io/a/b:v1".into(), TWO.into());
     assert_eq!(world.reconcile().await, Next::Await);
     assert_eq!(world.served().as_deref(), Some(TWO));
+}
+
+#[tokio::test]
+async fn a_panic_is_reported_by_the_leader() {
+    let world = World::new(&tag());
+    let catalog: ClusterCatalog = serde_json::from_value(world.get("")).unwrap();
+    world.leader.send_replace(false);
+    world.reconciler.report_panic(&catalog).await;
+    assert!(world.requests().is_empty());
+    world.leader.send_replace(true);
+    world.reconciler.report_panic(&catalog).await;
+    assert_eq!(world.condition("Progressing"), format!("True/Retrying/{PANIC_REPORT}"));
 }

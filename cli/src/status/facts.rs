@@ -7,6 +7,7 @@ use olm_api::{
     ConditionType::{Progressing, Ready, Serving, Stalled, Succeeded},
     Conditions,
     names::{BUNDLE_NAME, BUNDLE_VERSION},
+    ownership::{ExtensionId, controlling_extension, is_taken_over, revision_of},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet, LifecycleState},
 };
 use olm_text::one_line;
@@ -142,9 +143,11 @@ impl Status {
 
 impl Extension {
     fn of(extension: &ClusterExtension, sets: &[ClusterObjectSet]) -> Self {
-        let uid = extension.uid().unwrap_or_default();
+        let id = ExtensionId::of(&extension.metadata);
+        // Upstream's revisions carry no mark before they are taken over.
         let is_mine = |set: &&ClusterObjectSet| {
-            set.owner_references().iter().any(|r| r.controller == Some(true) && r.uid == uid)
+            let owner = if is_taken_over(&extension.metadata) { revision_of } else { controlling_extension };
+            id.is_some() && owner(&set.metadata) == id
         };
         let mut mine: Vec<&ClusterObjectSet> = sets.iter().filter(is_mine).collect();
         mine.sort_by_key(|set| set.spec.revision);
@@ -374,7 +377,7 @@ mod tests {
                     "olm.operatorframework.io/bundle-name": format!("lighthouse.v{version}"),
                     "olm.operatorframework.io/bundle-version": version,
                 },
-                "ownerReferences": [{"apiVersion": "x", "kind": "ClusterExtension", "name": "light", "uid": "u", "controller": true}],
+                "ownerReferences": [{"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": "light", "uid": "u", "controller": true}],
             },
             "spec": {"lifecycleState": "Active", "revision": number, "collisionProtection": "Prevent", "phases": []},
             "status": {"conditions": conditions},

@@ -1,14 +1,13 @@
 //! The policies and their bindings, as they stand in the manifests, with every default written out so that they
 //! can be compared with what the API server returns.
 
-use olm_api::names::{
-    DELETION_POLICY_ANNOTATION, EXTENSIONS_PREFIX, GROUP, IDENTITY_ANNOTATION, OWNER_KIND_LABEL,
-    OWNER_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-    SERVICE_ACCOUNT_UID_ANNOTATION,
-};
+use olm_api::names::{EXTENSIONS_PREFIX, GROUP, IDENTITY_ANNOTATION, TAKEN_OVER_ANNOTATION};
 use serde_json::{Value, json};
 
-use super::deletion::{self, DELETION_POLICY};
+use super::{
+    deletion::{self, DELETION_POLICY},
+    sets::{self, OBJECT_SET_ACCOUNT, OBJECT_SET_DEFAULT_ACCOUNT, OBJECT_SET_OWNER},
+};
 use crate::controllers::cluster_extension::{FROM_DEFAULT, KNOWN, UNKNOWN};
 
 /// ConfigMap in the system namespace with what administrator and policies have to agree about.
@@ -17,6 +16,12 @@ pub(crate) const SETTINGS_CONFIG_MAP: &str = "olmv1-settings";
 pub(crate) const DEFAULT_ACCOUNT_KEY: &str = "default-service-account";
 /// API group and version of policies and bindings.
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
+
+/// The right to make revisions of an extension, which the controller alone has: a verb on a subresource that does not
+/// exist.
+pub(crate) const OWN_VERB: &str = "own";
+/// Its subresource of `clusterextensions`.
+pub(crate) const OWN_SUBRESOURCE: &str = "revisions";
 
 /// The reason of a refusal for want of a right.
 pub(super) const FORBIDDEN: &str = "Forbidden";
@@ -37,20 +42,23 @@ pub(super) struct Policy {
 }
 
 /// The operations by which an object comes to say what it says.
-const WRITES: &[&str] = &["CREATE", "UPDATE"];
+pub(super) const WRITES: &[&str] = &["CREATE", "UPDATE"];
 
 /// Names of the policies, which are also those of their bindings.
-pub(crate) const NAMES: [&str; 5] = [
+pub(crate) const NAMES: [&str; 8] = [
     EXTENSION_ACCOUNT,
     EXTENSION_ANNOTATIONS,
     EXTENSION_DEFAULT_ACCOUNT,
+    EXTENSION_RECORDS,
     OBJECT_SET_ACCOUNT,
+    OBJECT_SET_DEFAULT_ACCOUNT,
+    OBJECT_SET_OWNER,
     DELETION_POLICY,
 ];
 const EXTENSION_ACCOUNT: &str = "clusterextension-account.olm.operatorframework.io";
 pub(crate) const EXTENSION_ANNOTATIONS: &str = "clusterextension-annotations.olm.operatorframework.io";
 const EXTENSION_DEFAULT_ACCOUNT: &str = "clusterextension-default-account.olm.operatorframework.io";
-const OBJECT_SET_ACCOUNT: &str = "clusterobjectset-account.olm.operatorframework.io";
+pub(crate) const EXTENSION_RECORDS: &str = "clusterextension-records.olm.operatorframework.io";
 
 /// Settings, policies and bindings, in the order they can be applied.
 pub fn objects(system_namespace: &str) -> Vec<Value> {
@@ -63,7 +71,10 @@ pub fn objects(system_namespace: &str) -> Vec<Value> {
         extension_account(),
         extension_annotations(),
         extension_default_account(),
-        object_set_account(),
+        extension_records(),
+        sets::account(),
+        sets::default_account(),
+        sets::owner(),
         deletion::policy_in_force(),
     ];
     let mut objects = vec![settings];
@@ -127,7 +138,7 @@ const NOT_BEING_DELETED: &str = "not-being-deleted";
 
 /// Lets pass what a deletion needs: finalizers and metadata. What stays for as long as the deletion is held is still
 /// done as the account that the spec names, so the spec stays guarded.
-fn not_being_deleted_or_edited() -> (&'static str, String) {
+pub(super) fn not_being_deleted_or_edited() -> (&'static str, String) {
     let expression =
         "!has(object.metadata.deletionTimestamp) || oldObject == null || object.spec != oldObject.spec";
     (NOT_BEING_DELETED, expression.to_owned())
@@ -154,7 +165,7 @@ const NAMES_ACCOUNT: &str = "has(object.spec.serviceAccount) && has(object.spec.
                              object.spec.serviceAccount.name != ''";
 
 /// Whether the requester may act as the account; two checks, the most that an expression's budget allows.
-fn may_use(namespace: &str, name: &str) -> String {
+pub(super) fn may_use(namespace: &str, name: &str) -> String {
     format!(
         "authorizer.group('').resource('serviceaccounts').namespace({namespace}).name({name})\
          .check('impersonate').allowed() || \
@@ -163,7 +174,7 @@ fn may_use(namespace: &str, name: &str) -> String {
     )
 }
 
-fn may_not_use(field: &str, namespace: &str, name: &str) -> String {
+pub(super) fn may_not_use(field: &str, namespace: &str, name: &str) -> String {
     format!(
         "'{field}: ' + request.userInfo.username + ' may not act as the service account \"' + {name} + \
          '\" in namespace \"' + {namespace} + '\": ask for the right to impersonate it, or to create its token'"
@@ -263,6 +274,66 @@ fn extension_annotations() -> Policy {
     }
 }
 
+/// Namespace and name of the default account, from the settings; without one the name is empty.
+pub(super) fn default_account_variables() -> Vec<(&'static str, String)> {
+    let key = DEFAULT_ACCOUNT_KEY;
+    vec![
+        (
+            "parts",
+            format!("(has(params.data) && '{key}' in params.data ? params.data['{key}'] : '').split('/')"),
+        ),
+        (
+            "accountNamespace",
+            "size(variables.parts) == 2 ? variables.parts[0] : params.metadata.namespace".to_owned(),
+        ),
+        ("accountName", "variables.parts[size(variables.parts) - 1]".to_owned()),
+    ]
+}
+
+/// What the controller records on an extension is written by nobody else.
+fn extension_records() -> Policy {
+    let value = |object: &str| value_of(object, "annotations", TAKEN_OVER_ANNOTATION);
+    Policy {
+        name: EXTENSION_RECORDS,
+        resource: "clusterextensions",
+        operations: WRITES,
+        with_settings: false,
+        conditions: vec![
+            (NOT_BEING_DELETED, "!has(object.metadata.deletionTimestamp)".to_owned()),
+            (
+                "record-changed",
+                format!("{} != (oldObject == null ? '' : {})", value("object"), value("oldObject")),
+            ),
+        ],
+        variables: Vec::new(),
+        reason: FORBIDDEN,
+        validations: vec![(
+            may_own("object.metadata.name"),
+            format!(
+                "'metadata.annotations[{TAKEN_OVER_ANNOTATION}]: only the controller writes it, and ' + \
+                 request.userInfo.username + ' may not: leave it as it is'"
+            ),
+        )],
+    }
+}
+
+/// Whether the requester may make revisions of the extension. The subresource exists for this question only: who has all
+/// verbs on extensions does not have it by that.
+pub(super) fn may_own(extension: &str) -> String {
+    format!(
+        "authorizer.group('{GROUP}').resource('clusterextensions').subresource('{OWN_SUBRESOURCE}')\
+         .name({extension}).check('{OWN_VERB}').allowed()"
+    )
+}
+
+/// The value of an annotation or label, or the empty text.
+pub(super) fn value_of(object: &str, field: &str, key: &str) -> String {
+    format!(
+        "(has({object}.metadata.{field}) && '{key}' in {object}.metadata.{field} ? \
+         {object}.metadata.{field}['{key}'] : '')"
+    )
+}
+
 fn extension_default_account() -> Policy {
     let key = DEFAULT_ACCOUNT_KEY;
     let (namespace, name) = ("variables.accountNamespace", "variables.accountName");
@@ -276,19 +347,7 @@ fn extension_default_account() -> Policy {
             extension_guarded(),
             ("names-no-account", format!("!({NAMES_ACCOUNT}) && !({})", has_first_default())),
         ],
-        variables: vec![
-            (
-                "parts",
-                format!(
-                    "(has(params.data) && '{key}' in params.data ? params.data['{key}'] : '').split('/')"
-                ),
-            ),
-            (
-                "accountNamespace",
-                "size(variables.parts) == 2 ? variables.parts[0] : params.metadata.namespace".to_owned(),
-            ),
-            ("accountName", "variables.parts[size(variables.parts) - 1]".to_owned()),
-        ],
+        variables: default_account_variables(),
         reason: FORBIDDEN,
         validations: vec![
             (
@@ -302,109 +361,6 @@ fn extension_default_account() -> Policy {
             (
                 format!("{name} == '' || {}", may_use(namespace, name)),
                 may_not_use(DEFAULT_APPLIES, namespace, name),
-            ),
-        ],
-    }
-}
-
-/// The value of an annotation or label, or the empty text.
-fn value_of(object: &str, field: &str, key: &str) -> String {
-    format!(
-        "(has({object}.metadata.{field}) && '{key}' in {object}.metadata.{field} ? \
-         {object}.metadata.{field}['{key}'] : '')"
-    )
-}
-
-/// The references of an object to extensions.
-fn extension_references(object: &str) -> String {
-    format!(
-        "(has({object}.metadata.ownerReferences) ? {object}.metadata.ownerReferences : [])\
-         .filter(r, r.apiVersion.startsWith('{GROUP}/') && r.kind == 'ClusterExtension')"
-    )
-}
-
-/// The spec, the account, the claim to belong to an extension, and what stays when it goes. Taking a reference away passes: the garbage
-/// collector does so when owners are deleted without their dependents.
-fn object_set_guarded() -> (&'static str, String) {
-    let changed = [
-        ("annotations", SERVICE_ACCOUNT_NAME_ANNOTATION),
-        ("annotations", SERVICE_ACCOUNT_NAMESPACE_ANNOTATION),
-        ("annotations", SERVICE_ACCOUNT_UID_ANNOTATION),
-        ("annotations", DELETION_POLICY_ANNOTATION),
-        ("labels", OWNER_KIND_LABEL),
-        ("labels", OWNER_NAME_LABEL),
-    ]
-    .map(|(field, key)| {
-        format!("{} != {}", value_of("object", field, key), value_of("oldObject", field, key))
-    })
-    .join(" || ");
-    let new = "(has(object.metadata.ownerReferences) ? object.metadata.ownerReferences : [])";
-    let old = "(has(oldObject.metadata.ownerReferences) ? oldObject.metadata.ownerReferences : [])";
-    let expression = format!(
-        "oldObject == null || object.spec != oldObject.spec || {changed} || \
-         !{new}.all(r, {old}.exists(o, o.uid == r.uid && o.kind == r.kind && o.name == r.name && \
-         (!has(r.controller) || !r.controller || (has(o.controller) && o.controller))))"
-    );
-    ("guarded-part-changed", expression)
-}
-
-fn object_set_account() -> Policy {
-    let (namespace, name) = ("variables.accountNamespace", "variables.accountName");
-    let label = value_of("object", "labels", OWNER_NAME_LABEL);
-    Policy {
-        name: OBJECT_SET_ACCOUNT,
-        resource: "clusterobjectsets",
-        operations: WRITES,
-        with_settings: false,
-        conditions: vec![not_being_deleted_or_edited(), object_set_guarded()],
-        variables: vec![
-            ("accountNamespace", value_of("object", "annotations", SERVICE_ACCOUNT_NAMESPACE_ANNOTATION)),
-            ("accountName", value_of("object", "annotations", SERVICE_ACCOUNT_NAME_ANNOTATION)),
-            ("label", label),
-            ("references", extension_references("object")),
-            (
-                "extension",
-                "size(variables.references) == 1 ? variables.references[0].name : variables.label".to_owned(),
-            ),
-        ],
-        reason: FORBIDDEN,
-        validations: vec![
-            (
-                format!("{name} == '' || {namespace} == '' || {}", may_use(namespace, name)),
-                may_not_use(
-                    &format!("metadata.annotations[{SERVICE_ACCOUNT_NAME_ANNOTATION}]"),
-                    namespace,
-                    name,
-                ),
-            ),
-            (
-                // Without annotations the account is the owner's, which cannot be looked up here.
-                format!(
-                    "({name} != '' && {namespace} != '') || \
-                     authorizer.group('').resource('serviceaccounts').subresource('token').check('create').allowed()"
-                ),
-                format!(
-                    "'metadata.annotations: name the service account of this ClusterObjectSet in \
-                     \"{SERVICE_ACCOUNT_NAME_ANNOTATION}\" and \"{SERVICE_ACCOUNT_NAMESPACE_ANNOTATION}\"'"
-                ),
-            ),
-            (
-                "size(variables.references) < 2 && (size(variables.references) == 0 || variables.label == '' || \
-                 variables.label == variables.extension)"
-                    .to_owned(),
-                format!(
-                    "'metadata: the owner references and the label \"{OWNER_NAME_LABEL}\" name different \
-                     ClusterExtensions: a ClusterObjectSet belongs to one'"
-                ),
-            ),
-            (
-                format!(
-                    "variables.extension == '' || authorizer.group('{GROUP}').resource('clusterextensions')\
-                     .name(variables.extension).check('update').allowed()"
-                ),
-                "'metadata: ' + request.userInfo.username + ' may not update ClusterExtension \"' + \
-                 variables.extension + '\", to which this ClusterObjectSet claims to belong'"
-                    .to_owned(),
             ),
         ],
     }
@@ -431,7 +387,10 @@ mod tests {
             let named =
                 |kind: &str| objects.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
             let policy = named("ValidatingAdmissionPolicy").unwrap();
-            assert_eq!(policy["spec"]["matchConditions"][0]["name"], "not-being-deleted");
+            // Nobody turns a set that is being deleted into a revision; finalizers claim nothing.
+            if name != OBJECT_SET_OWNER {
+                assert_eq!(policy["spec"]["matchConditions"][0]["name"], "not-being-deleted");
+            }
             assert_eq!(named("ValidatingAdmissionPolicyBinding").unwrap()["spec"]["policyName"], name);
         }
     }

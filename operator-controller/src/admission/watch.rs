@@ -1,4 +1,6 @@
 //! Compares the cluster's policies with ours, at the start, when one of them changes, and every hour.
+//!
+//! Until they have been compared nothing is known of them, which is another answer than that they are in force.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +17,7 @@ use kube::{
     api::PartialObjectMeta,
     runtime::watcher::{self, Event},
 };
-use olm_runtime::{Chance, bounded};
+use olm_runtime::{Backoff, BackoffLimits, Chance, bounded};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{family::Family, gauge::Gauge},
@@ -23,16 +25,22 @@ use prometheus_client::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     deletion::DELETION_POLICY,
-    policies::{EXTENSION_ANNOTATIONS, NAMES, objects},
+    policies::{EXTENSION_ANNOTATIONS, EXTENSION_RECORDS, NAMES, objects},
+    sets::OBJECT_SET_OWNER,
 };
 use crate::{controllers::api_text, events::Events};
 
 /// Between two comparisons when nothing happens.
 const INTERVAL: Duration = Duration::from_hours(1);
+/// Waits between two attempts to compare, while that fails.
+const RETRY: BackoffLimits = BackoffLimits { first: Duration::from_secs(1), longest: Duration::from_mins(1) };
+/// How long it may take to compare before that is reported.
+pub(crate) const MOMENT: Duration = Duration::from_secs(30);
 /// Changes that come together, as when a manifest is applied, are looked at once.
 const GATHER: Duration = Duration::from_millis(50);
 
@@ -41,10 +49,44 @@ struct PolicyLabel {
     policy: String,
 }
 
-/// Whether the admission policies are in force; shared by those who tell about it.
+/// Whether the policies are in force that guard accounts and revisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Enforcement {
+    /// They have not been compared since they may have changed.
+    Unknown,
+    /// They are as the manifests have them.
+    InForce,
+    /// One of them is absent or another one.
+    Broken,
+}
+
+impl Enforcement {
+    /// Why something waits while that is not known.
+    pub(crate) const UNKNOWN: &str =
+        "the admission policies that guard service accounts have not been compared with the manifests yet";
+}
+
+/// What is known of the policies.
+#[derive(Debug)]
+struct Known {
+    /// What was found wrong when they were compared last.
+    missing: BTreeMap<&'static str, String>,
+    /// Since when that may be out of date, and why it could not be looked at again.
+    doubt: Option<(Instant, String)>,
+}
+
+impl Known {
+    /// Why nothing has been known for longer than a moment.
+    fn unknown(&self) -> Option<&str> {
+        self.doubt.as_ref().filter(|(since, _)| since.elapsed() >= MOMENT).map(|(_, why)| why.as_str())
+    }
+}
+
+/// Whether the admission policies are in force; shared by those who report it.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
-    missing: Arc<RwLock<BTreeMap<&'static str, String>>>,
+    known: Arc<RwLock<Known>>,
+    compared: watch::Sender<bool>,
     in_force: Family<PolicyLabel, Gauge>,
 }
 
@@ -56,17 +98,51 @@ impl Guard {
             "1 when the admission policy of this name and its binding are as the manifests have them",
             in_force.clone(),
         );
-        Self { missing: Arc::default(), in_force }
+        let known = Known { missing: BTreeMap::new(), doubt: Some((Instant::now(), NOT_YET.to_owned())) };
+        Self { known: Arc::new(RwLock::new(known)), compared: watch::Sender::new(false), in_force }
+    }
+
+    /// As after a comparison that found everything in force.
+    #[cfg(test)]
+    pub(crate) fn in_force() -> Self {
+        let guard = Self::new(&mut Registry::default());
+        guard.set(BTreeMap::new());
+        guard
+    }
+
+    /// Waits until the policies have been compared once.
+    pub(crate) async fn known(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.compared.subscribe().wait_for(|compared| *compared).await;
+    }
+
+    /// Whether the policies that guard accounts and revisions are in force.
+    pub(crate) fn enforcement(&self) -> Enforcement {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if known.doubt.is_some() {
+            Enforcement::Unknown
+        } else if known.missing.keys().any(|name| guards_accounts(name)) {
+            Enforcement::Broken
+        } else {
+            Enforcement::InForce
+        }
     }
 
     /// What is wrong with the policies, in a sentence for `Ready`.
     pub(crate) fn complaint(&self) -> Option<String> {
-        let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
-        let others = || missing.iter().filter(|(name, _)| **name != DELETION_POLICY);
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = known.unknown() {
+            return Some(format!(
+                "It is not known whether the admission policies are in force: {why}. Without them, {ACCOUNTS_ARE_OPEN}."
+            ));
+        }
+        let others = || known.missing.iter().filter(|(name, _)| **name != DELETION_POLICY);
         let found: Vec<&str> = others().map(|(_, text)| text.as_str()).collect();
-        let accounts_are_open = others().any(|(name, _)| *name != EXTENSION_ANNOTATIONS);
-        let harm = if accounts_are_open {
-            "whoever may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount"
+        let of_revisions = [OBJECT_SET_OWNER, EXTENSION_RECORDS];
+        let harm = if others().any(|(name, _)| guards_accounts(name) && !of_revisions.contains(name)) {
+            ACCOUNTS_ARE_OPEN
+        } else if others().any(|(name, _)| of_revisions.contains(name)) {
+            "whoever may write ClusterObjectSets can pass them off as revisions of any ClusterExtension"
         } else {
             "annotations of ClusterExtensions are not checked before they are stored"
         };
@@ -77,13 +153,25 @@ impl Guard {
     /// What is wrong with the policy that holds deletions, in a sentence for `Ready` of extensions that have a
     /// deletion policy.
     pub(crate) fn complaint_about_deletion(&self) -> Option<String> {
-        let missing = self.missing.read().unwrap_or_else(PoisonError::into_inner);
-        missing.get(DELETION_POLICY).map(|found| {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.missing.get(DELETION_POLICY).map(|found| {
             format!(
                 "{found}: until the manifests are applied again, an extension can be deleted before its deletion \
                  policy is in force."
             )
         })
+    }
+
+    /// Whether nothing has been known for longer than a moment.
+    fn is_unknown(&self) -> bool {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).unknown().is_some()
+    }
+
+    /// Takes note that a policy changed, or that they could not be compared.
+    fn doubt(&self, why: &str) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let since = known.doubt.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+        known.doubt = Some((since, why.to_owned()));
     }
 
     /// Takes over what was found; returns what is newly missing, and whether anything changed.
@@ -92,13 +180,25 @@ impl Guard {
             let label = PolicyLabel { policy: name.to_owned() };
             self.in_force.get_or_create(&label).set(i64::from(!found.contains_key(name)));
         }
-        let mut missing = self.missing.write().unwrap_or_else(PoisonError::into_inner);
-        let fresh = found.iter().filter(|(name, text)| missing.get(*name) != Some(*text));
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let fresh = found.iter().filter(|(name, text)| known.missing.get(*name) != Some(*text));
         let fresh = fresh.map(|(name, text)| (*name, text.clone())).collect();
-        let changed = *missing != found;
-        *missing = found;
+        let changed = known.missing != found || known.unknown().is_some();
+        *known = Known { missing: found, doubt: None };
+        drop(known);
+        self.compared.send_replace(true);
         (fresh, changed)
     }
+}
+
+const NOT_YET: &str = "they have not been compared with the manifests yet";
+/// What follows when the policies that guard accounts are not in force.
+const ACCOUNTS_ARE_OPEN: &str =
+    "whoever may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount";
+
+/// Whether accounts are open without the policy of this name.
+fn guards_accounts(name: &str) -> bool {
+    name != DELETION_POLICY && name != EXTENSION_ANNOTATIONS
 }
 
 /// Keeps `guard` up to date until `stop`; `changed` is called whenever the answer is another one.
@@ -114,9 +214,13 @@ pub(crate) async fn run(
     let mut sightings = SelectAll::new();
     sightings.push(changes_of::<ValidatingAdmissionPolicy>(client.clone(), chance).boxed());
     sightings.push(changes_of::<ValidatingAdmissionPolicyBinding>(client.clone(), chance).boxed());
+    let backoff = Backoff::new(RETRY);
+    let mut reported = false;
     loop {
-        match compare(&client, system_namespace).await {
+        let wait = match compare(&client, system_namespace).await {
             Ok(found) => {
+                backoff.succeeded(&());
+                reported = false;
                 let (fresh, differs) = guard.set(found);
                 for (name, text) in fresh {
                     tracing::error!(policy = name, "{text}");
@@ -125,13 +229,29 @@ pub(crate) async fn run(
                 if differs {
                     changed().await;
                 }
+                INTERVAL
             }
-            Err(error) => tracing::warn!(%error, "admission policies could not be compared"),
-        }
+            Err(error) => {
+                let wait = backoff.failed((), chance.fraction());
+                tracing::warn!(
+                    error,
+                    retry_in_seconds = wait.as_secs_f32(),
+                    "admission policies could not be compared"
+                );
+                guard.doubt(&error);
+                if !std::mem::replace(&mut reported, guard.is_unknown()) && reported {
+                    changed().await;
+                }
+                wait
+            }
+        };
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
-            Some(()) = sightings.next() => tokio::time::sleep(GATHER).await,
+            () = tokio::time::sleep(wait) => {}
+            Some(()) = sightings.next() => {
+                guard.doubt("a policy has just changed");
+                tokio::time::sleep(GATHER).await;
+            }
         }
     }
 }
@@ -188,4 +308,97 @@ where
     let api: Api<K> = Api::all(client.clone());
     let object = bounded(api.get_opt(name)).await.map_err(|e| api_text(&e))?;
     object.map(serde_json::to_value).transpose().map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_not_been_compared_is_unknown_and_reported_after_a_moment() {
+        let guard = Guard::new(&mut Registry::default());
+        assert_eq!((guard.enforcement(), guard.complaint()), (Enforcement::Unknown, None));
+        guard.doubt("no answer");
+        tokio::time::advance(MOMENT).await;
+        let complaint = guard.complaint().unwrap();
+        assert!(complaint.contains("It is not known") && complaint.contains("no answer"), "{complaint}");
+        assert!(guard.set(BTreeMap::new()).1, "known again, which is news");
+        assert_eq!((guard.enforcement(), guard.complaint()), (Enforcement::InForce, None));
+        guard.doubt("a policy has just changed");
+        assert_eq!((guard.enforcement(), guard.complaint()), (Enforcement::Unknown, None));
+        guard.set(BTreeMap::from([(NAMES[0], "it is absent".to_owned())]));
+        assert_eq!(guard.enforcement(), Enforcement::Broken);
+        assert!(guard.complaint().unwrap().starts_with("it is absent"));
+        guard.set(BTreeMap::from([(DELETION_POLICY, "it is absent".to_owned())]));
+        assert_eq!((guard.enforcement(), guard.complaint()), (Enforcement::InForce, None));
+        assert!(guard.complaint_about_deletion().is_some());
+    }
+
+    /// An API server that has all policies, once it has refused so many reads.
+    fn refusing(refusals: usize) -> Client {
+        let left = Arc::new(AtomicUsize::new(refusals));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let left = left.clone();
+            async move {
+                let path = request.uri().path().to_owned();
+                let (plural, name) = path.rsplit_once('/').unwrap_or_default();
+                if !NAMES.contains(&name) {
+                    // A watch that tells nothing.
+                    std::future::pending::<()>().await;
+                }
+                let refused =
+                    left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+                let (code, answer) = if refused.is_ok() {
+                    (503, json!({"kind": "Status", "status": "Failure", "message": "not now", "code": 503}))
+                } else {
+                    let is_binding = plural.ends_with("bindings");
+                    let kind =
+                        format!("ValidatingAdmissionPolicy{}", if is_binding { "Binding" } else { "" });
+                    let all = objects("system");
+                    let found = all.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
+                    (200, found.cloned().unwrap_or_default())
+                };
+                let body = Body::from(answer.to_string().into_bytes());
+                Response::builder().status(code).body(body).map_err(tower::BoxError::from)
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_comparison_that_fails_is_repeated_within_seconds() {
+        for (refusals, news, seconds) in [(1, 0, 2), (3, 0, 10), (7, 2, 160)] {
+            let (client, guard) = (refusing(refusals), Guard::new(&mut Registry::default()));
+            let (stop, chance) = (CancellationToken::new(), Chance::seeded(1));
+            let changed = AtomicUsize::new(0);
+            let began = Instant::now();
+            let running = run(
+                client.clone(),
+                &chance,
+                "system",
+                guard.clone(),
+                Events::new(client, "test"),
+                async || {
+                    changed.fetch_add(1, Ordering::SeqCst);
+                },
+                stop.clone(),
+            );
+            let watching = async {
+                guard.known().await;
+                stop.cancel();
+                began.elapsed()
+            };
+            let ((), took) = tokio::join!(running, watching);
+            assert!(took < Duration::from_secs(seconds), "{refusals} refusals: {took:?}");
+            assert_eq!(guard.enforcement(), Enforcement::InForce, "{:?}", guard.complaint());
+            // Everybody hears of it when it has not been known for a while, and when it is known again.
+            assert_eq!(changed.into_inner(), news, "{refusals} refusals");
+        }
+    }
 }

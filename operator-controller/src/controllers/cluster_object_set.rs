@@ -3,6 +3,7 @@
 //! It never waits for catalogs, registries or resolution: everything it needs is in the ClusterObjectSet and
 //! its Secrets.
 
+mod account;
 mod binding;
 pub(crate) mod content;
 mod execute;
@@ -18,4 +19,4 @@ mod status;
 mod watched;
 
 pub(crate) use content::{LoadedPhase, api_text, load};
-pub(crate) use reconcile::{ObjectSets, Ports, extension_owner};
+pub(crate) use reconcile::{ObjectSets, Ports};

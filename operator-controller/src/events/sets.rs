@@ -5,11 +5,11 @@ use kube::Resource;
 use olm_api::{
     ConditionType::{Available, Progressing, Succeeded},
     Reason,
-    v1::{ClusterObjectSet, ClusterObjectSetStatus},
+    ownership::revision_of,
+    v1::{ClusterExtension, ClusterObjectSet, ClusterObjectSetStatus},
 };
 
 use super::{Events, Told, failure_reason};
-use crate::controllers::cluster_object_set::extension_owner;
 
 /// Objects named in one Event.
 const NAMED_MAX: usize = 10;
@@ -54,12 +54,12 @@ impl Events {
         }
         let told = || Told { reason, warning: false, note: note.clone() };
         self.publish(told(), &set.object_ref(&())).await;
-        if let Some(owner) = extension_owner(set) {
+        if let Some(owner) = revision_of(&set.metadata) {
             let extension = ObjectReference {
-                api_version: Some(owner.api_version.clone()),
-                kind: Some(owner.kind.clone()),
-                name: Some(owner.name.clone()),
-                uid: Some(owner.uid.clone()),
+                api_version: Some(ClusterExtension::api_version(&()).into_owned()),
+                kind: Some(ClusterExtension::kind(&()).into_owned()),
+                name: Some(owner.name.to_owned()),
+                uid: Some(owner.uid.to_owned()),
                 ..ObjectReference::default()
             };
             self.publish(told(), &extension).await;

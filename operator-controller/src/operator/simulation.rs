@@ -18,7 +18,7 @@ use olm_image::{Puller, PullerConfig};
 use olm_render::{BundleFiles, MEMORY_BYTES_MAX};
 use olm_runtime::{
     Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, MemoryBudget, Metrics, OwnerChanged,
-    Source, WatchManager, run_controller,
+    PANIC_REPORT, Source, WatchManager, run_controller,
 };
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -76,12 +76,13 @@ fn keep_bundles(folder: &Path) {
     }
 }
 
-/// A catalog that has the first few of the versions.
+/// A catalog that has the first few of the versions. With none, whoever asks panics.
 struct Content(Mutex<usize>);
 
 impl CatalogReader for Content {
     fn package<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<PackageSnapshot, CatalogError>> {
         let count = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(count > 0, "secrets of somebody");
         let mut content = PackageContent::default();
         let name = |version: &str| format!("{PACKAGE}.v{version}");
         let mut entries = vec![json!({"name": name(VERSIONS[0])})];
@@ -129,6 +130,30 @@ fn bundles(folder: PathBuf) -> Bundles {
     Bundles::new(&puller, folder, MemoryBudget::new(MEMORY_BYTES_MAX)).unwrap()
 }
 
+/// What the controller of revisions shares with the one of extensions.
+fn set_ports(
+    ports: &cluster_extension::Ports,
+    watches: WatchManager,
+    metrics: &Metrics,
+) -> cluster_object_set::Ports {
+    cluster_object_set::Ports {
+        accounts: ports.accounts.clone(),
+        discovery: ports.discovery.clone(),
+        watches,
+        sets: ports.sets.clone(),
+        waiting: ports.waiting.clone(),
+        kinds: ports.kinds.clone(),
+        events: ports.events.clone(),
+        settings: ports.settings.clone(),
+        guard: ports.guard.clone(),
+        objects: metrics.objects(),
+        preflight_permissions: ports.features.preflight_permissions,
+        system_namespace: ports.system_namespace.clone(),
+        certificate_lifetime: Duration::from_hours(1),
+        clock: ports.clock.clone(),
+    }
+}
+
 /// Both loops, wired as the program wires them, until they are told to stop.
 async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
     let chance = Chance::seeded(given.seed);
@@ -153,24 +178,12 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
         platform: Arc::new(Platform::default()),
         features: Gates::default().features(ProviderSetting::Auto),
         settings: Settings::new(None),
-        guard: Guard::new(&mut registry),
+        guard: Guard::in_force(),
         system_namespace: "system".to_owned(),
         clock: Arc::new(Since(Instant::now())),
     };
-    let set_ports = cluster_object_set::Ports {
-        accounts: ports.accounts.clone(),
-        discovery: ports.discovery.clone(),
-        watches: WatchManager::new(client, "", owner_changed, chance.clone()),
-        sets: ports.sets.clone(),
-        waiting: ports.waiting.clone(),
-        kinds: ports.kinds.clone(),
-        events: ports.events.clone(),
-        objects: metrics.objects(),
-        preflight_permissions: ports.features.preflight_permissions,
-        system_namespace: ports.system_namespace.clone(),
-        certificate_lifetime: Duration::from_hours(1),
-        clock: ports.clock.clone(),
-    };
+    let watches = WatchManager::new(client, "", owner_changed, chance.clone());
+    let set_ports = set_ports(&ports, watches, &metrics);
     let settings = |name| {
         let (concurrency, backoff) = (given.workers, BackoffLimits::default());
         ControllerSettings { name, concurrency, backoff, chance: chance.clone() }
@@ -178,11 +191,15 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
     let set_wakes = vec![owners(changed_owners, sets.store.clone())];
     let all = extensions.store.clone();
     let controller = Arc::new(cluster_extension::Extensions::new(ports));
+    let reporter = controller.clone();
+    let report_panic = move |extension| reporter.clone().report_panic(extension);
     let pass = move |extension: Arc<ClusterExtension>| {
         let controller = controller.clone();
         async move { Box::pin(controller.reconcile(extension)).await }
     };
     let set_controller = Arc::new(cluster_object_set::ObjectSets::new(set_ports));
+    let set_reporter = set_controller.clone();
+    let report_set_panic = move |set| set_reporter.clone().report_panic(set);
     let set_pass = move |set: Arc<ClusterObjectSet>| {
         let controller = set_controller.clone();
         async move { Box::pin(controller.reconcile(set)).await }
@@ -193,8 +210,16 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
         // In this order, as in the loops themselves.
         biased;
         catalogs::follow(known, given.changes, all, wake, stop.clone()),
-        run_controller(of_extensions.0, extensions, vec![names(woken)], of_extensions.1, stop.clone(), pass),
-        run_controller(of_sets.0, sets, set_wakes, of_sets.1, stop, set_pass),
+        run_controller(
+            of_extensions.0,
+            extensions,
+            vec![names(woken)],
+            of_extensions.1,
+            stop.clone(),
+            pass,
+            report_panic
+        ),
+        run_controller(of_sets.0, sets, set_wakes, of_sets.1, stop, set_pass, report_set_panic),
     );
 }
 
@@ -208,21 +233,64 @@ struct Life {
     left: Vec<Value>,
 }
 
-fn life(seed: u64, workers: u16) -> Life {
-    let folder = tempfile::tempdir().unwrap();
-    keep_bundles(folder.path());
-    let extension = json!({
+/// An extension of the package.
+fn extension() -> Value {
+    json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
         "metadata": {"name": "ext"},
         "spec": {
             "namespace": "n", "serviceAccount": {"name": "installer"},
             "source": {"sourceType": "Catalog", "catalog": {"packageName": PACKAGE}},
         },
-    });
-    let catalog = json!({
+    })
+}
+
+fn catalog() -> Value {
+    json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog", "metadata": {"name": CATALOG},
         "spec": {"source": {"type": "Image", "image": {"ref": "registry.example.com/coast:latest"}}},
+    })
+}
+
+/// Says on the extension what a reconcile of it did not live to say.
+#[test]
+fn a_panic_is_reported_on_the_extension_without_its_text_and_heals() {
+    let folder = tempfile::tempdir().unwrap();
+    keep_bundles(folder.path());
+    runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let (_tell, changes) = broadcast::channel(8);
+        let content = Arc::new(Content(Mutex::new(0)));
+        let bundles = folder.path().to_owned();
+        let given = Given { seed: 1, workers: 1, bundles, content: content.clone(), changes };
+        let work = tokio::spawn(run_loops(server.client(), given, stop.clone()));
+        server.create(catalog());
+        server.create(extension());
+        let ready = || -> (Value, Value) {
+            let objects = server.objects();
+            let all = objects.iter().map(|text| serde_json::from_str::<Value>(text).unwrap());
+            let extension = all.into_iter().find(|object| object["kind"] == "ClusterExtension").unwrap();
+            let conditions = extension["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready").unwrap();
+            (ready["status"].clone(), ready["message"].clone())
+        };
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        assert_eq!(ready(), ("False".into(), PANIC_REPORT.into()));
+        *content.0.lock().unwrap_or_else(PoisonError::into_inner) = 1;
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        assert_eq!(ready().0, "True", "{}", ready().1);
+        let log = server.log();
+        let told: Vec<_> = log.iter().filter(|line| line.contains("secrets of somebody")).collect();
+        assert!(told.is_empty(), "{told:#?}");
+        stop.cancel();
+        work.await.unwrap();
     });
+}
+
+fn life(seed: u64, workers: u16) -> Life {
+    let folder = tempfile::tempdir().unwrap();
+    keep_bundles(folder.path());
     runtime().block_on(async {
         let server = ApiServer::new(ONE_IN);
         let stop = CancellationToken::new();
@@ -235,8 +303,8 @@ fn life(seed: u64, workers: u16) -> Life {
         let objects = || -> Vec<Value> {
             server.objects().iter().map(|text| serde_json::from_str(text).unwrap()).collect()
         };
-        server.create(catalog);
-        server.create(extension);
+        server.create(catalog());
+        server.create(extension());
         minutes(STAGE_MINUTES).await;
         *content.0.lock().unwrap_or_else(PoisonError::into_inner) = 2;
         tell.send(CatalogChanged { catalog: CATALOG.to_owned(), reference: None }).unwrap();

@@ -1,6 +1,6 @@
 //! Who wakes whom.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures::{StreamExt, stream::BoxStream};
 use kube::{
@@ -8,22 +8,46 @@ use kube::{
     core::DeserializeGuard,
     runtime::reflector::{ObjectRef, Store},
 };
-use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
+use olm_api::{
+    ownership::{claimed, named_like_revision_of},
+    v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
+};
 use olm_runtime::{Chance, OwnerChanged, Source, Wake};
 use tokio::sync::mpsc;
 
-use crate::dependents::Dependents;
+use crate::{access::Waiting, dependents::Dependents};
 
-/// Wakes every extension.
-pub(super) async fn wake_each(
-    extensions: &Store<DeserializeGuard<ClusterExtension>>,
-    wake: &mpsc::Sender<String>,
-) {
-    let mut names: Vec<String> = extensions.state().iter().map(|one| one.name_any()).collect();
-    names.sort_unstable();
-    for name in names {
-        // A closed channel means that the process is ending.
-        let _ = wake.send(name).await;
+/// Those whom settings and admission policies concern: every extension, and the object sets that wait for an account.
+pub(super) struct Everyone {
+    extensions: Store<DeserializeGuard<ClusterExtension>>,
+    wake_extension: mpsc::Sender<String>,
+    waiting: Arc<Waiting>,
+    wake_set: mpsc::Sender<String>,
+}
+
+impl Everyone {
+    pub(super) fn new(
+        extensions: &Store<DeserializeGuard<ClusterExtension>>,
+        wake_extension: &mpsc::Sender<String>,
+        waiting: &Arc<Waiting>,
+        wake_set: &mpsc::Sender<String>,
+    ) -> Self {
+        Self {
+            extensions: extensions.clone(),
+            wake_extension: wake_extension.clone(),
+            waiting: waiting.clone(),
+            wake_set: wake_set.clone(),
+        }
+    }
+
+    pub(super) async fn wake(&self) {
+        let mut names: Vec<String> = self.extensions.state().iter().map(|one| one.name_any()).collect();
+        names.sort_unstable();
+        for name in names {
+            // A closed channel means that the process is ending.
+            let _ = self.wake_extension.send(name).await;
+        }
+        self.waiting.wake_sets(&self.wake_set).await;
     }
 }
 
@@ -52,12 +76,15 @@ pub(super) fn revisions(
     dependents: Arc<Dependents>,
 ) -> Source<ClusterObjectSet> {
     Source::<ClusterObjectSet>::all(client, chance).observed(move |set| {
-        let owner =
-            set.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.name.clone());
+        // A claim that does not hold, and a name that is taken, are reported by the extension.
+        let name = set.name_any();
+        let claimed = claimed(&set.metadata).map(|(name, _)| name);
+        let owners: BTreeSet<String> =
+            claimed.chain(named_like_revision_of(&name)).map(str::to_owned).collect();
         let (wake, dependents) = (wake.clone(), dependents.clone());
         let goes = set.metadata.deletion_timestamp.is_some();
         async move {
-            if let Some(owner) = owner {
+            for owner in owners {
                 // A closed channel means that the process is ending.
                 let _ = wake.send(owner).await;
             }

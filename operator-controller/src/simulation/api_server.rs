@@ -35,6 +35,8 @@ struct State {
     counts: BTreeMap<String, u64>,
     /// One request in so many fails; with 0 none does.
     one_in: u64,
+    /// Beginnings of requests that are refused once, with the code.
+    refusals: Vec<(String, u16)>,
 }
 
 /// The server. Clones are the same one.
@@ -121,6 +123,7 @@ impl ApiServer {
             log: Vec::new(),
             counts: BTreeMap::new(),
             one_in,
+            refusals: Vec::new(),
         };
         let (state, changed) = (Arc::new(Mutex::new(state)), watch::Sender::new(1));
         Self { state, changed, started: Instant::now() }
@@ -142,6 +145,11 @@ impl ApiServer {
             }
         });
         Client::new(service, "default")
+    }
+
+    /// Refuses one request that begins with this: method, group and version, resource, namespace, name.
+    pub(crate) fn refuse_once(&self, what: &str, code: u16) {
+        self.state().refusals.push((what.to_owned(), code));
     }
 
     /// From now on no request fails.
@@ -205,7 +213,17 @@ impl ApiServer {
         }
         let one_in = self.state().one_in;
         let fails = one_in > 0 && (lot >> 16).is_multiple_of(one_in);
-        let (status, answer) = if fails { refusal(500, "chance") } else { self.decide(asked) };
+        let refused = {
+            let mut state = self.state();
+            let found = state.refusals.iter().position(|(what, _)| asked.what().starts_with(what));
+            found.map(|at| state.refusals.remove(at).1)
+        };
+        let (status, answer) = match refused {
+            Some(409) => refusal(409, "Conflict"),
+            Some(code) => refusal(code, "asked for"),
+            None if fails => refusal(500, "chance"),
+            None => self.decide(asked),
+        };
         let told = if asked.resource == "events" {
             // Their times and the names made of them are the library's, which asks the system for the time.
             format!("{} {} {}", asked.body["reason"], asked.body["note"], asked.body["regarding"])

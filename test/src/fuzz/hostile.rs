@@ -38,9 +38,12 @@ impl Hostile {
     }
 }
 
+/// Makes an input.
+type Maker = fn() -> String;
+
 /// All of them, each made anew.
 pub fn hostile() -> impl Iterator<Item = Hostile> {
-    let all: [(&'static str, &'static str, fn() -> String); 23] = [
+    let all: [(&'static str, &'static str, Maker); 23] = [
         ("yaml", "quoted lines below a deep one", quoted_below_deep),
         ("yaml", "nested anchors", nested_anchors),
         ("yaml", "small mappings", || format!("[{}]", "{a: 1},".repeat(100_000))),

@@ -139,7 +139,7 @@ fn registries_are_mounted_as_the_page_on_installing_shows_it() -> Result<()> {
     let values = place.join("values.yaml");
     std::fs::write(&values, shown("install.md", heading, "values.yaml")?)?;
     let values = format!("--values={}", values.display());
-    let (patched, charted) = (kustomize(&place)?, templated_with(&[values.clone()])?);
+    let (patched, charted) = (kustomize(&place)?, templated_with(std::slice::from_ref(&values))?);
     for objects in [&patched, &charted] {
         let pod = &find(objects, "Deployment", OPERATOR_CONTROLLER)?["spec"]["template"]["spec"];
         let names = |list: &Value, field: &str| -> Vec<String> {

@@ -6,6 +6,7 @@
 mod belongings;
 mod chronicle;
 mod decoys;
+mod endings;
 mod extension;
 mod injected;
 mod kills;

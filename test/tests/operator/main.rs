@@ -31,6 +31,7 @@ mod rights;
 mod set_tables;
 mod sets;
 mod small;
+mod starts;
 mod updates;
 mod waiting;
 mod webhooks;

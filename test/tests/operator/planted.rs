@@ -137,9 +137,9 @@ async fn a_secret_that_waits_for_its_revision_is_not_used() -> Result<()> {
     scenario.delete_extension().await?;
     scenario.nothing_left().await?;
 
-    let planter = planter(&scenario).await?;
+    let user = planter(&scenario).await?;
     let mut planted = altered(&genuine, "1.0.0")?;
-    plant(&planter, &planted).await?;
+    plant(&user, &planted).await?;
     scenario.create_extension("lamp", json!({})).await?;
     // What nobody owns and no revision refers to is removed, and the revision is made after all.
     scenario.installed("1.0.0").await?;
@@ -155,7 +155,7 @@ async fn a_secret_that_waits_for_its_revision_is_not_used() -> Result<()> {
     planted.metadata.owner_references = Some(vec![serde_json::from_value(json!({
         "apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(), "uid": owner.uid(),
     }))?]);
-    plant(&planter, &planted).await?;
+    plant(&user, &planted).await?;
     scenario.create_extension("lamp", json!({})).await?;
     let name = genuine.name_any();
     let told = format!(
@@ -178,7 +178,7 @@ async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
     let mut rules = rules_for(&[], &scenario.name)?;
     rules.allow_in_namespace(&[""], &["configmaps"], &["get", "create", "update", "patch", "delete"]);
     grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
-    let planter = planter(&scenario).await?;
+    let user = planter(&scenario).await?;
 
     // A revision that nothing is recorded of yet, as it is before its first roll-out.
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"data": "1.0.0"},
@@ -205,7 +205,7 @@ async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
         data: Some([(key.clone(), ByteString(text.as_bytes().to_vec()))].into()),
         ..Secret::default()
     };
-    plant(&planter, &secret(&object.replace("1.0.0", PLANTED))).await?;
+    plant(&user, &secret(&object.replace("1.0.0", PLANTED))).await?;
     let told = format!(
         "False/Blocked/key {key:?} in Secret {SYSTEM_NAMESPACE}/{} is not the digest of its content",
         scenario.name
@@ -218,7 +218,7 @@ async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
     );
     let again = async |text: &str| -> Result<()> {
         system_secrets(&scenario.client).delete(&scenario.name, &DeleteParams::default()).await?;
-        plant(&planter, &secret(text)).await?;
+        plant(&user, &secret(text)).await?;
         let touch = json!({"metadata": {"annotations": {"touched": text}}});
         sets(&scenario).patch(&scenario.name, &PatchParams::default(), &Patch::Merge(&touch)).await?;
         Ok(())

@@ -16,7 +16,7 @@ use crate::{
     world::{DEADLINE, Scenario, World},
 };
 
-const PROPERTIES: &str = r#"[{"type":"olm.maxOpenShiftVersion","value":"4.18"}]"#;
+pub(crate) const PROPERTIES: &str = r#"[{"type":"olm.maxOpenShiftVersion","value":"4.18"}]"#;
 
 /// What the platform reads: the properties on the highest active revision.
 async fn platform_reads(scenario: &Scenario<'_>) -> Result<Option<String>> {
@@ -96,7 +96,7 @@ async fn the_platform_limit_stands_where_the_platform_reads_it() -> Result<()> {
 }
 
 /// Makes the cluster a platform of this version.
-async fn cluster_version(scenario: &Scenario<'_>, version: &str) -> Result<()> {
+pub(crate) async fn cluster_version(scenario: &Scenario<'_>, version: &str) -> Result<()> {
     let crd: CustomResourceDefinition = serde_json::from_value(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "clusterversions.config.openshift.io", "annotations": {"api-approved.kubernetes.io": "unapproved, a test"}},

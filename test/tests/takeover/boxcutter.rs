@@ -1,21 +1,25 @@
 //! What the newer runtime, whose revisions are like ours, installed.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
+    Api, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use olm_api::names::{
+    OWNER_KIND_LABEL, OWNER_NAME_LABEL, REVISION_OF_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
+    TAKEN_OVER_ANNOTATION,
 };
 use olm_test::{
     operator::{Operator, SYSTEM_NAMESPACE},
-    takeover,
+    takeover, wait,
 };
 use serde_json::json;
 
 use crate::{
     ALONE,
     seen::{Watched, inventory, nothing_left, nothing_stale, nothing_stray, taken_over, unchanged},
-    world::World,
+    world::{DEADLINE, World},
 };
 
 const EXTENSIONS: [&str; 6] = ["argocd", "external-secrets", "flux", "grafana", "keda", "ndmspc"];
@@ -92,6 +96,74 @@ async fn one_extension_goes_on_is_upgraded_and_leaves() -> Result<()> {
     watched.end(&operator)?;
     world.extensions().delete("grafana", &DeleteParams::default()).await?;
     nothing_left(&world.client, &only).await
+}
+
+/// Sets that claim an extension and that upstream's status does not tell of are no revisions, whether they were there
+/// before the takeover or come later; a takeover that was cut short is gone on with.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_the_status_tells_of_becomes_a_revision() -> Result<()> {
+    let Some(folder) = takeover::folder("boxcutter") else { return Ok(()) };
+    let _alone = ALONE.lock().await;
+    let world = World::load(&folder, false, |dump| Ok(dump.only(&["grafana"]))).await?;
+    world.empty_leftovers()?;
+    let uid = world.extensions().get("grafana").await?.uid().context("no UID")?;
+    // As a process left it that died after the first of two.
+    let marked = json!({"metadata": {"annotations": {REVISION_OF_ANNOTATION: uid}}});
+    world.sets().patch("grafana-1", &PatchParams::default(), &Patch::Merge(&marked)).await?;
+    plant(&world, &uid, 3).await?;
+    let operator = world.operator().await?;
+    world.installed(&operator, "grafana", "5.24.0").await?;
+    plant(&world, &uid, 1000).await?;
+    wait::until("both to be reported", DEADLINE, async || {
+        let ready = world.condition("grafana", "Ready").await?;
+        wait::check(ready.contains("they are ignored: \"grafana-1000\", \"grafana-3\"."), || ready)
+    })
+    .await?;
+    // Neither is the latest, and the next number is free.
+    world
+        .upgraded(&operator, &["grafana-1*", "grafana-1000", "grafana-2*", "grafana-3", "grafana-4"])
+        .await?;
+    for (name, is_revision) in [
+        ("grafana-1", true),
+        ("grafana-2", true),
+        ("grafana-3", false),
+        ("grafana-4", true),
+        ("grafana-1000", false),
+    ] {
+        let set = world.sets().get(name).await?;
+        let mark = set.annotations().get(REVISION_OF_ANNOTATION);
+        ensure!((mark == Some(&uid)) == is_revision, "{name}: {mark:?}");
+        let account = set.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION);
+        ensure!(is_revision || account.is_none(), "{name} was given {account:?}");
+    }
+    let extension = world.extensions().get("grafana").await?;
+    ensure!(
+        extension.annotations().get(TAKEN_OVER_ANNOTATION) == Some(&uid),
+        "{:?}",
+        extension.annotations()
+    );
+    Ok(())
+}
+
+/// Creates a set that claims to be a revision of grafana in every way but the mark, and names no account.
+async fn plant(world: &World, uid: &str, number: i64) -> Result<()> {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+                     "metadata": {"name": format!("loot-{number}"), "namespace": "grafana-system"}});
+    let set = json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+        "metadata": {
+            "name": format!("grafana-{number}"),
+            "labels": {OWNER_NAME_LABEL: "grafana", OWNER_KIND_LABEL: "ClusterExtension"},
+            "ownerReferences": [{
+                "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": "grafana", "uid": uid,
+                "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": {"lifecycleState": "Active", "revision": number, "collisionProtection": "Prevent",
+                 "phases": [{"name": "deploy", "objects": [{"object": map}]}]},
+    });
+    world.sets().create(&PostParams::default(), &serde_json::from_value(set)?).await?;
+    Ok(())
 }
 
 /// Nodes come back: what was stuck and half rolled out goes on to its end; then there are updates.

@@ -4,6 +4,8 @@
 //! Tokens come from TokenRequest, are kept to 80 % of their life and dropped when the server answers 401. Each names the
 //! UID of its ServiceAccount, by which one that was deleted and created again is told from the one before.
 
+mod error;
+
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -22,10 +24,10 @@ use kube::{
     api::PostParams,
     client::Body,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
-    core::Status,
 };
-use thiserror::Error;
 use tokio::time::Instant;
+
+pub use error::{ClientError, is_namespace_missing, is_namespace_terminating};
 
 use crate::{connection, fence::Fence, metrics::RequestCount, proxy};
 
@@ -33,118 +35,6 @@ use crate::{connection, fence::Fence, metrics::RequestCount, proxy};
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Life asked for a token, as the original does.
 const TOKEN_LIFE_SECONDS: i64 = 3600;
-
-/// Why a client could not be made.
-#[derive(Debug, Error)]
-pub enum ClientError {
-    /// No usable kubeconfig and not in a pod.
-    #[error("no cluster to talk to: give --kubeconfig, set KUBECONFIG or run in a pod: {0}")]
-    Config(String),
-    /// What names a proxy does not hold an address.
-    #[error("{0} is no address of a proxy, want http://<host>:<port>")]
-    Proxy(&'static str),
-    /// The configuration names certificates or keys that cannot be used.
-    #[error("client for the cluster: {0}")]
-    Build(#[source] kube::Error),
-    /// The ServiceAccount does not exist.
-    #[error(
-        "service account {name:?} not found in namespace {namespace:?}: unable to authenticate with the Kubernetes cluster."
-    )]
-    AccountNotFound {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-        /// Whether the namespace does not exist either.
-        namespace_missing: bool,
-    },
-    /// The ServiceAccount's namespace is being deleted, and the ServiceAccount with it.
-    #[error("service account {name:?} cannot be used: namespace {namespace:?} is being deleted")]
-    NamespaceTerminating {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-    },
-    /// The controller may not act as this account.
-    #[error(
-        "the controller may not make tokens for service account {name:?} in namespace {namespace:?}: create there the Role and RoleBinding that \"olm bundle rbac --token-for\" prints for the controller's account ({message})"
-    )]
-    TokenForbidden {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-        /// The API server's answer, which names the controller's account.
-        message: String,
-    },
-    /// Another ServiceAccount has the name now.
-    #[error(
-        "service account {name:?} in namespace {namespace:?} was deleted and created again (its UID was {expected} and is {found}), and the new one is not used"
-    )]
-    AccountReplaced {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-        /// UID of the one that was meant.
-        expected: String,
-        /// UID of the one that exists.
-        found: String,
-    },
-    /// The token does not name the UID of its ServiceAccount.
-    #[error("the token for service account {name:?} in namespace {namespace:?} does not name its UID")]
-    Unidentified {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-    },
-    /// The token request failed otherwise.
-    #[error("requesting a token for service account {name:?} in namespace {namespace:?}: {source}")]
-    Token {
-        /// Namespace of the ServiceAccount.
-        namespace: String,
-        /// Name of the ServiceAccount.
-        name: String,
-        /// The API server's answer.
-        source: kube::Error,
-    },
-}
-
-impl ClientError {
-    /// What a person has to do before a client can be made, in one sentence; `None` where the error may pass by itself.
-    pub fn advice(&self) -> Option<String> {
-        match self {
-            Self::AccountNotFound { namespace, name, namespace_missing: true } => Some(format!(
-                "Namespace {namespace:?} does not exist: create it, and in it ServiceAccount {name:?} (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints the ServiceAccount with the permissions that the bundle needs)."
-            )),
-            Self::AccountNotFound { namespace, name, namespace_missing: false } => Some(format!(
-                "ServiceAccount {name:?} does not exist in namespace {namespace:?}: create it (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints it with the permissions that the bundle needs)."
-            )),
-            Self::NamespaceTerminating { namespace, name } => Some(format!(
-                "Namespace {namespace:?} is being deleted: create it again once it is gone, with ServiceAccount {name:?}, or delete the extension."
-            )),
-            Self::TokenForbidden { namespace, .. } => Some(format!(
-                "Allow the controller to make tokens for ServiceAccounts in namespace {namespace:?}: \"olm bundle rbac --token-for\" prints the Role and RoleBinding."
-            )),
-            // What the replacement asks for is for whoever knows the extension.
-            Self::AccountReplaced { .. } | Self::Unidentified { .. } => None,
-            Self::Config(_) | Self::Proxy(_) | Self::Build(_) | Self::Token { .. } => None,
-        }
-    }
-}
-
-/// Whether the API server refused something because its namespace does not exist.
-pub fn is_namespace_missing(status: &Status) -> bool {
-    status.is_not_found() && status.details.as_ref().is_some_and(|details| details.kind == "namespaces")
-}
-
-/// Whether the API server refused something because its namespace is being deleted.
-pub fn is_namespace_terminating(status: &Status) -> bool {
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    status.is_forbidden() && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
-}
 
 /// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's. A proxy is that
 /// of the kubeconfig, else of `HTTPS_PROXY` (`HTTP_PROXY` for an API server without TLS) where `NO_PROXY` does not
@@ -199,6 +89,31 @@ impl AccountRef {
     pub fn user_name(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
+
+    /// Accepts only names that a ServiceAccount can have. They become parts of a URL.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn check(&self) -> Result<(), String> {
+        if self.namespace.len() > LABEL_LENGTH_MAX || !is_label(&self.namespace) {
+            return Err(format!("{:?} is not the name of a namespace (RFC 1123 label)", self.namespace));
+        }
+        if self.name.len() > SUBDOMAIN_LENGTH_MAX || !self.name.split('.').all(is_label) {
+            return Err(format!("{:?} is not the name of a service account (RFC 1123 subdomain)", self.name));
+        }
+        Ok(())
+    }
+}
+
+/// Longest name of a namespace.
+const LABEL_LENGTH_MAX: usize = 63;
+/// Longest name of a ServiceAccount.
+const SUBDOMAIN_LENGTH_MAX: usize = 253;
+
+/// Whether the text has the form of a label: lower case letters, digits, and hyphens inside.
+fn is_label(text: &str) -> bool {
+    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty() && text.bytes().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 #[derive(Clone)]
@@ -357,6 +272,7 @@ impl Accounts {
     }
 
     async fn request_token(&self, account: &AccountRef) -> Result<Token, ClientError> {
+        account.check().map_err(|what| ClientError::InvalidAccount { what })?;
         let api: Api<ServiceAccount> = Api::namespaced(self.controller.clone(), &account.namespace);
         let asked = TokenRequest {
             spec: Some(TokenRequestSpec {
@@ -420,118 +336,4 @@ pub async fn bounded<T>(request: impl Future<Output = Result<T, kube::Error>>) -
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use k8s_openapi::api::core::v1::ConfigMap;
-
-    use super::*;
-
-    /// An address where connections are taken and never answered.
-    async fn silent() -> (tokio::net::TcpListener, Config) {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        (listener, Config::new(uri))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_request_that_is_never_answered_ends() {
-        let service = tower::service_fn(|_: Request<Body>| {
-            std::future::pending::<Result<Response<Body>, std::convert::Infallible>>()
-        });
-        let maps: Api<ConfigMap> = Api::namespaced(Client::new(service, "default"), "n");
-        let started = Instant::now();
-        let error = bounded(maps.get("a")).await.unwrap_err();
-        assert_eq!(started.elapsed(), REQUEST_TIMEOUT);
-        assert!(error.to_string().contains("no answer from the API server within 30 s"), "{error}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_token_that_is_never_granted_is_given_up() {
-        let (_listener, config) = silent().await;
-        let accounts = Accounts::new(&config).unwrap();
-        let account = AccountRef { namespace: "n".into(), name: "installer".into() };
-        let Err(error) = accounts.client(&account).await else { panic!("a token from nowhere") };
-        assert!(error.to_string().contains("no answer from the API server within 30 s"), "{error}");
-    }
-
-    /// A server that answers everything with this JSON, and how often it was asked.
-    fn answering(answer: serde_json::Value) -> (Client, Arc<AtomicUsize>) {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = asked.clone();
-        let service = tower::service_fn(move |_: Request<Body>| {
-            count.fetch_add(1, Ordering::Relaxed);
-            let body = Body::from(answer.to_string().into_bytes());
-            async move { Ok::<_, std::convert::Infallible>(Response::new(body)) }
-        });
-        (Client::new(service, "default"), asked)
-    }
-
-    fn token(uid: &str) -> String {
-        let claims = serde_json::json!({"kubernetes.io": {"namespace": "n", "serviceaccount": {"uid": uid}}});
-        format!("e30.{}.sig", URL_SAFE_NO_PAD.encode(claims.to_string()))
-    }
-
-    fn granted(uid: &str) -> serde_json::Value {
-        serde_json::json!({
-            "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
-            "spec": {"audiences": [], "expirationSeconds": 1000},
-            "status": {"token": token(uid), "expirationTimestamp": "1970-01-01T01:00:00Z"},
-        })
-    }
-
-    #[test]
-    fn a_token_names_its_account() {
-        assert_eq!(account_uid(&token("u")).as_deref(), Some("u"));
-        for other in ["", "t", "a.b.c", "e30.e30.e30", &token("")] {
-            assert_eq!(account_uid(other), None, "{other}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn no_request_is_sent_as_an_account_that_was_created_again() {
-        let map = serde_json::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
-        let (anonymous, requests) = answering(map);
-        let uid = Arc::new(Mutex::new("first"));
-        let present = uid.clone();
-        let service = tower::service_fn(move |_: Request<Body>| {
-            let body = Body::from(granted(&present.lock().unwrap()).to_string().into_bytes());
-            async move { Ok::<_, std::convert::Infallible>(Response::new(body)) }
-        });
-        let accounts = Accounts::of(Client::new(service, "default"), anonymous);
-        let account = AccountRef { namespace: "n".into(), name: "installer".into() };
-        assert_eq!(accounts.uid(&account).await.unwrap(), "first");
-        let bound = accounts.bound_client(&account, "first").await.unwrap();
-        let maps: Api<ConfigMap> = Api::namespaced(bound, "n");
-        maps.get("a").await.unwrap();
-
-        *uid.lock().unwrap() = "second";
-        accounts.forget_others(&account, "first");
-        maps.get("a").await.unwrap();
-        accounts.forget_others(&account, "second");
-        let error = maps.get("a").await.unwrap_err();
-        assert!(format!("{error:?}").contains("AccountReplaced"), "{error:?}");
-        assert_eq!(requests.load(Ordering::Relaxed), 2, "a request was sent as the new one");
-        let again = accounts.bound_client(&account, "first").await;
-        assert!(matches!(again, Err(ClientError::AccountReplaced { found, .. }) if found == "second"));
-        // What is bound to the new one works, whatever was cached.
-        accounts.bound_client(&account, "second").await.unwrap();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_token_is_kept_for_four_fifths_of_the_life_that_was_granted() {
-        let (controller, tokens) = answering(granted("u"));
-        let map = serde_json::json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
-        let (anonymous, requests) = answering(map);
-        let accounts = Accounts::of(controller, anonymous);
-        let account = AccountRef { namespace: "n".into(), name: "installer".into() };
-        let maps: Api<ConfigMap> = Api::namespaced(accounts.client(&account).await.unwrap(), "n");
-        // The life is the granted one, not the one that was asked for.
-        for (seconds, asked) in [(0, 1), (799, 1), (2, 2), (797, 2), (3, 3)] {
-            tokio::time::advance(Duration::from_secs(seconds)).await;
-            maps.get("a").await.unwrap();
-            assert_eq!(tokens.load(Ordering::Relaxed), asked, "{seconds} s later");
-        }
-        assert_eq!(requests.load(Ordering::Relaxed), 5);
-    }
-}
+mod tests;

@@ -19,6 +19,14 @@ use crate::{
     workqueue::QueueMetrics,
 };
 
+/// How long reconciles may go on when the process stops. They are safe to kill: what they began is found and finished by
+/// the next leader, who waits for them.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What the condition of an object says whose reconcile panicked. What the panic itself says may be foreign text.
+pub const PANIC_REPORT: &str =
+    "a defect in the program ended the work on this object: the log has the details, and it is tried again";
+
 /// What a reconcile wants to happen next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
@@ -64,17 +72,18 @@ pub struct Settings {
 /// Names an object to be reconciled although nothing happened to it.
 pub type Wake<K> = ObjectRef<DeserializeGuard<K>>;
 
-/// Runs until `shutdown`; in-flight reconciles are finished first.
+/// Runs until `shutdown`; reconciles under way get 3 s to finish and are aborted then.
 ///
 /// Objects are served in the order in which they were asked for. Those that do not parse are logged and left out;
-/// the others go on.
-pub async fn run<K, R, F>(
+/// the others go on. `report_panic` is called with an object whose reconcile panicked, to say so on the object.
+pub async fn run<K, R, F, P, G>(
     settings: Settings,
     source: Source<K>,
     wakes: Vec<BoxStream<'static, Wake<K>>>,
     metrics: ControllerMetrics,
     shutdown: CancellationToken,
     reconcile: R,
+    report_panic: P,
 ) where
     K: Resource<DynamicType = (), Scope = ClusterResourceScope>
         + Clone
@@ -85,34 +94,31 @@ pub async fn run<K, R, F>(
         + 'static,
     R: Fn(Arc<K>) -> F + Send + Sync + 'static,
     F: Future<Output = Next> + Send + 'static,
+    P: Fn(Arc<K>) -> G + Send + Sync + 'static,
+    G: Future<Output = ()> + Send + 'static,
 {
     let name = settings.name;
     let concurrency = usize::from(settings.concurrency.max(1));
     let backoff = Backoff::new(settings.backoff);
     let told = metrics.queue();
     metrics.workers_max(settings.concurrency);
-    let shared = Arc::new(Shared { settings, reconcile, metrics, queue: told.clone(), backoff });
-    let (store, mut changes) = (source.store.clone(), source.into_changes());
+    let shared =
+        Arc::new(Shared { settings, reconcile, report_panic, metrics, queue: told.clone(), backoff });
+    let (store, listed) = (source.store.clone(), source.listed());
+    let (mut changes, ready) = source.into_parts();
     let mut wakes = stream::select_all(wakes);
     let mut queue = Queue::default();
     let mut running = JoinSet::new();
-    let mut listed = false;
+    let mut may_begin = std::pin::pin!(async move {
+        listed.await;
+        ready.await;
+    });
+    let mut begun = false;
     loop {
-        while listed && running.len() < concurrency {
+        while begun && running.len() < concurrency {
             let Some(next) = queue.take() else { break };
             let object = store.get(&ObjectRef::new(&next));
-            let shared = shared.clone();
-            running.spawn(async move {
-                // It may have gone between its event and its turn.
-                let wait = if let Some(object) = object {
-                    one(object, shared).await
-                } else {
-                    shared.queue.dropped(&next);
-                    shared.metrics.gone(&K::kind(&()), &next);
-                    None
-                };
-                (next, wait)
-            });
+            running.spawn(turn(next, object, shared.clone()));
         }
         let due = queue.next_due();
         tokio::select! {
@@ -136,7 +142,7 @@ pub async fn run<K, R, F>(
                 }
                 Err(error) => tracing::debug!(controller = name, %error, "watch interrupted"),
             },
-            ready = store.wait_until_ready(), if !listed => listed = ready.is_ok(),
+            () = &mut may_begin, if !begun => begun = true,
             Some(wake) = wakes.next() => {
                 told.added(&wake.name);
                 queue.ask(&wake.name);
@@ -147,30 +153,64 @@ pub async fn run<K, R, F>(
             else => break,
         }
     }
-    while running.join_next().await.is_some() {}
+    let finished = async { while running.join_next().await.is_some() {} };
+    if tokio::time::timeout(STOP_PATIENCE, finished).await.is_err() {
+        tracing::warn!(
+            controller = name,
+            count = running.len(),
+            "reconciles that did not end in time are aborted"
+        );
+    }
 }
 
-struct Shared<R> {
+struct Shared<R, P> {
     settings: Settings,
     reconcile: R,
+    report_panic: P,
     metrics: ControllerMetrics,
     queue: QueueMetrics,
     backoff: Backoff<String>,
 }
 
-impl<R> Shared<R> {
+impl<R, P> Shared<R, P> {
     /// After which time an object is tried again that has failed once more.
     fn wait(&self, name: &str) -> Duration {
         self.backoff.failed(name.to_owned(), self.settings.chance.fraction())
     }
 }
 
-/// One pass; returns after which time another one is wanted.
-async fn one<K, R, F>(guarded: Arc<DeserializeGuard<K>>, shared: Arc<Shared<R>>) -> Option<Duration>
+/// The turn of an object: it may have gone between its event and now.
+async fn turn<K, R, F, P, G>(
+    name: String,
+    object: Option<Arc<DeserializeGuard<K>>>,
+    shared: Arc<Shared<R, P>>,
+) -> (String, Option<Duration>)
 where
     K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
     R: Fn(Arc<K>) -> F + Send + Sync + 'static,
     F: Future<Output = Next> + Send + 'static,
+    P: Fn(Arc<K>) -> G + Send + Sync + 'static,
+    G: Future<Output = ()> + Send + 'static,
+{
+    let Some(object) = object else {
+        shared.queue.dropped(&name);
+        shared.metrics.gone(&K::kind(&()), &name);
+        // Another one of its name begins anew.
+        shared.backoff.succeeded(&name);
+        return (name, None);
+    };
+    let wait = one(object, shared).await;
+    (name, wait)
+}
+
+/// One pass; returns after which time another one is wanted.
+async fn one<K, R, F, P, G>(guarded: Arc<DeserializeGuard<K>>, shared: Arc<Shared<R, P>>) -> Option<Duration>
+where
+    K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
+    R: Fn(Arc<K>) -> F + Send + Sync + 'static,
+    F: Future<Output = Next> + Send + 'static,
+    P: Fn(Arc<K>) -> G + Send + Sync + 'static,
+    G: Future<Output = ()> + Send + 'static,
 {
     let name = guarded.name_any();
     let controller = shared.settings.name;
@@ -185,14 +225,18 @@ where
     shared.queue.taken(&name);
     let started = Instant::now();
     let span = tracing::info_span!("reconcile", controller, name, outcome = tracing::field::Empty);
-    let next =
-        match AssertUnwindSafe((shared.reconcile)(object)).catch_unwind().instrument(span.clone()).await {
-            Ok(next) => next,
-            Err(panic) => {
-                shared.metrics.panicked();
-                Next::Retry(format!("panic: {}", panic_text(panic.as_ref())))
+    let reconcile = async { (shared.reconcile)(object.clone()).await };
+    let next = match AssertUnwindSafe(reconcile).catch_unwind().instrument(span.clone()).await {
+        Ok(next) => next,
+        Err(panic) => {
+            shared.metrics.panicked();
+            let report = async { (shared.report_panic)(object).await };
+            if AssertUnwindSafe(report).catch_unwind().await.is_err() {
+                tracing::error!(controller, name, "reporting a panic panicked");
             }
-        };
+            Next::Retry(format!("panic: {}", panic_text(panic.as_ref())))
+        }
+    };
     span.record("outcome", next.outcome());
     let took = started.elapsed();
     shared.metrics.reconciled(&next, took);
@@ -228,7 +272,7 @@ where
 }
 
 /// Tells that a reconcile failed and is tried again after this time.
-fn retry<R>(shared: &Shared<R>, controller: &str, name: &str, error: &str, wait: Duration) -> Duration {
+fn retry<R, P>(shared: &Shared<R, P>, controller: &str, name: &str, error: &str, wait: Duration) -> Duration {
     tracing::warn!(controller, name, error, retry_in_seconds = wait.as_secs_f32(), "reconcile failed");
     shared.queue.retried(name, wait);
     wait

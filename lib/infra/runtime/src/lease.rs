@@ -21,10 +21,27 @@ use kube::{
     api::PostParams,
     runtime::{WatchStreamExt, watcher},
 };
+use thiserror::Error;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{chance::Chance, client::bounded, fence::Fence};
+
+/// How long the work of a leader may take to end when the process stops. What is left then is dropped: it has to be
+/// safe to kill anyway, and a lease that is held longer keeps everybody waiting.
+const WORK_END: Duration = Duration::from_secs(4);
+/// How long a lease is tried to be released. Nobody waits longer for it than until it runs out.
+const RELEASE: Duration = Duration::from_secs(3);
+/// Between two attempts to release it.
+const RELEASE_RETRY: Duration = Duration::from_millis(200);
+
+/// A lease went to another process, or could not be renewed in time.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("leadership lost: Lease {lease:?} was not renewed in time, so another process may lead now")]
+pub struct LeaseLost {
+    /// Its name.
+    pub lease: String,
+}
 
 /// Timing of an election.
 #[derive(Debug, Clone, Copy)]
@@ -118,36 +135,61 @@ impl Elector {
         Self { fence: fence.clone(), ..self }
     }
 
-    /// Campaigns, runs `work` while leading, and gives the lease back.
+    /// Campaigns, runs `work` while leading, and releases the lease.
     ///
-    /// `work` is told to stop through its token when the lease is lost or `shutdown` comes.
-    /// Returns whether leadership was lost (then the process should end), not given up.
+    /// On `shutdown` the token of `work` is cancelled; the lease is renewed until `work` has ended, which takes 4 s at
+    /// most. `work` is dropped at once when the lease is lost.
+    ///
+    /// # Errors
+    /// The lease was lost. The process should end: what it knows may be out of date.
     pub async fn lead<F: Future<Output = ()>>(
         &self,
         shutdown: CancellationToken,
         work: impl FnOnce(CancellationToken) -> F,
-    ) -> bool {
+    ) -> Result<(), LeaseLost> {
         let mut observed = self.followed.lock().unwrap_or_else(PoisonError::into_inner).take();
         tokio::select! {
-            () = shutdown.cancelled() => return false,
+            () = shutdown.cancelled() => {
+                // The last attempt may have been successful, with nobody there to read the answer.
+                self.release().await;
+                return Ok(());
+            }
             () = Box::pin(self.acquire(&mut observed)) => {}
         }
         tracing::info!(lease = self.name, identity = self.identity, "leading");
+        let led = self.work(&mut observed, &shutdown, work).await;
+        if led.is_err() {
+            tracing::error!(lease = self.name, "leadership lost: the lease could not be renewed in time");
+            return led;
+        }
+        self.release().await;
+        led
+    }
+
+    /// Runs `work` and renews the lease meanwhile.
+    async fn work<F: Future<Output = ()>>(
+        &self,
+        observed: &mut Option<Observed>,
+        shutdown: &CancellationToken,
+        work: impl FnOnce(CancellationToken) -> F,
+    ) -> Result<(), LeaseLost> {
         let stop = CancellationToken::new();
         let mut work = std::pin::pin!(work(stop.clone()));
-        let lost = tokio::select! {
-            () = shutdown.cancelled() => false,
-            () = self.renew(&mut observed) => true,
-            () = &mut work => false,
-        };
-        stop.cancel();
-        if lost {
-            tracing::error!(lease = self.name, "leadership lost: the lease could not be renewed in time");
-            return true;
+        let mut renewal = std::pin::pin!(self.renew(observed));
+        let lost = || LeaseLost { lease: self.name.clone() };
+        tokio::select! {
+            () = &mut work => return Ok(()),
+            () = &mut renewal => return Err(lost()),
+            () = shutdown.cancelled() => stop.cancel(),
         }
-        work.await;
-        self.release(observed).await;
-        false
+        tokio::select! {
+            () = &mut work => Ok(()),
+            () = &mut renewal => Err(lost()),
+            () = tokio::time::sleep(WORK_END) => {
+                tracing::warn!(lease = self.name, "work that did not end in time is dropped");
+                Ok(())
+            }
+        }
     }
 
     /// Watches the record, without an end. A campaign that begins later counts from what was seen here: who waits for
@@ -272,52 +314,35 @@ impl Elector {
         }
     }
 
-    /// Gives the lease back so that another process need not wait for it to run out.
-    async fn release(&self, observed: Option<Observed>) {
-        let Ok(Some(lease)) = bounded(self.api.get_opt(&self.name)).await else { return };
+    /// Releases the lease, if it is ours, so that another process need not wait for it to run out.
+    async fn release(&self) {
+        let released = async {
+            loop {
+                match self.write_release().await {
+                    Ok(()) => return,
+                    // A renewal under way may have come in between.
+                    Err(error) => tracing::debug!(lease = self.name, %error, "releasing the lease"),
+                }
+                tokio::time::sleep(RELEASE_RETRY).await;
+            }
+        };
+        if tokio::time::timeout(RELEASE, released).await.is_err() {
+            tracing::warn!(lease = self.name, "the lease could not be released and has to run out");
+        }
+    }
+
+    async fn write_release(&self) -> Result<(), kube::Error> {
+        let Some(lease) = bounded(self.api.get_opt(&self.name)).await? else { return Ok(()) };
         let spec = lease.spec.clone().unwrap_or_default();
         if spec.holder_identity.as_deref() != Some(self.identity.as_str()) {
-            return;
+            return Ok(());
         }
-        let transitions = observed.and_then(|o| o.spec.lease_transitions).or(spec.lease_transitions);
-        let released = LeaseSpec {
-            holder_identity: Some(String::new()),
-            lease_duration_seconds: Some(1),
-            lease_transitions: transitions,
-            ..spec
-        };
+        let released =
+            LeaseSpec { holder_identity: Some(String::new()), lease_duration_seconds: Some(1), ..spec };
         let lease = Lease { spec: Some(released), ..lease };
-        if let Err(error) = bounded(self.api.replace(&self.name, &PostParams::default(), &lease)).await {
-            tracing::warn!(lease = self.name, %error, "releasing the lease");
-        }
+        bounded(self.api.replace(&self.name, &PostParams::default(), &lease)).await.map(drop)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn held_by(holder: &str) -> LeaseSpec {
-        LeaseSpec {
-            holder_identity: Some(holder.into()),
-            lease_duration_seconds: Some(137),
-            ..LeaseSpec::default()
-        }
-    }
-
-    #[test]
-    fn the_holder_renews() {
-        assert_eq!(decide(&held_by("me"), "me", Duration::ZERO), Step::Take { transition: false });
-    }
-
-    #[test]
-    fn others_wait_until_the_record_has_been_still_for_its_duration() {
-        assert_eq!(decide(&held_by("you"), "me", Duration::from_secs(136)), Step::Wait);
-        assert_eq!(decide(&held_by("you"), "me", Duration::from_secs(138)), Step::Take { transition: true });
-    }
-
-    #[test]
-    fn a_released_lease_is_taken_at_once() {
-        assert_eq!(decide(&held_by(""), "me", Duration::ZERO), Step::Take { transition: true });
-    }
-}
+mod tests;

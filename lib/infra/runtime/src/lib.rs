@@ -31,11 +31,11 @@ pub use client::{
     AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect, connect_counted,
     is_namespace_missing, is_namespace_terminating,
 };
-pub use controller::{Next, Settings as ControllerSettings, Wake, run as run_controller};
+pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, Wake, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use fence::{Fence, Lapsed};
 pub use jobs::{Job, JobContext, Jobs, Panicked};
-pub use lease::{DEFAULT_TERMS, Elector, Terms};
+pub use lease::{DEFAULT_TERMS, Elector, LeaseLost, Terms};
 pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};
 pub use objects::ObjectMetrics;
@@ -45,7 +45,7 @@ pub use telemetry::{Traces, init as init_logs};
 pub use watch::{OwnerChanged, Seen, WatchManager, Watched};
 
 pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};
-pub use shutdown::{on_signal, run_program};
+pub use shutdown::{ends_in_time, on_signal, run_program};
 pub use tls::{
     CertWatcher, Certificate, SelfSigned, ServingCert, ServingSecret, ServingSecretError, TlsError,
     TlsProfile, TlsProfileError, self_signed, server_config,

@@ -1,6 +1,6 @@
 //! The end of a process: from signals to a token that its parts wait for, and what is left behind.
 
-use std::{future::Future, io};
+use std::{future::Future, io, time::Duration};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,22 @@ pub fn on_signal() -> io::Result<CancellationToken> {
     Ok(token)
 }
 
+/// Runs `work`, and drops it when it has not ended this long after `shutdown`: then there is no answer.
+pub async fn ends_in_time<F: Future>(
+    work: F,
+    shutdown: &CancellationToken,
+    patience: Duration,
+) -> Option<F::Output> {
+    let too_late = async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(patience).await;
+    };
+    tokio::select! {
+        ended = work => Some(ended),
+        () = too_late => None,
+    }
+}
+
 /// Runs a program on a runtime of its own, which ends with it.
 ///
 /// Threads that are still busy then, unpacking an image or looking up a name, are left behind: whatever they write may
@@ -41,9 +57,19 @@ pub fn run_program<T>(program: impl Future<Output = T>) -> io::Result<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::mpsc, time::Duration};
+    use std::sync::mpsc;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_has_a_while_to_end_after_the_signal_and_no_limit_before() {
+        let (patience, shutdown) = (Duration::from_secs(5), CancellationToken::new());
+        let takes = async |seconds| tokio::time::sleep(Duration::from_secs(seconds)).await;
+        assert_eq!(ends_in_time(takes(3600), &shutdown, patience).await, Some(()));
+        shutdown.cancel();
+        assert_eq!(ends_in_time(takes(4), &shutdown, patience).await, Some(()));
+        assert_eq!(ends_in_time(takes(6), &shutdown, patience).await, None);
+    }
 
     #[test]
     fn a_thread_that_is_busy_does_not_hold_up_the_end() {

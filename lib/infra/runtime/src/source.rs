@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use futures::{Stream, StreamExt, stream, stream::BoxStream};
+use futures::{FutureExt, Stream, StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use kube::{
     Api, Client, Resource, ResourceExt,
     core::DeserializeGuard,
@@ -20,6 +20,7 @@ use kube::{
     },
 };
 use serde::de::DeserializeOwned;
+use tokio::sync::SetOnce;
 
 use crate::chance::Chance;
 
@@ -27,8 +28,12 @@ use crate::chance::Chance;
 pub struct Source<K: Resource<DynamicType = ()> + Clone + 'static> {
     /// The objects as last seen.
     pub store: Store<DeserializeGuard<K>>,
-    changes: BoxStream<'static, Result<DeserializeGuard<K>, watcher::Error>>,
+    changes: Changes<K>,
+    listed: Arc<SetOnce<()>>,
+    ready: BoxFuture<'static, ()>,
 }
+
+type Changes<K> = BoxStream<'static, Result<DeserializeGuard<K>, watcher::Error>>;
 
 impl<K> Source<K>
 where
@@ -44,7 +49,9 @@ where
                     object.meta_mut().managed_fields = None;
                     object.annotations_mut().remove("kubectl.kubernetes.io/last-applied-configuration");
                 });
-        Self { changes: changes(events.boxed(), writer, reader.clone()).boxed(), store: reader }
+        let listed = Arc::new(SetOnce::new());
+        let changes = changes(events.boxed(), writer, reader.clone(), listed.clone()).boxed();
+        Self { changes, listed, store: reader, ready: std::future::ready(()).boxed() }
     }
 
     /// Calls `observer` with every object that changes, deleted ones included, before it is reconciled.
@@ -63,7 +70,21 @@ where
                 item
             }
         });
-        Self { store: self.store, changes: changes.boxed() }
+        Self { changes: changes.boxed(), ..self }
+    }
+
+    /// Ends when all objects have been listed once. Any number of tasks may wait for it, which the store does not offer.
+    pub fn listed(&self) -> impl Future<Output = ()> + Send + use<K> {
+        let listed = self.listed.clone();
+        async move {
+            listed.wait().await;
+        }
+    }
+
+    /// Lets reconciles begin only when `ready` is over; the store follows the cluster from the start.
+    #[must_use]
+    pub fn gated(self, ready: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { ready: ready.boxed(), ..self }
     }
 
     /// Only the names of changed objects (`None` for an interruption), for who reads the store alone.
@@ -71,9 +92,9 @@ where
         self.changes.map(|item| item.ok().map(|object| object.name_any())).boxed()
     }
 
-    /// The objects that change.
-    pub(crate) fn into_changes(self) -> BoxStream<'static, Result<DeserializeGuard<K>, watcher::Error>> {
-        self.changes
+    /// The objects that change, and what ends when they may be reconciled.
+    pub(crate) fn into_parts(self) -> (Changes<K>, BoxFuture<'static, ()>) {
+        (self.changes, self.ready)
     }
 }
 
@@ -85,6 +106,7 @@ struct Relay<K: Resource<DynamicType = ()> + Clone + 'static> {
     reader: Store<K>,
     listed: Vec<K>,
     ready: VecDeque<K>,
+    all_listed: Arc<SetOnce<()>>,
 }
 
 /// Feeds the store and hands changed objects on, each when the store has it.
@@ -92,11 +114,13 @@ fn changes<K>(
     events: Events<K>,
     writer: Writer<K>,
     reader: Store<K>,
+    all_listed: Arc<SetOnce<()>>,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send
 where
     K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
 {
-    let relay = Relay { events, writer, reader, listed: Vec::new(), ready: VecDeque::new() };
+    let (listed, ready) = (Vec::new(), VecDeque::new());
+    let relay = Relay { events, writer, reader, listed, ready, all_listed };
     stream::unfold(relay, |mut relay| async {
         loop {
             if let Some(object) = relay.ready.pop_front() {
@@ -118,6 +142,8 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Relay<K> {
             Event::Init => self.listed.clear(),
             Event::InitApply(object) => self.listed.push(object),
             Event::InitDone => {
+                // It may have been listed before.
+                let _ = self.all_listed.set(());
                 let listed = std::mem::take(&mut self.listed);
                 let uids: BTreeSet<_> = listed.iter().map(ResourceExt::uid).collect();
                 let mut vanished: Vec<K> = before
@@ -165,13 +191,16 @@ mod tests {
         ];
         let (reader, writer) = store();
         let events = stream::iter(events.map(Ok)).boxed();
-        let mut changes = std::pin::pin!(changes(events, writer, reader.clone()));
+        let all_listed = Arc::new(SetOnce::new());
+        let mut changes = std::pin::pin!(changes(events, writer, reader.clone(), all_listed.clone()));
         let mut seen = Vec::new();
+        assert!(!all_listed.initialized());
         while let Some(Ok(object)) = changes.next().await {
             let stored = reader.get(&ObjectRef::from_obj(&object)).and_then(|found| found.resource_version());
             seen.push((object.name_any(), stored.unwrap_or_default()));
         }
         let wanted = [("a", "1"), ("b", "1"), ("b", "2"), ("a", ""), ("b", "3"), ("b", "")];
+        assert!(all_listed.initialized());
         assert_eq!(seen, wanted.map(|(name, version)| (name.to_owned(), version.to_owned())));
     }
 }

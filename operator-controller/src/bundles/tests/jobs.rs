@@ -14,8 +14,9 @@ impl Hanging {
     fn never<'a, T: 'a>(&self) -> BoxFuture<'a, T> {
         let held = Arc::clone(&self.0);
         Box::pin(async move {
-            let _held = held;
-            std::future::pending().await
+            let never = std::future::pending().await;
+            drop(held);
+            never
         })
     }
 }

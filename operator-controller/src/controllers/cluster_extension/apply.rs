@@ -3,23 +3,24 @@
 //! Secrets come before the set that refers to them. A process that dies in between leaves Secrets without an
 //! owner; the next pass, or the one that lets the extension go, adopts those that have a set and removes the others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-    core::{DeserializeGuard, PartialObjectMeta},
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    core::DeserializeGuard,
     runtime::reflector::{ObjectRef, Store},
 };
 use olm_api::{
     names::{
-        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
-        EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE,
-        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION,
-        RENDERED_DIGEST_ANNOTATION, REVISION_NAME_LABEL, ROLLED_BACK_TO_ANNOTATION, TEARDOWN_FINALIZER,
-        UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        ADDED_PERMISSIONS_ANNOTATION, CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION,
+        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
+        MIGRATED_FROM_HELM_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION,
+        PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION, REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
+        TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
+    ownership::{revision_name, revision_of},
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_fbc::Property;
@@ -90,6 +91,8 @@ pub(crate) struct NewRevision<'a> {
     pub(crate) catalog_properties: &'a [Property],
     /// CRD changes that were accepted and CRDs that are no longer there, as recorded.
     pub(crate) crd_changes: Option<String>,
+    /// A sentence about the permissions that its bundle has beyond those of the one installed before.
+    pub(crate) added_permissions: Option<&'a str>,
     /// The revision whose objects come back with it.
     pub(crate) rolled_back_to: Option<i64>,
 }
@@ -117,43 +120,46 @@ impl RevisionWriter<'_> {
     ) -> Result<String, String> {
         self.remove_old(revisions).await.map_err(|e| format!("garbage collecting old revisions: {e}"))?;
         let name = self.revision_name(new.number);
-        self.check_free(&name).map_err(|e| format!("creating new Revision: {e}"))?;
+        if let Some(why) = self.waits_for(&name) {
+            return Err(format!("creating new Revision: {why}"));
+        }
         let packed = pack(&name, new.phases).map_err(|e| format!("packing objects into Secrets: {e}"))?;
         for secret in &packed.secrets {
             let created = self.create_secret(&name, &secret.name, &secret.data).await;
             created.map_err(|e| format!("creating ref Secret {:?}: {e}", secret.name))?;
         }
         let set = self.object_set(&name, new, &packed)?;
-        let created = self.apply_set(&name, &set).await.map_err(|e| format!("creating new Revision: {e}"))?;
-        self.adopt(&created, packed.secrets.iter().map(|s| s.name.as_str()))
+        let created = self.create_set(set).await.map_err(|e| format!("creating new Revision: {e}"))?;
+        self.adopt(&created.metadata, packed.secrets.iter().map(|s| s.name.as_str()))
             .await
             .map_err(|e| format!("patching ownerReferences on ref Secrets: {e}"))?;
         Ok(name)
     }
 
-    /// Brings the mutable part of the latest revision up to date: its deadline, whom it acts as, the record of its
-    /// inputs, and the catalog that has its bundle with the bundle's properties there, if there is one.
+    /// Brings the mutable part of the latest revision up to date: its deadline, the record of its inputs, the catalog
+    /// that has its bundle with the bundle's properties there, if there is one, and `account`, whom it acts as. Without
+    /// an account that part stays as it is: who may be written is decided by [`Steps`](super::steps::Steps).
     ///
     /// # Errors
     /// The API server's answer.
     pub(crate) async fn refresh(
         &self,
         revision: &Revision,
-        account: &AccountRef,
+        account: Option<&AccountRef>,
         inputs_digest: &str,
         origin: Option<(&str, &[Property])>,
     ) -> Result<(), String> {
         let deadline = self.extension.spec.progress_deadline_minutes;
         let recorded = origin.is_none_or(|(catalog, _)| revision.catalog.as_deref() == Some(catalog));
         if recorded
-            && revision.account.as_ref() == Some(account)
+            && account.is_none_or(|account| revision.account.as_ref() == Some(account))
             && revision.progress_deadline_minutes == deadline
             && revision.inputs_digest.as_deref() == Some(inputs_digest)
             && revision.unknown_kinds.as_ref() == self.unknown_kinds()
         {
             return Ok(());
         }
-        let mut annotations = json!(self.acting_as(account));
+        let mut annotations = json!(account.map(|account| self.acting_as(account)).unwrap_or_default());
         annotations[INPUTS_DIGEST_ANNOTATION] = inputs_digest.into();
         annotations[UNKNOWN_KINDS_ANNOTATION] = json!(self.unknown_kinds());
         if let Some((catalog, properties)) = origin {
@@ -161,7 +167,8 @@ impl RevisionWriter<'_> {
             annotations[CATALOG_PROPERTIES_ANNOTATION] = properties_text(properties)?.into();
         }
         let patch = json!({
-            "metadata": {"annotations": annotations},
+            // Not on a set of the same name that was made since.
+            "metadata": {"uid": revision.uid, "annotations": annotations},
             "spec": {"progressDeadlineMinutes": deadline},
         });
         let params =
@@ -170,70 +177,45 @@ impl RevisionWriter<'_> {
         patched.map(drop).map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))
     }
 
-    /// Sees to Secrets of content that have no owner, as a process that died or a request that failed leaves them. A
-    /// Secret belongs to its set, whoever owns that one; without a set nobody would ever remove it.
-    ///
-    /// # Errors
-    /// The API server's answer.
-    pub(crate) async fn tidy_secrets(&self) -> Result<(), String> {
-        let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
-        // Others with this label are objects of a bundle, which a deletion policy may keep without an owner.
-        let content = mine.clone().fields(&format!("type={OBJECT_DATA_SECRET_TYPE}"));
-        let failed = |e: kube::Error| format!("listing ref Secrets: {}", api_text(&e));
-        let secrets = bounded(self.secrets().list_metadata(&content)).await.map_err(failed)?;
-        let ownerless = |secret: &&PartialObjectMeta<Secret>| secret.owner_references().is_empty();
-        let strays: Vec<_> = secrets.items.iter().filter(ownerless).collect();
-        if strays.is_empty() {
-            return Ok(());
-        }
-        let sets = bounded(self.set_api().list_metadata(&mine)).await.map_err(failed)?;
-        let uids: BTreeMap<String, String> =
-            sets.items.iter().filter_map(|set| Some((set.name_any(), set.uid()?))).collect();
-        for secret in strays {
-            let name = secret.name_any();
-            let set = secret.labels().get(REVISION_NAME_LABEL).and_then(|set| uids.get_key_value(set));
-            match set {
-                Some((set, uid)) => match self.adopt_as(set, uid, &name).await {
-                    Ok(()) => {}
-                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                    Err(error) => {
-                        return Err(format!("ensuring ownerReferences on ref Secrets: {}", api_text(&error)));
-                    }
-                },
-                None => self.remove_secret(&name).await?,
-            }
-        }
-        Ok(())
-    }
-
     fn unknown_kinds(&self) -> Option<&String> {
         self.extension.annotations().get(UNKNOWN_KINDS_ANNOTATION)
     }
 
     fn revision_name(&self, number: i64) -> String {
-        format!("{}-{number}", self.extension.name_any())
+        revision_name(&self.extension.name_any(), number)
     }
 
-    /// Refuses a name under which somebody else's set is known: it would be written over, or stand in the way without
-    /// being named. A half made revision of the extension's own is continued.
-    fn check_free(&self, name: &str) -> Result<(), String> {
-        let Some(guarded) = self.sets.get(&ObjectRef::new(name)) else { return Ok(()) };
-        let found = guarded.meta();
-        let owner = found.owner_references.iter().flatten().find(|r| r.controller == Some(true));
-        let extension = self.extension;
-        let whose = match owner {
-            Some(owner) if Some(&owner.uid) == extension.metadata.uid.as_ref() => return Ok(()),
-            Some(owner)
-                if owner.kind == ClusterExtension::kind(&()) && owner.name == extension.name_any() =>
-            {
-                "to an earlier ClusterExtension of this name, and has not gone yet".to_owned()
+    /// The number of the next revision. Those whose names other sets have are left out, which cannot be written over
+    /// and would stand in the way for as long as somebody wants.
+    ///
+    /// # Errors
+    /// There is no number left.
+    pub(super) fn next_number(&self, revisions: &Revisions) -> Result<i64, String> {
+        let mut number = revisions.last_number();
+        loop {
+            number = number.checked_add(1).ok_or("the numbers of revisions are used up")?;
+            let found = self.sets.get(&ObjectRef::new(&self.revision_name(number)));
+            if found.is_none_or(|found| !self.is_taken_by(found.meta())) {
+                return Ok(number);
             }
-            Some(owner) => format!("to {} {:?}", owner.kind, owner.name),
-            None => "to nobody".to_owned(),
-        };
-        Err(format!(
-            "ClusterObjectSet {name:?} is not a revision of this extension, it belongs {whose}: delete it, or give it another name, to let the revision be made"
-        ))
+        }
+    }
+
+    /// Whether a set that has the name of a revision is neither one nor on its way out.
+    fn is_taken_by(&self, set: &ObjectMeta) -> bool {
+        let name = self.extension.name_any();
+        revision_of(set).is_none_or(|owner| owner.name != name)
+    }
+
+    /// A set of an earlier extension of this name that has the name of the revision: it is on its way out.
+    fn waits_for(&self, name: &str) -> Option<String> {
+        let found = self.sets.get(&ObjectRef::new(name))?;
+        let owner = revision_of(found.meta())?;
+        (Some(owner.uid) != self.extension.metadata.uid.as_deref()).then(|| {
+            format!(
+                "ClusterObjectSet {name:?} is not a revision of this extension, it belongs to an earlier ClusterExtension of this name, and has not gone yet: delete it to let the revision be made"
+            )
+        })
     }
 
     async fn remove_old(&self, revisions: &Revisions) -> Result<(), String> {
@@ -245,55 +227,6 @@ impl RevisionWriter<'_> {
             }
         }
         Ok(())
-    }
-
-    async fn create_secret(
-        &self,
-        set: &str,
-        name: &str,
-        data: &BTreeMap<String, Vec<u8>>,
-    ) -> Result<(), String> {
-        let secret = Secret {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                namespace: Some(self.system_namespace.to_owned()),
-                labels: Some(BTreeMap::from([
-                    (REVISION_NAME_LABEL.to_owned(), set.to_owned()),
-                    (OWNER_NAME_LABEL.to_owned(), self.extension.name_any()),
-                ])),
-                ..ObjectMeta::default()
-            },
-            immutable: Some(true),
-            type_: Some(OBJECT_DATA_SECRET_TYPE.to_owned()),
-            data: Some(data.iter().map(|(key, bytes)| (key.clone(), ByteString(bytes.clone()))).collect()),
-            ..Secret::default()
-        };
-        let params =
-            PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        match bounded(self.secrets().create(&params, &secret)).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_already_exists() => self.check_stays(&secret).await,
-            Err(error) => Err(api_text(&error)),
-        }
-    }
-
-    /// Accepts a Secret that exists only if it is what was to be written, as a process leaves it that dies before it
-    /// writes the revision. Its name proves nothing: anybody who may create Secrets can compute it. One with an owner is
-    /// of a revision of the same name that was deleted, and goes with it, even from under the new one.
-    async fn check_stays(&self, wanted: &Secret) -> Result<(), String> {
-        let name = wanted.name_any();
-        let found = bounded(self.secrets().get_opt(&name)).await.map_err(|e| api_text(&e))?;
-        let goes = || Err("it is still there from a revision that was deleted, and goes with it".to_owned());
-        let Some(found) = found.filter(|found| found.metadata.deletion_timestamp.is_none()) else {
-            return goes();
-        };
-        if !is_written_as(&found, wanted) {
-            return Err(format!(
-                "Secret {}/{name} exists and holds something else than the objects of this revision: delete it to let the revision be made",
-                self.system_namespace
-            ));
-        }
-        if found.owner_references().is_empty() { Ok(()) } else { goes() }
     }
 
     /// What the extension asks of its revisions.
@@ -315,6 +248,7 @@ impl RevisionWriter<'_> {
             ]
         });
         annotations.extend(account.chain(digests).map(|(key, value)| (key.to_owned(), value.to_owned())));
+        annotations.insert(REVISION_OF_ANNOTATION.to_owned(), self.extension.uid().unwrap_or_default());
         if let Some(provider) = new.certificate_provider {
             annotations
                 .insert(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION.to_owned(), provider.as_str().to_owned());
@@ -330,6 +264,9 @@ impl RevisionWriter<'_> {
         annotations.extend(self.policies());
         if let Some(changes) = &new.crd_changes {
             annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
+        }
+        if let Some(added) = new.added_permissions {
+            annotations.insert(ADDED_PERMISSIONS_ANNOTATION.to_owned(), added.to_owned());
         }
         if let Some(target) = new.rolled_back_to {
             annotations.insert(ROLLED_BACK_TO_ANNOTATION.to_owned(), target.to_string());
@@ -391,85 +328,17 @@ impl RevisionWriter<'_> {
         Ok(set)
     }
 
-    async fn apply_set(&self, name: &str, set: &Value) -> Result<ClusterObjectSet, String> {
-        let params = PatchParams::apply(EXTENSION_FIELD_MANAGER).force();
-        bounded(self.set_api().patch(name, &params, &Patch::Apply(set))).await.map_err(|e| api_text(&e))
-    }
-
-    async fn adopt(&self, set: &ClusterObjectSet, secrets: impl Iterator<Item = &str>) -> Result<(), String> {
-        let names: BTreeSet<&str> = secrets.collect();
-        for name in names {
-            let adopted = self.adopt_as(&set.name_any(), &set.uid().unwrap_or_default(), name).await;
-            adopted.map_err(|e| api_text(&e))?;
-        }
-        Ok(())
-    }
-
-    async fn adopt_as(&self, set: &str, uid: &str, secret: &str) -> Result<(), kube::Error> {
-        let patch = json!({"metadata": {"ownerReferences": [{
-            "apiVersion": ClusterObjectSet::api_version(&()),
-            "kind": ClusterObjectSet::kind(&()),
-            "name": set,
-            "uid": uid,
-            "controller": true,
-            "blockOwnerDeletion": true,
-        }]}});
+    /// Creates the set. What has its name by now was made by somebody else and is not touched.
+    async fn create_set(&self, set: Value) -> Result<DynamicObject, String> {
+        let api: Api<DynamicObject> =
+            Api::all_with(self.client.clone(), &ApiResource::erase::<ClusterObjectSet>(&()));
         let params =
-            PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        bounded(self.secrets().patch(secret, &params, &Patch::Merge(&patch))).await.map(drop)
-    }
-
-    async fn remove_secret(&self, name: &str) -> Result<(), String> {
-        match bounded(self.secrets().delete(name, &DeleteParams::default())).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(format!("removing stray Secret {name:?}: {}", api_text(&error))),
-        }
+            PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let set = serde_json::from_value(set).map_err(|e| e.to_string())?;
+        bounded(api.create(&params, &set)).await.map_err(|e| api_text(&e))
     }
 
     pub(super) fn set_api(&self) -> Api<ClusterObjectSet> {
         Api::all(self.client.clone())
-    }
-
-    fn secrets(&self) -> Api<Secret> {
-        Api::namespaced(self.client.clone(), self.system_namespace)
-    }
-}
-
-/// Whether the Secret that was found is the one that was to be written.
-fn is_written_as(found: &Secret, wanted: &Secret) -> bool {
-    let marks = |secret: &Secret| {
-        let mark = |label: &str| secret.labels().get(label).cloned();
-        [mark(REVISION_NAME_LABEL), mark(OWNER_NAME_LABEL)]
-    };
-    found.data == wanted.data
-        && found.type_ == wanted.type_
-        && found.immutable == wanted.immutable
-        && marks(found) == marks(wanted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_secret_is_taken_for_ours_only_with_its_content() {
-        let secret = |bytes: &str, set: &str, immutable: bool| Secret {
-            metadata: ObjectMeta {
-                labels: Some([(REVISION_NAME_LABEL.to_owned(), set.to_owned())].into()),
-                ..ObjectMeta::default()
-            },
-            immutable: Some(immutable),
-            type_: Some(OBJECT_DATA_SECRET_TYPE.to_owned()),
-            data: Some([("k".to_owned(), ByteString(bytes.as_bytes().to_vec()))].into()),
-            ..Secret::default()
-        };
-        let wanted = secret("a", "ext-1", true);
-        assert!(is_written_as(&wanted.clone(), &wanted));
-        for other in [secret("b", "ext-1", true), secret("a", "ext-2", true), secret("a", "ext-1", false)] {
-            assert!(!is_written_as(&other, &wanted), "{other:?}");
-        }
-        assert!(!is_written_as(&Secret { type_: Some("Opaque".into()), ..wanted.clone() }, &wanted));
-        assert!(!is_written_as(&Secret { data: None, ..wanted.clone() }, &wanted));
     }
 }

@@ -14,7 +14,9 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use olm_api::{
-    names::{EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION},
+    names::{
+        EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION,
+    },
     v1::ClusterExtension,
 };
 use olm_runtime::{AccountRef, Accounts, bounded};
@@ -247,7 +249,7 @@ impl Steps<'_> {
             "annotations": {IDENTITY_ANNOTATION: text},
         }});
         let params =
-            PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+            PatchParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let api: Api<ClusterExtension> = Api::all(self.controller());
         match bounded(api.patch_metadata(&self.extension.name_any(), &params, &Patch::Merge(&patch))).await {
             Ok(_) => {

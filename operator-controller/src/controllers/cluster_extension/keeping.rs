@@ -18,8 +18,9 @@ use olm_api::{
     ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason,
     names::{
         DELETION_POLICY_ANNOTATION, EXTENSION_FIELD_MANAGER, EXTENSIONS_PREFIX, OBJECT_FIELD_MANAGER,
-        OWNER_NAME_LABEL, PACKAGE_NAME, TEARDOWN_FINALIZER,
+        OWNER_NAME_LABEL, PACKAGE_NAME, REVISION_OF_ANNOTATION, TEARDOWN_FINALIZER,
     },
+    ownership::{ExtensionId, Relation, mark, relation},
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
 use olm_objectset::{
@@ -28,7 +29,7 @@ use olm_objectset::{
 use olm_runtime::{AccountRef, Accounts, bounded};
 use serde_json::{Value, json};
 
-use super::{identity::Record, revisions::account_annotations, validate};
+use super::{revisions::account_annotations, validate};
 use crate::controllers::{
     api_text,
     cluster_object_set::keeping::{claim, reason},
@@ -163,8 +164,8 @@ impl Keeping<'_> {
     }
 
     fn controls(&self, set: &ClusterObjectSet) -> bool {
-        let uid = self.extension.uid();
-        set.owner_references().iter().any(|r| r.controller == Some(true) && Some(&r.uid) == uid.as_ref())
+        let extension = ExtensionId::of(&self.extension.metadata);
+        extension.is_some_and(|extension| relation(&set.metadata, extension) == Relation::Revision)
     }
 
     async fn record(
@@ -182,7 +183,7 @@ impl Keeping<'_> {
     }
 
     /// Gives the extension the revisions of its name and package that nobody owns: those of an earlier extension
-    /// that was deleted without its dependents.
+    /// that was deleted without its dependents. They carry the mark of that one.
     ///
     /// # Errors
     /// The API server's answer.
@@ -194,6 +195,7 @@ impl Keeping<'_> {
         let marks = [(PACKAGE_NAME, package), account, namespace];
         let is_left = |set: &ClusterObjectSet| {
             set.owner_references().is_empty()
+                && mark(&set.metadata).is_some_and(|uid| !uid.is_empty())
                 && set.metadata.deletion_timestamp.is_none()
                 && set.spec.lifecycle_state == LifecycleState::Active
                 && set.labels().get(OWNER_NAME_LABEL) == Some(&name)
@@ -216,6 +218,11 @@ impl Keeping<'_> {
                     "controller": true,
                     "blockOwnerDeletion": true,
                 }]},
+                {
+                    "op": "replace",
+                    "path": format!("/metadata/annotations/{}", REVISION_OF_ANNOTATION.replace('/', "~1")),
+                    "value": self.extension.uid(),
+                },
             ]);
             let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
             let params = PatchParams::default();
@@ -256,11 +263,8 @@ impl Keeping<'_> {
         let Some(account) = validate::account(self.extension, self.default_account.as_ref()) else {
             return Err(format!("the extension has no service account; {remedy}"));
         };
-        let client = match Record::of(self.extension).and_then(|record| record.service_account) {
-            Some(uid) => self.accounts.bound_client(&account, &uid).await,
-            None => self.accounts.client(&account).await,
-        };
-        let client = client.map_err(|e| format!("{e}; {remedy}"))?;
+        // One that was created again will do: it only takes the webhook out of CRDs with this extension's own marks.
+        let client = self.accounts.client(&account).await.map_err(|e| format!("{e}; {remedy}"))?;
         // Nothing goes before it is known that the CRDs can be left as they must.
         for (name, crd) in &crds {
             convert(&client, name, crd, true).await.map_err(|e| format!("{e}; {remedy}"))?;

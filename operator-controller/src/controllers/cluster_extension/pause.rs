@@ -13,7 +13,7 @@ use super::{
     progress::{Progress, StepError},
     revisions::Revisions,
     rollback::is_done,
-    steps::{Proposal, Steps},
+    steps::{Proposal, Steps, is_made_from},
 };
 
 /// Longest wait for the end of a pause without a look in between: timers of years are not to be relied upon.
@@ -55,7 +55,7 @@ impl Steps<'_> {
                 Ok(chosen) => {
                     let inputs = self.inputs_digest(account, &chosen.bundle);
                     if let Some(latest) = revisions.latest_active()
-                        && latest.inputs_digest.as_ref() == Some(&inputs)
+                        && is_made_from(latest, &inputs, account)
                     {
                         progress.notes.extend(crd_changes::notes(self.extension, latest, revisions));
                         return Ok(Proposal::Refresh { chosen, inputs });

@@ -22,7 +22,7 @@ use super::{
     apply::{Digests, NewRevision},
     crd_changes::{self, Checked},
     keeping,
-    progress::{Cause, Progress},
+    progress::{Cause, Created, Progress},
     revisions::{BundleRecord, Revision, Revisions},
     steps::{Steps, content_digest},
 };
@@ -85,7 +85,7 @@ impl Steps<'_> {
         progress: &mut Progress,
     ) -> Result<Planned, Cause> {
         let client = self.account_client(account).await?;
-        let number = revisions.last_number() + 1;
+        let number = self.writer().next_number(revisions).map_err(Cause::terminal)?;
         let revision = format!("{}-{number}", self.extension.name_any());
         let contents = self.contents(revisions, client.as_ref().ok()).await;
         let reviewer = client.clone().unwrap_or_else(|_| self.accounts.controller());
@@ -155,6 +155,7 @@ impl Steps<'_> {
             return Err(cause);
         }
         let digest = plan.digest();
+        let added_permissions = increase(&plan, revisions);
         let new = NewRevision {
             number,
             bundle: &draft.bundle,
@@ -171,11 +172,11 @@ impl Steps<'_> {
             catalog_properties: &draft.catalog_properties,
             certificate_provider: draft.certificate_provider,
             crd_changes,
+            added_permissions: added_permissions.as_deref(),
             rolled_back_to: draft.rolled_back_to,
         };
-        self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
-        progress.rights_increased = increase(&plan, revisions);
-        progress.created = Some(draft.bundle);
+        let name = self.writer().create(&new, revisions).await.map_err(Cause::transient)?;
+        progress.created = Some(Created { name, bundle: draft.bundle, added_permissions });
         Ok(())
     }
 
@@ -310,7 +311,7 @@ impl Steps<'_> {
             kind: String::new(),
             name: self.extension.name_any(),
             uid: String::new(),
-            revision: revisions.last_number() + 1,
+            revision: revisions.last_number().saturating_add(1),
             policy: DeletionPolicy::Delete,
         };
         let siblings: Vec<Sibling> =

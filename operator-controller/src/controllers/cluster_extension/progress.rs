@@ -176,6 +176,15 @@ impl BundleRecord {
     }
 }
 
+/// A revision that was just made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Created {
+    pub(crate) name: String,
+    pub(crate) bundle: BundleRecord,
+    /// A sentence about the permissions that its bundle has beyond those of the one installed before.
+    pub(crate) added_permissions: Option<String>,
+}
+
 impl Progress {
     /// What a reconcile asks for next that failed for the reason `error`, when a pull decides about it.
     pub(crate) fn next_pull(&self, error: &str) -> Option<Next> {
@@ -197,12 +206,10 @@ pub(crate) struct Progress {
     /// A sentence about the bundle that was chosen.
     pub(crate) resolved: Option<String>,
     /// The revision that was made in this pass.
-    pub(crate) created: Option<BundleRecord>,
-    /// A sentence about the rights that the revision made in this pass gives beyond those of the installed one.
-    pub(crate) rights_increased: Option<String>,
+    pub(crate) created: Option<Created>,
     /// A sentence about an update that leads to another catalog.
     pub(crate) crossed: Option<String>,
-    /// What the bundle says about updates of the platform.
+    /// What the bundle says about updates of the platform, if that is known.
     pub(crate) platform: Option<Verdict>,
     /// Why what the spec asks for is not known to be there although nothing failed that the original would tell: the
     /// pass is tried again.

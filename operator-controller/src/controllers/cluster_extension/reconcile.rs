@@ -13,7 +13,11 @@ use olm_api::{
     ConditionStatus,
     ConditionType::Ready,
     ConditionUpdate, Reason,
-    names::{CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER},
+    names::{
+        CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER,
+        TAKEN_OVER_ANNOTATION,
+    },
+    ownership::is_taken_over,
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
 use olm_runtime::{Accounts, Discovery, Next, OwnWrites, bounded};
@@ -22,8 +26,9 @@ use super::{
     apply::RevisionWriter,
     identity::{self, Identity},
     keeping::{self, Keeping, Told},
+    marking::mark_earlier,
     progress::{Progress, StepError},
-    status::status,
+    status::{panicked, status},
     steps::{Features, Steps},
     validate,
 };
@@ -96,25 +101,16 @@ impl Extensions {
             return Next::After(left);
         }
         if extension.metadata.deletion_timestamp.is_some() {
-            self.ports.waiting.forget(&User::Extension(name.clone()));
-            self.ports.dependents.needs_nothing(&name);
-            self.ports.platform.forget(&name);
-            self.ports.bundles.release(&name);
-            self.tidy().remove(&extension.uid().unwrap_or_default());
-            self.ports.kinds.forget(&Waiter::Extension(name));
+            self.forget(name, &extension.uid().unwrap_or_default());
             return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
-            let written = match finalizers::set(&api, &*extension, &FINALIZERS, true).await {
-                Ok(written) => written,
-                Err(error) => return Next::Retry(error),
-            };
-            // Secrets come after the finalizers.
-            self.tidy().extend(written.and_then(|extension| extension.uid()));
-            // The update's event brings the pass.
-            return Next::Await;
+            return self.begin(&api, &extension).await;
         }
         let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
+        if !is_taken_over(&extension.metadata) {
+            return self.take_over(&api, &extension, &progress, now).await;
+        }
         let told = self.keeping(&extension).look().await;
         let policy = told.as_ref().unwrap_or(&Told::AsBefore);
         let mut after = extension.status.clone().unwrap_or_default();
@@ -162,6 +158,59 @@ impl Extensions {
             }
             Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
             Err(error) => Next::Retry(error.to_string()),
+        }
+    }
+
+    /// Forgets what is known of an extension that is being deleted, and ends what it waits for.
+    fn forget(&self, name: String, uid: &str) {
+        self.ports.waiting.forget(&User::Extension(name.clone()));
+        self.ports.dependents.needs_nothing(&name);
+        self.ports.platform.forget(&name);
+        self.ports.bundles.release(&name);
+        self.tidy().remove(uid);
+        self.writes.forget(uid);
+        self.ports.kinds.forget(&Waiter::Extension(name));
+    }
+
+    /// Gives an extension its finalizers; the event of that brings the pass that goes on. One that nobody has worked on
+    /// before has nothing to be taken over, which is recorded in the same write.
+    async fn begin(&self, api: &Api<ClusterExtension>, extension: &ClusterExtension) -> Next {
+        let is_new = extension.status.as_ref().is_none_or(|status| status.conditions.is_empty());
+        let uid = extension.uid().filter(|_| is_new && !is_taken_over(&extension.metadata));
+        let record = uid.as_deref().map(|uid| (TAKEN_OVER_ANNOTATION, uid));
+        match finalizers::set_with(api, extension, &FINALIZERS, record).await {
+            Ok(written) => {
+                // Secrets come after the finalizers.
+                self.tidy().extend(written.and_then(|extension| extension.uid()));
+                Next::Await
+            }
+            Err(error) => Next::Retry(error),
+        }
+    }
+
+    /// Marks the revisions of an earlier program; the event of that brings the pass that goes on.
+    async fn take_over(
+        &self,
+        api: &Api<ClusterExtension>,
+        extension: &ClusterExtension,
+        progress: &Progress,
+        now: Timestamp,
+    ) -> Next {
+        let Err(text) = mark_earlier(&self.ports.accounts.controller(), extension).await else {
+            return Next::Await;
+        };
+        let error = StepError::Takeover { text, terminal: false };
+        let after = status(extension, progress, Err(&error), now);
+        let written = self.write_status(api, extension, after, progress).await;
+        Next::Retry(written.err().unwrap_or(error.to_string()))
+    }
+
+    /// Says on the extension that its reconcile panicked.
+    pub(crate) async fn report_panic(self: Arc<Self>, extension: Arc<ClusterExtension>) {
+        let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
+        let after = panicked(&extension, self.ports.clock.now());
+        if let Err(error) = self.write_status(&api, &extension, after, &Progress::default()).await {
+            tracing::warn!(extension = extension.name_any(), error, "reporting a panic");
         }
     }
 
@@ -223,7 +272,7 @@ impl Extensions {
             Some(account) => ports.waiting.acts_as(User::Extension(extension.name_any()), &account),
             None => ports.waiting.forget(&User::Extension(extension.name_any())),
         }
-        let mut checked = validate::check(extension, &ports.accounts, default.as_ref()).await;
+        let mut checked = validate::check(extension, &ports.accounts, &ports.settings).await;
         let default = default.as_ref();
         let identity = Identity::check(extension, &ports.accounts, default, checked.is_ok()).await;
         let identity = identity.unwrap_or_else(|error| {
@@ -248,6 +297,7 @@ impl Extensions {
             identity,
             now,
             only_plans: false,
+            enforcement: ports.guard.enforcement(),
             is_tidy,
         };
         let account = match checked {

@@ -9,6 +9,7 @@ use std::{
 use kube::ResourceExt;
 use olm_api::{
     names::{CATALOG_PROPERTIES_ANNOTATION, PROPERTIES_ANNOTATION},
+    ownership::revision_of,
     v1::ClusterObjectSet,
 };
 use olm_dependencies::{
@@ -122,13 +123,12 @@ impl Steps<'_> {
         let mut by_owner: BTreeMap<(String, String), Vec<ClusterObjectSet>> = BTreeMap::new();
         for guarded in self.sets.state() {
             let Ok(set) = &guarded.0 else { continue };
-            let owner = set.owner_references().iter().find(|r| r.controller == Some(true));
-            if let Some(owner) = owner.filter(|owner| owner.name != but_for) {
-                by_owner.entry((owner.name.clone(), owner.uid.clone())).or_default().push(set.clone());
+            if let Some(owner) = revision_of(&set.metadata).filter(|owner| owner.name != but_for) {
+                by_owner.entry((owner.name.to_owned(), owner.uid.to_owned())).or_default().push(set.clone());
             }
         }
-        let installed = by_owner.into_iter().filter_map(|((extension, uid), sets)| {
-            let revisions = Revisions::of(&uid, &sets);
+        let installed = by_owner.into_iter().filter_map(|((extension, _), sets)| {
+            let revisions = Revisions::read(sets.iter());
             let revision = revisions.installed()?;
             let set = sets.iter().find(|set| set.name_any() == revision.name)?;
             Some(There {

@@ -6,11 +6,12 @@ use kube::ResourceExt;
 use olm_api::{
     ConditionType, Conditions, Reason,
     names::{
-        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CATALOG_ANNOTATION,
-        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, LEFT_OUT_ANNOTATION,
-        MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION,
-        ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-        SERVICE_ACCOUNT_UID_ANNOTATION, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        ADDED_PERMISSIONS_ANNOTATION, BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION,
+        CATALOG_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION,
+        LEFT_OUT_ANNOTATION, MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION,
+        RENDERED_DIGEST_ANNOTATION, ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
+        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
@@ -51,6 +52,8 @@ pub(crate) struct Revision {
     pub(crate) certificate_provider: Option<CertificateProvider>,
     /// What it did to CRDs, as recorded when it was made.
     pub(crate) crd_changes: Option<String>,
+    /// A sentence about the permissions that its bundle has beyond those of the one installed before.
+    pub(crate) added_permissions: Option<String>,
     /// The revision whose objects came back with it, if it was made for that.
     pub(crate) rolled_back_to: Option<i64>,
     /// Whom it acts as, when that is recorded; the original's do not.
@@ -103,12 +106,9 @@ impl Revision {
 pub(crate) struct Revisions(Vec<Revision>);
 
 impl Revisions {
-    /// Reads the revisions controlled by the extension with the given UID; others are left out.
-    pub(crate) fn of(extension_uid: &str, sets: &[ClusterObjectSet]) -> Self {
-        let ours = sets.iter().filter(|set| {
-            set.owner_references().iter().any(|r| r.controller == Some(true) && r.uid == extension_uid)
-        });
-        let mut revisions: Vec<Revision> = ours.map(read).collect();
+    /// Reads sets that are known to be revisions of one extension.
+    pub(crate) fn read<'a>(sets: impl Iterator<Item = &'a ClusterObjectSet>) -> Self {
+        let mut revisions: Vec<Revision> = sets.map(read).collect();
         revisions.sort_by_key(|r| r.number);
         Self(revisions)
     }
@@ -182,6 +182,7 @@ fn read(set: &ClusterObjectSet) -> Revision {
         certificate_provider: annotation(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION)
             .and_then(|name| CertificateProvider::named(&name)),
         crd_changes: annotation(CRD_CHANGES_ANNOTATION),
+        added_permissions: annotation(ADDED_PERMISSIONS_ANNOTATION),
         rolled_back_to: annotation(ROLLED_BACK_TO_ANNOTATION).and_then(|number| number.parse().ok()),
         account: annotation(SERVICE_ACCOUNT_NAME_ANNOTATION)
             .zip(annotation(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION))
@@ -219,7 +220,6 @@ impl BundleRecord {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use olm_api::{
         ConditionStatus, ConditionUpdate,
         v1::{ClusterObjectSetSpec, ClusterObjectSetStatus},
@@ -230,12 +230,6 @@ mod tests {
     fn set(number: i64, lifecycle_state: LifecycleState, succeeded: bool) -> ClusterObjectSet {
         let spec = ClusterObjectSetSpec { revision: number, lifecycle_state, ..Default::default() };
         let mut set = ClusterObjectSet::new(&format!("ext-{number}"), spec);
-        set.metadata.owner_references = Some(vec![OwnerReference {
-            uid: "ext".into(),
-            controller: Some(true),
-            kind: "ClusterExtension".into(),
-            ..OwnerReference::default()
-        }]);
         if succeeded {
             let mut status = ClusterObjectSetStatus::default();
             let update = ConditionUpdate::new(
@@ -255,7 +249,7 @@ mod tests {
     fn the_highest_revision_that_rolled_out_is_installed() {
         use LifecycleState::{Active, Archived};
         let sets = [set(3, Active, false), set(1, Archived, true), set(2, Active, true)];
-        let revisions = Revisions::of("ext", &sets);
+        let revisions = Revisions::read(sets.iter());
         assert_eq!(revisions.installed().unwrap().number, 2);
         assert_eq!(revisions.rolling_out().iter().map(|r| r.number).collect::<Vec<_>>(), [3]);
         assert_eq!(revisions.latest_active().unwrap().number, 3);
@@ -263,15 +257,9 @@ mod tests {
     }
 
     #[test]
-    fn revisions_of_another_extension_of_the_same_name_do_not_count() {
-        let revisions = Revisions::of("another", &[set(1, LifecycleState::Active, true)]);
-        assert!(revisions.all().is_empty());
-    }
-
-    #[test]
     fn a_latest_revision_archived_by_hand_is_not_continued() {
         let sets = [set(1, LifecycleState::Active, true), set(2, LifecycleState::Archived, false)];
-        let revisions = Revisions::of("ext", &sets);
+        let revisions = Revisions::read(sets.iter());
         assert!(revisions.latest_active().is_none());
         assert_eq!(revisions.last_number(), 2);
     }
@@ -279,7 +267,7 @@ mod tests {
     #[test]
     fn only_the_newest_archived_revisions_are_kept() {
         let sets: Vec<_> = (1..=8).map(|n| set(n, LifecycleState::Archived, true)).collect();
-        let names: Vec<_> = Revisions::of("ext", &sets).superfluous(5).iter().map(|r| r.number).collect();
+        let names: Vec<_> = Revisions::read(sets.iter()).superfluous(5).iter().map(|r| r.number).collect();
         assert_eq!(names, [1, 2, 3]);
     }
 
@@ -293,18 +281,19 @@ mod tests {
         let observed = vec![ObservedPhase { name: "deploy".into(), digest: phase_digest(&phase("<a>")) }];
         set.status.as_mut().unwrap().observed_phases = observed;
         let holds = |set: &ClusterObjectSet, phases: &[Phase]| {
-            Revisions::of("ext", std::slice::from_ref(set)).all()[0].holds("sha256:ours", phases)
+            Revisions::read(std::iter::once(set)).all()[0].holds("sha256:ours", phases)
         };
         assert!(holds(&set, &[phase("<a>")]));
         assert!(!holds(&set, &[phase("b")]));
         assert!(!holds(&set, &[]));
         // A digest of ours counts alone; earlier versions had it under another name.
         for name in [RENDERED_DIGEST_ANNOTATION, CONTENT_DIGEST_ANNOTATION] {
-            set.metadata.annotations = Some([(name.to_owned(), "sha256:ours".to_owned())].into());
+            let mut set = set.clone();
+            set.annotations_mut().insert(name.to_owned(), "sha256:ours".to_owned());
             assert!(holds(&set, &[phase("b")]));
         }
         let both = [(RENDERED_DIGEST_ANNOTATION, "sha256:r"), (CONTENT_DIGEST_ANNOTATION, "sha256:ours")];
-        set.metadata.annotations = Some(both.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+        set.annotations_mut().extend(both.map(|(k, v)| (k.to_owned(), v.to_owned())));
         assert!(!holds(&set, &[phase("b")]));
     }
 }

@@ -156,9 +156,9 @@ impl Steps<'_> {
             rolled_back_to: Some(target.number),
             _memory: None,
         };
+        let number = self.writer().next_number(revisions).map_err(|text| failed(Cause::terminal(text)))?;
         progress.notes.push(format!(
-            "Revision {} brings revision {} back, as {ROLLBACK_TO_ANNOTATION} asks. Nothing is resolved until the annotation is removed.",
-            revisions.last_number() + 1,
+            "Revision {number} brings revision {} back, as {ROLLBACK_TO_ANNOTATION} asks. Nothing is resolved until the annotation is removed.",
             target.number
         ));
         let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;

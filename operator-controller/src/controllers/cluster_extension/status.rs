@@ -17,10 +17,11 @@ use olm_api::{
     },
 };
 use olm_resolve::{DeprecationReason, DeprecationStatus, Truth};
+use olm_runtime::PANIC_REPORT;
 use olm_text::one_line;
 
 use super::{
-    progress::{Cause, CauseKind, Progress, StepError},
+    progress::{Cause, CauseKind, Created, Progress, StepError},
     revisions::{BundleRecord, Revision, Revisions},
 };
 use crate::platform::Verdict;
@@ -67,7 +68,9 @@ pub(crate) fn status(
             match result {
                 // `Progressing` stays as it is until there is something to tell of the bundle that is pulled.
                 Ok(()) if progress.pulling.is_some() => writer.available(revisions),
-                Ok(()) => writer.mirrored(revisions, progress.created.as_ref()),
+                Ok(()) => {
+                    writer.mirrored(revisions, progress.created.as_ref().map(|created| &created.bundle));
+                }
                 Err(error) => {
                     // What is installed goes on being watched whatever else fails.
                     writer.available(revisions);
@@ -77,13 +80,23 @@ pub(crate) fn status(
             status.install =
                 revisions.installed().map(|r| ClusterExtensionInstallStatus { bundle: metadata(&r.bundle) });
             if result.is_ok() {
-                status.active_revisions = active_revisions(revisions);
+                status.active_revisions = active_revisions(revisions, progress.created.as_ref());
             }
         }
     }
     let mut writer =
         Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
     writer.summary(progress, result.err());
+    status
+}
+
+/// The status after a reconcile that panicked: what was known stays as it is.
+pub(crate) fn panicked(extension: &ClusterExtension, now: Timestamp) -> ClusterExtensionStatus {
+    let mut status = extension.status.clone().unwrap_or_default();
+    let mut writer =
+        Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
+    writer.put(Progressing, True, Reason::Retrying, PANIC_REPORT);
+    writer.summary(&Progress::default(), None);
     status
 }
 
@@ -175,10 +188,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether the platform may be updated; nothing where the bundle or the cluster says nothing about it.
+    /// Whether the platform may be updated; nothing where the bundle or the cluster says nothing about it. What is not
+    /// known stays as it was.
     fn platform(&mut self, verdict: Option<&Verdict>) {
         let (status, reason) = match verdict {
-            None => {
+            None => return,
+            Some(Verdict::NoLimit) => {
                 self.conditions.remove(Upgradeable);
                 return;
             }
@@ -285,8 +300,8 @@ fn metadata(bundle: &BundleRecord) -> BundleMetadata {
     }
 }
 
-/// The installed revision by name, then those that roll out with their conditions.
-fn active_revisions(revisions: &Revisions) -> Vec<RevisionStatus> {
+/// The installed revision by name, then those that roll out with their conditions, the one just made last.
+fn active_revisions(revisions: &Revisions, created: Option<&Created>) -> Vec<RevisionStatus> {
     let installed = revisions
         .installed()
         .map(|r| RevisionStatus { name: r.name.clone(), conditions: Conditions::default() });
@@ -295,7 +310,9 @@ fn active_revisions(revisions: &Revisions) -> Vec<RevisionStatus> {
             [Available, Progressing].into_iter().filter_map(|t| r.conditions.find(t).cloned()).collect();
         RevisionStatus { name: r.name.clone(), conditions: conditions.into() }
     });
-    installed.into_iter().chain(rolling).collect()
+    let created = created
+        .map(|created| RevisionStatus { name: created.name.clone(), conditions: Conditions::default() });
+    installed.into_iter().chain(rolling).chain(created).collect()
 }
 
 /// Removes the addresses of a broken connection: its ephemeral port would change the condition at every retry.

@@ -32,6 +32,7 @@ use super::{
     takeover::Takeover,
 };
 use crate::{
+    admission::Enforcement,
     bundles::{BundleError, Bundles, Loaded, Need, Requested},
     catalogs::Catalogs,
     controllers::api_text,
@@ -78,6 +79,8 @@ pub(crate) struct Steps<'a> {
     pub(crate) now: Timestamp,
     /// Nothing is carried out: what cannot be found out is left open in the plan instead of ending the pass.
     pub(crate) only_plans: bool,
+    /// Whether the policies are in force without which no account is given to a revision that exists.
+    pub(crate) enforcement: Enforcement,
     /// No Secret can have been left without an owner before this pass.
     pub(crate) is_tidy: bool,
 }
@@ -121,9 +124,9 @@ impl Steps<'_> {
         if !self.is_tidy {
             self.writer().tidy_secrets().await.map_err(StepError::Revisions)?;
         }
-        progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.notes.extend(annotations::in_force(self.extension));
         progress.notes.extend(kinds::notes(&revisions));
+        progress.notes.extend(self.foreign_note(&revisions));
         let proposal = self.propose(account, &revisions, progress).await?;
         let result = self.carry_out(account, proposal, &revisions, progress).await;
         if result.is_err() {
@@ -140,10 +143,12 @@ impl Steps<'_> {
         progress: &mut Progress,
     ) -> Result<Revisions, StepError> {
         let mut revisions = self.revisions().await.map_err(StepError::Revisions)?;
-        let takeover = Takeover { writer: self.writer(), account, now: self.now };
+        let takeover =
+            Takeover { writer: self.writer(), account, enforcement: self.enforcement, now: self.now };
         if takeover.run(&revisions).await? {
             revisions = self.revisions().await.map_err(StepError::Revisions)?;
         }
+        progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
         progress.revisions = Some(revisions.clone());
         Ok(revisions)
     }
@@ -168,7 +173,7 @@ impl Steps<'_> {
                 Err(error) => return Err(api_text(&error)),
             }
         };
-        Ok(Revisions::of(&self.extension.uid().unwrap_or_default(), &listed.items))
+        Ok(Revisions::read(listed.items.iter().filter(|set| self.is_revision(set))))
     }
 
     /// What is to be done: resolution, bundle and plan. Nothing is written.
@@ -191,7 +196,7 @@ impl Steps<'_> {
         let failed = |cause| StepError::Bundle { bundle: bundle.clone(), cause };
         let inputs = self.inputs_digest(account, bundle);
         let latest = revisions.latest_active();
-        let unchanged = latest.filter(|l| l.inputs_digest.as_deref() == Some(inputs.as_str()));
+        let unchanged = latest.filter(|l| is_made_from(l, &inputs, account));
         match self.require(&chosen, &[], revisions, progress).await {
             // What is rolling out is not stopped half way.
             Err(error) if unchanged.is_some() => {
@@ -226,16 +231,12 @@ impl Steps<'_> {
         self.require(&chosen, &declared, revisions, progress).await?;
         let phases = self.phases(&rendered, bundle).map_err(failed)?;
         let digest = self.rendered_digest(&phases);
-        if latest.is_some_and(|latest| self.holds(latest, &digest, &phases)) {
+        if let Some(latest) = latest.filter(|latest| self.holds(latest, &digest, &phases))
+            && self.may_act_as(latest, account, &phases).await.map_err(failed)?
+        {
             return Ok(Proposal::Refresh { chosen, inputs });
         }
-        for lowest in lowest_kubernetes(&chosen, &rendered) {
-            let suits = preflight::check_kube_version(&self.controller(), &lowest).await;
-            suits
-                .map_err(Cause::transient)
-                .and_then(|suits| suits.map_err(Cause::terminal))
-                .map_err(failed)?;
-        }
+        self.check_kubernetes(&chosen, &rendered).await.map_err(failed)?;
         let draft = Draft {
             bundle: bundle.clone(),
             phases,
@@ -250,6 +251,15 @@ impl Steps<'_> {
         };
         let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
         Ok(Proposal::Revision { planned: Box::new(planned), bundle: bundle.clone() })
+    }
+
+    /// Refuses a bundle that needs a newer Kubernetes.
+    async fn check_kubernetes(&self, chosen: &Chosen, rendered: &Rendered) -> Result<(), Cause> {
+        for lowest in lowest_kubernetes(chosen, rendered) {
+            let suits = preflight::check_kube_version(&self.controller(), &lowest).await;
+            suits.map_err(Cause::transient).and_then(|suits| suits.map_err(Cause::terminal))?;
+        }
+        Ok(())
     }
 
     async fn carry_out(
@@ -277,6 +287,7 @@ impl Steps<'_> {
     async fn keep(&self, account: &AccountRef, revisions: &Revisions) -> Result<(), StepError> {
         let Some(latest) = revisions.latest_active() else { return Ok(()) };
         let Some(inputs) = latest.inputs_digest.as_deref() else { return Ok(()) };
+        let account = self.is_what_it_was(latest, account).await.then_some(account);
         let kept = self.writer().refresh(latest, account, inputs, None).await;
         kept.map_err(|text| StepError::Bundle {
             bundle: latest.bundle.clone(),
@@ -291,7 +302,7 @@ impl Steps<'_> {
         (chosen, inputs): (&Chosen, &str),
     ) -> Result<(), Cause> {
         let origin = chosen.catalog.as_deref().map(|catalog| (catalog, chosen.properties.as_slice()));
-        self.writer().refresh(latest, account, inputs, origin).await.map_err(Cause::transient)
+        self.writer().refresh(latest, Some(account), inputs, origin).await.map_err(Cause::transient)
     }
 
     /// The rendered bundle, unless it is on its way, or installed already and cannot be fetched now.
@@ -438,6 +449,11 @@ impl Steps<'_> {
     pub(super) fn controller(&self) -> Client {
         self.accounts.controller()
     }
+}
+
+/// Whether a revision was made from these inputs and acts as the account, which is one of them.
+pub(super) fn is_made_from(revision: &Revision, inputs: &str, account: &AccountRef) -> bool {
+    revision.inputs_digest.as_deref() == Some(inputs) && revision.account.as_ref() == Some(account)
 }
 
 /// Digest of the objects in `phases`, as the revision that holds them records it.

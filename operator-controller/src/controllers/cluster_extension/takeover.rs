@@ -1,6 +1,7 @@
 //! Goes on with what the original installed before this program came.
 //!
-//! Revisions of its newer runtime are revisions like ours, but for the account they act as. What its Helm
+//! Revisions of its newer runtime are revisions like ours, but for the mark ([`super::marking`]) and the account they
+//! act as. What its Helm
 //! runtime deployed becomes revision 1, which counts as installed from its first moment. Releases are only
 //! read; they are owned by the extension and go with it.
 //!
@@ -29,11 +30,14 @@ use serde_json::json;
 use super::{
     apply::{NewRevision, RevisionWriter},
     progress::StepError,
-    revisions::{BundleRecord, Revisions},
+    revisions::{BundleRecord, Revision, Revisions},
 };
-use crate::controllers::{
-    api_text,
-    cluster_object_set::content::{self, ContentError},
+use crate::{
+    admission::Enforcement,
+    controllers::{
+        api_text,
+        cluster_object_set::content::{self, ContentError},
+    },
 };
 
 /// Type of the Secret that a release begins in.
@@ -52,6 +56,7 @@ pub(crate) struct Takeover<'a> {
     pub(crate) writer: RevisionWriter<'a>,
     /// Whom the revisions shall act as, if that is known.
     pub(crate) account: Option<&'a AccountRef>,
+    pub(crate) enforcement: Enforcement,
     pub(crate) now: Timestamp,
 }
 
@@ -74,15 +79,20 @@ impl Takeover<'_> {
             return Ok(true);
         }
         let mut written = false;
-        for revision in revisions.all().iter().filter(|r| r.is_active()) {
-            if revision.number == 1 && revision.migrated && !revision.succeeded() {
+        for revision in revisions.all().iter().filter(|r| !r.is_over()) {
+            if revision.migrated && revision.is_active() && !revision.succeeded() {
                 // A crash came between its creation and this.
                 let observed = self.observed_again(&revision.name).await?;
                 self.succeed(&revision.name, &observed).await?;
                 written = true;
             }
             if let Some(account) = self.account.filter(|_| revision.account.is_none()) {
-                self.give_account(&revision.name, account).await?;
+                match self.enforcement {
+                    Enforcement::InForce => self.give_account(revision, account).await?,
+                    Enforcement::Unknown => return Err(transient(Enforcement::UNKNOWN.to_owned())),
+                    // The next revision names it.
+                    Enforcement::Broken => continue,
+                }
                 written = true;
             }
         }
@@ -114,8 +124,9 @@ impl Takeover<'_> {
         }
         let phases = phases(&release.name, &bundle, release.objects).map_err(|e| refused(&e))?;
         let new = NewRevision {
+            added_permissions: None,
             rolled_back_to: None,
-            number: 1,
+            number: self.writer.next_number(&Revisions::default()).map_err(transient)?,
             bundle: &bundle,
             account: self.account,
             phases: &phases,
@@ -181,13 +192,13 @@ impl Takeover<'_> {
     }
 
     /// Records whom a revision acts as; the original's act as the program.
-    async fn give_account(&self, name: &str, account: &AccountRef) -> Result<(), StepError> {
+    async fn give_account(&self, revision: &Revision, account: &AccountRef) -> Result<(), StepError> {
         let sets: Api<ClusterObjectSet> = Api::all(self.writer.client.clone());
         let annotations = self.writer.acting_as(account);
-        let patch = json!({"metadata": {"annotations": annotations}});
+        let patch = json!({"metadata": {"uid": revision.uid, "annotations": annotations}});
         let params =
             PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        bounded(sets.patch(name, &params, &Patch::Merge(&patch)))
+        bounded(sets.patch(&revision.name, &params, &Patch::Merge(&patch)))
             .await
             .map(drop)
             .map_err(|e| transient(api_text(&e)))
@@ -295,7 +306,7 @@ fn is_of(bundle: &BundleRecord, installed: &BundleMetadata) -> bool {
 }
 
 /// The digests that a revision of these phases records.
-fn observed(phases: &[Phase]) -> Vec<ObservedPhase> {
+pub(super) fn observed(phases: &[Phase]) -> Vec<ObservedPhase> {
     let digest = |phase: &Phase| ObservedPhase { name: phase.name.clone(), digest: phase_digest(phase) };
     phases.iter().map(digest).collect()
 }
@@ -327,9 +338,10 @@ mod tests {
 
     use super::*;
 
-    fn extension(metadata: Value, status: Value) -> ClusterExtension {
+    fn extension(annotations: &Value, status: &Value) -> ClusterExtension {
         serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": metadata,
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+            "metadata": {"name": "e", "annotations": annotations},
             "spec": {"namespace": "n", "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}}},
             "status": status,
         }))
@@ -338,18 +350,19 @@ mod tests {
 
     #[test]
     fn only_what_upstream_installed_by_helm_is_taken_over() {
+        let is_upstreams = |annotations: &Value, status: &Value| {
+            installed_by_upstream(&extension(annotations, status)).is_some()
+        };
         let install = json!({"bundle": {"name": "p.v1.0.0", "version": "1.0.0"}});
-        let (plain, installed) = (json!({"name": "e"}), json!({"install": install}));
-        assert!(installed_by_upstream(&extension(plain.clone(), installed.clone())).is_some());
+        let (none, installed) = (json!({}), json!({"install": install}));
+        assert!(is_upstreams(&none, &installed));
         // Nothing is installed, or nothing is known yet.
-        assert!(installed_by_upstream(&extension(plain.clone(), json!({}))).is_none());
-        assert!(installed_by_upstream(&extension(plain.clone(), Value::Null)).is_none());
+        assert!(!is_upstreams(&none, &none));
+        assert!(!is_upstreams(&none, &Value::Null));
         // It came as a revision.
-        let revised = json!({"install": install, "activeRevisions": [{"name": "e-1"}]});
-        assert!(installed_by_upstream(&extension(plain, revised)).is_none());
+        assert!(!is_upstreams(&none, &json!({"install": install, "activeRevisions": [{"name": "e-1"}]})));
         // This program has worked on it.
-        let ours = json!({"name": "e", "annotations": {IDENTITY_ANNOTATION: "any"}});
-        assert!(installed_by_upstream(&extension(ours, installed)).is_none());
+        assert!(!is_upstreams(&json!({IDENTITY_ANNOTATION: "any"}), &installed));
     }
 
     #[test]

@@ -5,10 +5,12 @@ use olm_api::v1::ClusterExtension;
 use olm_runtime::{AccountRef, Accounts, ClientError};
 
 use super::{annotations, crd_changes, identity, progress::StepError};
+use crate::settings::Settings;
 
 /// Longest name: it becomes the value of a label.
 const NAME_LENGTH_MAX: usize = 63;
 const NO_ACCOUNT: &str = "spec.serviceAccount is not set and the cluster has no default account: set spec.serviceAccount.name to a service account in spec.namespace";
+const ACCOUNT_UNKNOWN: &str = "spec.serviceAccount is not set, and the cluster's default account is not known because the controller cannot read its settings yet";
 
 /// The account the extension acts as, if the extension can be worked on at all.
 ///
@@ -17,13 +19,14 @@ const NO_ACCOUNT: &str = "spec.serviceAccount is not set and the cluster has no 
 pub(crate) async fn check(
     extension: &ClusterExtension,
     accounts: &Accounts,
-    default_account: Option<&AccountRef>,
+    settings: &Settings,
 ) -> Result<AccountRef, StepError> {
     let mut errors = unsupported(extension);
-    let account = account(extension, default_account);
+    let account = account(extension, settings.default_account().as_ref());
     let mut terminal = !errors.is_empty();
     let mut advice = None;
     match &account {
+        None if !settings.are_known() => errors.push(ACCOUNT_UNKNOWN.to_owned()),
         None => {
             terminal = true;
             errors.push(NO_ACCOUNT.to_owned());

@@ -12,16 +12,13 @@ use olm_api::{
         IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_NAME_ANNOTATION,
         SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION,
     },
+    ownership::revision_of,
     v1::ClusterObjectSet,
 };
 use olm_runtime::{AccountRef, ClientError, bounded};
 use serde_json::json;
 
-use super::{
-    content::api_text,
-    reconcile::{ObjectSets, extension_owner},
-    status::Outcome,
-};
+use super::{content::api_text, reconcile::ObjectSets, status::Outcome};
 
 impl ObjectSets {
     /// Binds a revision that names its ServiceAccount, and is not bound yet, to the one that has the name now. `true` when
@@ -65,7 +62,7 @@ impl ObjectSets {
             None => accounts.client(account).await,
         };
         client.map_err(|error| match error {
-            ClientError::AccountReplaced { .. } => Outcome::Blocked(match extension_owner(set) {
+            ClientError::AccountReplaced { .. } => Outcome::Blocked(match revision_of(&set.metadata) {
                 Some(owner) => format!(
                     "{error}: whoever may use the service account allows it by removing the annotation {IDENTITY_ANNOTATION} of ClusterExtension {:?}",
                     owner.name

@@ -78,6 +78,8 @@ enum Done {
     Unhealthy(Vec<String>),
     /// Probes have nothing to say yet; what it waits for.
     Waits(String),
+    /// It is being deleted, and made anew once it has gone.
+    Goes,
     Collision(String),
     /// What went wrong, and what somebody has to do something about.
     Failed(String, Option<Obstacle>),
@@ -96,8 +98,9 @@ fn health(failures: Vec<String>, waits: Option<String>) -> Done {
 pub(crate) enum Pass {
     /// Everything is there and healthy.
     Complete,
-    /// The first phase that is not healthy: what a probe says, and what else is waited for.
-    Incomplete { failures: Vec<String>, waits: Vec<String> },
+    /// The first phase that is not healthy: what a probe says, what else is waited for, and whether that is the end of a
+    /// deletion.
+    Incomplete { failures: Vec<String>, waits: Vec<String>, awaits_deletion: bool },
     /// Objects of a phase belong to somebody else.
     Collisions(String),
     /// Requests failed.
@@ -226,7 +229,7 @@ impl Executor<'_> {
         let current = match planned {
             Action::Leave => return Err(Done::Healthy),
             Action::Collision { report } => return Err(Done::Collision(report)),
-            Action::AwaitDeletion => return Err(Done::Waits(BEING_DELETED.to_owned())),
+            Action::AwaitDeletion => return Err(Done::Goes),
             Action::Nothing => Ok(live.unwrap_or_default()),
             Action::Create => self.create(api, desired, injection).await,
             Action::Apply { metadata_patch } => {
@@ -398,13 +401,15 @@ fn judge(phase: usize, done: &[(ObjectKey, Done)]) -> Pass {
         .iter()
         .filter_map(|(key, done)| match done {
             Done::Waits(text) => Some(probe_failure(key, std::slice::from_ref(text))),
+            Done::Goes => Some(probe_failure(key, &[BEING_DELETED.to_owned()])),
             _ => None,
         })
         .collect();
     if first_failure.is_none() && waits.is_empty() {
         return Pass::Complete;
     }
-    Pass::Incomplete { failures: first_failure.into_iter().collect(), waits }
+    let awaits_deletion = done.iter().any(|(_, done)| *done == Done::Goes);
+    Pass::Incomplete { failures: first_failure.into_iter().collect(), waits, awaits_deletion }
 }
 
 #[cfg(test)]
@@ -425,20 +430,25 @@ mod tests {
         let collision = done("d", Done::Collision("Object D".into()));
         let failure = done("e", Done::Failed("Object e: forbidden".into(), Some(Obstacle::Forbidden)));
         assert_eq!(judge(0, std::slice::from_ref(&healthy)), Pass::Complete);
+        let incomplete = |failures: &[&str], waits: &[&str], awaits_deletion| Pass::Incomplete {
+            failures: failures.iter().map(ToString::to_string).collect(),
+            waits: waits.iter().map(ToString::to_string).collect(),
+            awaits_deletion,
+        };
         let of =
             |items: &[&(ObjectKey, Done)]| judge(3, &items.iter().map(|i| (*i).clone()).collect::<Vec<_>>());
         assert_eq!(
             of(&[&healthy, &unhealthy, &second]),
-            Pass::Incomplete { failures: vec!["Object ConfigMap.v1 b: x and y".into()], waits: vec![] }
+            incomplete(&["Object ConfigMap.v1 b: x and y"], &[], false)
         );
         // What no probe has spoken about yet is told apart.
-        let waiting = done("f", Done::Waits("is being deleted".into()));
-        let waits = || vec!["Object ConfigMap.v1 f: is being deleted".to_owned()];
-        assert_eq!(of(&[&healthy, &waiting]), Pass::Incomplete { failures: vec![], waits: waits() });
-        assert_eq!(
-            of(&[&waiting, &second]),
-            Pass::Incomplete { failures: vec!["Object ConfigMap.v1 c: z".into()], waits: waits() }
-        );
+        let waiting = done("f", Done::Waits("waits for its kind".into()));
+        let waits = ["Object ConfigMap.v1 f: waits for its kind"];
+        assert_eq!(of(&[&healthy, &waiting]), incomplete(&[], &waits, false));
+        assert_eq!(of(&[&waiting, &second]), incomplete(&["Object ConfigMap.v1 c: z"], &waits, false));
+        let goes = done("g", Done::Goes);
+        let waits = ["Object ConfigMap.v1 g: is being deleted, and made anew once it has gone"];
+        assert_eq!(of(&[&healthy, &goes]), incomplete(&[], &waits, true));
         assert_eq!(
             of(&[&unhealthy, &collision]),
             Pass::Collisions("revision object collisions in phase 3\nObject D".into())

@@ -8,16 +8,14 @@ use kube::{
 };
 use olm_api::{
     names::{OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER},
+    ownership::revision_of,
     v1::{ClusterObjectSet, LifecycleState},
 };
 use olm_objectset::{BEFORE_REVISIONS, Sibling};
 use olm_runtime::bounded;
 use serde_json::json;
 
-use super::{
-    content::api_text,
-    reconcile::{ObjectSets, extension_owner},
-};
+use super::{content::api_text, reconcile::ObjectSets};
 
 /// The other revisions that carry the extension's name.
 pub(super) struct Family {
@@ -78,16 +76,63 @@ impl ObjectSets {
     }
 }
 
-/// Two revisions are siblings when the same ClusterExtension (by UID) controls both; labels prove nothing.
+/// Two object sets are siblings when both are revisions of one extension.
 fn is_sibling(set: &ClusterObjectSet, other: &ClusterObjectSet) -> bool {
-    let owner = extension_owner(set).map(|o| &o.uid);
-    owner.is_some() && owner == extension_owner(other).map(|o| &o.uid) && set.uid() != other.uid()
+    let owner = revision_of(&set.metadata);
+    owner.is_some() && owner == revision_of(&other.metadata) && set.uid() != other.uid()
 }
 
 fn siblings<'a>(set: &ClusterObjectSet, others: impl Iterator<Item = &'a ClusterObjectSet>) -> Vec<Sibling> {
     others
         .filter(|other| is_sibling(set, other))
         .map(|other| Sibling { uid: other.uid().unwrap_or_default(), revision: other.spec.revision })
-        .chain(extension_owner(set).map(|o| Sibling { uid: o.uid.clone(), revision: BEFORE_REVISIONS }))
+        .chain(
+            revision_of(&set.metadata).map(|o| Sibling { uid: o.uid.to_owned(), revision: BEFORE_REVISIONS }),
+        )
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+    use olm_api::{names::REVISION_OF_ANNOTATION, v1::ClusterObjectSetSpec};
+
+    use super::*;
+
+    fn set(uid: &str, api_version: &str, owner: (&str, &str), mark: &str) -> ClusterObjectSet {
+        let mut set = ClusterObjectSet::new(uid, ClusterObjectSetSpec::default());
+        set.metadata.uid = Some(uid.to_owned());
+        set.metadata.owner_references = Some(vec![OwnerReference {
+            api_version: api_version.to_owned(),
+            kind: "ClusterExtension".to_owned(),
+            name: owner.0.to_owned(),
+            uid: owner.1.to_owned(),
+            controller: Some(true),
+            ..OwnerReference::default()
+        }]);
+        set.annotations_mut().insert(REVISION_OF_ANNOTATION.to_owned(), mark.to_owned());
+        set
+    }
+
+    #[test]
+    fn who_only_claims_the_extension_is_no_sibling() {
+        const API: &str = "olm.operatorframework.io/v1";
+        let ours = set("a", API, ("ext", "u"), "u");
+        assert!(is_sibling(&ours, &set("b", API, ("ext", "u"), "u")));
+        let others = [
+            set("a", API, ("ext", "u"), "u"),
+            set("b", "not.olm/v1", ("ext", "u"), "u"),
+            set("b", API, ("mine", "u"), "u"),
+            set("b", API, ("ext", "x"), "x"),
+            set("b", API, ("ext", "u"), ""),
+        ];
+        for other in others {
+            assert!(!is_sibling(&ours, &other), "{other:?}");
+            assert!(!is_sibling(&other, &ours), "{other:?}");
+        }
+        // What an extension's own objects are counted by is nothing that a claim gives.
+        let claiming = set("b", "not.olm/v1", ("ext", "u"), "u");
+        assert!(siblings(&claiming, std::iter::once(&ours)).is_empty());
+        assert_eq!(siblings(&ours, std::iter::once(&claiming)).len(), 1);
+    }
 }

@@ -42,7 +42,7 @@ impl ObjectSets {
         self.ports.kinds.forget(&Waiter::Set(set.name_any()));
     }
 
-    /// Records what is left out, if that is not done yet.
+    /// Records what is left out, if that is not done yet; answers the revision as it is then, if it was written.
     ///
     /// # Errors
     /// The API server's answer.
@@ -50,10 +50,10 @@ impl ObjectSets {
         &self,
         set: &ClusterObjectSet,
         left_out: &BTreeSet<ObjectKey>,
-    ) -> Result<(), String> {
+    ) -> Result<Option<ClusterObjectSet>, String> {
         let wanted = record(left_out);
         if set.annotations().get(LEFT_OUT_ANNOTATION) == wanted.as_ref() {
-            return Ok(());
+            return Ok(None);
         }
         tracing::info!(
             revision = set.name_any(),
@@ -65,12 +65,13 @@ impl ObjectSets {
             PatchParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         let patched = bounded(api.patch(&set.name_any(), &params, &Patch::Merge(&patch))).await;
-        patched.map_err(|e| format!("recording what is left out: {}", api_text(&e)))?;
+        let patched = patched.map_err(|e| format!("recording what is left out: {}", api_text(&e)))?;
+        self.wrote(&patched);
         let before = recorded(set);
         let news: Vec<String> =
             left_out.iter().map(ToString::to_string).filter(|key| !before.contains(key)).collect();
         self.ports.events.left_out(set, &news).await;
-        Ok(())
+        Ok(Some(patched))
     }
 
     /// Tells of objects that were written again, or at last.

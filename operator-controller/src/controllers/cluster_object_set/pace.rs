@@ -13,6 +13,8 @@ use super::status::{Deadline, Obstacle, Outcome};
 const COLLISION_RETRY: Duration = Duration::from_secs(10);
 /// How soon a teardown that waits for deletions is looked at again, should no event come.
 const TEARDOWN_RETRY: Duration = Duration::from_secs(5);
+/// How soon an object that is being deleted is looked at again: an event of its end may be another revision's.
+const DELETION_RETRY: Duration = Duration::from_secs(5);
 /// How soon content that was changed, or is mutable, is looked at again: Secrets of others are not watched.
 const CONTENT_RETRY: Duration = Duration::from_secs(30);
 /// How soon objects are looked at again whose changes are not seen, because the watch of their kind fails.
@@ -50,10 +52,11 @@ impl Pace {
                 self.retry(unsettled.unwrap_or_default())
             }
             Outcome::Complete => self.own_times().min().map_or(Next::Await, Next::After),
-            Outcome::Incomplete { .. } => self
+            Outcome::Incomplete { awaits_deletion, .. } => self
                 .until_deadline()
                 .into_iter()
                 .chain(self.own_times())
+                .chain(awaits_deletion.then_some(DELETION_RETRY))
                 .min()
                 .map_or(Next::Await, Next::After),
         }
@@ -101,7 +104,8 @@ mod tests {
     fn nothing_is_looked_at_later_than_its_deadline() {
         let error = || Outcome::Retrying("e".into());
         let collision = || Outcome::Stuck { message: "c".into(), obstacle: Obstacle::Collision };
-        let incomplete = || Outcome::Incomplete { failures: Vec::new(), waits: Vec::new() };
+        let incomplete =
+            || Outcome::Incomplete { failures: Vec::new(), waits: Vec::new(), awaits_deletion: false };
         let seconds = Duration::from_secs;
         assert_eq!(pace(None).next(error(), None), Next::Retry("e".into()));
         assert_eq!(pace(Some(40)).next(error(), None), Next::RetryWithin("e".into(), seconds(40)));
@@ -122,7 +126,8 @@ mod tests {
     #[test]
     fn objects_that_nobody_watches_are_looked_at_from_time_to_time() {
         let unseen = |deadline| Pace { unseen: true, ..pace(deadline) };
-        let incomplete = || Outcome::Incomplete { failures: Vec::new(), waits: Vec::new() };
+        let incomplete =
+            || Outcome::Incomplete { failures: Vec::new(), waits: Vec::new(), awaits_deletion: false };
         assert_eq!(unseen(None).next(Outcome::Complete, None), Next::After(UNSEEN_RETRY));
         assert_eq!(unseen(None).next(incomplete(), None), Next::After(UNSEEN_RETRY));
         assert_eq!(unseen(Some(4)).next(incomplete(), None), Next::After(Duration::from_secs(4)));
@@ -130,10 +135,19 @@ mod tests {
     }
 
     #[test]
+    fn a_deletion_that_is_waited_for_is_looked_at_although_no_event_comes() {
+        let goes = || Outcome::Incomplete { failures: Vec::new(), waits: Vec::new(), awaits_deletion: true };
+        assert_eq!(pace(None).next(goes(), None), Next::After(DELETION_RETRY));
+        assert_eq!(pace(Some(40)).next(goes(), None), Next::After(DELETION_RETRY));
+        assert_eq!(pace(Some(2)).next(goes(), None), Next::After(Duration::from_secs(2)));
+    }
+
+    #[test]
     fn certificates_have_their_own_time() {
         let soon = Pace { certificates: Some(Timestamp::from_second(20).unwrap()), ..pace(Some(40)) };
         assert_eq!(soon.next(Outcome::Complete, None), Next::After(Duration::from_secs(20)));
-        let incomplete = Outcome::Incomplete { failures: Vec::new(), waits: Vec::new() };
+        let incomplete =
+            Outcome::Incomplete { failures: Vec::new(), waits: Vec::new(), awaits_deletion: false };
         assert_eq!(soon.next(incomplete, None), Next::After(Duration::from_secs(20)));
     }
 }

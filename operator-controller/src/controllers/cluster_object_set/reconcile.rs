@@ -13,14 +13,14 @@ use kube::{
 };
 use olm_api::{
     names::{
-        OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
-    v1::{ClusterExtension, ClusterObjectSet, ClusterObjectSetStatus, LifecycleState, ObservedPhase},
+    ownership::revision_of,
+    v1::{ClusterObjectSet, ClusterObjectSetStatus, LifecycleState, ObservedPhase},
 };
 use olm_objectset::{DeletionPolicy, ObjectKey, Owner, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, Accounts, Discovery, Next, ObjectMetrics, WatchManager, bounded};
+use olm_runtime::{Accounts, Discovery, Next, ObjectMetrics, PANIC_REPORT, WatchManager, bounded};
 
 use super::{
     content::{self, ContentError, LoadedPhase, api_text},
@@ -35,10 +35,15 @@ use super::{
 };
 use crate::{
     access::{User, Waiting},
+    admission::Guard,
     events::Events,
     kinds::{Awaited, Survey},
+    settings::Settings,
     webhook_certificates::{self, CaBundles, Keeper, Kept},
 };
+
+/// How soon a revision that is to be taken over is looked at again, should its mark never come.
+const TAKEOVER_RETRY: Duration = Duration::from_secs(10);
 
 /// No object waits for its kind.
 static NONE_AWAITED: BTreeSet<ObjectKey> = BTreeSet::new();
@@ -54,6 +59,9 @@ pub(crate) struct Ports {
     /// Who waits for kinds that the cluster does not serve.
     pub(crate) kinds: Arc<Awaited>,
     pub(crate) events: Events,
+    /// Names the account of revisions that name none.
+    pub(crate) settings: Settings,
+    pub(crate) guard: Guard,
     pub(crate) objects: ObjectMetrics,
     /// Whether rights are checked before objects are written that could not be checked with the others.
     pub(crate) preflight_permissions: bool,
@@ -79,7 +87,7 @@ struct Report {
     certificates: Option<Timestamp>,
     /// Whether the objects have the form that the deletion policy asks for, when it was looked at.
     policy: Option<Result<(), String>>,
-    /// The revision as it is since it got its finalizer in this pass: the version that its status goes with.
+    /// The revision as it was last written in this pass: the version that its status goes with.
     given: Option<ClusterObjectSet>,
     /// The content is at fault, and nothing would tell that it was put right.
     look_again: bool,
@@ -116,10 +124,22 @@ impl ObjectSets {
             self.ports.waiting.forget(&User::Set(set.name_any()));
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
+        match self.is_before_takeover(&set).await {
+            Ok(false) => {}
+            // The mark's event brings the pass that goes on.
+            Ok(true) => return Next::After(TAKEOVER_RETRY),
+            Err(error) => return Next::Retry(error),
+        }
         let now = self.ports.clock.now();
         if let Some(left) = self.memory.behind(&set, now) {
             // What was recorded of the content, and how far the roll-out got, would be taken for undone.
             return Next::After(left);
+        }
+        match self.give_default_account(&set).await {
+            Ok(false) => {}
+            // Its event brings the pass that acts.
+            Ok(true) => return Next::Await,
+            Err(error) => return Next::Retry(error),
         }
         let deadline = deadline(&set, now);
         if keeping::contradicts(&set) {
@@ -151,10 +171,19 @@ impl ObjectSets {
         pace.next(report.outcome, unsettled)
     }
 
+    /// Says on the revision that its reconcile panicked.
+    pub(crate) async fn report_panic(self: Arc<Self>, set: Arc<ClusterObjectSet>) {
+        let now = self.ports.clock.now();
+        let report = Outcome::Retrying(PANIC_REPORT.to_owned()).into();
+        if let Err(error) = self.write_status(&set, &report, &[], deadline(&set, now), now).await {
+            tracing::warn!(revision = set.name_any(), error, "reporting a panic");
+        }
+    }
+
     async fn pass(&self, set: &ClusterObjectSet) -> Report {
-        let account = match self.account(set).await {
+        let account = match self.account(set) {
             Ok(account) => account,
-            Err(text) => return Outcome::Blocked(text).into(),
+            Err(outcome) => return outcome.into(),
         };
         self.ports.waiting.acts_as(User::Set(set.name_any()), &account);
         let client = match self.client(set, &account).await {
@@ -206,8 +235,9 @@ impl ObjectSets {
                 return Report { policy, given, ..Outcome::Retrying(error).into() };
             }
         };
-        let outcome = self.activate(set, identity, phases, &kept.bundles).await;
-        Report { certificates: kept.next, given, ..outcome.into() }
+        let mut recorded = None;
+        let outcome = self.activate(set, identity, (phases, &kept.bundles), &mut recorded).await;
+        Report { certificates: kept.next, given: recorded.or(given), ..outcome.into() }
     }
 
     /// The step of the built-in provider, for revisions that record it.
@@ -217,7 +247,7 @@ impl ObjectSets {
         client: Client,
         phases: &[LoadedPhase],
     ) -> Result<Kept, String> {
-        let Some(extension) = extension_owner(set).filter(|_| has_built_in_certificates(set)) else {
+        let Some(extension) = revision_of(&set.metadata).filter(|_| has_built_in_certificates(set)) else {
             return Ok(Kept::default());
         };
         let keeper = Keeper {
@@ -225,7 +255,7 @@ impl ObjectSets {
             discovery: &self.ports.discovery,
             watches: &self.ports.watches,
             memory: &self.certificates,
-            extension: (&extension.name, &extension.uid),
+            extension: (extension.name, extension.uid),
             kept: keeping::policy(set) == DeletionPolicy::Orphan,
             lifetime: self.ports.certificate_lifetime,
         };
@@ -233,20 +263,22 @@ impl ObjectSets {
         keeper.keep(&objects, self.ports.clock.now()).await
     }
 
+    /// Rolls the revision out; `recorded` becomes the revision as it is when something was recorded on it.
     async fn activate(
         &self,
         set: &ClusterObjectSet,
         identity: &Identity<'_>,
-        phases: &[LoadedPhase],
-        ca_bundles: &CaBundles,
+        (phases, ca_bundles): (&[LoadedPhase], &CaBundles),
+        recorded: &mut Option<ClusterObjectSet>,
     ) -> Outcome {
         let (survey, client) = (self.survey(set, phases).await, identity.client);
         self.hold(set, &survey, identity, phases);
         if let Err(error) = self.check_arrived(set, client, phases, &survey).await {
             return Outcome::Retrying(error);
         }
-        if let Err(error) = self.record_left_out(set, &survey.left_out).await {
-            return Outcome::Retrying(error);
+        match self.record_left_out(set, &survey.left_out).await {
+            Ok(written) => *recorded = written,
+            Err(error) => return Outcome::Retrying(error),
         }
         let phases = &*without(phases, &survey.left_out);
         let rewritten = Mutex::default();
@@ -275,10 +307,10 @@ impl ObjectSets {
                 Ok(()) => Outcome::Complete,
                 Err(error) => Outcome::Retrying(error),
             },
-            Pass::Incomplete { failures, waits } => {
+            Pass::Incomplete { failures, waits, awaits_deletion } => {
                 // The kinds of a CRD that has just been applied can be watched from now on.
                 self.hold(set, &self.survey(set, phases).await, identity, phases);
-                Outcome::Incomplete { failures, waits }
+                Outcome::Incomplete { failures, waits, awaits_deletion }
             }
             Pass::Collisions(message) => Outcome::Stuck { message, obstacle: Obstacle::Collision },
             Pass::Failed { text: message, obstacle: Some(obstacle) } => Outcome::Stuck { message, obstacle },
@@ -323,33 +355,6 @@ impl ObjectSets {
             rewritten: None,
             ca_bundles,
         }
-    }
-
-    /// The account a revision acts as: named by its annotations, else that of the owning extension.
-    async fn account(&self, set: &ClusterObjectSet) -> Result<AccountRef, String> {
-        let annotation = |key: &str| set.annotations().get(key).cloned();
-        let namespace = annotation(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION);
-        let revision = set.name_any();
-        match (annotation(SERVICE_ACCOUNT_NAME_ANNOTATION), namespace) {
-            (Some(name), Some(namespace)) => return Ok(AccountRef { namespace, name }),
-            (None, Some(_)) => {
-                return Err(format!("revision {revision:?} is missing ServiceAccount name annotation"));
-            }
-            (Some(_), None) => {
-                return Err(format!("revision {revision:?} is missing ServiceAccount namespace annotation"));
-            }
-            (None, None) => {}
-        }
-        let missing = || format!("revision {revision:?} is missing required annotations");
-        let owner = extension_owner(set).ok_or_else(missing)?;
-        let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
-        let extension =
-            bounded(api.get_opt(&owner.name)).await.map_err(|e| api_text(&e))?.ok_or_else(missing)?;
-        if extension.uid().as_deref() != Some(owner.uid.as_str()) {
-            return Err(missing());
-        }
-        let name = extension.spec.service_account.and_then(|a| a.name).ok_or_else(missing)?;
-        Ok(AccountRef { namespace: extension.spec.namespace, name })
     }
 
     /// Watches the revision's objects, and the Secrets of its webhook certificates.
@@ -408,7 +413,7 @@ impl ObjectSets {
             PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
             Ok(written) => {
-                self.memory.wrote(&written, self.ports.clock.now());
+                self.wrote(&written);
                 self.ports.events.set(set, &before, &after).await;
                 Ok(())
             }
@@ -426,9 +431,14 @@ impl ObjectSets {
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         let written = crate::finalizers::set(&api, set, &[TEARDOWN_FINALIZER], wanted).await?;
         if let Some(written) = written.as_ref().filter(|_| wanted) {
-            self.memory.wrote(written, self.ports.clock.now());
+            self.wrote(written);
         }
         Ok(written)
+    }
+
+    /// Keeps the version of a revision that was written.
+    pub(super) fn wrote(&self, set: &ClusterObjectSet) {
+        self.memory.wrote(set, self.ports.clock.now());
     }
 }
 
@@ -448,15 +458,6 @@ fn is_rolling_out(set: &ClusterObjectSet) -> bool {
 /// Whether the status says that the revision has rolled out.
 fn has_succeeded(set: &ClusterObjectSet) -> bool {
     set.status.as_ref().is_some_and(|s| s.conditions.is_true(olm_api::ConditionType::Succeeded))
-}
-
-/// The controller owner of `set`, when it is a ClusterExtension.
-pub(crate) fn extension_owner(
-    set: &ClusterObjectSet,
-) -> Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {
-    set.owner_references()
-        .iter()
-        .find(|r| r.controller == Some(true) && r.kind == ClusterExtension::kind(&()))
 }
 
 fn owner(set: &ClusterObjectSet) -> Owner {

@@ -1,13 +1,21 @@
 //! The loop of revisions in a world of its own: one thread, a clock that jumps, chance from a seed, and an API
 //! server that is a function. The same seed gives the same requests at the same times.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
+use catalogd::Clock;
+use jiff::Timestamp;
 use kube::Client;
 use olm_api::v1::ClusterObjectSet;
 use olm_runtime::{
-    Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, Metrics, OwnerChanged, Source,
-    WatchManager, run_controller,
+    Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, Metrics, OwnerChanged, PANIC_REPORT,
+    Source, WatchManager, run_controller,
 };
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -17,9 +25,11 @@ use tokio_util::sync::CancellationToken;
 use super::{ObjectSets, Ports};
 use crate::{
     access::Waiting,
+    admission::Guard,
     events::Events,
     kinds::Awaited,
     operator::owners,
+    settings::Settings,
     simulation::{ApiServer, Since, runtime},
 };
 
@@ -41,6 +51,7 @@ fn revision(number: i64) -> Value {
             "name": format!("ext-{number}"),
             "labels": {"olm.operatorframework.io/owner-name": "ext"},
             "annotations": {
+                "extensions.olm.operatorframework.io/revision-of": "uid-of-ext",
                 "olm.operatorframework.io/service-account-name": "installer",
                 "olm.operatorframework.io/service-account-namespace": "n",
                 "olm.operatorframework.io/bundle-version": format!("{number}.0.0"),
@@ -59,6 +70,16 @@ fn revision(number: i64) -> Value {
 
 /// The loop with `workers`, until the returned future is told to stop.
 async fn run_loop(client: Client, seed: u64, workers: u16, stop: CancellationToken) {
+    run_loop_at(client, (seed, workers), Arc::new(Since(Instant::now())), stop).await;
+}
+
+/// The same, by another clock.
+async fn run_loop_at(
+    client: Client,
+    (seed, workers): (u64, u16),
+    clock: Arc<dyn Clock>,
+    stop: CancellationToken,
+) {
     let chance = Chance::seeded(seed);
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
@@ -66,6 +87,8 @@ async fn run_loop(client: Client, seed: u64, workers: u16, stop: CancellationTok
     let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(1024);
     let ports = Ports {
         events: Events::new(client.clone(), "test"),
+        settings: Settings::new(None),
+        guard: Guard::new(&mut registry),
         objects: metrics.objects(),
         accounts: Accounts::of(client.clone(), client.clone()),
         discovery: Discovery::new(client.clone()),
@@ -76,17 +99,19 @@ async fn run_loop(client: Client, seed: u64, workers: u16, stop: CancellationTok
         preflight_permissions: false,
         system_namespace: "system".to_owned(),
         certificate_lifetime: Duration::from_hours(1),
-        clock: Arc::new(Since(Instant::now())),
+        clock,
     };
     let wakes = vec![owners(changed_owners, source.store.clone())];
     let settings =
         ControllerSettings { name: "sets", concurrency: workers, backoff: BackoffLimits::default(), chance };
     let controller = Arc::new(ObjectSets::new(ports));
+    let reporter = controller.clone();
+    let report_panic = move |set| reporter.clone().report_panic(set);
     let reconcile = move |set| {
         let controller = controller.clone();
         async move { Box::pin(controller.reconcile(set)).await }
     };
-    run_controller(settings, source, wakes, metrics.controller("sets"), stop, reconcile).await;
+    run_controller(settings, source, wakes, metrics.controller("sets"), stop, reconcile, report_panic).await;
 }
 
 /// Two revisions, one after the other, with an object deleted and one edited in between; one request in five fails.
@@ -139,6 +164,86 @@ fn a_deadline_is_told_when_it_passes() {
     assert!(told.contains(text), "{told}");
     // It goes on being tried, and is told once.
     assert_eq!(statuses.len(), 2, "{statuses:#?}");
+}
+
+/// What is recorded on a revision makes it another version, which its status goes with.
+#[test]
+fn an_object_that_is_left_out_brings_no_conflict() {
+    let log = runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+        let mut watched = revision(1);
+        let object = &mut watched["spec"]["phases"][0]["objects"][0]["object"];
+        object["apiVersion"] = "monitoring.coreos.com/v1".into();
+        object["kind"] = "ServiceMonitor".into();
+        server.create(watched);
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.log()
+    });
+    assert!(log.iter().any(|line| line.contains("left-out")), "nothing was left out: {log:#?}");
+    assert!(log.iter().any(|line| line.contains("has rolled out")), "{log:#?}");
+    let conflicts: Vec<_> = log.iter().filter(|line| line.ends_with("409")).collect();
+    assert!(conflicts.is_empty(), "{conflicts:#?}");
+}
+
+#[test]
+fn an_object_that_changes_while_it_is_removed_is_no_error() {
+    let log = runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+        server.create(revision(1));
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        server.refuse_once("DELETE v1 configmaps n only-1", 409);
+        server.create(revision(2));
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.log()
+    });
+    let deletions: Vec<_> =
+        log.iter().filter(|line| line.contains("DELETE") && line.contains("only-1")).collect();
+    assert_eq!(deletions.len(), 2, "{deletions:#?}");
+    let told: Vec<_> = log.iter().filter(|line| line.contains("error archiving")).collect();
+    assert!(told.is_empty(), "{told:#?}");
+}
+
+/// A clock that breaks when it is asked for the first and the third time: each pass asks, and so does the report.
+struct Broken(Since, AtomicU32);
+
+impl Clock for Broken {
+    fn now(&self) -> Timestamp {
+        let asked = self.1.fetch_add(1, Ordering::SeqCst);
+        assert!(![0, 2].contains(&asked), "secrets of somebody");
+        self.0.now()
+    }
+
+    fn random(&self) -> f64 {
+        self.0.random()
+    }
+}
+
+#[test]
+fn a_panic_is_reported_on_the_revision_without_its_text_and_heals() {
+    let log = runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let clock = Arc::new(Broken(Since(Instant::now()), AtomicU32::new(0)));
+        let work = tokio::spawn(run_loop_at(server.client(), (3, 1), clock, stop.clone()));
+        server.create(revision(1));
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.log()
+    });
+    let statuses: Vec<&String> = log.iter().filter(|line| line.contains("/status ")).collect();
+    let reported: Vec<_> = statuses.iter().filter(|line| line.contains(PANIC_REPORT)).collect();
+    assert_eq!(reported.len(), 1, "{statuses:#?}");
+    assert!(statuses.last().is_some_and(|line| line.contains("has rolled out")), "{statuses:#?}");
+    assert!(!log.iter().any(|line| line.contains("secrets of somebody")));
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(crate) enum Outcome {
         failures: Vec<String>,
         /// What is waited for before probes could say anything, in our words.
         waits: Vec<String>,
+        /// Whether an object is waited for that is being deleted.
+        awaits_deletion: bool,
     },
     /// Everything is there and healthy.
     Complete,
@@ -280,7 +282,7 @@ mod tests {
 
     fn incomplete(failures: &[&str], waits: &[&str]) -> Outcome {
         let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
-        Outcome::Incomplete { failures: owned(failures), waits: owned(waits) }
+        Outcome::Incomplete { failures: owned(failures), waits: owned(waits), awaits_deletion: false }
     }
 
     /// What GitOps tools see, in one line.

@@ -26,15 +26,20 @@ use crate::{
 };
 
 const OPEN: &str = "whoever may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount";
+const PASSED_OFF: &str =
+    "whoever may write ClusterObjectSets can pass them off as revisions of any ClusterExtension";
 /// The policies, and what is at stake without each.
-const POLICIES: [(&str, &str); 5] = [
+const POLICIES: [(&str, &str); 8] = [
     ("clusterextension-account.olm.operatorframework.io", OPEN),
     (
         "clusterextension-annotations.olm.operatorframework.io",
         "annotations of ClusterExtensions are not checked",
     ),
     ("clusterextension-default-account.olm.operatorframework.io", OPEN),
+    ("clusterextension-records.olm.operatorframework.io", PASSED_OFF),
     ("clusterobjectset-account.olm.operatorframework.io", OPEN),
+    ("clusterobjectset-default-account.olm.operatorframework.io", OPEN),
+    ("clusterobjectset-owner.olm.operatorframework.io", PASSED_OFF),
     (
         "clusterextension-deletion-policy.olm.operatorframework.io",
         "an extension can be deleted before its deletion policy is in force",

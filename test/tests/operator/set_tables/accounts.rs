@@ -1,36 +1,29 @@
 //! Whom a revision acts as.
 
 use anyhow::{Result, ensure};
-use olm_test::wait;
+use olm_api::{ConditionType::Progressing, names::OWNER_NAME_LABEL};
 use serde_json::json;
 
-use super::{create_like, idle_extension, inline, map, owned_by, rolled_out, scenario, spec};
-use crate::world::{ACCOUNT, DEADLINE, World};
+use super::{begins, create_like, idle_extension, inline, map, maps, owned_by, scenario, spec};
+use crate::world::World;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revision_without_an_account_acts_as_its_extension() -> Result<()> {
+async fn a_claim_gives_no_account() -> Result<()> {
     let world = World::shared().await?;
     let scenario = scenario(world, "borrowed").await?;
     let uid = idle_extension(&scenario).await?;
-    let mark = world.cluster.audit_mark()?;
-    let metadata = json!({
-        "annotations": {"olm.operatorframework.io/bundle-version": "7.0.0"},
-        "ownerReferences": owned_by(&scenario.name, &uid),
-    });
-    let content = spec(&[("one", inline(&[map(&scenario, "borrowed")]))]);
-    let set = create_like(&scenario, "set", metadata, content).await?;
-    rolled_out(&scenario, &set).await?;
-    let by = format!("system:serviceaccount:{}:{ACCOUNT}", scenario.name);
-    wait::until("the audit log to name the account", DEADLINE, || async {
-        let events = world.cluster.audit_events_since(mark)?;
-        let created = |e: &&olm_test::cluster::AuditEvent| {
-            (e.verb.as_str(), e.resource.as_str()) == ("create", "configmaps")
-                && (e.namespace.as_str(), e.name.as_str()) == (scenario.name.as_str(), "borrowed")
-        };
-        let users: Vec<&str> = events.iter().filter(created).map(|e| e.user.as_str()).collect();
-        ensure!(users == [by.as_str()], "{users:?}");
-        Ok(())
-    })
-    .await?;
+    let annotations = json!({"olm.operatorframework.io/bundle-version": "7.0.0"});
+    let by_reference = json!({"annotations": annotations, "ownerReferences": owned_by(&scenario.name, &uid)});
+    let by_label = json!({"annotations": annotations, "labels": {OWNER_NAME_LABEL: scenario.name}});
+    for (suffix, metadata) in [("reference", by_reference), ("label", by_label)] {
+        let content = spec(&[("one", inline(&[map(&scenario, suffix)]))]);
+        let set = create_like(&scenario, suffix, metadata, content).await?;
+        let text = format!(
+            "False/Blocked/revision {set:?} is missing required annotations: only the controller of ClusterExtension {:?} may write them",
+            scenario.name
+        );
+        begins(&scenario, &set, Progressing, &text).await?;
+        ensure!(maps(&scenario).get_opt(suffix).await?.is_none(), "{suffix}: it borrowed an account");
+    }
     scenario.delete_extension().await
 }

@@ -1,12 +1,15 @@
 //! From one revision of an extension to the next: no object is away for a moment.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use kube::{ResourceExt, api::DeleteParams};
-use olm_api::{ConditionType::Progressing, v1::LifecycleState};
+use olm_api::{
+    ConditionType::{Progressing, Ready},
+    v1::LifecycleState,
+};
 use olm_test::wait;
 use serde_json::json;
 
-use super::{controller, create_with, event, inline, map, maps, sets, shows, spec};
+use super::{begins, controller, create_with, event, inline, map, maps, sets, shows, spec};
 use crate::{
     small::{prepare, small},
     world::{DEADLINE, Scenario, World},
@@ -68,17 +71,23 @@ async fn a_revision_that_is_somebody_elses_is_named_and_left_alone() -> Result<(
     scenario.installed("1.0.0").await?;
     let content = spec(&[("one", inline(&[map(&scenario, "theirs")]))]);
     let theirs = create_with(&scenario, "2", json!({}), content).await?;
-    let blocked = format!("False/Blocked/revision \"{theirs}\" is missing required annotations");
-    shows(&scenario, &theirs, Progressing, &blocked).await?;
+    let blocked = format!("False/Blocked/revision \"{theirs}\" is missing required annotations: set ");
+    begins(&scenario, &theirs, Progressing, &blocked).await?;
     let before = sets(&scenario).get(&theirs).await?;
     scenario.set_version("1.1.0").await?;
-    let wanted = format!(
-        "True/Retrying/error for resolved bundle \"squat.v1.1.0\" with version \"1.1.0\": creating new Revision: ClusterObjectSet \"{theirs}\" is not a revision of this extension, it belongs to nobody: delete it, or give it another name, to let the revision be made"
-    );
-    scenario.shows(Progressing, &wanted).await?;
+    scenario.installed("1.1.0").await?;
+    sets(&scenario).get(&format!("{}-3", scenario.name)).await.context("the next number was not taken")?;
+    let told = format!("they are ignored: {theirs:?}. Delete them.");
+    let ready = scenario.shown().await?.condition(Ready);
+    ensure!(ready.contains(&told), "{ready}");
     let after = sets(&scenario).get(&theirs).await?;
     ensure!(before.metadata == after.metadata && before.spec == after.spec, "it was written");
     sets(&scenario).delete(&theirs, &DeleteParams::default()).await?;
-    scenario.installed("1.1.0").await?;
+    scenario.shows(Ready, "True/Succeeded/").await?;
+    wait::until("nothing to be reported any more", DEADLINE, async || {
+        let ready = scenario.shown().await?.condition(Ready);
+        wait::check(!ready.contains("ignored"), || ready)
+    })
+    .await?;
     scenario.delete_extension().await
 }

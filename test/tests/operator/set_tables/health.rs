@@ -145,7 +145,13 @@ async fn an_invalid_selector_and_missing_accounts_are_told() -> Result<()> {
     let namespace = "olm.operatorframework.io/service-account-namespace";
     let place = scenario.name.as_str();
     let rows = [
-        ("none", json!({}), "False/Blocked/revision \"{}\" is missing required annotations".to_owned()),
+        (
+            "none",
+            json!({}),
+            format!(
+                "False/Blocked/revision \"{{}}\" is missing required annotations: set {name} and {namespace} to the service account that it shall use, or configure a default service account for the cluster"
+            ),
+        ),
         (
             "name",
             json!({name: ACCOUNT}),

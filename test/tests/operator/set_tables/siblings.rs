@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use kube::ResourceExt;
-use olm_api::ConditionType::Progressing;
+use olm_api::{ConditionType::Progressing, names::REVISION_OF_ANNOTATION};
 use serde_json::{Value, json};
 
 use super::{
@@ -35,8 +35,10 @@ async fn member(
     uid: &str,
     mut spec: Value,
 ) -> Result<String> {
+    let mut annotations = scenario.by_hand();
+    annotations[REVISION_OF_ANNOTATION] = uid.into();
     let metadata = json!({
-        "annotations": scenario.by_hand(),
+        "annotations": annotations,
         // Not the label: the extension's own loop is to leave them alone.
         "ownerReferences": owned_by(&scenario.name, uid),
     });

@@ -52,6 +52,9 @@ fn settings(concurrency: u16, first: Duration) -> Settings {
     }
 }
 
+/// Reports no panic.
+async fn silent(_: Arc<ClusterExtension>) {}
+
 /// Counts what was reconciled, by name.
 #[derive(Default)]
 struct Seen {
@@ -98,6 +101,13 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
         }
     };
     let stop = CancellationToken::new();
+    let reported = Arc::new(Seen::default());
+    let reporting = reported.clone();
+    // Even a report may panic.
+    let report = move |extension: Arc<ClusterExtension>| {
+        let reported = reporting.clone();
+        async move { assert!(reported.count(&extension.name_any()) > 1, "made to panic") }
+    };
     let running = run(
         settings(1, Duration::from_millis(1)),
         source,
@@ -105,6 +115,7 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
         metrics.controller("test"),
         stop.clone(),
         reconcile,
+        report,
     );
     let finished = async {
         seen.until(|counts| counts.get("a") == Some(&1) && counts.get("z") == Some(&1)).await;
@@ -112,6 +123,7 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
         stop.cancel();
     };
     tokio::join!(running, finished);
+    assert_eq!(*reported.counts.lock().unwrap(), BTreeMap::from([("bad".to_owned(), 2)]));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     for wanted in [
@@ -153,6 +165,7 @@ async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
         metrics.controller("test"),
         stop.clone(),
         reconcile,
+        silent,
     );
     let finished = async {
         let all_begin = async {
@@ -196,6 +209,7 @@ async fn an_object_that_fails_holds_nobody_else_up() {
         metrics.controller("test"),
         stop.clone(),
         reconcile,
+        silent,
     );
     let finished = async {
         seen.until(|counts| counts.len() == 2).await;
@@ -208,4 +222,78 @@ async fn an_object_that_fails_holds_nobody_else_up() {
         stop.cancel();
     };
     tokio::join!(running, finished);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_reconciled_before_everything_is_known() {
+    let metrics = Metrics::register(&mut Registry::default());
+    let seen = Arc::new(Seen::default());
+    let (open, opened) = tokio::sync::oneshot::channel::<()>();
+    let source = Source::<ClusterExtension>::all(holding(&["a", "b"]), &Chance::seeded(1));
+    let source = source.gated(async move { opened.await.unwrap() });
+    let (counting, listed) = (seen.clone(), source.listed());
+    let reconcile = move |extension: Arc<ClusterExtension>| {
+        let seen = counting.clone();
+        async move {
+            seen.count(&extension.name_any());
+            Next::Await
+        }
+    };
+    let stop = CancellationToken::new();
+    let running = run(
+        settings(1, Duration::from_secs(1)),
+        source,
+        Vec::new(),
+        metrics.controller("test"),
+        stop.clone(),
+        reconcile,
+        silent,
+    );
+    let finished = async {
+        listed.await;
+        // Whatever could happen by itself has happened by then.
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert!(seen.counts.lock().unwrap().is_empty());
+        open.send(()).unwrap();
+        seen.until(|counts| counts.len() == 2).await;
+        stop.cancel();
+    };
+    tokio::join!(running, finished);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_does_not_end_is_aborted_soon_after_the_stop() {
+    let metrics = Metrics::register(&mut Registry::default());
+    let source = Source::<ClusterExtension>::all(holding(&["quick", "stuck"]), &Chance::seeded(1));
+    let (begun, ended) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let of_reconcile = (begun.clone(), ended.clone());
+    let reconcile = move |extension: Arc<ClusterExtension>| {
+        let (begun, ended) = of_reconcile.clone();
+        async move {
+            begun.add_permits(1);
+            let takes = if extension.name_any() == "quick" { 2 } else { 2000 };
+            tokio::time::sleep(Duration::from_secs(takes)).await;
+            ended.fetch_add(1, Ordering::SeqCst);
+            Next::Await
+        }
+    };
+    let stop = CancellationToken::new();
+    let running = run(
+        settings(2, Duration::from_secs(1)),
+        source,
+        Vec::new(),
+        metrics.controller("test"),
+        stop.clone(),
+        reconcile,
+        silent,
+    );
+    let stopped = async {
+        begun.acquire_many(2).await.unwrap().forget();
+        stop.cancel();
+        Instant::now()
+    };
+    let ((), stopped) = tokio::join!(running, stopped);
+    assert_eq!(stopped.elapsed(), STOP_PATIENCE);
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(ended.load(Ordering::SeqCst), 1, "one was in time, and the other one is gone");
 }

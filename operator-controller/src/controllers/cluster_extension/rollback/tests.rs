@@ -1,4 +1,3 @@
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use olm_api::{
     ConditionStatus, ConditionType, ConditionUpdate, Reason,
     names::{BUNDLE_NAME, ROLLED_BACK_TO_ANNOTATION},
@@ -15,12 +14,6 @@ fn set(number: i64, lifecycle_state: LifecycleState, succeeded: bool) -> Cluster
     let mut set = ClusterObjectSet::new(&format!("ext-{number}"), spec);
     set.metadata.uid = Some(format!("uid-{number}"));
     set.annotations_mut().insert(BUNDLE_NAME.into(), format!("pkg.v{number}"));
-    set.metadata.owner_references = Some(vec![OwnerReference {
-        uid: "ext".into(),
-        controller: Some(true),
-        kind: "ClusterExtension".into(),
-        ..OwnerReference::default()
-    }]);
     if succeeded {
         let mut status = ClusterObjectSetStatus::default();
         let update = ConditionUpdate::new(
@@ -50,21 +43,21 @@ fn a_request_is_carried_out_once() {
     use LifecycleState::{Active, Archived};
     let mut third = set(3, Active, true);
     let before = [set(1, Archived, true), set(2, Archived, true), third.clone()];
-    let revisions = Revisions::of("ext", &before);
+    let revisions = Revisions::read(before.iter());
     assert_eq!(number(request(1, &revisions)), ("to do", 1));
     assert_eq!(number(request(3, &revisions)), ("needless", 3));
     assert_eq!(number(request(4, &revisions)), ("unknown", 0));
     third.annotations_mut().insert(ROLLED_BACK_TO_ANNOTATION.into(), "1".into());
     let after = [set(1, Archived, true), set(2, Archived, true), third.clone()];
-    let revisions = Revisions::of("ext", &after);
+    let revisions = Revisions::read(after.iter());
     assert_eq!(number(request(1, &revisions)), ("done", 3));
     assert_eq!(number(request(2, &revisions)), ("to do", 2), "another request is another one");
     // Archived by hand it is not made again.
     third.spec.lifecycle_state = Archived;
-    let revisions = Revisions::of("ext", &[set(1, Archived, true), third.clone()]);
+    let revisions = Revisions::read([set(1, Archived, true), third.clone()].iter());
     assert_eq!(number(request(1, &revisions)), ("done", 3));
     // After an upgrade the same request is a new one.
-    let revisions = Revisions::of("ext", &[set(1, Archived, true), third, set(4, Active, true)]);
+    let revisions = Revisions::read([set(1, Archived, true), third, set(4, Active, true)].iter());
     assert_eq!(number(request(1, &revisions)), ("to do", 1));
 }
 
@@ -72,13 +65,13 @@ fn a_request_is_carried_out_once() {
 fn what_is_installed_comes_back_when_something_else_rolls_out() {
     use LifecycleState::Active;
     let sets = [set(1, Active, true), set(2, Active, false)];
-    let revisions = Revisions::of("ext", &sets);
+    let revisions = Revisions::read(sets.iter());
     assert_eq!(number(request(1, &revisions)), ("to do", 1));
     assert_eq!(number(request(2, &revisions)), ("needless", 2));
     let mut going = set(1, Active, true);
     going.metadata.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
-    let revisions = Revisions::of("ext", &[going, set(2, Active, false)]);
+    let revisions = Revisions::read([going, set(2, Active, false)].iter());
     assert_eq!(number(request(1, &revisions)), ("unknown", 0));
 }
 
@@ -141,7 +134,7 @@ fn only_revisions_whose_secrets_are_there_can_come_back() {
 
 #[test]
 fn a_refusal_names_what_can_be_chosen() {
-    let revisions = Revisions::of("ext", &[set(1, LifecycleState::Archived, true)]);
+    let revisions = Revisions::read([set(1, LifecycleState::Archived, true)].iter());
     let choice: Vec<&Revision> = revisions.all().iter().collect();
     assert_eq!(
         sentence(9, "is none of this extension's", &choice),

@@ -1,6 +1,5 @@
 //! Every outcome of a pass and the conditions it leads to.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use olm_api::v1::{
     ClusterExtensionSpec, ClusterObjectSet, ClusterObjectSetSpec, ClusterObjectSetStatus, LifecycleState,
 };
@@ -38,8 +37,6 @@ fn set(
         ..ClusterObjectSetSpec::default()
     };
     let mut set = ClusterObjectSet::new(&format!("ext-{number}"), spec);
-    set.metadata.owner_references =
-        Some(vec![OwnerReference { uid: "u".into(), controller: Some(true), ..OwnerReference::default() }]);
     set.metadata.annotations = Some(bundle(version).annotations());
     let mut status = ClusterObjectSetStatus::default();
     for (type_, state, reason, message) in told {
@@ -76,7 +73,7 @@ fn rolling_out(number: i64, version: &str) -> ClusterObjectSet {
 }
 
 fn progress(sets: &[ClusterObjectSet]) -> Progress {
-    Progress { revisions: Some(Revisions::of("u", sets)), ..Progress::default() }
+    Progress { revisions: Some(Revisions::read(sets.iter())), ..Progress::default() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "reads better at its many calls")]
@@ -202,8 +199,10 @@ fn a_failing_upgrade_keeps_what_is_installed() {
 
 #[test]
 fn a_new_revision_is_rolling_out() {
-    let created = Progress { created: Some(bundle("1.0.0")), ..progress(&[]) };
+    let made = Created { name: "ext-1".to_owned(), bundle: bundle("1.0.0"), added_permissions: None };
+    let created = Progress { created: Some(made), ..progress(&[]) };
     let status = after(&created, Ok(()));
+    assert_eq!(status.active_revisions.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), ["ext-1"]);
     assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.0.0 is rolling out.");
     assert_eq!(shown(&status, Ready).unwrap(), "False/RollingOut/Revision 1.0.0 is rolling out.");
     assert!(status.conditions.is_true(Reconciling));
@@ -378,6 +377,34 @@ fn what_a_revision_waits_for_is_told_beside_its_progress() {
     let status = after(&progress(&[rolled_out(1, "1.0.0"), waiting]), Ok(()));
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/RollingOut/{text}"));
     assert_eq!(shown(&status, Ready).unwrap(), format!("False/RollingOut/{told}"));
+}
+
+#[test]
+fn a_panic_is_reported_and_takes_nothing_back() {
+    let mut ready = extension();
+    ready.status = Some(after(&progress(&[rolled_out(1, "1.0.0")]), Ok(())));
+    let status = panicked(&ready, Timestamp::UNIX_EPOCH);
+    let report = format!("/Retrying/{PANIC_REPORT}");
+    assert_eq!(shown(&status, Progressing).unwrap(), format!("True{report}"));
+    assert_eq!(shown(&status, Ready).unwrap(), format!("False{report}"));
+    assert!(status.conditions.is_true(Installed) && status.conditions.is_true(Available));
+    assert_eq!(status.install, ready.status.unwrap().install);
+}
+
+#[test]
+fn what_is_not_known_of_the_platform_changes_nothing() {
+    let known =
+        |verdict: Option<Verdict>| Progress { platform: verdict, ..progress(&[rolled_out(1, "1.0.0")]) };
+    let mut limited = extension();
+    let invalid = Some(Verdict::Invalid("x".to_owned()));
+    limited.status = Some(status(&limited, &known(invalid), Ok(()), Timestamp::UNIX_EPOCH));
+    let later = Timestamp::from_second(9).unwrap();
+    let told = |verdict| {
+        let after = status(&limited, &known(verdict), Ok(()), later);
+        after.conditions.find(Upgradeable).map(|condition| condition.last_transition_time.0)
+    };
+    assert_eq!(told(None), Some(Timestamp::UNIX_EPOCH));
+    assert_eq!(told(Some(Verdict::NoLimit)), None);
 }
 
 #[test]

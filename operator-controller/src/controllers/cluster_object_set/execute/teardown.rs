@@ -82,6 +82,8 @@ impl Executor<'_> {
                 match bounded(api.delete(&key.name, &params)).await {
                     Ok(_) => Ok(false),
                     Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
+                    // It has changed since it was read: the next reconcile finds out whose it is by now.
+                    Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
                     Err(error) => Err(told(&error)),
                 }
             }

@@ -1,0 +1,127 @@
+//! Why there is no client, and what a person can do about it.
+
+use kube::core::Status;
+use thiserror::Error;
+
+/// Why a client could not be made.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// No usable kubeconfig and not in a pod.
+    #[error("no cluster to talk to: give --kubeconfig, set KUBECONFIG or run in a pod: {0}")]
+    Config(String),
+    /// What names a proxy does not hold an address.
+    #[error("{0} is no address of a proxy, want http://<host>:<port>")]
+    Proxy(&'static str),
+    /// The configuration names certificates or keys that cannot be used.
+    #[error("client for the cluster: {0}")]
+    Build(#[source] kube::Error),
+    /// The ServiceAccount does not exist.
+    #[error(
+        "service account {name:?} not found in namespace {namespace:?}: unable to authenticate with the Kubernetes cluster."
+    )]
+    AccountNotFound {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+        /// Whether the namespace does not exist either.
+        namespace_missing: bool,
+    },
+    /// The ServiceAccount's namespace is being deleted, and the ServiceAccount with it.
+    #[error("service account {name:?} cannot be used: namespace {namespace:?} is being deleted")]
+    NamespaceTerminating {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+    },
+    /// No ServiceAccount can have this name, which would lead the request elsewhere.
+    #[error("{what}")]
+    InvalidAccount {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The controller may not act as this account.
+    #[error(
+        "the controller may not make tokens for service account {name:?} in namespace {namespace:?}: create there the Role and RoleBinding that \"olm bundle rbac --token-for\" prints for the controller's account ({message})"
+    )]
+    TokenForbidden {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+        /// The API server's answer, which names the controller's account.
+        message: String,
+    },
+    /// Another ServiceAccount has the name now.
+    #[error(
+        "service account {name:?} in namespace {namespace:?} was deleted and created again (its UID was {expected} and is {found}), and the new one is not used"
+    )]
+    AccountReplaced {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+        /// UID of the one that was meant.
+        expected: String,
+        /// UID of the one that exists.
+        found: String,
+    },
+    /// The token does not name the UID of its ServiceAccount.
+    #[error("the token for service account {name:?} in namespace {namespace:?} does not name its UID")]
+    Unidentified {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+    },
+    /// The token request failed otherwise.
+    #[error("requesting a token for service account {name:?} in namespace {namespace:?}: {source}")]
+    Token {
+        /// Namespace of the ServiceAccount.
+        namespace: String,
+        /// Name of the ServiceAccount.
+        name: String,
+        /// The API server's answer.
+        source: kube::Error,
+    },
+}
+
+impl ClientError {
+    /// What a person has to do before a client can be made, in one sentence; `None` where the error may pass by itself.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::AccountNotFound { namespace, name, namespace_missing: true } => Some(format!(
+                "Namespace {namespace:?} does not exist: create it, and in it ServiceAccount {name:?} (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints the ServiceAccount with the permissions that the bundle needs)."
+            )),
+            Self::AccountNotFound { namespace, name, namespace_missing: false } => Some(format!(
+                "ServiceAccount {name:?} does not exist in namespace {namespace:?}: create it (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints it with the permissions that the bundle needs)."
+            )),
+            Self::NamespaceTerminating { namespace, name } => Some(format!(
+                "Namespace {namespace:?} is being deleted: create it again once it is gone, with ServiceAccount {name:?}, or delete the extension."
+            )),
+            Self::TokenForbidden { namespace, .. } => Some(format!(
+                "Allow the controller to make tokens for ServiceAccounts in namespace {namespace:?}: \"olm bundle rbac --token-for\" prints the Role and RoleBinding."
+            )),
+            // What to do about a replaced ServiceAccount depends on the extension.
+            Self::AccountReplaced { .. }
+            | Self::Unidentified { .. }
+            | Self::Config(_)
+            | Self::Proxy(_)
+            | Self::Build(_)
+            | Self::Token { .. }
+            | Self::InvalidAccount { .. } => None,
+        }
+    }
+}
+
+/// Whether the API server refused something because its namespace does not exist.
+pub fn is_namespace_missing(status: &Status) -> bool {
+    status.is_not_found() && status.details.as_ref().is_some_and(|details| details.kind == "namespaces")
+}
+
+/// Whether the API server refused something because its namespace is being deleted.
+pub fn is_namespace_terminating(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.is_forbidden() && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}

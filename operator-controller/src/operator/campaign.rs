@@ -1,0 +1,69 @@
+//! Leadership: two leases, one process.
+
+use olm_runtime::{Elector, LeaseLost, Terms};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{LEASE, Operator};
+use crate::content::Content;
+
+impl Operator {
+    /// Leads when elected.
+    ///
+    /// There are two campaigns. Extensions and revisions are the first lease's; catalogd's lease says who looks at
+    /// catalogs' sources. While another process holds that one, upstream's catalogd for instance, the catalogs here
+    /// follow, and everything else goes on. It is campaigned for only with the first one held, so that one process has
+    /// both; whichever is lost, the process ends.
+    ///
+    /// # Errors
+    /// A lease was lost.
+    pub(super) async fn campaign(
+        &self,
+        terms: Terms,
+        leads: &watch::Sender<bool>,
+        catalogs_ended: &CancellationToken,
+        shutdown: &CancellationToken,
+    ) -> Result<(), LeaseLost> {
+        let client = self.accounts.elector();
+        let (namespace, identity) = (&self.config.system_namespace, &self.config.identity);
+        let candidate = |lease: &str| {
+            Elector::new(client.clone(), namespace, lease, identity, terms)
+                .seeded(&self.chance)
+                .fenced(&self.fence)
+        };
+        let first_held = CancellationToken::new();
+        let (extensions, catalogs) = (candidate(LEASE), candidate(catalogd::LEASE));
+        let first = async {
+            let led = extensions.lead(shutdown.clone(), |stop| {
+                first_held.cancel();
+                Box::pin(self.lead(stop))
+            });
+            let led = led.await;
+            // Whatever ended it ends the other one.
+            shutdown.cancel();
+            led
+        };
+        let second = async {
+            if let Content::Remote(_) = self.content {
+                return Ok(());
+            }
+            // Seen from the start on: a leader that died leaves both, and they run out together.
+            let both = async { first_held.run_until_cancelled(catalogs.follow()).await };
+            if shutdown.run_until_cancelled(both).await.is_none() {
+                return Ok(());
+            }
+            let led = catalogs.lead(shutdown.clone(), |stop| async move {
+                leads.send_replace(true);
+                stop.cancelled().await;
+                // What is written as leader ends before the lease is released.
+                catalogs_ended.cancelled().await;
+                leads.send_replace(false);
+            });
+            let led = led.await;
+            shutdown.cancel();
+            led
+        };
+        let (first, second) = tokio::join!(first, second);
+        first.and(second)
+    }
+}

@@ -1,0 +1,131 @@
+//! What has to be known of the cluster before extensions and revisions are worked on.
+//!
+//! A process that starts, or begins to lead, knows nothing: no catalog, no default account, no admission policy. Whoever
+//! reconciled then would write that they are missing, and take it back a moment later.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
+use olm_runtime::Source;
+use tokio::{sync::SetOnce, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::Operator;
+use crate::settings::Settings;
+
+/// How long is waited for what cannot be found out; then the work begins without it. Each fact says by itself that it is
+/// not known, which is another answer than that there is nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What reconciles wait behind.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Gate(Arc<SetOnce<()>>);
+
+impl Gate {
+    /// Opens it when `facts` are known, unless `stop` comes before.
+    pub(super) async fn open_after(&self, facts: impl Future<Output = ()>, stop: &CancellationToken) {
+        if stop.run_until_cancelled(facts).await.is_some() {
+            // It is opened once only.
+            let _ = self.0.set(());
+        }
+    }
+
+    /// Waits until it is open.
+    pub(super) fn opened(&self) -> impl Future<Output = ()> + Send + use<> {
+        let gate = self.0.clone();
+        async move {
+            gate.wait().await;
+        }
+    }
+}
+
+/// A name for the log, and what ends when the fact is known.
+type Fact<'a> = (&'static str, BoxFuture<'a, ()>);
+
+/// Waits until everything is known: what is `needed` for any work at all without a limit, the rest for 30 s. What is
+/// missing then is logged, and followed all the same.
+pub(super) async fn known<'a>(
+    needed: impl IntoIterator<Item = Fact<'a>>,
+    others: impl IntoIterator<Item = Fact<'a>>,
+) {
+    let (mut missing_needed, mut missing) = (BTreeSet::new(), BTreeSet::new());
+    let facts = FuturesUnordered::new();
+    for (is_needed, (name, fact)) in
+        needed.into_iter().map(|fact| (true, fact)).chain(others.into_iter().map(|fact| (false, fact)))
+    {
+        (if is_needed { &mut missing_needed } else { &mut missing }).insert(name);
+        facts.push(fact.map(move |()| name));
+    }
+    let mut facts = facts;
+    let mut report_at = Instant::now() + PATIENCE;
+    let mut out_of_patience = false;
+    while !missing_needed.is_empty() || !(missing.is_empty() || out_of_patience) {
+        tokio::select! {
+            Some(name) = facts.next() => {
+                missing_needed.remove(name);
+                missing.remove(name);
+            }
+            () = tokio::time::sleep_until(report_at) => {
+                let unknown: Vec<&str> = missing_needed.iter().chain(&missing).copied().collect();
+                tracing::warn!(?unknown, waiting_for = ?missing_needed, "not all of the cluster is known yet");
+                out_of_patience = true;
+                report_at += PATIENCE;
+            }
+        }
+    }
+    if !missing.is_empty() {
+        tracing::warn!(?missing, "beginning to work without knowing everything of the cluster");
+    }
+}
+
+impl Operator {
+    /// Ends when enough is known of the cluster to work on it.
+    pub(super) fn facts<'a>(
+        &'a self,
+        (extensions, sets, catalogs): (
+            &Source<ClusterExtension>,
+            &Source<ClusterObjectSet>,
+            &Source<ClusterCatalog>,
+        ),
+        settings: &'a Settings,
+    ) -> impl Future<Output = ()> + 'a {
+        let needed = [
+            ("ClusterExtensions", extensions.listed().boxed()),
+            ("ClusterObjectSets", sets.listed().boxed()),
+        ];
+        let others = [
+            ("ClusterCatalogs", catalogs.listed().boxed()),
+            ("the settings", settings.known().boxed()),
+            ("the admission policies", self.guard.known().boxed()),
+            ("the version of the platform", self.platform.known().boxed()),
+        ];
+        known(needed, others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(seconds: u64) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(Duration::from_secs(seconds)).boxed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn everything_is_waited_for_and_what_cannot_be_known_for_a_while() {
+        for (needed, others, seconds) in [
+            ([1, 2], [3, 4], 4),
+            ([20, 5], [3, 4], 20),
+            ([1, 2], [3, 4000], 30),
+            ([100, 2], [3, 4], 100),
+            ([100, 2], [3, 4000], 100),
+            ([0, 0], [0, 0], 0),
+        ] {
+            let began = Instant::now();
+            let [needed, others] = [needed, others].map(|[a, b]| [("a", after(a)), ("b", after(b))]);
+            known(needed, others.map(|(name, fact)| (if name == "a" { "c" } else { "d" }, fact))).await;
+            assert_eq!(began.elapsed().as_secs(), seconds);
+        }
+    }
+}
