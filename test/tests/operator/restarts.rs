@@ -17,7 +17,7 @@ use olm_test::{operator::SYSTEM_NAMESPACE, wait};
 use serde_json::json;
 
 use crate::{
-    small::annotate,
+    small::{self, annotate, small},
     world::{COLLECTED, DEADLINE, Scenario, World, sample_bundle},
 };
 
@@ -45,10 +45,9 @@ async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> R
     let world = World::start().await?;
     let scenarios = [Scenario::new(&world, "suspect").await?, Scenario::new(&world, "innocent").await?];
     let bundles = [("1.0.0", sample_bundle("1.0.0"))];
-    for scenario in &scenarios {
-        scenario.prepare(PACKAGE, &bundles).await?;
-    }
     let [suspect, innocent] = &scenarios;
+    suspect.prepare(PACKAGE, &bundles).await?;
+    small::prepare(innocent, &[small("innocent", "1.0.0")], &[]).await?;
     let image = format!("{}/{PACKAGE}:v1.0.0", suspect.name);
     let reference = world.images.push_bundle(&suspect.own(&bundles[0].1)?, &image).await?;
     let (_, digest) = reference.rsplit_once('@').context("no digest")?;
@@ -58,9 +57,8 @@ async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> R
     world.operator.process().restart()?;
     world.operator.ready().await?;
 
-    for scenario in &scenarios {
-        scenario.create_extension(PACKAGE, json!({})).await?;
-    }
+    suspect.create_extension(PACKAGE, json!({})).await?;
+    innocent.create_extension("innocent", json!({})).await?;
     let wrapped = format!("error for resolved bundle \"{PACKAGE}.v1.0.0\" with version \"1.0.0\": ");
     let text = format!("{wrapped}the bundle was being read when the controller ended unexpectedly");
     suspect.shows(Progressing, &format!("True/Retrying/{text}")).await?;
