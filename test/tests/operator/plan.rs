@@ -357,7 +357,7 @@ impl Asked {
         let written = events
             .iter()
             .position(|event| {
-                event.resource == "clusterobjectsets" && event.name == revision && event.verb == "patch"
+                event.resource == "clusterobjectsets" && event.name == revision && event.verb == "create"
             })
             .context("the revision's first write")?;
         let asked = events.get(..written).unwrap_or_default();
