@@ -91,10 +91,13 @@ async fn an_installed_extension_says_that_its_account_or_its_namespace_is_gone()
     let advice = format!("Namespace {:?} does not exist: create it", scenario.name);
     shows(&scenario, &scenario.name, Stalled, &["True/Blocked/", &advice]).await?;
     not_available(&scenario).await?;
-    let sets = revisions(&scenario).await?;
-    let stalled = sets.iter().filter_map(|set| set.status.as_ref()?.conditions.find(Stalled));
-    let stalled: Vec<&str> = stalled.map(|condition| condition.message.as_str()).collect();
-    ensure!(stalled.len() == 1 && stalled[0].contains(&advice), "{stalled:?}");
+    wait::until("the revision to say so too", DEADLINE, || async {
+        let sets = revisions(&scenario).await?;
+        let stalled = sets.iter().filter_map(|set| set.status.as_ref()?.conditions.find(Stalled));
+        let stalled: Vec<&str> = stalled.map(|condition| condition.message.as_str()).collect();
+        wait::check(stalled.len() == 1 && stalled[0].contains(&advice), || format!("{stalled:?}"))
+    })
+    .await?;
     println!("[gone]\n{:?}\n", scenario.shown().await?);
     scenario.delete_extension().await
 }

@@ -152,11 +152,13 @@ async fn a_deadline_that_passes_replaces_what_was_told() -> Result<()> {
     let done = in_time(&scenario).await?;
     content_that_the_api_let_change_blocks(&scenario).await?;
     objects_that_may_not_be_watched_are_looked_at(&scenario).await?;
-    for (set, last) in [(&unhealthy, "Revision 7.0.0 is rolling out."), (&errors, error)] {
+    let advice = "\nAllow it to the ServiceAccount (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
+    for (set, last, advice) in [(&unhealthy, "Revision 7.0.0 is rolling out.", ""), (&errors, error, advice)]
+    {
         let reason = "ProgressDeadlineExceeded";
         let text = format!("{reason}/Revision has not rolled out for 1 minute(s). Last status: {last}");
         shows(&scenario, set, Progressing, &format!("False/{text}")).await?;
-        shows(&scenario, set, Stalled, &format!("True/{text}")).await?;
+        shows(&scenario, set, Stalled, &format!("True/{text}{advice}")).await?;
         ensure!(verdict(&scenario, set).await? == Status::Failed, "{set} is over its time");
     }
     deadlines_are_for_the_first_roll_out(&scenario, &done, &unhealthy).await
