@@ -151,108 +151,94 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_revision_has_the_whole_reference_and_the_mark() {
-        const OURS: &str = "olm.operatorframework.io/v1";
-        let kind = "ClusterExtension";
-        let whole = || reference(OURS, kind, "ext", "u", Some(true));
-        let (revision, foreign, unrelated) = (Relation::Revision, Relation::Foreign, Relation::Unrelated);
-        let cases = [
-            ("made by the controller", vec![whole()], Some("u"), Some("ext"), revision),
-            ("without the label", vec![whole()], Some("u"), None, revision),
+    /// What a set is, its references, its mark, its label, and what it is to [`US`].
+    type Case = (&'static str, Vec<OwnerReference>, Option<&'static str>, Option<&'static str>, Relation);
+
+    const OURS: &str = "olm.operatorframework.io/v1";
+    const KIND: &str = "ClusterExtension";
+
+    fn whole() -> OwnerReference {
+        reference(OURS, KIND, "ext", "u", Some(true))
+    }
+
+    fn revisions_and_near_misses() -> Vec<Case> {
+        use Relation::{Foreign, Revision};
+        vec![
+            ("made by the controller", vec![whole()], Some("u"), Some("ext"), Revision),
+            ("without the label", vec![whole()], Some("u"), None, Revision),
             (
                 "a later version of the API",
-                vec![reference("olm.operatorframework.io/v2", kind, "ext", "u", Some(true))],
+                vec![reference("olm.operatorframework.io/v2", KIND, "ext", "u", Some(true))],
                 Some("u"),
                 None,
-                revision,
+                Revision,
             ),
             (
                 "beside an owner of another kind",
                 vec![reference("v1", "ConfigMap", "boss", "x", None), whole()],
                 Some("u"),
                 None,
-                revision,
+                Revision,
             ),
-            ("without the mark", vec![whole()], None, Some("ext"), foreign),
-            ("with the mark of another", vec![whole()], Some("x"), Some("ext"), foreign),
-            ("with an empty mark", vec![whole()], Some(""), Some("ext"), foreign),
-            (
-                "of a foreign API",
-                vec![reference("not.olm/v1", kind, "ext", "u", Some(true))],
-                Some("u"),
-                None,
-                foreign,
-            ),
+            ("without the mark", vec![whole()], None, Some("ext"), Foreign),
+            ("with the mark of another", vec![whole()], Some("x"), Some("ext"), Foreign),
+            ("with an empty mark", vec![whole()], Some(""), Some("ext"), Foreign),
+        ]
+    }
+
+    fn by(api_version: &str, kind: &str, name: &str, uid: &str) -> Vec<OwnerReference> {
+        vec![reference(api_version, kind, name, uid, Some(true))]
+    }
+
+    fn other_owners() -> Vec<Case> {
+        use Relation::{Foreign, Unrelated};
+        vec![
+            ("of a foreign API", by("not.olm/v1", KIND, "ext", "u"), Some("u"), None, Foreign),
             (
                 "of a group that begins like ours",
-                vec![reference("olm.operatorframework.io.example.com/v1", kind, "ext", "u", Some(true))],
+                by("olm.operatorframework.io.example.com/v1", KIND, "ext", "u"),
                 Some("u"),
                 None,
-                foreign,
+                Foreign,
             ),
-            ("of no group", vec![reference("v1", kind, "ext", "u", Some(true))], Some("u"), None, foreign),
-            (
-                "of another kind",
-                vec![reference(OURS, "ClusterCatalog", "ext", "u", Some(true))],
-                Some("u"),
-                None,
-                foreign,
-            ),
-            (
-                "under another name",
-                vec![reference(OURS, kind, "mine", "u", Some(true))],
-                Some("u"),
-                None,
-                foreign,
-            ),
-            (
-                "under another name and without the mark",
-                vec![reference(OURS, kind, "mine", "u", Some(true))],
-                None,
-                None,
-                foreign,
-            ),
+            ("of no group", by("v1", KIND, "ext", "u"), Some("u"), None, Foreign),
+            ("of another kind", by(OURS, "ClusterCatalog", "ext", "u"), Some("u"), None, Foreign),
+            ("under another name", by(OURS, KIND, "mine", "u"), Some("u"), None, Foreign),
+            ("under another name and without the mark", by(OURS, KIND, "mine", "u"), None, None, Foreign),
             (
                 "not as its controller",
-                vec![reference(OURS, kind, "ext", "u", None)],
+                vec![reference(OURS, KIND, "ext", "u", None)],
                 Some("u"),
                 None,
-                foreign,
+                Foreign,
             ),
             (
                 "with two controllers",
                 vec![whole(), reference("v1", "ConfigMap", "boss", "x", Some(true))],
                 Some("u"),
                 None,
-                foreign,
+                Foreign,
             ),
-            (
-                "of the same name, for the UID of another",
-                vec![reference(OURS, kind, "ext", "x", Some(true))],
-                None,
-                None,
-                foreign,
-            ),
+            ("of the same name, for the UID of another", by(OURS, KIND, "ext", "x"), None, None, Foreign),
             (
                 "of an earlier extension of the name",
-                vec![reference(OURS, kind, "ext", "x", Some(true))],
+                by(OURS, KIND, "ext", "x"),
                 Some("x"),
                 Some("ext"),
-                unrelated,
+                Unrelated,
             ),
-            ("left by an earlier extension", vec![], Some("x"), Some("ext"), unrelated),
-            ("with the label alone", vec![], None, Some("ext"), foreign),
-            ("with nothing", vec![], None, None, unrelated),
-            (
-                "of another extension",
-                vec![reference(OURS, kind, "other", "o", Some(true))],
-                Some("o"),
-                Some("other"),
-                unrelated,
-            ),
-        ];
-        for (what, references, mark, label, wanted) in cases {
+            ("left by an earlier extension", vec![], Some("x"), Some("ext"), Unrelated),
+            ("with the label alone", vec![], None, Some("ext"), Foreign),
+            ("with nothing", vec![], None, None, Unrelated),
+            ("of another extension", by(OURS, KIND, "other", "o"), Some("o"), Some("other"), Unrelated),
+        ]
+    }
+
+    #[test]
+    fn a_revision_has_the_whole_reference_and_the_mark() {
+        for (what, references, mark, label, wanted) in
+            revisions_and_near_misses().into_iter().chain(other_owners())
+        {
             let set = set(&references, mark, label);
             assert_eq!(relation(&set, US), wanted, "{what}");
             assert_eq!(revision_of(&set) == Some(US), wanted == Relation::Revision, "{what}");

@@ -9,6 +9,7 @@ use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
+use olm_api::names::IDENTITY_ANNOTATION;
 use olm_test::{
     proxy::{Fault, Weather},
     wait,
@@ -158,6 +159,9 @@ async fn a_token_that_is_refused_or_whose_account_was_replaced_is_replaced() -> 
     })
     .await?;
     installed.sample.give_account(&installed.client).await?;
+    // The new ServiceAccount is another one: somebody who may use it confirms it.
+    let confirm = Patch::Merge(json!({"metadata": {"annotations": {IDENTITY_ANNOTATION: null}}}));
+    installed.extension.api.patch(&installed.extension.name, &PatchParams::default(), &confirm).await?;
     wait::until("the object to be back", DEADLINE, async || {
         settings.get(SETTINGS).await?;
         Ok(())

@@ -39,7 +39,7 @@ pub(crate) fn compare(old: &[Value], new: &[Value]) -> Rights {
 
 fn of_account(increase: Account) -> Vec<Right> {
     let Account { account, rights, foreign_roles, .. } = increase;
-    let roles = foreign_roles.into_iter().map(|role| Right {
+    let unresolved = foreign_roles.into_iter().map(|role| Right {
         account: account.clone(),
         namespace: String::new(),
         on: role,
@@ -64,7 +64,7 @@ fn of_account(increase: Account) -> Vec<Right> {
     });
     let mut all: Vec<Right> = rules.collect();
     all.sort_by(|a, b| (&a.namespace, &a.on, &a.name).cmp(&(&b.namespace, &b.on, &b.name)));
-    all.extend(roles);
+    all.extend(unresolved);
     all
 }
 

@@ -195,8 +195,8 @@ async fn images_are_pulled_from_registries_whose_certificate_says_ca_true() {
         std::fs::write(folder.path().join("ca.crt"), trusted).expect("written");
         let by_tag = puller.resolve(&registry.reference("a:v1")).await.expect("resolved");
         assert_eq!(by_tag, registry.reference("a:v1").at(packed.digest().clone()));
-        let pulled = puller.pull(&by_tag, |_| Ok(Select::everything())).await.expect("pulled by digest");
-        assert_eq!(pulled.files.size("a"), Some(1));
+        let content = puller.pull(&by_tag, |_| Ok(Select::everything())).await.expect("pulled by digest");
+        assert_eq!(content.files.size("a"), Some(1));
     }
 }
 

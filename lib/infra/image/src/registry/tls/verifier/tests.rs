@@ -97,13 +97,13 @@ struct Chain {
     name: &'static str,
     host: &'static str,
     roots: Vec<Vec<u8>>,
-    chain: Vec<Vec<u8>>,
+    sent: Vec<Vec<u8>>,
 }
 
 impl Chain {
     fn new(name: &'static str, roots: &[&Made], chain: &[&Made]) -> Self {
         let ders = |list: &[&Made]| list.iter().map(|made| made.der.clone()).collect();
-        Self { name, host: HOST, roots: ders(roots), chain: ders(chain) }
+        Self { name, host: HOST, roots: ders(roots), sent: ders(chain) }
     }
 
     /// What our verifier says.
@@ -111,7 +111,7 @@ impl Chain {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let owned = |ders: &[Vec<u8>]| ders.iter().cloned().map(CertificateDer::from).collect::<Vec<_>>();
         let verifier = Verifier::new(owned(&self.roots), Vec::new(), provider)?;
-        let (chain, host) = (owned(&self.chain), ServerName::try_from(self.host).expect("a name"));
+        let (chain, host) = (owned(&self.sent), ServerName::try_from(self.host).expect("a name"));
         let now = UnixTime::since_unix_epoch(Duration::from_secs(NOW));
         let result = verifier.verify_server_cert(&chain[0], &chain[1..], &host, &[], now);
         result.map(drop).map_err(|error| error.to_string())
@@ -122,10 +122,10 @@ impl Chain {
 fn go(chains: &[Chain]) -> Vec<Result<(), String>> {
     let encoded = |ders: &[Vec<u8>]| ders.iter().map(|der| STANDARD.encode(der)).collect::<Vec<_>>();
     let questions = chains.iter().map(|chain| {
-        let (roots, sent) = (encoded(&chain.roots), encoded(&chain.chain));
+        let (roots, sent) = (encoded(&chain.roots), encoded(&chain.sent));
         serde_json::json!({"name": chain.name, "host": chain.host, "now": NOW, "roots": roots, "chain": sent})
     });
-    let questions = serde_json::Value::from_iter(questions).to_string();
+    let questions = questions.collect::<serde_json::Value>().to_string();
     let mut program = Command::new("go")
         .args(["run", "."])
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/go-x509"))
@@ -176,8 +176,8 @@ fn a_certificate_that_was_made_an_authority_by_its_bearer_is_rejected() {
     let mut chain = Chain::new("", &[&root], &[&honest]);
     assert_eq!(chain.verdict(), Ok(()));
     let at = honest.der.windows(5).position(|bytes| bytes == [0x30, 3, 1, 1, 0]).expect("is there");
-    chain.chain[0][at + 4] = 0xff;
-    assert!(Altered::new(&CertificateDer::from(chain.chain[0].clone())).is_some());
+    chain.sent[0][at + 4] = 0xff;
+    assert!(Altered::new(&CertificateDer::from(chain.sent[0].clone())).is_some());
     let text = chain.verdict().expect_err("the signature is over something else");
     assert_eq!(text, "invalid peer certificate: BadSignature");
 }

@@ -292,11 +292,11 @@ fn forged() -> Vec<Chain> {
     let double = Made::root(authority("root"));
     let end = double.sign(server(|_| {}));
     let mut spoilt = Chain::new("signature spoilt", &[&root], &[&root.sign(server(|_| {}))]);
-    let last = spoilt.chain[0].len() - 1;
-    spoilt.chain[0][last] ^= 1;
+    let last = spoilt.sent[0].len() - 1;
+    spoilt.sent[0][last] ^= 1;
     let mut own = Chain::new("name changed in a trusted one", &[&root], &[&root.sign(server(|_| {}))]);
-    let at = own.chain[0].windows(HOST.len()).position(|bytes| bytes == HOST.as_bytes()).expect("is there");
-    own.chain[0][at..at + HOST.len()].copy_from_slice(b"evilstry.local");
+    let at = own.sent[0].windows(HOST.len()).position(|bytes| bytes == HOST.as_bytes()).expect("is there");
+    own.sent[0][at..at + HOST.len()].copy_from_slice(b"evilstry.local");
     vec![
         Chain::new("signed by a double of the root", &[&root], &[&end]),
         Chain::new("signed by a double of the root, sent along", &[&root], &[&end, &double]),
