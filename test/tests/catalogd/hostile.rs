@@ -123,7 +123,12 @@ fn cases() -> Result<Vec<Case>> {
         ("hard-link-to-link", linked, TREE, "does not lead to one of the image's wanted files"),
         ("device", device, APPLYING, "only files, directories and links are allowed"),
         ("huge-document", huge_document()?, STORING, "16777216"),
-        ("alias-bomb", gz().file("configs/a.yaml", alias_bomb())?.build()?, STORING, "bytes of memory in one text"),
+        (
+            "alias-bomb",
+            gz().file("configs/a.yaml", alias_bomb())?.build()?,
+            STORING,
+            "bytes of memory in one text",
+        ),
     ])
 }
 
