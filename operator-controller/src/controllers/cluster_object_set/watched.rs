@@ -31,6 +31,10 @@ impl Identity<'_> {
             .iter()
             .partition(|kind| permissions::is_watched(&kind.resource.group, &kind.resource.plural));
         let mut watched: Vec<Watched> = own.into_iter().cloned().map(Watched::Kind).collect();
+        if others.is_empty() {
+            // Most revisions: nothing is worked out for each object at each reconcile.
+            return watched;
+        }
         let objects: BTreeSet<ObjectKey> = objects.map(ObjectKey::of).collect();
         for key in objects {
             let is_its = |kind: &&&Kind| {
