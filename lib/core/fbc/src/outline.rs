@@ -15,7 +15,7 @@ use crate::{
     Channel, ChannelEntry, DecodeError, Deprecation, DeprecationEntry, Meta, Package, PackageReference,
     SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
     decode::{self, Shape, list, text},
-    limits::WARNINGS_MAX,
+    limits::{DOCUMENT_NODES_MAX, WARNINGS_MAX},
     property::{self, PROPERTY_CSV_METADATA, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED},
 };
 
@@ -130,8 +130,11 @@ impl Outline {
         if schema.is_empty() {
             return Err(DecodeError::no_schema(meta.line));
         }
-        let value = serde_json::from_slice(meta.line)
-            .map_err(|error| DecodeError::Field { kind: "object", problem: error.to_string() })?;
+        let refused = |problem| DecodeError::Field { kind: "object", problem };
+        if values(meta.line) > DOCUMENT_NODES_MAX {
+            return Err(refused(format!("it has more than {DOCUMENT_NODES_MAX} values")));
+        }
+        let value = serde_json::from_slice(meta.line).map_err(|error| refused(error.to_string()))?;
         let checked = |kind, shape: &Shape| {
             decode::check(&value, shape).map_err(|problem| DecodeError::Field { kind, problem })
         };
@@ -172,6 +175,21 @@ impl Outline {
         }));
         Ok(())
     }
+}
+
+/// How many values a document has, which take many times the memory of their text.
+fn values(line: &[u8]) -> usize {
+    let (mut count, mut in_text, mut escaped) = (0, false, false);
+    for byte in line {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_text,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 fn package(object: &Map<String, Value>) -> Package {
