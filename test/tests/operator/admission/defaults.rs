@@ -154,7 +154,7 @@ async fn without_the_policies_no_revision_gets_another_account() -> Result<()> {
     account(&scenario, SUCCESSOR).await?;
 
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(scenario.client.clone());
-    let binding = "clusterobjectset-owner.olm.operatorframework.io";
+    let binding = "clusterobjectset-account.olm.operatorframework.io";
     bindings.delete(binding, &DeleteParams::default()).await?;
     scenario
         .shows(Ready, &format!("False/Unguarded/ValidatingAdmissionPolicyBinding {binding:?} is absent"))
