@@ -8,13 +8,14 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 13] = [
+const CORE: [&str; 14] = [
     "olm-api",
     "olm-cel",
     "olm-crd-diff",
     "olm-dependencies",
     "olm-fbc",
     "olm-objectset",
+    "olm-opm",
     "olm-plan",
     "olm-render",
     "olm-resolve",
@@ -25,7 +26,7 @@ const CORE: [&str; 13] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 23] = [
+const ALLOWED: [(&str, &[&str]); 24] = [
     ("olm-text", &[]),
     ("olm-api", &["olm-text"]),
     ("olm-yaml", &["olm-text"]),
@@ -33,7 +34,8 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("olm-crd-diff", &["olm-text"]),
     ("olm-cel", &[]),
     ("olm-structural-schema", &["olm-cel"]),
-    ("olm-fbc", &["olm-text", "olm-yaml", "olm-semver"]),
+    ("olm-fbc", &["olm-yaml"]),
+    ("olm-opm", &["olm-text", "olm-yaml", "olm-semver", "olm-fbc"]),
     ("olm-resolve", &["olm-text", "olm-semver", "olm-fbc"]),
     ("olm-dependencies", &["olm-text", "olm-semver", "olm-fbc", "olm-cel"]),
     ("olm-render", &["olm-yaml", "olm-semver"]),
@@ -74,6 +76,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "olm-crd-diff",
             "olm-structural-schema",
             "olm-fbc",
+            "olm-opm",
             "olm-resolve",
             "olm-dependencies",
             "olm-render",
@@ -99,6 +102,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "olm-crd-diff",
             "olm-structural-schema",
             "olm-fbc",
+            "olm-opm",
             "olm-resolve",
             "olm-dependencies",
             "olm-render",
