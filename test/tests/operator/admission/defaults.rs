@@ -87,7 +87,7 @@ async fn a_revision_made_by_hand_uses_the_default_account_of_its_time() -> Resul
     // Without a default, who may use every account may leave one out, and is told what is missing.
     wait::until("the account to be missing", DEADLINE, async || {
         let told = objection::<ClusterObjectSet>(&tenant, &named(&scenario, "first")).await?;
-        wants(told.as_deref(), "the cluster has no default account")
+        wants(told.as_deref(), "name the service account of this ClusterObjectSet in")
     })
     .await?;
     let first = format!("{}-first", scenario.name);
