@@ -7,8 +7,9 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
+use olm_object::Rule;
+use olm_rbac::{Grant, Style, targets};
 use olm_render::{Options, render, webhook_certificates};
-use olm_rights::{Grant, Rule, Style, targets};
 use serde_json::{Value, json};
 
 const RBAC: &str = "rbac.authorization.k8s.io";

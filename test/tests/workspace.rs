@@ -8,14 +8,16 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 13] = [
+const CORE: [&str; 15] = [
     "olm-api",
     "olm-cel",
     "olm-crd-diff",
     "olm-dependencies",
     "olm-fbc",
+    "olm-object",
     "olm-objectset",
     "olm-plan",
+    "olm-rbac",
     "olm-render",
     "olm-resolve",
     "olm-semver",
@@ -25,8 +27,9 @@ const CORE: [&str; 13] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 23] = [
+const ALLOWED: [(&str, &[&str]); 24] = [
     ("olm-text", &[]),
+    ("olm-object", &[]),
     ("olm-api", &["olm-text"]),
     ("olm-yaml", &["olm-text"]),
     ("olm-semver", &[]),
@@ -35,18 +38,19 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     ("olm-structural-schema", &["olm-cel"]),
     ("olm-fbc", &["olm-text", "olm-yaml", "olm-semver"]),
     ("olm-resolve", &["olm-text", "olm-semver", "olm-fbc"]),
-    ("olm-dependencies", &["olm-text", "olm-semver", "olm-fbc", "olm-cel"]),
-    ("olm-render", &["olm-yaml", "olm-semver"]),
-    ("olm-objectset", &["olm-text", "olm-api"]),
-    ("olm-rights", &[]),
-    ("olm-plan", &["olm-text", "olm-api", "olm-objectset", "olm-rights"]),
+    ("olm-dependencies", &["olm-text", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
+    ("olm-render", &["olm-object", "olm-yaml", "olm-semver"]),
+    ("olm-objectset", &["olm-text", "olm-object", "olm-api"]),
+    ("olm-rbac", &["olm-object"]),
+    ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
     ("olm-image", &["olm-text"]),
-    ("olm-runtime", &["olm-text", "olm-api"]),
-    ("catalogd", &["olm-text", "olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"]),
+    ("olm-runtime", &["olm-text", "olm-object", "olm-api"]),
+    ("catalogd", &["olm-text", "olm-object", "olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"]),
     (
         "operator-controller",
         &[
             "olm-text",
+            "olm-object",
             "olm-api",
             "olm-yaml",
             "olm-semver",
@@ -57,7 +61,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "olm-dependencies",
             "olm-render",
             "olm-objectset",
-            "olm-rights",
+            "olm-rbac",
             "olm-plan",
             "olm-image",
             "olm-runtime",
@@ -68,6 +72,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
         "olm-cli",
         &[
             "olm-text",
+            "olm-object",
             "olm-api",
             "olm-yaml",
             "olm-semver",
@@ -78,7 +83,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "olm-dependencies",
             "olm-render",
             "olm-objectset",
-            "olm-rights",
+            "olm-rbac",
             "olm-plan",
             "olm-image",
             "olm-runtime",
@@ -92,6 +97,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
     (
         "olm-test",
         &[
+            "olm-object",
             "olm-api",
             "olm-yaml",
             "olm-cel",
@@ -103,7 +109,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "olm-dependencies",
             "olm-render",
             "olm-objectset",
-            "olm-rights",
+            "olm-rbac",
             "olm-plan",
             "olm-image",
             "olm-runtime",
