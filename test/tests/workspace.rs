@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 15] = [
+const CORE: [&str; 16] = [
     "olm-api",
     "olm-cel",
     "olm-crd-diff",
@@ -16,6 +16,7 @@ const CORE: [&str; 15] = [
     "olm-fbc",
     "olm-object",
     "olm-objectset",
+    "olm-opm",
     "olm-plan",
     "olm-rbac",
     "olm-render",
@@ -27,7 +28,7 @@ const CORE: [&str; 15] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 24] = [
+const ALLOWED: [(&str, &[&str]); 25] = [
     ("olm-text", &[]),
     ("olm-object", &[]),
     ("olm-api", &["olm-text"]),
@@ -36,7 +37,8 @@ const ALLOWED: [(&str, &[&str]); 24] = [
     ("olm-crd-diff", &["olm-text"]),
     ("olm-cel", &[]),
     ("olm-structural-schema", &["olm-cel"]),
-    ("olm-fbc", &["olm-text", "olm-yaml", "olm-semver"]),
+    ("olm-fbc", &["olm-yaml"]),
+    ("olm-opm", &["olm-text", "olm-object", "olm-yaml", "olm-semver", "olm-fbc"]),
     ("olm-resolve", &["olm-text", "olm-semver", "olm-fbc"]),
     ("olm-dependencies", &["olm-text", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
     ("olm-render", &["olm-object", "olm-yaml", "olm-semver"]),
@@ -79,6 +81,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "olm-crd-diff",
             "olm-structural-schema",
             "olm-fbc",
+            "olm-opm",
             "olm-resolve",
             "olm-dependencies",
             "olm-render",
@@ -105,6 +108,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "olm-crd-diff",
             "olm-structural-schema",
             "olm-fbc",
+            "olm-opm",
             "olm-resolve",
             "olm-dependencies",
             "olm-render",
