@@ -8,15 +8,17 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 14] = [
+const CORE: [&str; 16] = [
     "olm-api",
     "olm-cel",
     "olm-crd-diff",
     "olm-dependencies",
     "olm-fbc",
+    "olm-object",
     "olm-objectset",
     "olm-opm",
     "olm-plan",
+    "olm-rbac",
     "olm-render",
     "olm-resolve",
     "olm-semver",
@@ -26,8 +28,9 @@ const CORE: [&str; 14] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 24] = [
+const ALLOWED: [(&str, &[&str]); 25] = [
     ("olm-text", &[]),
+    ("olm-object", &[]),
     ("olm-api", &["olm-text"]),
     ("olm-yaml", &["olm-text"]),
     ("olm-semver", &[]),
@@ -35,20 +38,21 @@ const ALLOWED: [(&str, &[&str]); 24] = [
     ("olm-cel", &[]),
     ("olm-structural-schema", &["olm-cel"]),
     ("olm-fbc", &["olm-yaml"]),
-    ("olm-opm", &["olm-text", "olm-yaml", "olm-semver", "olm-fbc"]),
+    ("olm-opm", &["olm-text", "olm-object", "olm-yaml", "olm-semver", "olm-fbc"]),
     ("olm-resolve", &["olm-text", "olm-semver", "olm-fbc"]),
-    ("olm-dependencies", &["olm-text", "olm-semver", "olm-fbc", "olm-cel"]),
-    ("olm-render", &["olm-yaml", "olm-semver"]),
-    ("olm-objectset", &["olm-text", "olm-api"]),
-    ("olm-rights", &[]),
-    ("olm-plan", &["olm-text", "olm-api", "olm-objectset", "olm-rights"]),
+    ("olm-dependencies", &["olm-text", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
+    ("olm-render", &["olm-object", "olm-yaml", "olm-semver"]),
+    ("olm-objectset", &["olm-text", "olm-object", "olm-api"]),
+    ("olm-rbac", &["olm-object"]),
+    ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
     ("olm-image", &["olm-text"]),
-    ("olm-runtime", &["olm-text", "olm-api"]),
-    ("catalogd", &["olm-text", "olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"]),
+    ("olm-runtime", &["olm-text", "olm-object", "olm-api"]),
+    ("catalogd", &["olm-text", "olm-object", "olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"]),
     (
         "operator-controller",
         &[
             "olm-text",
+            "olm-object",
             "olm-api",
             "olm-yaml",
             "olm-semver",
@@ -59,7 +63,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "olm-dependencies",
             "olm-render",
             "olm-objectset",
-            "olm-rights",
+            "olm-rbac",
             "olm-plan",
             "olm-image",
             "olm-runtime",
@@ -70,6 +74,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
         "olm-cli",
         &[
             "olm-text",
+            "olm-object",
             "olm-api",
             "olm-yaml",
             "olm-semver",
@@ -81,7 +86,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "olm-dependencies",
             "olm-render",
             "olm-objectset",
-            "olm-rights",
+            "olm-rbac",
             "olm-plan",
             "olm-image",
             "olm-runtime",
@@ -95,6 +100,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
     (
         "olm-test",
         &[
+            "olm-object",
             "olm-api",
             "olm-yaml",
             "olm-cel",
@@ -107,7 +113,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "olm-dependencies",
             "olm-render",
             "olm-objectset",
-            "olm-rights",
+            "olm-rbac",
             "olm-plan",
             "olm-image",
             "olm-runtime",

@@ -12,6 +12,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
+use olm_object::text;
 use olm_plan::NamedObject;
 use olm_runtime::bounded;
 use olm_structural_schema::{Fate, Fates, Upgrade};
@@ -163,10 +164,6 @@ fn told(fate: &Fate) -> Option<&'static str> {
 fn name(object: &Value) -> String {
     let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
-}
-
-fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A page of objects; nothing if it is too large.
