@@ -136,6 +136,35 @@ async fn with_a_certificate_only_tls_is_spoken_in_http_1_1() {
     tokio::time::timeout(Duration::from_secs(10), server).await.unwrap().unwrap().unwrap();
 }
 
+#[tokio::test]
+async fn a_request_that_arrives_byte_by_byte_has_no_more_time_than_others() {
+    let listener = listen("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let limits = ServerLimits { header_timeout: Duration::from_millis(200), ..ServerLimits::default() };
+    let router = Router::new().route("/", get(|| async { "hello" }));
+    let server = tokio::spawn(serve(listener, router, None, limits, shutdown.clone()));
+    let client = TcpStream::connect(address).await.unwrap();
+    let (mut reading, mut writing) = client.into_split();
+    // A header that never ends, a byte at a time.
+    let dripping = tokio::spawn(async move {
+        let head = b"GET / HTTP/1.1\r\nhost: x\r\nx: ".iter().chain(std::iter::repeat(&b'y'));
+        for byte in head {
+            if writing.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    let mut answer = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(10), reading.read_to_end(&mut answer)).await;
+    let _ = ended.expect("the server closes the connection");
+    assert!(!String::from_utf8_lossy(&answer).contains("hello"));
+    dripping.abort();
+    shutdown.cancel();
+    tokio::time::timeout(Duration::from_secs(10), server).await.unwrap().unwrap().unwrap();
+}
+
 /// The first message of a TLS client, of a version and cipher suites.
 fn hello(version: [u8; 2], suites: &[u16]) -> Vec<u8> {
     let with_length = |bytes: &[u8]| {
