@@ -7,7 +7,7 @@ use olm_api::{
     names::ALLOW_CRD_CHANGES_ANNOTATION,
     v1::{ClusterExtension, CrdUpgradeSafetyEnforcement},
 };
-use olm_crd_diff::Allowances;
+use olm_crd::Allowances;
 use olm_objectset::{DeletionPolicy, Phase};
 use olm_plan::CrdFinding;
 use olm_runtime::AccountRef;
