@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use olm_fbc::{
+use olm_opm::{
     BundleBlob, BundleTree, RegistryV1Bundle,
     template::{BoxError, BundleRenderer, Template},
 };

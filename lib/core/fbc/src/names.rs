@@ -4,7 +4,7 @@ const LABEL_BYTES_MAX: usize = 63;
 const SUBDOMAIN_BYTES_MAX: usize = 253;
 
 /// What Kubernetes says of a text that is no DNS label (RFC 1123); nothing when it is one.
-pub(crate) fn label_problems(text: &str) -> Vec<String> {
+pub fn label_problems(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > LABEL_BYTES_MAX {
         problems.push(format!("must be no more than {LABEL_BYTES_MAX} characters"));
@@ -29,12 +29,12 @@ pub fn is_subdomain(text: &str) -> bool {
 }
 
 /// A DNS label that begins with a letter (RFC 1035).
-pub(crate) fn is_label_1035(text: &str) -> bool {
+pub fn is_label_1035(text: &str) -> bool {
     text.len() <= LABEL_BYTES_MAX && is_label_form(text) && text.as_bytes()[0].is_ascii_lowercase()
 }
 
 /// A kind: such a label in any case.
-pub(crate) fn is_kind(text: &str) -> bool {
+pub fn is_kind(text: &str) -> bool {
     is_label_1035(&text.to_ascii_lowercase())
 }
 
