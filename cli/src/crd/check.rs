@@ -147,7 +147,7 @@ pub(crate) fn answer(
                 (if before["spec"] == after["spec"] { Change::Same } else { Change::Changed }, report)
             }
         };
-        // The objects of a definition that goes, go with it.
+        // The objects of a removed definition are deleted with it.
         let safe = change != Change::Removed && !report.is_refused();
         definitions.push(Definition {
             name: name.clone(),
@@ -180,7 +180,7 @@ fn text(answer: &Answer) -> String {
 
 /// One line for the definition, one for each finding, and those on objects.
 pub(crate) fn write_definition(text: &mut String, definition: &Definition) {
-    let what = match (definition.change, definition.safe) {
+    let change = match (definition.change, definition.safe) {
         (Change::Added, _) => "added",
         (Change::Removed, _) => "REMOVED: its custom resources are deleted with it",
         (Change::Same, _) => "unchanged",
@@ -188,7 +188,7 @@ pub(crate) fn write_definition(text: &mut String, definition: &Definition) {
         (Change::Changed, false) => "changed, UNSAFE",
     };
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{}  {what}", one_line(&definition.name));
+    let _ = writeln!(text, "{}  {change}", one_line(&definition.name));
     for finding in &definition.findings {
         // The text of a finding may have several lines.
         let shown = below(&finding.to_string(), 11);

@@ -1,8 +1,8 @@
-//! What is called safe is safe: objects that are valid under a definition stay valid under the one that is said to
-//! replace it without harm.
+//! Changes that are called safe are safe: objects that are valid under a definition stay valid under the one that
+//! replaces it.
 //!
 //! Definitions are those of the real bundles, each with the one of the package's next version; objects are made for
-//! the older one. Both sides are judged by the local validation, which a test of its own compares with the API
+//! the older one. Both sides are validated locally, which a test of its own compares with the API
 //! server's.
 
 use std::{

@@ -1,8 +1,8 @@
 //! CRD upgrade safety: the verdict on every CRD of consecutive bundles, under both policies.
 //!
 //! The policy that mirrors the reference has to give its verdict, and its lines where they are not a matter of
-//! chance. Ours may only let through what the reference refuses, never the other way round; what it lets through
-//! is counted by rule.
+//! chance. Ours may only allow changes that the reference refuses, never the other way round; the changes that it
+//! allows are counted by rule.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,13 +44,13 @@ pub(crate) fn check() {
                 recent.insert(bundle.clone(), definitions(&folder.join("bundles").join(bundle)));
             }
         }
-        judge(&case, &recent[&case.from], &recent[&case.to], &mut counts, &mut tally);
+        compare_case(&case, &recent[&case.from], &recent[&case.to], &mut counts, &mut tally);
     });
     tally.print();
     counts.finish("crd_upgrades");
 }
 
-/// What is counted beside verdicts.
+/// Counts beside those of verdicts.
 #[derive(Default)]
 struct Tally {
     refused: usize,
@@ -73,7 +73,7 @@ impl Tally {
     }
 }
 
-fn judge(case: &Case, old: &Definitions, new: &Definitions, counts: &mut Counts, tally: &mut Tally) {
+fn compare_case(case: &Case, old: &Definitions, new: &Definitions, counts: &mut Counts, tally: &mut Tally) {
     let Case { from, to, error } = case;
     let [upstream, ours] = [Policy::Upstream, Policy::Ours].map(|policy| upgrade(old, new, policy));
     if is_refused(&ours) && !is_refused(&upstream) {
@@ -216,7 +216,7 @@ fn definitions(bundle: &Path) -> Definitions {
         let bytes = fs::read(&path).unwrap();
         for document in olm_yaml::mixed(olm_yaml::text(&bytes).unwrap()) {
             let document = document.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            // A list stands for its elements.
+            // The elements of a list.
             let objects = match document.get("items") {
                 Some(Value::Array(items)) => items.clone(),
                 _ => vec![document],

@@ -122,7 +122,7 @@ pub(crate) static RULE_MEMBERS: &[Member] = &[
 /// The members of a reference to other documentation.
 pub(crate) static DOCS_MEMBERS: &[Member] = &[member("description", Kind::Text), member("url", Kind::Text)];
 
-/// The value of a member, unless the API does not tell it from an absent one.
+/// The value of a member; `None` if the API treats it as absent.
 pub(crate) fn value<'a>(schema: &'a Members, member: &Member) -> Option<&'a Value> {
     schema.get(member.name).filter(|value| !is_unset(value, member.kind))
 }

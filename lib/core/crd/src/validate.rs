@@ -1,8 +1,8 @@
 //! Validates custom resources against the schema of their definition, as the API server does.
 //!
-//! The server knows only the definition it has. Before a definition is replaced, [`Schema`] predicts how the server will
-//! treat stored objects afterwards: unknown fields are dropped, defaults filled in, types, limits and formats checked,
-//! and validation rules evaluated with a budget. A schema that is not understood makes an object
+//! The server knows only the definition it has. Before a definition is replaced, [`Schema`] predicts how the server
+//! will treat stored objects afterwards: unknown fields are dropped, defaults filled in, types, limits and formats
+//! checked, and validation rules evaluated with a budget. A schema that is not understood makes an object
 //! [`Tristate::Undecided`](crate::Tristate::Undecided), never valid or invalid.
 //!
 //! Objects are not converted between versions, and their own metadata is not checked: that of stored objects is valid.

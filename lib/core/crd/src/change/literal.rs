@@ -109,7 +109,7 @@ fn write_json(text: &mut String, value: &Value) {
     }
 }
 
-/// The members by name: whether a map is sorted depends on what else is built with serde_json.
+/// The members by name: whether a map is sorted depends on the features with which serde_json is built.
 fn sorted(object: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut members: Vec<_> = object.iter().collect();
     members.sort_by_key(|(key, _)| *key);

@@ -91,12 +91,12 @@ fn default_changed(values: Values<'_>) -> Option<String> {
 
 fn pattern_changed((old, new): Values<'_>) -> Answer {
     let (old, new) = (text(old, "pattern")?, text(new, "pattern")?);
-    let what = match (old.is_empty(), new.is_empty()) {
+    let change = match (old.is_empty(), new.is_empty()) {
         (true, _) => "added",
         (_, true) => "removed",
         _ => "changed",
     };
-    Ok(Some(format!("pattern {what} : {} -> {}", literal::quote(old), literal::quote(new))))
+    Ok(Some(format!("pattern {change} : {} -> {}", literal::quote(old), literal::quote(new))))
 }
 
 fn nullable_changed(values: Values<'_>) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Tests of [`Schema::judge`] as a whole.
+//! Tests of [`Schema::validate`] as a whole.
 
 mod properties;
 mod rules;
@@ -89,7 +89,7 @@ fn combinations_of_schemas() {
         (with("allOf", either), json!([{"a": "", "b": ""}]), json!([{}, {"a": ""}])),
         (with("not", json!({"required": ["a"]})), json!([{}, {"b": ""}]), json!([{"a": ""}])),
     ]);
-    // What is not understood decides only where it matters.
+    // A part that is not understood makes a value undecided only where it could decide.
     let unknown = json!({"properties": {"a": {"pattern": "(?=x)"}}});
     let is_valid = |schema: &Value, spec: Value| validate(schema, &spec).is_valid();
     let any = with("anyOf", json!([unknown, {"required": ["b"]}]));

@@ -1,4 +1,4 @@
-//! Findings on whole definitions and between versions, their order, and what is no definition.
+//! Findings on whole definitions and between versions, their order, and malformed definitions.
 
 use serde_json::{Value, json};
 

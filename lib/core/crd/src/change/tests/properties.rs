@@ -1,5 +1,5 @@
-//! What holds for all definitions: nothing changes without a change, adding an optional property is
-//! safe, and what is called safe keeps stored objects valid.
+//! Properties of all comparisons: a definition equals itself, adding an optional property is safe, and changes that are
+//! called safe keep stored objects valid.
 //!
 //! Schemas, edits and objects are derived from a seed, so that a failing case is one number.
 
@@ -128,7 +128,7 @@ fn edit(dice: &mut Dice, schema: &mut Value) {
         }
         ("items" | "additionalProperties" | "not", below) => edit(dice, below),
         (junctor @ ("allOf" | "anyOf" | "oneOf"), Value::Array(branches)) => {
-            // The original compares oneOf as a set and does not see the same branch once more.
+            // crdify compares oneOf as a set and ignores a repeated branch.
             if dice.one_in(6) && junctor != "oneOf" {
                 branches.push(strict());
             } else {
@@ -168,7 +168,7 @@ fn object(dice: &mut Dice, schema: &Value) -> Value {
     }
 }
 
-/// A validator for what [`schema`] makes, independent of the crate.
+/// A validator for the schemas that [`schema`] makes, independent of the crate.
 fn is_valid(value: &Value, schema: &Value) -> bool {
     let Value::Object(members) = schema else { return false };
     let bound = |expected: &Value| usize::try_from(expected.as_u64().unwrap()).unwrap();
@@ -249,7 +249,7 @@ fn add_properties(schema: &mut Value) -> bool {
 }
 
 #[test]
-fn what_is_called_safe_keeps_objects_valid() {
+fn safe_changes_keep_objects_valid() {
     let (mut safe, mut unsafe_, mut tried) = (0, 0, 0);
     for seed in 0..40_000 {
         let mut dice = Dice(seed);
@@ -300,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn we_refuse_nothing_that_the_original_allows(seed: u64) {
+    fn we_refuse_nothing_that_crdify_allows(seed: u64) {
         let mut dice = Dice(seed);
         let old = definition(&schema(&mut dice, 2));
         let mut edited = old["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone();

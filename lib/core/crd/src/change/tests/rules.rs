@@ -12,7 +12,7 @@ fn property_change(old: &Value, new: &Value, policy: Policy) -> Vec<String> {
     lines.map(|line| line.strip_prefix("v1: ^.f").unwrap_or(&line).to_owned()).collect()
 }
 
-/// Each row: what property `f` was, what it becomes, and the finding of both policies.
+/// Each row: property `f` before and after, and the finding of both policies.
 fn assert_refused(rows: &[(Value, Value, &str)]) {
     for (old, new, line) in rows {
         for policy in [Policy::Upstream, Policy::Ours] {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::definition;
 use crate::{Schema, Tristate};
 
-/// Texts made of what rules and patterns are made of.
+/// Texts made of the tokens of rules and patterns.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "self",

@@ -97,7 +97,7 @@ fn rules_that_hold() {
         ("!(has(self.when) && self.s == 'x')", json!({"s": "a", "when": "2024-01-01T00:00:00Z"})),
         ("{'a': 1}.a == 1 && -self.i == -2 && -(1.5) < 0.0", json!({"i": 2})),
         ("int('3') == 3 && string(3) == '3' && double(3) == 3.0 && dyn(1) == 1.0 && bool('true')", json!({})),
-        // What decides wins over what fails, wherever it stands.
+        // An operand that decides wins over one that fails, on either side.
         ("self.s == 'a' || true", json!({})),
         ("!(self.s == 'a' && false)", json!({})),
         ("self.list.exists(x, x == 'b' || self.s == '')", json!({"list": ["a", "b"]})),
