@@ -73,36 +73,33 @@ pub(crate) enum Presence {
 pub(crate) struct Fields {
     /// The fields that Kubernetes' published OpenAPI document requires.
     pub(crate) required: &'static [&'static str],
-    fields: &'static [(&'static str, Presence, Kind)],
+    rows: &'static [(&'static str, Presence, Kind)],
     writes_absent: bool,
 }
 
 impl Fields {
-    const fn new(
-        required: &'static [&'static str],
-        fields: &'static [(&'static str, Presence, Kind)],
-    ) -> Self {
+    const fn new(required: &'static [&'static str], rows: &'static [(&'static str, Presence, Kind)]) -> Self {
         let mut writes_absent = false;
         let mut index = 0;
-        while index < fields.len() {
-            if matches!(fields[index].1, Presence::Always | Presence::Nullable) {
+        while index < rows.len() {
+            if matches!(rows[index].1, Presence::Always | Presence::Nullable) {
                 writes_absent = true;
             }
             index += 1;
         }
-        Self { required, fields, writes_absent }
+        Self { required, rows, writes_absent }
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<(Presence, &'static Kind)> {
-        let index = self.fields.binary_search_by(|field| field.0.cmp(name)).ok()?;
-        self.fields.get(index).map(|field| (field.1, &field.2))
+        let index = self.rows.binary_search_by(|field| field.0.cmp(name)).ok()?;
+        self.rows.get(index).map(|field| (field.1, &field.2))
     }
 
     fn write_absent(&self, map: &mut Map<String, Value>) {
         if !self.writes_absent {
             return;
         }
-        for (name, presence, kind) in self.fields {
+        for (name, presence, kind) in self.rows {
             let absent = match presence {
                 Presence::Always => zero(kind),
                 Presence::Nullable => Value::Null,

@@ -110,7 +110,7 @@ fn parse(entry: &str) -> Result<Allowance, AllowanceError> {
         return Err(AllowanceError::NoSuchCheck {
             entry: entry.to_owned(),
             check: check.to_owned(),
-            known: Check::ALL.map(Check::as_str).join(", "),
+            known: Check::ALL.iter().map(|check| check.as_str()).collect::<Vec<_>>().join(", "),
         });
     };
     Ok(Allowance { definition: definition.to_owned(), path: path.to_owned(), check })

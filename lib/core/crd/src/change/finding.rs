@@ -53,83 +53,50 @@ impl Serialize for Scope {
     }
 }
 
-/// A check, by its name in crdify.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the variants are the names of the checks, spelled as in Check::as_str")]
-pub enum Check {
-    Default,
-    Description,
-    Enum,
-    ExistingFieldRemoval,
-    MaxItems,
-    MaxLength,
-    MaxProperties,
-    Maximum,
-    MinItems,
-    MinLength,
-    MinProperties,
-    Minimum,
-    Nullable,
-    OneOf,
-    Pattern,
-    Required,
-    Scope,
-    StoredVersionRemoval,
-    Type,
-    Unhandled,
+macro_rules! checks {
+    ($($check:ident = $name:literal,)*) => {
+        /// A check, by its name in crdify.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+        #[expect(missing_docs, reason = "the variants are the names of the checks")]
+        pub enum Check {
+            $(#[serde(rename = $name)] $check,)*
+        }
+
+        impl Check {
+            /// All checks, sorted by name.
+            pub const ALL: &[Self] = &[$(Self::$check,)*];
+
+            /// The name in findings.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$check => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl Check {
-    /// All checks, sorted by name.
-    pub const ALL: [Self; 20] = [
-        Self::Default,
-        Self::Description,
-        Self::Enum,
-        Self::ExistingFieldRemoval,
-        Self::MaxItems,
-        Self::MaxLength,
-        Self::MaxProperties,
-        Self::Maximum,
-        Self::MinItems,
-        Self::MinLength,
-        Self::MinProperties,
-        Self::Minimum,
-        Self::Nullable,
-        Self::OneOf,
-        Self::Pattern,
-        Self::Required,
-        Self::Scope,
-        Self::StoredVersionRemoval,
-        Self::Type,
-        Self::Unhandled,
-    ];
-
-    /// The name in findings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Description => "description",
-            Self::Enum => "enum",
-            Self::ExistingFieldRemoval => "existingFieldRemoval",
-            Self::MaxItems => "maxItems",
-            Self::MaxLength => "maxLength",
-            Self::MaxProperties => "maxProperties",
-            Self::Maximum => "maximum",
-            Self::MinItems => "minItems",
-            Self::MinLength => "minLength",
-            Self::MinProperties => "minProperties",
-            Self::Minimum => "minimum",
-            Self::Nullable => "nullable",
-            Self::OneOf => "oneOf",
-            Self::Pattern => "pattern",
-            Self::Required => "required",
-            Self::Scope => "scope",
-            Self::StoredVersionRemoval => "storedVersionRemoval",
-            Self::Type => "type",
-            Self::Unhandled => "unhandled",
-        }
-    }
+checks! {
+    Default = "default",
+    Description = "description",
+    Enum = "enum",
+    ExistingFieldRemoval = "existingFieldRemoval",
+    MaxItems = "maxItems",
+    MaxLength = "maxLength",
+    MaxProperties = "maxProperties",
+    Maximum = "maximum",
+    MinItems = "minItems",
+    MinLength = "minLength",
+    MinProperties = "minProperties",
+    Minimum = "minimum",
+    Nullable = "nullable",
+    OneOf = "oneOf",
+    Pattern = "pattern",
+    Required = "required",
+    Scope = "scope",
+    StoredVersionRemoval = "storedVersionRemoval",
+    Type = "type",
+    Unhandled = "unhandled",
 }
 
 impl fmt::Display for Check {
