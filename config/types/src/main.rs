@@ -98,7 +98,7 @@ mod tests {
     fn the_table_is_up_to_date() {
         match generated(&[("GOPROXY", "off")]) {
             Ok(generated) => {
-                assert!(generated == read(TABLE), "{TABLE} is stale: run `make kubernetes-types`")
+                assert!(generated == read(TABLE), "{TABLE} is stale: run `make kubernetes-types`");
             }
             Err(error) => println!("skipped: the Go modules of Kubernetes are not here: {error:#}"),
         }
