@@ -46,7 +46,7 @@ pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
 pub use flags::{FlagError, SharedFlags};
 pub use gates::{FeatureGates, log_gates};
-pub use http::{ContentServer, is_catalog_name};
+pub use http::ContentServer;
 pub use ingest::IngestError;
 pub use olm_fbc::CatalogFiles;
 pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};

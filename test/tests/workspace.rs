@@ -8,15 +8,17 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 13] = [
+const CORE: [&str; 15] = [
     "olm-api",
     "olm-cel",
     "olm-crd",
     "olm-dependencies",
     "olm-fbc",
+    "olm-object",
     "olm-objectset",
     "olm-opm",
     "olm-plan",
+    "olm-rbac",
     "olm-render",
     "olm-resolve",
     "olm-semver",
@@ -25,28 +27,30 @@ const CORE: [&str; 13] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 24] = [
+const ALLOWED: [(&str, &[&str]); 25] = [
     ("olm-text", &[]),
+    ("olm-object", &[]),
     ("olm-api", &["olm-text"]),
     ("olm-yaml", &["olm-text"]),
     ("olm-semver", &[]),
     ("olm-cel", &[]),
     ("olm-crd", &["olm-text", "olm-cel"]),
     ("olm-fbc", &["olm-yaml"]),
-    ("olm-opm", &["olm-text", "olm-yaml", "olm-semver", "olm-fbc"]),
+    ("olm-opm", &["olm-text", "olm-object", "olm-yaml", "olm-semver", "olm-fbc"]),
     ("olm-resolve", &["olm-text", "olm-semver", "olm-fbc"]),
-    ("olm-dependencies", &["olm-text", "olm-semver", "olm-fbc", "olm-cel"]),
-    ("olm-render", &["olm-yaml", "olm-semver"]),
-    ("olm-objectset", &["olm-text", "olm-api"]),
-    ("olm-rights", &[]),
-    ("olm-plan", &["olm-text", "olm-api", "olm-objectset", "olm-rights"]),
+    ("olm-dependencies", &["olm-text", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
+    ("olm-render", &["olm-object", "olm-yaml", "olm-semver"]),
+    ("olm-objectset", &["olm-text", "olm-object", "olm-api"]),
+    ("olm-rbac", &["olm-object"]),
+    ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
     ("olm-image", &["olm-text"]),
-    ("olm-runtime", &["olm-text", "olm-api"]),
-    ("catalogd", &["olm-text", "olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"]),
+    ("olm-runtime", &["olm-text", "olm-object", "olm-api"]),
+    ("catalogd", &["olm-text", "olm-object", "olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"]),
     (
         "operator-controller",
         &[
             "olm-text",
+            "olm-object",
             "olm-api",
             "olm-yaml",
             "olm-semver",
@@ -56,7 +60,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "olm-dependencies",
             "olm-render",
             "olm-objectset",
-            "olm-rights",
+            "olm-rbac",
             "olm-plan",
             "olm-image",
             "olm-runtime",
@@ -67,6 +71,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
         "olm-cli",
         &[
             "olm-text",
+            "olm-object",
             "olm-api",
             "olm-yaml",
             "olm-semver",
@@ -77,7 +82,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "olm-dependencies",
             "olm-render",
             "olm-objectset",
-            "olm-rights",
+            "olm-rbac",
             "olm-plan",
             "olm-image",
             "olm-runtime",
@@ -92,6 +97,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
     (
         "olm-test",
         &[
+            "olm-object",
             "olm-api",
             "olm-yaml",
             "olm-cel",
@@ -103,7 +109,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "olm-dependencies",
             "olm-render",
             "olm-objectset",
-            "olm-rights",
+            "olm-rbac",
             "olm-plan",
             "olm-image",
             "olm-runtime",

@@ -10,7 +10,8 @@ use kube::{
 };
 use olm_api::names::{ALLOW_CRD_CHANGES_ANNOTATION, OWNER_NAME_LABEL};
 use olm_crd::{Allowance, Allowances, Policy, Report, compare};
-use olm_objectset::{ObjectKey, Phase};
+use olm_object::ObjectKey;
+use olm_objectset::Phase;
 use olm_plan::CrdFinding;
 use olm_runtime::bounded;
 use serde_json::Value;

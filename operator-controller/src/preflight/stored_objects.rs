@@ -13,6 +13,7 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
 use olm_crd::{ObjectImpact, Upgrade, UpgradeImpact};
+use olm_object::text;
 use olm_plan::NamedObject;
 use olm_runtime::bounded;
 use serde::Deserialize;
@@ -164,10 +165,6 @@ fn summary(impact: &ObjectImpact) -> Option<&'static str> {
 fn name(object: &Value) -> String {
     let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
-}
-
-fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A page of objects; `None` if it is too large.

@@ -18,7 +18,6 @@ pub mod keys;
 pub mod limits;
 mod meta;
 mod model;
-pub mod names;
 mod property;
 mod record;
 mod window;
@@ -35,7 +34,6 @@ pub use model::{
     Bundle, Channel, ChannelEntry, Deprecation, DeprecationEntry, Package, PackageContent, PackageReference,
     Property, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
-pub use names::is_subdomain;
 pub use property::{
     PROPERTY_BUNDLE_OBJECT, PROPERTY_CHANNEL, PROPERTY_CONSTRAINT, PROPERTY_CSV_METADATA, PROPERTY_GVK,
     PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,

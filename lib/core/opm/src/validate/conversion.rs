@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_object::names;
 use olm_semver::Quoted;
 
 use crate::{BundleOutline, Finding, Outline};
 use olm_fbc::{
     Channel, ChannelEntry, Deprecation, DeprecationEntry, PackageReference, SCHEMA_BUNDLE, SCHEMA_CHANNEL,
-    SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, names,
+    SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
 
 /// The packages of a catalog, by name.

@@ -5,14 +5,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_object::Rule;
+
 use crate::{
     limits::{
         COMPARISONS_MAX, ENTRIES_PER_COMPARISON, PART_ENTRIES_MAX, PARTS_MAX, SPLIT_BYTES_MAX,
         SPLIT_RULES_MAX,
     },
-    need::{Held, Needed},
-    rule::{Rule, set},
+    required::{Held, Permission},
 };
+
+pub(crate) fn set<I: IntoIterator<Item = S>, S: Into<String>>(items: I) -> BTreeSet<String> {
+    items.into_iter().map(Into::into).collect()
+}
+
+/// Whether `held` grants all of `wanted`.
+pub(crate) fn grants(held: &Rule, wanted: &Rule) -> bool {
+    Part::of(wanted).into_iter().all(|part| part.without(held, &mut 0).is_some_and(|left| left.is_empty()))
+}
 
 /// A rule about resources or about paths, never both; its texts belong to the rule it comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -165,9 +175,9 @@ pub struct Comparison {
 impl Comparison {
     /// What of `needed` is not held: by single resource and name with the verbs of each joined, sorted, and before
     /// these what would be too many of them, as rules with several.
-    pub fn missing(&mut self, needed: &[Needed], held: &Held) -> Vec<Needed> {
+    pub fn missing(&mut self, needed: &[Permission], held: &Held) -> Vec<Permission> {
         let mut split = Split::default();
-        for Needed { namespace, rule } in needed {
+        for Permission { namespace, rule } in needed {
             for part in self.left(rule, held.rules(namespace)) {
                 split.add(namespace, part, self);
             }
@@ -179,7 +189,7 @@ impl Comparison {
             (namespace, Rule { verbs, ..thing })
         });
         let all = split.unsplit.into_iter().chain(things);
-        all.map(|(namespace, rule)| Needed { namespace, rule }).collect()
+        all.map(|(namespace, rule)| Permission { namespace, rule }).collect()
     }
 
     /// What of `rule` none of `held` grants. Beyond the limits, what is not compared any more counts as not granted.
@@ -256,8 +266,9 @@ fn has_url(held: &BTreeSet<String>, wanted: &str) -> bool {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{Comparison, Part};
-    use crate::rule::{Rule, set};
+    use olm_object::Rule;
+
+    use super::{Comparison, Part, grants, set};
 
     /// Every combination that a rule stands for: group, resource, name, verb.
     fn combinations(rule: &Rule) -> BTreeSet<[String; 4]> {
@@ -298,7 +309,7 @@ mod tests {
         let mut expected = combinations(&wanted);
         expected.retain(|[group, resource, name, verb]| {
             let one = rule(&[group], &[resource], &[name], &[verb]);
-            !held.iter().any(|held| held.grants(&one))
+            !held.iter().any(|held| grants(held, &one))
         });
         let found: Vec<_> = left.iter().flat_map(combinations).collect();
         assert_eq!(found.len(), expected.len(), "no combination is left twice");

@@ -1,17 +1,18 @@
-//! What somebody can do who gets hold of an account with these rights, in the order of how bad it is.
+//! Powers that come with permissions, for whoever gets hold of an account, the worst first.
 
 use std::collections::BTreeSet;
 
+use olm_object::{Rule, text};
 use serde_json::Value;
 
-use crate::rule::Rule;
+use crate::part::grants;
 
 /// A power that is worth a second look before it is given away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Danger {
     /// Every verb on every resource.
     Everything,
-    /// `escalate` or `bind`: more rights than it has.
+    /// `escalate` or `bind`: more permissions than it has.
     Escalation,
     /// `impersonate`: acting as others.
     Impersonation,
@@ -28,7 +29,7 @@ pub enum Danger {
 }
 
 impl Danger {
-    /// What it means, in one sentence.
+    /// The meaning, in one sentence.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Everything => "may do everything: as good as cluster-admin",
@@ -43,7 +44,7 @@ impl Danger {
     }
 }
 
-/// A right whose holder has a power: resources of an API group with one of the verbs.
+/// A permission whose holder has a power: resources of an API group with one of the verbs.
 struct Power {
     danger: Danger,
     group: &'static str,
@@ -107,7 +108,7 @@ const fn power(
 /// The powers that rules for the whole cluster contain, the worst first.
 pub fn dangers(cluster_rules: &[Rule]) -> BTreeSet<Danger> {
     let everything = Rule::new("*", "*", None, &["*"]);
-    if cluster_rules.iter().any(|rule| rule.grants(&everything)) {
+    if cluster_rules.iter().any(|rule| grants(rule, &everything)) {
         return BTreeSet::from([Danger::Everything]);
     }
     let held = |power: &Power| cluster_rules.iter().any(|rule| holds(rule, power));
@@ -119,13 +120,13 @@ fn holds(rule: &Rule, power: &Power) -> bool {
     let unrestricted = Rule { resource_names: BTreeSet::new(), ..rule.clone() };
     let rule = if power.unnamed { rule } else { &unrestricted };
     power.resources.iter().any(|resource| {
-        power.verbs.iter().any(|verb| rule.grants(&Rule::new(power.group, resource, None, &[verb])))
+        power.verbs.iter().any(|verb| grants(rule, &Rule::new(power.group, resource, None, &[verb])))
     })
 }
 
 /// The webhook configurations among `objects` whose rules match Pods, as `<Kind> <name>`.
 ///
-/// Rights do not tell: they are to write a configuration, whatever stands in it.
+/// Permissions do not show this: they are to write a configuration, whatever its content.
 pub fn webhooks_on_pods<'a>(objects: impl IntoIterator<Item = &'a Value>) -> BTreeSet<String> {
     let on_pods = |object: &&Value| {
         let webhooks = object["webhooks"].as_array().into_iter().flatten();
@@ -138,10 +139,6 @@ pub fn webhooks_on_pods<'a>(objects: impl IntoIterator<Item = &'a Value>) -> BTr
     };
     let named = |object: &'a Value| format!("{} {}", text(object, "/kind"), text(object, "/metadata/name"));
     objects.into_iter().filter(is_configuration).filter(on_pods).map(named).collect()
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether a webhook's rule matches Pods or one of their subresources, whatever the operation.
@@ -164,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_power_is_found_and_harmless_rights_are_not() {
+    fn each_power_is_found_and_harmless_permissions_are_not() {
         let rbac = "rbac.authorization.k8s.io";
         for (rule, wanted) in [
             (Rule::new("*", "*", None, &["*"]), Some(Danger::Everything)),

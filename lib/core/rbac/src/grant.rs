@@ -1,23 +1,25 @@
-//! The manifests that give an account exactly the rights an extension needs.
+//! The manifests that give an account exactly the permissions an extension needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_object::Rule;
 use serde_json::{Value, json};
 
 use crate::{
     compact::compact,
-    need::{Held, Needed, RBAC_GROUP, Shipped, Target, granted, needed, resource_of, role_reference},
-    resources::{known_resources, namespaces},
-    rule::Rule,
+    required::{
+        Held, Permission, RBAC_GROUP, Shipped, Target, escalation_rules, needed, resource_of, role_reference,
+    },
+    targets::{known_resources, namespaces},
 };
 
 /// The namespace for rules that hold in the whole cluster.
 const CLUSTER: &str = "";
 /// A rule for every name of revisions: the rule needed is about names that future revisions will have. The
-/// subresource exists for this right only; holding it changes no object.
+/// subresource exists for this permission only; holding it changes no object.
 const REVISIONS: (&str, &str) = ("olm.operatorframework.io", "clusterobjectsets/finalizers");
 
-/// How the rights that the operator's own roles pass on are given.
+/// How the permissions that the operator's own roles grant are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     /// The account holds each of them itself.
@@ -28,7 +30,7 @@ pub enum Style {
     Escalate,
 }
 
-/// Rights for one account, by namespace; the empty one is the cluster.
+/// Permissions for one account, by namespace; the empty one is the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     account_namespace: String,
@@ -37,22 +39,22 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// The rights that the account `account` in `account_namespace` needs to install, upgrade to and remove each
+    /// The permissions that the account `account` in `account_namespace` needs to install, upgrade to and remove each
     /// of `bundles`, given as the objects they render to.
     pub fn new(account_namespace: &str, account: &str, bundles: &[Vec<Target<'_>>], style: Style) -> Self {
         let mut all = Vec::new();
         for targets in bundles {
             all.extend(needed(targets, "").into_iter().filter(|needed| !is_revision(&needed.rule)));
-            all.extend(passed_on(targets, style));
+            all.extend(escalations(targets, style));
             all.extend(targets.iter().filter(|target| is_watched_as_account(target)).map(watch));
         }
         let (group, resource) = REVISIONS;
         let revisions = Rule::new(group, resource, None, &["update"]);
-        all.push(Needed { namespace: CLUSTER.to_owned(), rule: revisions });
+        all.push(Permission { namespace: CLUSTER.to_owned(), rule: revisions });
         let mut places: BTreeSet<&str> = bundles.iter().flat_map(|targets| namespaces(targets)).collect();
         places.insert(CLUSTER);
         let mut by_place: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
-        for Needed { namespace, rule } in all {
+        for Permission { namespace, rule } in all {
             by_place.entry(namespace).or_default().push(rule);
         }
         let mut of = |place: &str| by_place.remove(place).unwrap_or_default();
@@ -81,7 +83,7 @@ impl Grant {
         for (namespace, rules) in &self.rules {
             let kind = if namespace.is_empty() { "ClusterRole" } else { "Role" };
             let name = self.role_name(namespace);
-            let rules: Vec<Value> = rules.iter().map(Rule::to_value).collect();
+            let rules: Vec<Value> = rules.iter().map(|rule| json!(rule)).collect();
             manifests.push(role(kind, namespace, &name, &rules));
             let subject = json!({
                 "kind": "ServiceAccount", "name": self.account, "namespace": self.account_namespace,
@@ -99,7 +101,7 @@ impl Grant {
         let subject =
             json!({"kind": "ServiceAccount", "name": controller, "namespace": controller_namespace});
         vec![
-            role("Role", &self.account_namespace, &name, &[rule.to_value()]),
+            role("Role", &self.account_namespace, &name, &[json!(rule)]),
             binding("Role", &self.account_namespace, &name, &subject),
         ]
     }
@@ -123,9 +125,9 @@ fn is_watched_as_account(target: &Target<'_>) -> bool {
 }
 
 /// Lets the account watch one object. Without it the object is read every 30 seconds instead.
-fn watch(target: &Target<'_>) -> Needed {
+fn watch(target: &Target<'_>) -> Permission {
     let rule = Rule::new(&target.group, &target.resource, Some(&target.name), &["list", "watch"]);
-    Needed { namespace: target.namespace.clone(), rule }
+    Permission { namespace: target.namespace.clone(), rule }
 }
 
 fn is_revision(rule: &Rule) -> bool {
@@ -152,17 +154,17 @@ fn metadata(namespace: &str, name: &str) -> Value {
     if namespace.is_empty() { json!({"name": name}) } else { json!({"name": name, "namespace": namespace}) }
 }
 
-/// What the account needs to create the bundle's roles and bindings.
-fn passed_on(targets: &[Target<'_>], style: Style) -> Vec<Needed> {
-    let mut rights = match style {
-        Style::Exact => granted(targets, &Held::default(), &BTreeMap::new()),
+/// Permissions to create the bundle's roles and bindings.
+fn escalations(targets: &[Target<'_>], style: Style) -> Vec<Permission> {
+    let mut permissions = match style {
+        Style::Exact => escalation_rules(targets, &Held::default(), &BTreeMap::new()),
         Style::Escalate => Vec::new(),
     };
-    rights.retain(|needed| !grants_everything(&needed.rule));
+    permissions.retain(|needed| !grants_everything(&needed.rule));
     let shipped = Shipped::of(targets);
     let bounded: BTreeSet<_> = shipped.bounded(grants_everything);
     for target in targets.iter().filter(|target| target.group == RBAC_GROUP) {
-        let verb_of = |verb, resource: &str, name: &str| Needed {
+        let verb_of = |verb, resource: &str, name: &str| Permission {
             namespace: target.namespace.clone(),
             rule: Rule::new(RBAC_GROUP, resource, Some(name), &[verb]),
         };
@@ -173,21 +175,21 @@ fn passed_on(targets: &[Target<'_>], style: Style) -> Vec<Needed> {
                 let is_bounded =
                     bounded.contains(&Shipped::key(&target.resource, &target.namespace, &target.name));
                 if style == Style::Escalate || !is_bounded {
-                    rights.push(verb_of("escalate", &target.resource, &target.name));
+                    permissions.push(verb_of("escalate", &target.resource, &target.name));
                 }
             }
             _ => {
                 let Some((kind, name)) = role_reference(target.object) else { continue };
                 let resource = resource_of(&kind);
-                // What a role holds that the bundle does not bring is not known here.
+                // The rules of a role that the bundle does not ship are not known here.
                 let is_bounded = bounded.contains(&Shipped::key(resource, &target.namespace, &name));
                 if style == Style::Escalate || !is_bounded {
-                    rights.push(verb_of("bind", resource, &name));
+                    permissions.push(verb_of("bind", resource, &name));
                 }
             }
         }
     }
-    rights
+    permissions
 }
 
 /// `*` on everything: as good as being cluster-admin.
@@ -199,7 +201,7 @@ fn grants_everything(rule: &Rule) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{missing, targets};
+    use crate::{missing, part::grants, targets};
 
     fn bundle() -> Vec<Value> {
         let rbac = "rbac.authorization.k8s.io/v1";
@@ -233,7 +235,7 @@ mod tests {
         for style in [Style::Exact, Style::Escalate] {
             let held = held(&Grant::new("n", "installer", std::slice::from_ref(&targets), style));
             let mut wanted = needed(&targets, "ext-7");
-            wanted.extend(granted(&targets, &held, &BTreeMap::new()));
+            wanted.extend(escalation_rules(&targets, &held, &BTreeMap::new()));
             assert_eq!(missing(&wanted, &held), [], "{style:?}");
         }
     }
@@ -257,7 +259,7 @@ mod tests {
                 less.rules.get_mut(namespace).expect("there").remove(index);
                 let held = held(&less);
                 let mut wanted = needed(&targets, "ext-7");
-                wanted.extend(granted(&targets, &held, &foreign));
+                wanted.extend(escalation_rules(&targets, &held, &foreign));
                 assert_ne!(missing(&wanted, &held), [], "without {rule:?} in {namespace:?}");
             }
         }
@@ -308,7 +310,7 @@ mod tests {
         ];
         let grant = Grant::new("n", "i", &[targets(&objects).expect("known")], Style::Exact);
         let (_, rules) = grant.rules().find(|(namespace, _)| *namespace == "other").expect("the binding's");
-        assert!(rules.iter().any(|rule| rule.grants(&Rule::new(RBAC_GROUP, "roles", Some("r"), &["bind"]))));
+        assert!(rules.iter().any(|rule| grants(rule, &Rule::new(RBAC_GROUP, "roles", Some("r"), &["bind"]))));
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::text;
+
 /// What identifies an object in the cluster: group, version, kind, namespace and name.
 ///
 /// The order is the one in which the objects of a phase are written.
@@ -40,6 +42,11 @@ impl ObjectKey {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// Whether the object is a CustomResourceDefinition.
+    pub fn is_crd(&self) -> bool {
+        self.kind == "CustomResourceDefinition" && self.group == "apiextensions.k8s.io"
+    }
+
     /// Whether both name the same object, whatever version it is written in.
     pub fn same_object(&self, other: &Self) -> bool {
         self.group == other.group
@@ -58,11 +65,6 @@ impl fmt::Display for ObjectKey {
         }
         f.write_str(&self.name)
     }
-}
-
-/// The string at a JSON pointer, or an empty one.
-pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,25 +1,24 @@
-//! What to do about one object of a revision, given what is there.
-
-use std::collections::BTreeSet;
+//! The next step for one object of a revision, decided from the object in the cluster.
 
 use olm_api::{
     names::{OBJECT_FIELD_MANAGER, REVISION_ANNOTATION},
     v1::CollisionProtection,
 };
+use olm_object::{ObjectKey, text};
 use serde_json::{Value, json};
 
 use crate::{
+    adoption::adopt_fields,
+    deletion_policy::{annotation_path, form_operations, with_version},
     digest::sha256,
-    drift::{adopt_fields, projection, satisfied},
-    keeping::{annotation_path, form_operations, with_version},
-    object::{ObjectKey, text},
+    drift::{projection, satisfied},
     ownership::{
-        BEFORE_REVISIONS, Owner, Revisions, Sibling, Verdict, collision_report, owner_references, ownership,
-        verdict,
+        BEFORE_REVISIONS, Owner, OwnershipContext, Sibling, Verdict, collision_report, owner_references,
+        ownership, verdict,
     },
 };
 
-/// Names under which the original's Helm runtime updates objects; the second is a client's that gives no name.
+/// Names under which operator-controller's Helm runtime updates objects; the second is that of a client without one.
 const MANAGERS_OF_HELM: [&str; 2] = ["operator-controller", "Go-http-client"];
 
 /// The next step for one object.
@@ -32,10 +31,10 @@ pub enum Action {
         /// Operations that must succeed first; empty when apply alone is enough.
         metadata_patch: Vec<Value>,
     },
-    /// It is as it should be.
-    Nothing,
-    /// A newer revision has it.
-    Leave,
+    /// It has the desired state.
+    UpToDate,
+    /// A newer revision controls it.
+    Superseded,
     /// It is being deleted; it is created anew once it has gone.
     AwaitDeletion,
     /// It may not be touched.
@@ -45,24 +44,12 @@ pub enum Action {
     },
 }
 
-/// On whose behalf, and against whom, actions are planned.
-#[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
-    /// The revision.
-    pub owner: &'a Owner,
-    /// The other revisions of the extension.
-    pub siblings: &'a [Sibling],
-    /// UIDs of all ClusterObjectSets that carry the extension's name, read from the API server. Without them
-    /// nothing is inherited from a revision that is gone.
-    pub present: Option<&'a BTreeSet<String>>,
-}
-
 /// Plans the action for one object.
 ///
 /// `desired` is the object as the revision writes it; `live` what is in the cluster; `last_applied` the digest
 /// that [`observation_digest`] gave for the answer to the last apply of the same `desired`, if it is known.
 pub fn action(
-    context: Context<'_>,
+    context: OwnershipContext<'_>,
     protection: CollisionProtection,
     desired: &Value,
     live: Option<&Value>,
@@ -71,11 +58,11 @@ pub fn action(
     let Some(live) = live else {
         return Action::Create;
     };
-    let Context { owner, siblings, present } = context;
-    let owned = ownership(live, desired, Revisions { owner, siblings, present });
+    let owner = context.owner;
+    let owned = ownership(live, desired, context);
     let taken_from = match verdict(&owned, protection) {
-        Verdict::Leave => return Action::Leave,
-        Verdict::Kept(report) => {
+        Verdict::Superseded => return Action::Superseded,
+        Verdict::Retained(report) => {
             let collision = collision_report(&ObjectKey::of(desired), None, live);
             return Action::Collision { report: format!("{collision}\n{report}") };
         }
@@ -98,7 +85,7 @@ pub fn action(
         && form.is_empty()
         && (satisfied(live, desired) || last_applied == Some(observation_digest(live, desired).as_str()))
     {
-        return Action::Nothing;
+        return Action::UpToDate;
     }
     let taken_from = taken_from.flatten();
     let is_extension = |s: &&Sibling| s.revision == BEFORE_REVISIONS && Some(&s.uid) == taken_from.as_ref();
@@ -144,8 +131,8 @@ fn metadata_patch(
     with_version(live, patch)
 }
 
-/// The operation that keeps an object from looking as it should before it was applied. Otherwise, if the process
-/// ends between taking it over and applying it, fields that its new revision no longer has stay for ever.
+/// The operation that marks an object as not applied yet. Otherwise, if the process ends between taking it over and
+/// applying it, fields that its new revision no longer has stay for ever.
 fn not_applied_yet() -> Value {
     json!({"op": "add", "path": annotation_path(REVISION_ANNOTATION), "value": BEFORE_REVISIONS.to_string()})
 }
@@ -164,10 +151,12 @@ fn manages_owner(live: &Value, uid: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
+
     use olm_api::names::PACKAGE_NAME;
 
-    use crate::{DeletionPolicy, desired::for_revision};
+    use super::*;
+    use crate::{DeletionPolicy, prepare::for_revision};
 
     fn owner(uid: &str, revision: i64) -> Owner {
         Owner {
@@ -188,7 +177,7 @@ mod tests {
         let owner = owner("two", 2);
         let siblings = [Sibling { uid: "one".into(), revision: 1 }];
         action(
-            Context { owner: &owner, siblings: &siblings, present: None },
+            OwnershipContext { owner: &owner, siblings: &siblings, present: None },
             CollisionProtection::Prevent,
             desired,
             live,
@@ -200,7 +189,7 @@ mod tests {
     fn absent_objects_are_created_and_equal_ones_left_alone() {
         let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
         assert_eq!(plan(&desired, None, None), Action::Create);
-        assert_eq!(plan(&desired, Some(&desired), None), Action::Nothing);
+        assert_eq!(plan(&desired, Some(&desired), None), Action::UpToDate);
     }
 
     #[test]
@@ -209,7 +198,7 @@ mod tests {
         let live = for_revision(&stored(2), &owner("two", 2), Some("ext"));
         assert_eq!(plan(&desired, Some(&live), None), Action::Apply { metadata_patch: vec![] });
         let digest = observation_digest(&live, &desired);
-        assert_eq!(plan(&desired, Some(&live), Some(&digest)), Action::Nothing);
+        assert_eq!(plan(&desired, Some(&live), Some(&digest)), Action::UpToDate);
     }
 
     #[test]
@@ -239,12 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_handed_over_without_a_moment_in_which_it_is_nobodys() {
+    fn retained_objects_always_have_an_owner_while_they_change_hands() {
         let of = |uid: &str, revision: i64, policy: DeletionPolicy| Owner { policy, ..owner(uid, revision) };
         let siblings = [Sibling { uid: "one".into(), revision: 1 }];
         let paths_for = |live: &Value, owner: &Owner| {
             let desired = for_revision(&stored(1), owner, Some("ext"));
-            let context = Context { owner, siblings: &siblings, present: None };
+            let context = OwnershipContext { owner, siblings: &siblings, present: None };
             match action(context, CollisionProtection::Prevent, &desired, Some(live), None) {
                 Action::Apply { metadata_patch } => {
                     metadata_patch.iter().map(|op| op["path"].as_str().unwrap().to_owned()).collect()
@@ -261,7 +250,7 @@ mod tests {
         let revision = "/metadata/annotations/olm.operatorframework.io~1revision";
         let owners = "/metadata/ownerReferences";
         let rows: [(&str, Value, DeletionPolicy, Vec<&str>); 6] = [
-            ("kept, as it should be", live("two", 2, orphan), orphan, vec!["Nothing"]),
+            ("kept, as it should be", live("two", 2, orphan), orphan, vec!["UpToDate"]),
             ("kept, from the older one by apply alone", live("one", 1, orphan), orphan, vec![]),
             ("to be kept", live("two", 2, delete), orphan, vec![version, uid, revision, owners]),
             (
@@ -312,7 +301,7 @@ mod tests {
             let owner = of("two", policy);
             let desired = for_revision(&stored, &owner, Some("ext"));
             let planned = |live: &Value| {
-                let context = Context { owner: &owner, siblings: &[], present: Some(&present) };
+                let context = OwnershipContext { owner: &owner, siblings: &[], present: Some(&present) };
                 action(context, CollisionProtection::Prevent, &desired, Some(live), None)
             };
             let Action::Apply { metadata_patch } = planned(&live) else { panic!("{policy:?}: no apply") };
@@ -337,7 +326,7 @@ mod tests {
         let owner = owner("two", 2);
         let planned = |revision: i64| {
             let siblings = [Sibling { uid: "extension".into(), revision }];
-            let context = Context { owner: &owner, siblings: &siblings, present: None };
+            let context = OwnershipContext { owner: &owner, siblings: &siblings, present: None };
             action(context, CollisionProtection::Prevent, &desired, Some(&live), None)
         };
         let Action::Apply { metadata_patch } = planned(BEFORE_REVISIONS) else { panic!("no apply") };

@@ -1,4 +1,4 @@
-//! A kind of object, with group and version.
+//! Group, version and kind of objects.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Group, version and kind. The value of the properties `olm.gvk` and `olm.gvk.required`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Kind {
+pub struct GroupVersionKind {
     /// API group; empty for the core group.
     #[serde(default)]
     pub group: String,
@@ -16,14 +16,14 @@ pub struct Kind {
     pub kind: String,
 }
 
-impl Kind {
+impl GroupVersionKind {
     /// `group/version`, or the version alone for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for GroupVersionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.kind, self.api_version())
     }

@@ -1,24 +1,26 @@
-//! What an account needs for the objects of a revision, what it holds, and the difference.
+//! Permissions that an account needs for the objects of a revision, and those of them that it does not hold.
 //!
-//! What is required is the original's; the rules that are held come from the API server's own review of the
-//! account, groups included.
+//! The permissions needed are those of operator-controller `authorization/rbac.go`; the rules that are held come from the
+//! API server's own review of the account, groups included.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_object::Rule;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    limits::PASSED_ON_ENTRIES_MAX,
-    part::Comparison,
-    rule::{Rule, set},
+    limits::ESCALATION_ENTRIES_MAX,
+    part::{Comparison, grants, set},
 };
 
-/// A rule that is needed in a namespace; the empty namespace means cluster-wide.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Needed {
-    /// Where; empty for the whole cluster.
+/// A rule and the namespace in which it applies.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Permission {
+    /// Namespace; empty for the whole cluster.
     pub namespace: String,
-    /// What.
+    /// The rule.
+    #[serde(flatten)]
     pub rule: Rule,
 }
 
@@ -53,13 +55,13 @@ impl Held {
     }
 
     fn grants(&self, namespace: &str, wanted: &Rule) -> bool {
-        self.rules(namespace).any(|rule| rule.grants(wanted))
+        self.rules(namespace).any(|rule| grants(rule, wanted))
     }
 }
 
 /// Everything the account needs to manage `targets` as the revision named `revision`.
-pub fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Needed> {
-    let mut needed = vec![Needed {
+pub fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Permission> {
+    let mut needed = vec![Permission {
         namespace: String::new(),
         rule: Rule::new(
             "olm.operatorframework.io",
@@ -69,7 +71,7 @@ pub fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Needed> {
         ),
     }];
     for target in targets {
-        let in_namespace = |rule| Needed { namespace: target.namespace.clone(), rule };
+        let in_namespace = |rule| Permission { namespace: target.namespace.clone(), rule };
         let verbs = ["delete", "get", "patch", "update"];
         needed.push(in_namespace(Rule::new(&target.group, &target.resource, Some(&target.name), &verbs)));
         needed.push(in_namespace(Rule::new(&target.group, &target.resource, None, &["create"])));
@@ -80,15 +82,15 @@ pub fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Needed> {
 /// The API group of roles and bindings.
 pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Rules that the targets grant to others: the account must hold them itself, or be allowed to `escalate` or
-/// `bind`. `roles` gives the rules of roles that are referred to but not among the targets.
+/// Permissions that roles and bindings among the targets grant to others: the account must hold them itself, or be
+/// allowed to `escalate` or `bind`. `roles` has the rules of roles that are referred to but not among the targets.
 ///
 /// Where the roles have more rules than can be compared, the permission to `escalate` or `bind` is what is needed.
-pub fn granted(
+pub fn escalation_rules(
     targets: &[Target<'_>],
     held: &Held,
     roles: &BTreeMap<(String, String, String), Vec<Rule>>,
-) -> Vec<Needed> {
+) -> Vec<Permission> {
     let (mut needed, mut seen, mut entries) = (Vec::new(), BTreeSet::new(), 0_usize);
     let shipped = Shipped::of(targets);
     for target in targets.iter().filter(|t| t.group == RBAC_GROUP) {
@@ -105,7 +107,7 @@ pub fn granted(
         if !is_new || held.grants(&target.namespace, &permission) {
             continue;
         }
-        let passed_on = if entries > PASSED_ON_ENTRIES_MAX {
+        let rules = if entries > ESCALATION_ENTRIES_MAX {
             Vec::new()
         } else if verb == "escalate" {
             rules_of(target.object)
@@ -117,9 +119,9 @@ pub fn granted(
             };
             shipped.get((resource, namespace, name)).map_or_else(unshipped, rules_of)
         };
-        entries = passed_on.iter().map(Rule::entries).fold(entries, usize::saturating_add);
-        let passed_on = if entries > PASSED_ON_ENTRIES_MAX { vec![permission] } else { passed_on };
-        needed.extend(passed_on.into_iter().map(|rule| Needed { namespace: target.namespace.clone(), rule }));
+        entries = rules.iter().map(Rule::entries).fold(entries, usize::saturating_add);
+        let rules = if entries > ESCALATION_ENTRIES_MAX { vec![permission] } else { rules };
+        needed.extend(rules.into_iter().map(|rule| Permission { namespace: target.namespace.clone(), rule }));
     }
     needed
 }
@@ -164,14 +166,14 @@ pub fn role_reference(binding: &Value) -> Option<(String, String)> {
     Some((text("/roleRef/kind")?, text("/roleRef/name")?))
 }
 
-/// The rules of a role; those of an aggregated one are everything.
+/// The rules of a role; an aggregated one counts as everything.
 pub fn rules_of(role: &Value) -> Vec<Rule> {
     let aggregated = role
         .pointer("/aggregationRule/clusterRoleSelectors")
         .and_then(Value::as_array)
         .is_some_and(|selectors| !selectors.is_empty());
     if aggregated {
-        // What it will hold is decided by labels of roles that may come later.
+        // Labels of roles that may come later decide about its rules.
         let everything = Rule::new("*", "*", None, &["*"]);
         let urls = Rule { non_resource_urls: set(["*"]), verbs: set(["*"]), ..Rule::default() };
         return vec![everything, urls];
@@ -179,8 +181,8 @@ pub fn rules_of(role: &Value) -> Vec<Rule> {
     role.get("rules").and_then(Value::as_array).into_iter().flatten().map(Rule::of).collect()
 }
 
-/// What of `needed` is not held; see [`Comparison::missing`].
-pub fn missing(needed: &[Needed], held: &Held) -> Vec<Needed> {
+/// The part of `needed` that is not held; see [`Comparison::missing`].
+pub fn missing(needed: &[Permission], held: &Held) -> Vec<Permission> {
     Comparison::default().missing(needed, held)
 }
 
@@ -221,7 +223,7 @@ pub(crate) mod tests {
         ];
         let pods = rule(json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}));
         let held = Held { cluster: vec![pods], ..Held::default() };
-        let found = missing(&granted(&targets, &held, &BTreeMap::new()), &held);
+        let found = missing(&escalation_rules(&targets, &held, &BTreeMap::new()), &held);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].rule.verbs, set(["list"]));
 
@@ -229,7 +231,7 @@ pub(crate) mod tests {
             json!({"apiGroups": [RBAC_GROUP], "resources": ["clusterroles"], "verbs": ["escalate", "bind"]}),
         );
         let held = Held { cluster: vec![powers], ..Held::default() };
-        assert!(granted(&targets, &held, &BTreeMap::new()).is_empty());
+        assert!(escalation_rules(&targets, &held, &BTreeMap::new()).is_empty());
     }
 
     #[test]
@@ -243,8 +245,8 @@ pub(crate) mod tests {
             ("clusterroles".to_owned(), String::new(), "system:auth-delegator".to_owned()),
             vec![reviews.clone()],
         )]);
-        let needed = granted(&targets, &Held::default(), &roles);
-        assert_eq!(needed, [Needed { namespace: String::new(), rule: reviews }]);
+        let needed = escalation_rules(&targets, &Held::default(), &roles);
+        assert_eq!(needed, [Permission { namespace: String::new(), rule: reviews }]);
     }
 
     /// Four lists of thousands of entries stand for more combinations than any memory holds.
@@ -259,7 +261,7 @@ pub(crate) mod tests {
         let some =
             json!({"apiGroups": ["g1", "g2"], "resources": ["*"], "resourceNames": ["n1"], "verbs": ["*"]});
         let held = Held { cluster: vec![rule(some)], ..Held::default() };
-        let needed = granted(&targets, &held, &BTreeMap::new());
+        let needed = escalation_rules(&targets, &held, &BTreeMap::new());
         let found = missing(&needed, &held);
         assert_eq!(found.len(), 2, "the groups, and the names of the two groups");
         assert!(found.iter().all(|found| !found.rule.is_about_one()));
@@ -270,14 +272,14 @@ pub(crate) mod tests {
 
     #[test]
     fn roles_of_too_many_rules_need_the_permission_to_escalate() {
-        let verbs: Vec<String> = (0..PASSED_ON_ENTRIES_MAX).map(|i| i.to_string()).collect();
+        let verbs: Vec<String> = (0..ESCALATION_ENTRIES_MAX).map(|i| i.to_string()).collect();
         let role = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]});
         let small = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]});
         let targets = [
             target(RBAC_GROUP, "clusterroles", "", "small", &small),
             target(RBAC_GROUP, "clusterroles", "", "large", &role),
         ];
-        let needed = granted(&targets, &Held::default(), &BTreeMap::new());
+        let needed = escalation_rules(&targets, &Held::default(), &BTreeMap::new());
         let rules: Vec<Rule> = needed.into_iter().map(|needed| needed.rule).collect();
         let escalate = Rule::new(RBAC_GROUP, "clusterroles", Some("large"), &["escalate"]);
         assert_eq!(rules, [Rule::new("", "pods", None, &["get"]), escalate]);

@@ -1,21 +1,19 @@
-//! What stays when an extension is deleted: the deletion policy, and the form of objects that it keeps.
+//! The deletion policy of an extension, and the form of objects that it retains.
 //!
 //! The garbage collector removes what has an owner reference, and with foreground propagation asks nobody
-//! before. So what is kept has none: an annotation with the UID of its ClusterObjectSet says whose it is, which
+//! before. So retained objects have none: an annotation with the UID of their ClusterObjectSet names the owner, which
 //! together with the revision annotation counts as much as a controller reference does.
 
 use olm_api::names::{
     DELETION_POLICY_ANNOTATION, GROUP, OWNER_NAME_LABEL, OWNER_UID_ANNOTATION, PACKAGE_NAME,
     REVISION_ANNOTATION,
 };
+use olm_object::{ObjectKey, text};
 use serde_json::{Map, Value, json};
 
-use crate::{
-    object::{ObjectKey, text},
-    ownership::{Owner, controller_of, owner_references},
-};
+use crate::ownership::{Owner, controller_of, owner_references};
 
-/// What becomes of an extension's objects when it is deleted.
+/// The objects that stay when an extension is deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeletionPolicy {
     /// They are deleted.
@@ -41,7 +39,7 @@ impl DeletionPolicy {
     }
 
     /// The policy that the annotation asks for; the default without one, nothing for another value.
-    pub fn asked(annotation: Option<&str>) -> Option<Self> {
+    pub fn from_annotation(annotation: Option<&str>) -> Option<Self> {
         match annotation {
             None => Some(Self::Delete),
             Some(value) => Self::ALL.into_iter().find(|policy| policy.as_str() == value),
@@ -52,25 +50,20 @@ impl DeletionPolicy {
     pub fn keeps(self, key: &ObjectKey) -> bool {
         match self {
             Self::Delete => false,
-            Self::RetainCrds => is_crd(key),
+            Self::RetainCrds => key.is_crd(),
             Self::Orphan => true,
         }
     }
 
     /// Whether an object stays that a newer revision no longer has.
     pub fn keeps_when_dropped(self, key: &ObjectKey) -> bool {
-        self != Self::Delete && is_crd(key)
+        self != Self::Delete && key.is_crd()
     }
 }
 
-/// Whether the object is a CustomResourceDefinition.
-pub fn is_crd(key: &ObjectKey) -> bool {
-    key.kind == "CustomResourceDefinition" && key.group == "apiextensions.k8s.io"
-}
-
 /// The UID of the ClusterObjectSet that an object without owner reference belongs to, if it has the form of
-/// what is kept.
-pub fn kept_for(live: &Value) -> Option<&str> {
+/// retained objects.
+pub fn retained_for(live: &Value) -> Option<&str> {
     if controller_of(live).is_some() {
         return None;
     }
@@ -106,7 +99,7 @@ pub fn taking_form_patch(live: &Value, owner: &Owner) -> Vec<Value> {
 pub(crate) fn is_controlled_by(live: &Value, uid: &str) -> bool {
     match controller_of(live) {
         Some(controller) => text(controller, "/uid") == uid,
-        None => kept_for(live) == Some(uid),
+        None => retained_for(live) == Some(uid),
     }
 }
 
@@ -157,8 +150,8 @@ pub(crate) fn annotation_path(annotation: &str) -> String {
     format!("/metadata/annotations/{}", annotation.replace('~', "~0").replace('/', "~1"))
 }
 
-/// What stands against a collision with an object that is kept for somebody else, as a sentence.
-pub(crate) fn kept_report(live: &Value, uid: &str) -> String {
+/// The explanation of a collision with an object that is retained for another owner.
+pub(crate) fn retained_report(live: &Value, uid: &str) -> String {
     let whom = match written_for(live) {
         Some((extension, package)) => format!("ClusterExtension {extension:?} (package {package:?})"),
         None => "another owner".to_owned(),
@@ -173,7 +166,7 @@ pub fn converts_by_webhook(crd: &Value) -> bool {
     text(crd, "/spec/conversion/strategy") == "Webhook"
 }
 
-/// Why the objects of a CRD could not be read any more without its conversion webhook; nothing when they can.
+/// Checks that the objects of a CRD can be read without its conversion webhook.
 ///
 /// # Errors
 /// A sentence with the remedy.
@@ -275,10 +268,10 @@ mod tests {
             assert_eq!(policy.keeps(&alike), other, "{policy:?}: the group counts");
             assert_eq!(policy.keeps_when_dropped(&crd_key()), dropped_crd, "{policy:?}");
             assert_eq!(policy.keeps_when_dropped(&map), dropped_other, "{policy:?}");
-            assert_eq!(DeletionPolicy::asked(Some(policy.as_str())), Some(policy));
+            assert_eq!(DeletionPolicy::from_annotation(Some(policy.as_str())), Some(policy));
         }
-        assert_eq!(DeletionPolicy::asked(None), Some(DeletionPolicy::Delete));
-        assert_eq!(DeletionPolicy::asked(Some("orphan")), None);
+        assert_eq!(DeletionPolicy::from_annotation(None), Some(DeletionPolicy::Delete));
+        assert_eq!(DeletionPolicy::from_annotation(Some("orphan")), None);
     }
 
     fn live(metadata: &Value) -> Value {
@@ -345,7 +338,7 @@ mod tests {
             "annotations": {REVISION_ANNOTATION: "2", OWNER_UID_ANNOTATION: "two"},
             "ownerReferences": [{"uid": "alien", "controller": true}],
         }));
-        assert_eq!(kept_for(&both), None);
+        assert_eq!(retained_for(&both), None);
         assert!(!is_controlled_by(&both, "two"));
         assert!(is_controlled_by(&both, "alien"));
     }

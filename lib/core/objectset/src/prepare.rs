@@ -1,14 +1,14 @@
 //! From rendered objects to what a revision stores, and from there to what is written to the cluster.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use olm_api::names::{
     BUNDLE_VERSION, MANAGED_BY, MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME,
     REVISION_ANNOTATION,
 };
-use serde_json::{Map, Value, json};
+use olm_object::{ObjectKey, encode_string_data};
+use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::{keeping::mark, object::ObjectKey, ownership::Owner};
+use crate::{deletion_policy::mark, ownership::Owner};
 
 const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -77,7 +77,9 @@ pub fn prepare(mut object: Value, origin: &Origin<'_>) -> Result<Value, ObjectEr
 pub fn for_revision(stored: &Value, owner: &Owner, extension: Option<&str>) -> Value {
     let mut object = stored.clone();
     let key = ObjectKey::of(stored);
-    encode_plain_data(&mut object);
+    // Otherwise the object could not be compared with the live one, and an apply would own `stringData` where a create
+    // owned `data`.
+    encode_string_data(&mut object);
     let mut labels = string_map(&object, "/metadata/labels");
     labels.insert(MANAGED_BY_LABEL.into(), MANAGED_BY.into());
     if let Some(extension) = extension {
@@ -93,30 +95,16 @@ pub fn for_revision(stored: &Value, owner: &Owner, extension: Option<&str>) -> V
     object
 }
 
-/// A Secret's `stringData` becomes part of its `data`, as the API server keeps it. Otherwise the object could not be
-/// compared with the live one, and an apply would own `stringData` where a create owned `data`.
-fn encode_plain_data(object: &mut Value) {
-    if object.get("kind") != Some(&json!("Secret")) || object.get("apiVersion") != Some(&json!("v1")) {
-        return;
-    }
-    let Some(fields) = object.as_object_mut() else { return };
-    let Some(Value::Object(plain)) = fields.remove("stringData") else { return };
-    let mut data = fields.get("data").and_then(Value::as_object).cloned().unwrap_or_default();
-    for (key, text) in plain {
-        let encoded = text.as_str().map(|text| STANDARD.encode(text).into());
-        data.insert(key, encoded.unwrap_or(text));
-    }
-    fields.insert("data".into(), Value::Object(data));
-}
-
 fn string_map(object: &Value, pointer: &str) -> Map<String, Value> {
     object.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::keeping::DeletionPolicy;
+    use crate::deletion_policy::DeletionPolicy;
 
     const ORIGIN: Origin<'_> = Origin { extension: "ext", package: "pkg", version: "1.0.0" };
 

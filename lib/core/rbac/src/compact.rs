@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{
-    part::{Comparison, Split},
-    rule::{Rule, set},
-};
+use olm_object::Rule;
+
+use crate::part::{Comparison, Split, set};
 
 /// The same permissions in fewer rules: what another rule grants is dropped, then verbs, names and resources of rules
 /// that differ in nothing else are joined. Sorted. Rules that would be too many if they were split stay as they are.
@@ -69,8 +68,9 @@ fn joined_names(rules: BTreeSet<Rule>) -> BTreeSet<Rule> {
 
 #[cfg(test)]
 mod tests {
+    use olm_object::Rule;
+
     use super::compact;
-    use crate::rule::Rule;
 
     #[test]
     fn rules_are_joined_without_granting_more() {

@@ -1,8 +1,9 @@
-//! Objects that OLM Classic manages: who there, by the marks it leaves.
+//! Objects that OLM Classic manages, recognised by its labels, owner references and annotations.
 
+use olm_object::text;
 use serde_json::Value;
 
-use crate::{object::text, ownership::owner_references};
+use crate::ownership::owner_references;
 
 const OWNER_LABEL: &str = "olm.owner";
 const OWNER_KIND_LABEL: &str = "olm.owner.kind";

@@ -1,11 +1,12 @@
-//! The text that tells an administrator which rights are missing. Its form is the original's.
+//! The text of the condition about missing permissions. Its form is that of operator-controller
+//! `controllers/clusterextension_reconcile_steps.go` (pre-authorization).
 
 use std::fmt::Write as _;
 
-use crate::need::Needed;
+use crate::required::Permission;
 
 /// The text of the condition.
-pub fn report(missing: &[Needed]) -> String {
+pub fn report(missing: &[Permission]) -> String {
     let mut lines: Vec<String> = missing.iter().map(line).collect();
     lines.sort_unstable();
     format!(
@@ -14,7 +15,7 @@ pub fn report(missing: &[Needed]) -> String {
     )
 }
 
-fn line(needed: &Needed) -> String {
+fn line(needed: &Permission) -> String {
     let lists = [
         ("APIGroups", &needed.rule.api_groups),
         ("Resources", &needed.rule.resources),
@@ -39,13 +40,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        Held, missing,
-        need::tests::{rule, target},
-        needed,
+        Held, missing, needed,
+        required::tests::{rule, target},
     };
 
     #[test]
-    fn the_report_has_the_originals_form() {
+    fn the_report_has_upstreams_form() {
         let nothing = Value::Null;
         let targets = [
             target("apiextensions.k8s.io", "customresourcedefinitions", "", "a.example.com", &nothing),
