@@ -19,10 +19,10 @@ pub struct Upgrade {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum UpgradeError {
     /// Objects can be read at no version.
-    #[error("no version of them is served")]
+    #[error("the definition serves no version of them")]
     NotServed,
     /// The result of the new definition's conversion webhook cannot be known.
-    #[error("undecided: a conversion webhook stands between")]
+    #[error("undecided: a conversion webhook converts them between versions")]
     ConversionWebhook,
     /// A schema cannot be read.
     #[error("undecided: {0}")]
