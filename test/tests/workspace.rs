@@ -8,10 +8,10 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 16] = [
+const CORE: [&str; 15] = [
     "olm-api",
     "olm-cel",
-    "olm-crd-diff",
+    "olm-crd",
     "olm-dependencies",
     "olm-fbc",
     "olm-object",
@@ -22,7 +22,6 @@ const CORE: [&str; 16] = [
     "olm-render",
     "olm-resolve",
     "olm-semver",
-    "olm-structural-schema",
     "olm-text",
     "olm-yaml",
 ];
@@ -34,9 +33,8 @@ const ALLOWED: [(&str, &[&str]); 25] = [
     ("olm-api", &["olm-text"]),
     ("olm-yaml", &["olm-text"]),
     ("olm-semver", &[]),
-    ("olm-crd-diff", &["olm-text"]),
     ("olm-cel", &[]),
-    ("olm-structural-schema", &["olm-cel"]),
+    ("olm-crd", &["olm-text", "olm-cel"]),
     ("olm-fbc", &["olm-yaml"]),
     ("olm-opm", &["olm-text", "olm-object", "olm-yaml", "olm-semver", "olm-fbc"]),
     ("olm-resolve", &["olm-text", "olm-semver", "olm-fbc"]),
@@ -56,8 +54,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "olm-api",
             "olm-yaml",
             "olm-semver",
-            "olm-crd-diff",
-            "olm-structural-schema",
+            "olm-crd",
             "olm-fbc",
             "olm-resolve",
             "olm-dependencies",
@@ -78,8 +75,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "olm-api",
             "olm-yaml",
             "olm-semver",
-            "olm-crd-diff",
-            "olm-structural-schema",
+            "olm-crd",
             "olm-fbc",
             "olm-opm",
             "olm-resolve",
@@ -95,6 +91,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
         ],
     ),
     ("olm-config-gen", &["olm-api", "olm-yaml", "catalogd", "operator-controller"]),
+    ("olm-kubernetes-types", &[]),
     ("olm-image-build", &["olm-image"]),
     ("olm-sample-operator", &["olm-runtime"]),
     (
@@ -105,8 +102,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "olm-yaml",
             "olm-cel",
             "olm-semver",
-            "olm-crd-diff",
-            "olm-structural-schema",
+            "olm-crd",
             "olm-fbc",
             "olm-opm",
             "olm-resolve",
