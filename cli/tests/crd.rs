@@ -271,12 +271,17 @@ fn a_cluster_that_does_not_serve_the_definition_has_no_objects_of_it() {
         (Some(size(5)), "not checked: the cluster does not serve version v1 of this CRD"),
     ] {
         let kubeconfig = cluster(folder.path(), definition.as_ref());
-        let (code, text, errors) = olm(&["crd", "check", &old, &new, "--kubeconfig", &kubeconfig]);
-        assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
-        assert_eq!(
-            text,
-            format!("foos.example.com  changed, safe\n  objects  {wanted}\nEvery change is safe.\n")
-        );
+        let check = ["crd", "check", &old, &new, "--kubeconfig", &kubeconfig];
+        for arguments in [&check[..], &[&check[..], &["--context", "c"]].concat()] {
+            let (code, text, errors) = olm(arguments);
+            assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
+            assert_eq!(
+                text,
+                format!("foos.example.com  changed, safe\n  objects  {wanted}\nEvery change is safe.\n")
+            );
+        }
+        let (code, _, errors) = olm(&[&check[..], &["--context", "d"]].concat());
+        assert!(code == Some(2) && errors.contains("--context d"), "{errors}");
     }
 }
 

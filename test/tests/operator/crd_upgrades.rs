@@ -254,7 +254,7 @@ async fn names_are_printed(widgets: &Installed) -> Result<()> {
     Ok(())
 }
 
-// A ServiceAccount that may not read the objects gets the missing permission in the text; None skips the check; a CRD that is
+// The text names the permission that a ServiceAccount needs to read the objects; None skips the check; a CRD that is
 // removed is announced with its objects.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_check_can_be_turned_off_and_removed_crds_are_announced() -> Result<()> {
