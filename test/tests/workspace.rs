@@ -37,7 +37,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
     ("olm-cel", &[]),
     ("olm-crd", &["olm-text", "olm-cel"]),
     ("olm-fbc", &["olm-yaml"]),
-    ("olm-opm", &["olm-text", "olm-object", "olm-yaml", "olm-semver", "olm-fbc"]),
+    ("olm-opm", &["olm-text", "olm-object", "olm-yaml", "olm-semver", "olm-bundle", "olm-fbc"]),
     ("olm-resolve", &["olm-text", "olm-semver", "olm-fbc"]),
     ("olm-dependencies", &["olm-text", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
     ("olm-bundle", &["olm-yaml"]),

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use olm_bundle::Manifest;
 use serde_json::{Value, value::RawValue};
 
-use super::{BundleError, Manifest, Metadata, RegistryV1Bundle, apis::Apis, object_at};
+use super::{BundleError, Metadata, RegistryV1Bundle, apis::Apis, object_at};
 use crate::{
     BlobProperty, FieldError, base64,
     blob::{BUNDLE_OBJECT, GVK, GVK_REQUIRED, PACKAGE, PACKAGE_REQUIRED},
