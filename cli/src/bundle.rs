@@ -43,7 +43,7 @@ pub(crate) enum Bundle {
     Diff(Box<diff::Diff>),
     /// Prints the ServiceAccount an extension needs, with exactly its rights.
     ///
-    /// The manifests can be applied as they are. What is dangerous about the rights stands in comments at the top.
+    /// The manifests can be applied as they are. Dangerous permissions are listed in comments at the top.
     Rbac(Box<rbac::Rbac>),
     /// Prints the objects that installing a bundle would apply.
     ///

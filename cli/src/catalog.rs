@@ -62,9 +62,9 @@ pub(crate) enum Catalog {
     ///
     /// Arrows lead from older bundles to newer ones. The catalog need not be valid.
     Graph(Box<graph::Graph>),
-    /// Writes a part of a catalog, and says what that strands.
+    /// Writes a part of a catalog, and reports the impact on its users.
     ///
-    /// Channels stay whole. Told are bundles that lose their updates, entries that replace what goes, channels
+    /// Channels stay whole. Reported are bundles that lose their updates, entries that replace removed bundles, channels
     /// without one head, unmet dependencies, and deprecations that are left out.
     Filter(Box<filter::Filter>),
     /// Puts the catalogs of several operators together, each in a folder of its own.

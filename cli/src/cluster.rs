@@ -42,7 +42,7 @@ impl Cluster {
         let options = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
         let config = Config::from_custom_kubeconfig(file, &options).await;
         let mut config = config.with_context(|| format!("--context {context}"))?;
-        // A command that waits for a quarter of an hour helps nobody.
+        // The client's retries take a quarter of an hour.
         config.default_retry = false;
         Ok(config)
     }

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) const HELP: &str = "The plan is the controller's own: objects created, changed and deleted, images, CRDs, rights, and what the API server
 says of the objects in a dry-run. Nothing is written; a token of the extension's ServiceAccount is asked for, since its
 rights are what counts, and without one the plan says what is not known. Catalogs and bundles are pulled as images, the
-catalogs at the digest that the cluster serves. The digest of the plan stands on the revision that is made by it
+catalogs at the digest that the cluster serves. The digest of the plan is on the revision that is made by it
 (annotation extensions.olm.operatorframework.io/plan-digest).
 
 Exit codes: 0 no new revision would be made, 2 one would be, or would be if nothing stood in its way, 1 the question

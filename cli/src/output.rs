@@ -50,7 +50,7 @@ impl Output {
         Self { stdout: io::stdout(), is_closed: false }
     }
 
-    /// Whether nobody reads any more.
+    /// Whether the reader has gone.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed
     }
@@ -75,10 +75,10 @@ impl Write for Output {
 /// How a command ends that has more than one way to fail.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Exit {
-    /// What the command looks for was found and has been told: exit code 1.
+    /// Findings that have been reported: exit code 1.
     #[error("found")]
     Found,
-    /// What would change has been told: exit code 2, as scripts expect of a command that compares.
+    /// Changes that have been reported: exit code 2, as scripts expect of a command that compares.
     #[error("differs")]
     Differs,
     /// The question could not be answered: exit code 2.
@@ -100,7 +100,7 @@ impl Exit {
     }
 
     /// Whether nothing is left to be said.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_reported(&self) -> bool {
         matches!(self, Self::Found | Self::Differs)
     }
 
@@ -126,13 +126,13 @@ pub(crate) fn json_list(out: &mut dyn Write, manifests: &[serde_json::Value]) ->
 
 /// Reports a failure on standard error.
 pub(crate) fn error(error: &anyhow::Error) {
-    // Nobody is left to be told if standard error is gone.
+    // Nothing can be reported if standard error is gone.
     let _ = writeln!(std::io::stderr(), "error: {}", below(&format!("{error:#}"), 2));
 }
 
 /// Tells something on standard error that does not stop the command.
 pub(crate) fn warning(text: &str) {
-    // Nobody is left to be told if standard error is gone.
+    // Nothing can be reported if standard error is gone.
     let _ = writeln!(std::io::stderr(), "warning: {}", below(text, 2));
 }
 

@@ -40,7 +40,7 @@ struct Stored {
 }
 
 impl Destination {
-    /// Stores the image at all places named, and tells its digest.
+    /// Stores the image at all places named, and prints its digest.
     pub(crate) async fn store(&self, image: &PackedImage, out: &mut dyn Write) -> anyhow::Result<()> {
         let mut stored = Stored { digest: image.digest().to_string(), reference: None, layout: None };
         if let Some(folder) = &self.layout {

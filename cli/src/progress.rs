@@ -1,4 +1,4 @@
-//! One line on a terminal that tells how far long work is; nothing where standard error is no terminal.
+//! One line on a terminal with the progress of long work; nothing where standard error is no terminal.
 //!
 //! The line is drawn over itself and is gone at the end. Warnings are printed above it. Machine-readable output
 //! goes to standard output and never meets it.
@@ -29,7 +29,7 @@ const ERASE: &str = "\r\u{1b}[2K";
 pub(crate) struct Bar(Arc<Shared>);
 
 struct Shared {
-    /// Whether there is somebody who sees the line.
+    /// Whether standard error is a terminal.
     shown: bool,
     state: Mutex<State>,
 }
@@ -57,7 +57,7 @@ impl Bar {
         Self(Arc::new(Shared { shown, state: Mutex::new(state) }))
     }
 
-    /// Follows the pull of an image; the answer is what a puller wants to tell how far it is.
+    /// Follows the pull of an image; the returned callback is for a puller.
     pub(crate) fn pull(&self, name: &str) -> OnProgress {
         let shared = Arc::clone(&self.0);
         let mut state = shared.state();
@@ -84,7 +84,7 @@ impl Bar {
     pub(crate) fn warn(&self, text: &str) {
         let mut state = self.0.state();
         let erase = if state.last_drawn.take().is_some() { ERASE } else { "" };
-        // Nobody is left to be told if standard error is gone.
+        // Nothing can be reported if standard error is gone.
         let _ = writeln!(std::io::stderr(), "{erase}warning: {}", below(text, 2));
         self.0.draw(&mut state);
     }

@@ -193,7 +193,7 @@ fn valid_bundles_are_told_with_modes_and_hints() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn everything_that_is_wrong_is_reported_at_once() {
     let folder = bundle(&["AllNamespaces"]);
     fs::write(folder.path().join("manifests/pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n")
         .expect("written");

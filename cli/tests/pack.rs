@@ -111,7 +111,7 @@ fn what_cannot_be_packed_is_refused_with_its_name() {
 }
 
 #[test]
-fn without_a_destination_or_with_a_bad_one_the_usage_is_told() {
+fn without_a_destination_or_with_a_bad_one_the_usage_is_reported() {
     for arguments in [
         &["catalog", "pack", "."][..],
         &["catalog", "pack", ".", "--push", "busybox:latest"],

@@ -151,7 +151,7 @@ fn the_shorter_form_carries_a_warning_and_json_is_a_list() {
 }
 
 #[test]
-fn bad_input_is_told_in_a_sentence() {
+fn bad_input_is_reported_in_a_sentence() {
     let folder = bundle();
     for (arguments, wanted) in [
         (

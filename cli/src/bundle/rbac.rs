@@ -45,7 +45,7 @@ pub(crate) struct Rbac {
 /// The form of manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Form {
-    /// YAML documents, with comments on what is dangerous.
+    /// YAML documents, with comments on dangerous permissions.
     #[default]
     Yaml,
     /// One JSON list.

@@ -1,4 +1,4 @@
-//! How commands are told what to render a bundle for.
+//! Flags that say for what a bundle is rendered.
 
 use std::path::PathBuf;
 

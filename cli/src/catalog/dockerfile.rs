@@ -160,7 +160,7 @@ fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
         created => created.with_context(|| shown.clone())?,
     };
     if let Err(error) = file.write_all(text.as_bytes()) {
-        // The first error is told; that the rest stays is all that can follow.
+        // The first error is reported; the other files stay at worst.
         let _ = std::fs::remove_file(path);
         return Err(error).with_context(|| shown);
     }

@@ -70,7 +70,7 @@ impl NewFolder {
 
 impl Drop for NewFolder {
     fn drop(&mut self) {
-        // After the renaming there is nothing left to remove; before it, the error that led here is told.
+        // After the renaming there is nothing left to remove; before it, the error that led here is reported.
         let _ = fs::remove_dir_all(&self.partial);
     }
 }

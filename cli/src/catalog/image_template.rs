@@ -6,10 +6,10 @@ use anyhow::bail;
 
 /// A text with places for package, name and version of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ImageTemplate(Vec<Piece>);
+pub(crate) struct ImageTemplate(Vec<Segment>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum Segment {
     Text(String),
     Package,
     Name,
@@ -20,19 +20,19 @@ impl FromStr for ImageTemplate {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut pieces = Vec::new();
+        let mut segments = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
             let Some((field, behind)) = after.split_once("}}") else {
                 bail!("template {text:?}: {{{{ has no }}}}");
             };
             if !before.is_empty() {
-                pieces.push(Piece::Text(before.to_owned()));
+                segments.push(Segment::Text(before.to_owned()));
             }
-            pieces.push(match field.trim() {
-                ".Package" => Piece::Package,
-                ".Name" => Piece::Name,
-                ".Version" => Piece::Version,
+            segments.push(match field.trim() {
+                ".Package" => Segment::Package,
+                ".Name" => Segment::Name,
+                ".Version" => Segment::Version,
                 other => bail!(
                     "template {text:?}: unknown field {other:?}; known are .Package, .Name and .Version"
                 ),
@@ -40,22 +40,22 @@ impl FromStr for ImageTemplate {
             rest = behind;
         }
         if !rest.is_empty() {
-            pieces.push(Piece::Text(rest.to_owned()));
+            segments.push(Segment::Text(rest.to_owned()));
         }
-        Ok(Self(pieces))
+        Ok(Self(segments))
     }
 }
 
 impl ImageTemplate {
     /// The reference of a bundle.
     pub(crate) fn reference(&self, package: &str, name: &str, version: &str) -> String {
-        let piece = |piece: &'_ Piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Package => package.to_owned(),
-            Piece::Name => name.to_owned(),
-            Piece::Version => version.to_owned(),
+        let segment = |segment: &'_ Segment| match segment {
+            Segment::Text(text) => text.clone(),
+            Segment::Package => package.to_owned(),
+            Segment::Name => name.to_owned(),
+            Segment::Version => version.to_owned(),
         };
-        self.0.iter().map(piece).collect()
+        self.0.iter().map(segment).collect()
     }
 }
 

@@ -21,7 +21,7 @@ const HINT: &str = "olm catalog validate lists everything that is wrong with the
 /// `olm catalog list`
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// What is listed
+    /// Listed items
     #[arg(value_enum)]
     kind: Kind,
     #[command(flatten)]

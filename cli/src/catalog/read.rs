@@ -61,7 +61,7 @@ mod tests {
     use super::image_syntax;
 
     #[test]
-    fn image_references_are_judged_as_container_tools_judge_them() {
+    fn image_references_are_read_as_container_tools_do() {
         for text in
             ["quay.io/a/b:1", "busybox", "a/b", "LOCALHOST:5000/x", "Quay.io/x", "docker.io/library/x"]
         {

@@ -30,7 +30,7 @@ pub(crate) struct Render {
     /// Folders, OCI image layouts (oci:FOLDER[:NAME]) and images
     #[arg(required = true, value_name = "REF")]
     references: Vec<String>,
-    /// Form of what is printed
+    /// Form of the output
     #[arg(short, long, value_enum, default_value_t)]
     output: Form,
     #[command(flatten)]

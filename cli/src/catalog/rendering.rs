@@ -155,9 +155,9 @@ impl Renderer {
         Ok(Rendered::Bundle(Box::new(bundle)))
     }
 
-    /// Opens an image, which is what its labels say; tells whether it is a bundle.
+    /// Opens an image, which is what its labels say; returns whether it is a bundle.
     async fn open_image(&self, source: &Source, reference: &str) -> anyhow::Result<(Opened, bool)> {
-        // Why an image is refused is told here as it is, without what the puller puts around it.
+        // Why an image is refused is reported as it is, without what the puller puts around it.
         let refused = Mutex::new(None);
         let select = |labels: &BTreeMap<String, String>| {
             image_content(labels, reference, self.allowed).map_err(|problem| {
@@ -181,7 +181,7 @@ impl Renderer {
     }
 }
 
-/// What is wanted of an image with these labels; the labels are looked at in the original's order.
+/// The wanted files of an image with these labels, checked in opm's order.
 fn image_content(
     labels: &BTreeMap<String, String>,
     reference: &str,
@@ -220,7 +220,7 @@ fn is_bundle_folder(folder: &Path) -> bool {
     ["manifests", "metadata"].iter().all(|name| folder.join(name).is_dir())
 }
 
-/// The bundle in a tree, and what was passed over in it.
+/// The bundle in a tree, and warnings about files that were left out.
 fn read_bundle(
     tree: &Tree,
     image: Option<String>,

@@ -69,7 +69,7 @@ impl Serve {
         let cache = tempfile::tempdir().context("a folder for the content")?;
         let store = Arc::new(CatalogStore::open(cache.path())?);
         let generation = tokio::select! {
-            // Nothing was told yet, so there is nothing to end.
+            // Nothing was reported yet, so there is nothing to end.
             () = shutdown.cancelled() => return Ok(()),
             installed = self.install(&store) => installed?,
         };
@@ -97,7 +97,7 @@ impl Serve {
         let (store, name, tree) = (Arc::clone(store), self.name.clone(), opened.tree);
         let image = opened.image.map(|image| image.to_string());
         let install = move || -> anyhow::Result<_> {
-            // Plain files have no reference; what they hold stands for them.
+            // Plain files have no reference; their content identifies them.
             let reference = image.map_or_else(|| reference(&tree), Ok)?;
             Ok(store.install(&name, &reference, SystemClock.now(), &tree)?)
         };

@@ -38,7 +38,7 @@ pub(crate) enum Templates {
     Convert(Convert),
 }
 
-/// What is printed.
+/// The printed output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum RenderedForm {
     /// The catalog as concatenated JSON objects.
@@ -65,7 +65,7 @@ pub(crate) struct Render {
     /// input
     #[arg(value_name = "TYPE] [FILE", num_args = 0..=2)]
     arguments: Vec<String>,
-    /// Form of what is printed
+    /// Form of the output
     #[arg(short, long, value_enum, default_value_t)]
     output: RenderedForm,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub(crate) struct Convert {
     /// Catalog: a file, a folder, an OCI image layout (oci:FOLDER[:NAME]), an image, or - for standard input
     #[arg(value_name = "REF", default_value = STANDARD_INPUT)]
     reference: String,
-    /// Form of what is printed
+    /// Form of the output
     #[arg(short, long, value_enum, default_value_t)]
     output: CatalogForm,
     #[command(flatten)]

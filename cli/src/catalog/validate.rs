@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::read::{self, Catalog};
 use crate::output::{self, Format};
 
-/// What is said of a catalog with nothing in it.
+/// The message about an empty catalog.
 const EMPTY: &str =
     "there are no packages, channels or bundles in it: check the path, or allow it with --allow-empty";
 

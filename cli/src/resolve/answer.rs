@@ -1,4 +1,4 @@
-//! What `olm resolve` tells: the bundle or the error, and the reasons.
+//! The answer of `olm resolve`: the bundle or the error, and the reasons.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -159,11 +159,11 @@ impl Needed {
 fn deprecations(request: &Request, found: &Resolution) -> Vec<String> {
     let data = DeprecationData::Available(found.deprecation.as_ref());
     let status = deprecation_status(data, &request.channels, Some(&found.bundle));
-    let told = [status.package, status.channel, status.bundle].into_iter();
-    told.filter(|one| one.status == olm_resolve::Truth::True).map(|one| one.message).collect()
+    let messages = [status.package, status.channel, status.bundle].into_iter();
+    messages.filter(|one| one.status == olm_resolve::Truth::True).map(|one| one.message).collect()
 }
 
-/// What the bundle declares in its catalog. A requirement that cannot be understood is told as such.
+/// What the bundle declares in its catalog. A requirement that cannot be understood is reported as such.
 fn needed(found: &Resolution, catalogs: &[Catalog], explains: bool) -> Vec<Needed> {
     match requirements(&found.properties) {
         Ok(mut all) => {
@@ -197,7 +197,7 @@ fn one_needed(
     Needed { requirement: requirement.to_string(), met_by, extension }
 }
 
-/// The packages that might meet the requirement. A catalog that cannot be read any more helps nobody.
+/// The packages that might meet the requirement. A catalog that cannot be read any more is skipped.
 fn packages_for<'a>(
     requirement: &Requirement,
     catalogs: &'a [Catalog],

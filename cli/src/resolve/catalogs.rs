@@ -144,12 +144,12 @@ async fn fetch(
     let path = folder.join(format!("fetched-{number}.jsonl"));
     let mut file = std::fs::File::create(&path).with_context(|| path.display().to_string())?;
     let mut bytes = 0;
-    while let Some(piece) = response.chunk().await.with_context(|| format!("--catalog {url}"))? {
-        bytes += piece.len() as u64;
+    while let Some(chunk) = response.chunk().await.with_context(|| format!("--catalog {url}"))? {
+        bytes += chunk.len() as u64;
         if bytes > CATALOG_BYTES_MAX {
             bail!("--catalog {url}: it has more than {CATALOG_BYTES_MAX} bytes");
         }
-        file.write_all(&piece).with_context(|| path.display().to_string())?;
+        file.write_all(&chunk).with_context(|| path.display().to_string())?;
     }
     Ok(path)
 }

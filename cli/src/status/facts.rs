@@ -13,7 +13,7 @@ use olm_api::{
 use olm_text::one_line;
 use serde::Serialize;
 
-/// Characters of a reason in the table; all of it stands in the detail and in JSON.
+/// Characters of a reason in the table; all of it is in the detail and in JSON.
 const WHY_CHARACTERS_MAX: usize = 100;
 
 /// The answer.
@@ -36,10 +36,10 @@ struct Extension {
     /// What runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     installed: Option<Bundle>,
-    /// What is to come, or what is asked for and does not come.
+    /// The pending version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pending: Option<Pending>,
-    conditions: Vec<Told>,
+    conditions: Vec<ConditionView>,
     revisions: Vec<Revision>,
 }
 
@@ -59,7 +59,7 @@ struct Pending {
 }
 
 #[derive(Debug, Serialize)]
-struct Told {
+struct ConditionView {
     #[serde(rename = "type")]
     type_: String,
     status: String,
@@ -74,7 +74,7 @@ struct Revision {
     bundle: Bundle,
     state: &'static str,
     rolled_out: bool,
-    conditions: Vec<Told>,
+    conditions: Vec<ConditionView>,
 }
 
 #[derive(Debug, Serialize)]
@@ -86,7 +86,7 @@ struct Catalog {
     image: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_unpacked: Option<String>,
-    /// Why it is not served, or what stands in the way of newer content.
+    /// Why it is not served, or the obstacle to newer content.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
@@ -192,7 +192,7 @@ impl Extension {
             state,
             installed,
             pending,
-            conditions: told(&status.conditions),
+            conditions: condition_views(&status.conditions),
             revisions,
         }
     }
@@ -217,7 +217,7 @@ impl Extension {
         let _ = writeln!(text, "{}", self.name);
         text.push_str(&indented(&columns(&rows.map(|row| row.map(str::to_owned)))));
         text.push_str("Conditions\n");
-        let rows: Vec<[String; 4]> = self.conditions.iter().map(Told::row).collect();
+        let rows: Vec<[String; 4]> = self.conditions.iter().map(ConditionView::row).collect();
         text.push_str(&indented(&columns(&rows)));
         text.push_str("Revisions\n");
         let rows: Vec<[String; 4]> = self.revisions.iter().map(Revision::row).collect();
@@ -244,7 +244,7 @@ impl Pending {
     }
 }
 
-impl Told {
+impl ConditionView {
     fn row(&self) -> [String; 4] {
         [self.type_.clone(), self.status.clone(), self.reason.clone(), self.message.clone()]
     }
@@ -265,7 +265,7 @@ impl Revision {
             LifecycleState::Archived => "archived",
         };
         let rolled_out = conditions.is_true(Succeeded);
-        Self { name: set.name_any(), bundle, state, rolled_out, conditions: told(&conditions) }
+        Self { name: set.name_any(), bundle, state, rolled_out, conditions: condition_views(&conditions) }
     }
 
     fn row(&self) -> [String; 4] {
@@ -298,14 +298,14 @@ impl Catalog {
     }
 }
 
-fn told(conditions: &Conditions) -> Vec<Told> {
-    let told = |c: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| Told {
+fn condition_views(conditions: &Conditions) -> Vec<ConditionView> {
+    let view = |c: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| ConditionView {
         type_: c.type_.clone(),
         status: c.status.clone(),
         reason: c.reason.clone(),
         message: c.message.clone(),
     };
-    conditions.iter().map(told).collect()
+    conditions.iter().map(view).collect()
 }
 
 /// The first line, of bounded length.
@@ -315,7 +315,7 @@ fn first_line(text: &str) -> String {
     if cut.len() < text.trim_end().len() { format!("{cut}...") } else { cut.to_owned() }
 }
 
-/// Rows with their columns below one another. Further lines of a cell stand beneath its first.
+/// Rows with their columns below one another. Further lines of a cell are beneath its first.
 fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| &row[column]);

@@ -1,4 +1,4 @@
-//! Real bundles, compared with the blobs that the original's tool made of them.
+//! Real bundles, compared with the blobs that opm made of them.
 
 use std::{
     collections::BTreeMap,

@@ -207,7 +207,7 @@ fn several_references_make_one_catalog() {
 }
 
 #[test]
-fn what_is_passed_over_in_a_bundle_is_told_on_standard_error() {
+fn what_is_passed_over_in_a_bundle_is_reported_on_standard_error() {
     let bundle = bundle("0.1.0");
     super::write(bundle.path(), "manifests/README.md", "# text");
     let output = olm(&["catalog", "render", path(bundle.path())]);

@@ -30,8 +30,8 @@ fn filter_writes_a_valid_part_and_says_what_it_strands() {
     assert_eq!(
         out,
         "p: the default channel is \"fast\" instead of \"ch\"\n\
-         p: \"p.v1.0.0\" goes, and nothing that stays updates it: where it is installed, no update is left\n\
-         p: channel \"fast\": \"p.v3.0.0\" replaces \"p.v2.0.0\", which goes\n\
+         p: \"p.v1.0.0\" is removed, and no remaining bundle updates it: where it is installed, it gets no more updates\n\
+         p: channel \"fast\": \"p.v3.0.0\" replaces \"p.v2.0.0\", which is removed\n\
          out: 2 packages, 6 documents\n"
     );
     let names: Vec<String> =

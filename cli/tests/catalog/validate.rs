@@ -143,7 +143,7 @@ fn deprecations_stand_in_a_file_beside_the_package() {
 }
 
 #[test]
-fn what_is_no_catalog_is_told_with_its_file() {
+fn what_is_no_catalog_is_reported_with_its_file() {
     let root = folder();
     for (content, expected) in [
         ("# README\n\nText.\n", "sub/README.md: document at offset 0 is not an object"),

@@ -1,4 +1,4 @@
-//! What kind of image some bytes are, told by how they begin.
+//! The kind of an image, by its first bytes.
 
 /// Media types by the bytes at the head.
 const SIGNATURES: [(&[u8], &str); 9] = [
@@ -56,7 +56,7 @@ mod tests {
     use super::media_type;
 
     #[test]
-    fn images_are_told_by_their_heads() {
+    fn images_are_known_by_their_first_bytes() {
         for (bytes, expected) in [
             (&b"\x89PNG\r\n\x1a\n..."[..], Ok("image/png")),
             (b"\xff\xd8\xff\xe0", Ok("image/jpeg")),

@@ -12,7 +12,7 @@ use crate::{
 const MAP_BYTES: usize = 632;
 /// Entries of a map node that is about half full.
 const ENTRIES: usize = 6;
-/// The smallest piece of memory for a text, in bytes.
+/// The smallest allocation for a text, in bytes.
 const TEXT_BYTES: usize = 16;
 
 /// Nodes and memory that are left.

@@ -1,4 +1,4 @@
-//! A ClusterServiceVersion. Its parts are typed as far as rendering looks into them; what is only copied stays JSON,
+//! A ClusterServiceVersion. Its parts are typed as far as rendering looks into them; copied parts stay JSON,
 //! already in the form that Kubernetes' types give it.
 
 use std::collections::BTreeSet;

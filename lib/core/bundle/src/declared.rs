@@ -2,7 +2,7 @@
 //! limits of the platforms it supports.
 //!
 //! Catalogs are made from the same sources, but not always with all of them. Nothing here makes a bundle invalid:
-//! what cannot be read is told to who asks.
+//! an unreadable file is reported as such.
 //!
 //! Source: operator-registry `pkg/registry/registry_to_model.go`.
 
@@ -23,7 +23,7 @@ const DEPENDENCIES: &str = "metadata/dependencies.yaml";
 const FIRST_GENERATION: &str = "operatorframework.io/properties";
 /// The property that says up to which minor version a platform may be updated.
 const MAX_OPENSHIFT_VERSION: &str = "olm.maxOpenShiftVersion";
-/// The types that are told on, beside the kinds.
+/// The types that are passed on, beside the kinds.
 const TOLD: [&str; 4] = ["olm.package.required", "olm.gvk.required", "olm.constraint", "olm.kubeversion"];
 
 /// The properties, each `{"type", "value"}`.
@@ -52,7 +52,7 @@ pub(crate) fn properties(
     Ok(Ok(all))
 }
 
-/// The properties of both annotations; malformed ones have been refused, or are nobody's.
+/// The properties of both annotations; malformed ones have been refused, or are ignored.
 fn annotated(csv: &Csv) -> Vec<Value> {
     let short = |text: &&str| text.len() <= ANNOTATION_BYTES_MAX;
     let text = |key: &str| csv.annotations.get(key).and_then(Value::as_str).filter(short).unwrap_or_default();

@@ -10,7 +10,7 @@ pub enum ReadError {
     /// A file or folder that every bundle has is missing.
     #[error("open {path}: no such file or directory")]
     Missing {
-        /// What is missing, relative to the bundle.
+        /// The missing path, relative to the bundle.
         path: &'static str,
     },
     /// A folder inside `manifests`.
@@ -26,7 +26,7 @@ pub enum ReadError {
     Objects {
         /// The file, relative to the bundle.
         path: String,
-        /// What is wrong with it, and where.
+        /// The problem, and where it is.
         message: String,
     },
     /// No ClusterServiceVersion.
@@ -43,13 +43,13 @@ pub enum ReadError {
     Metadata {
         /// The file, or the annotation as upstream calls it.
         path: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
     /// The bundle is larger than anything that could be applied.
     #[error("bundle has more than {limit} {what}")]
     TooLarge {
-        /// What is counted.
+        /// The counted items.
         what: &'static str,
         /// The limit.
         limit: usize,

@@ -120,7 +120,7 @@ impl Found {
         Ok(())
     }
 
-    /// One document: an object, or a list object that stands for its items.
+    /// One document: an object, or a list object with items.
     fn document(
         &mut self,
         mut map: Map<String, Value>,

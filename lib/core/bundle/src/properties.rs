@@ -103,7 +103,7 @@ fn shipped(text: &str) -> Result<Vec<String>, ReadError> {
         .collect())
 }
 
-/// What is wrong with JSON, without the values that its parser would quote.
+/// The fault of JSON, without the values that its parser would quote.
 fn reason(error: &serde_json::Error) -> String {
     if error.is_data() {
         return format!("not a list of properties at line {} column {}", error.line(), error.column());

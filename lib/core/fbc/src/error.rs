@@ -16,7 +16,7 @@ pub enum FbcError {
     Json {
         /// Byte position in the file.
         offset: u64,
-        /// What is wrong there.
+        /// The problem there.
         problem: &'static str,
     },
     /// The file ends within a document.
@@ -27,7 +27,7 @@ pub enum FbcError {
     Yaml {
         /// Line in the file, counted from 1.
         line: u64,
-        /// What is wrong there, without the content.
+        /// The problem there, without the content.
         problem: String,
     },
     /// Something follows `---` on its line.
@@ -90,12 +90,12 @@ pub enum FbcError {
     /// A stored index is damaged or of another version; the catalog has to be ingested again.
     #[error("index is not usable: {problem}")]
     Index {
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
 }
 
-/// Why catalog content could not be read. The texts are the original's.
+/// Why catalog content could not be read. The texts are operator-registry's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CatalogError {
     /// The catalog has no content that could be served (yet).

@@ -25,7 +25,7 @@ pub trait CatalogFiles: Send {
 pub struct FileError {
     /// The file's path from the catalog's root.
     pub path: String,
-    /// What is wrong with it.
+    /// The problem.
     pub source: FbcError,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Documents are numbered in the order of the lines; each table maps a value to ascending numbers, so a query
 //! is an intersection of sorted lists and its answer is in file order. A document without a schema stands in
-//! no answer to a query, as in the original. Built while lines are written, stored as a small binary file
+//! no answer to a query, as in operator-registry. Built while lines are written, stored as a small binary file
 //! with version and checksum, and held in memory whole.
 
 mod codec;
@@ -25,7 +25,7 @@ pub struct Query<'a> {
 }
 
 impl Query<'_> {
-    /// Whether nothing is asked for, which stands for the whole catalog.
+    /// Whether nothing is asked for, which means the whole catalog.
     pub fn is_empty(&self) -> bool {
         [self.schema, self.package, self.name].into_iter().flatten().all(str::is_empty)
     }

@@ -1,4 +1,4 @@
-//! What is accepted from a catalog at most. Catalogs come from registries and are not trusted.
+//! Limits on catalogs. Catalogs come from registries and are not trusted.
 
 /// Largest document. The largest of the published catalogs has 2 MiB, icons and descriptions included.
 pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;

@@ -1,6 +1,6 @@
 //! The documents of one file of a catalog, one after another, each as its canonical line.
 //!
-//! As the original reads files: white space and `{` at the head mean concatenated JSON, anything else means
+//! As operator-registry reads files: white space and `{` at the head mean concatenated JSON, anything else means
 //! YAML. Where JSON breaks after at most one document, the rest is read as YAML. Empty YAML documents are
 //! passed over. Nothing is demanded of a document but that it is an object whose `schema`, `package` and
 //! `name` are strings.
@@ -54,7 +54,7 @@ enum Empty {
     Refused,
 }
 
-/// The separators met since the last document. As in the original, one ends the document before it and is
+/// The separators met since the last document. As in operator-registry, one ends the document before it and is
 /// gone; of others, every second ends an empty document, which the first of the two begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Separators {

@@ -1,6 +1,6 @@
 //! The blobs of a file-based catalog that resolution reads: packages, channels, bundles, deprecations.
 //!
-//! Unknown fields are ignored, absent ones take their zero value, as the original's decoder does.
+//! Unknown fields are ignored, absent ones take their zero value, as operator-registry's decoder does.
 
 mod reading;
 
@@ -85,7 +85,7 @@ pub struct Property {
 pub struct Deprecation {
     /// Package the entries are about.
     pub package: String,
-    /// What is deprecated, and why.
+    /// Deprecated parts and messages.
     pub entries: Vec<DeprecationEntry>,
 }
 
@@ -94,7 +94,7 @@ pub struct Deprecation {
 pub struct DeprecationEntry {
     /// The package, channel or bundle.
     pub reference: PackageReference,
-    /// What users are told.
+    /// The message for users.
     pub message: String,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Blob`] is any document. [`BundleBlob`] is an `olm.bundle` taken apart, because rendering, migrations and
 //! templates work on bundles; the values of its properties stay text, so nothing is lost or put in another
-//! order. Unknown fields of bundles are dropped when they are taken apart, as the original does.
+//! order. Unknown fields of bundles are dropped when they are taken apart, as opm does.
 
 use olm_bundle::CSV_KIND;
 use olm_fbc::{Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE};
@@ -44,7 +44,7 @@ pub enum BlobError {
         bundle: String,
         /// Position in the list of properties.
         index: usize,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
 }
@@ -102,7 +102,7 @@ impl Blob {
 
     /// The document as a value.
     pub(crate) fn value(&self) -> Value {
-        // The text is JSON already; null stands for the impossible.
+        // The text is JSON already; null is for the impossible.
         serde_json::from_str(self.json.get()).unwrap_or_default()
     }
 }
@@ -147,7 +147,7 @@ impl BlobProperty {
     }
 
     pub(crate) fn parsed(&self) -> Value {
-        // The text is JSON already; null stands for the impossible.
+        // The text is JSON already; null is for the impossible.
         serde_json::from_str(self.value.get()).unwrap_or_default()
     }
 }
@@ -232,7 +232,7 @@ impl BundleBlob {
         self.properties.sort_by_key(BlobProperty::is_object);
     }
 
-    /// The document, fields in the original's order; empty ones but the image are left out.
+    /// The document, fields in opm's order; empty ones but the image are left out.
     pub fn to_blob(&self) -> Blob {
         let mut out = Vec::new();
         let mut object = Object::new(&mut out, Html::Kept);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_is_written_in_the_originals_order_without_what_it_does_not_know() {
+    fn a_bundle_is_written_in_opms_order_without_what_it_does_not_know() {
         let mut bundle = read(&json!({
             "schema": "olm.bundle", "Name": "a.v1", "package": "a", "unknown": 1,
             "relatedImages": [{"image": "b"}, {"image": "a", "name": "x"}],

@@ -1,6 +1,6 @@
-//! Whether the fields of a document have the types that the original's structures give them.
+//! Whether the fields of a document have the types that opm's structures give them.
 //!
-//! The original decodes the documents of the four known schemas, and the values of known properties, with Go's
+//! opm decodes the documents of the four known schemas, and the values of known properties, with Go's
 //! JSON package. What that refuses is refused here with the same text: the first field, in the order of the
 //! canonical line, whose value has another type. Unknown fields are ignored, null is any field's zero value,
 //! keys are compared regardless of case.
@@ -16,7 +16,7 @@ use crate::{base64, limits::QUOTED_DOCUMENT_BYTES_MAX};
 pub(crate) use olm_fbc::keys::field;
 use olm_fbc::keys::means;
 
-/// A document is no catalog content, although it is an object. The texts are the original's.
+/// A document is no catalog content, although it is an object. The texts are opm's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// It does not say what it is.
@@ -54,7 +54,7 @@ impl DecodeError {
     }
 }
 
-/// The type of a value, as the original's structures have it.
+/// The type of a value, as opm's structures have it.
 #[derive(Debug)]
 pub(crate) enum Shape {
     Text,

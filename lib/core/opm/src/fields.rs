@@ -1,4 +1,4 @@
-//! Reading fields of a decoded document the way the original's decoder fills its structures: names match
+//! Reading fields of a decoded document the way opm's decoder fills its structures: names match
 //! whatever their case, null is like absent, and a value of another type is an error that names the field.
 
 use olm_fbc::keys::{field_or_null, means};
@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("field {path:?} is {found}, expected {expected}")]
 pub struct FieldError {
-    /// Where the field stands, from the document's top.
+    /// Path of the field from the document's top.
     pub path: String,
     /// What it must be.
     pub expected: &'static str,
@@ -17,7 +17,7 @@ pub struct FieldError {
     pub found: &'static str,
 }
 
-/// An object and where it stands.
+/// An object and its path.
 #[derive(Debug, Clone)]
 pub(crate) struct Fields<'a> {
     map: Option<&'a Map<String, Value>>,
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Where the first field stands that is none of `known`.
+    /// Path of the first field that is none of `known`.
     pub(crate) fn unknown(&self, known: &[&str]) -> Option<String> {
         let mut keys = self.map?.keys();
         keys.find(|key| !known.iter().any(|name| means(key, name))).map(|key| self.path_of(key))

@@ -17,7 +17,7 @@ pub enum LoadError {
     Document {
         /// The path of its file from the catalog's root.
         path: String,
-        /// What is wrong with it.
+        /// The problem.
         source: DecodeError,
     },
 }

@@ -70,7 +70,7 @@ impl FromStr for MigrationLevel {
 pub struct MigrationError {
     /// Name of the bundle.
     pub bundle: String,
-    /// What is wrong with its ClusterServiceVersion.
+    /// The problem with its ClusterServiceVersion.
     pub source: FieldError,
 }
 

@@ -39,7 +39,7 @@ pub struct Finding {
     /// Its name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
@@ -64,7 +64,7 @@ pub struct BundleOutline {
     pub required_packages: Vec<String>,
     /// How many properties name a package and version, with the version's text.
     pub(crate) identities: Vec<String>,
-    /// What is wrong with the document on its own, in the order in which the original looks.
+    /// Faults of the document on its own, in the order in which opm checks.
     pub(crate) defects: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ impl Outline {
         &self.deprecations
     }
 
-    /// Rules that the format's documentation states and the original does not enforce, where they are broken.
+    /// Rules that the format's documentation states and opm does not enforce, where they are broken.
     pub fn warnings(&self) -> &[Finding] {
         &self.warnings
     }
@@ -128,7 +128,7 @@ impl Outline {
     ///
     /// # Errors
     /// The document has no schema, a field of it has another type, or a manifest in it cannot be read. The
-    /// texts are the original's.
+    /// texts are opm's.
     pub fn push(&mut self, meta: &Meta<'_>) -> Result<(), DecodeError> {
         self.push_line(&meta.envelope, meta.line)
     }
@@ -330,7 +330,7 @@ impl BundleOutline {
     }
 
     /// Version and release as one text, by which the bundles of a package are told apart. A bundle without a
-    /// version has the version 0.0.0, as in the original.
+    /// version has the version 0.0.0, as in opm.
     pub fn version_text(&self) -> String {
         let version = self.version.as_ref().map_or_else(|| "0.0.0".to_owned(), ToString::to_string);
         if self.release.is_empty() { version } else { format!("{version}-{}", self.release) }

@@ -66,7 +66,7 @@ enum EdgeKind {
     Replaces,
 }
 
-/// What is drawn of a catalog; nothing named means everything.
+/// The part of a catalog that is drawn; everything when nothing is named.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     /// Packages.
@@ -84,10 +84,10 @@ pub enum PictureError {
     /// No package drawn has the channel.
     #[error("channel {} not found", Quoted(.0))]
     Channel(String),
-    /// A bundle does not have one version. The texts are the original's.
+    /// A bundle does not have one version. The texts are opm's.
     #[error("{0}")]
     Version(String),
-    /// Nobody could look at it.
+    /// Too large to be read by a person.
     #[error("the graph has more than {PICTURE_EDGES_MAX} edges: choose packages or channels")]
     TooLarge,
 }
@@ -233,7 +233,7 @@ impl ChannelGraph {
     }
 }
 
-/// What is deprecated in one package.
+/// The deprecated parts of one package.
 #[derive(Default)]
 struct Deprecations<'o> {
     package: bool,

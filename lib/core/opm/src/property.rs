@@ -20,7 +20,7 @@ impl<'v> Known<'v> {
     }
 }
 
-/// Checks each property; the first that does not fit its type ends it, with the original's text.
+/// Checks each property; the first that does not fit its type ends it, with opm's text.
 pub(crate) fn parse(properties: &[Value]) -> Result<Vec<Known<'_>>, String> {
     properties.iter().enumerate().map(|(index, property)| parse_one(index, property)).collect()
 }

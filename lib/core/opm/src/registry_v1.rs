@@ -1,8 +1,8 @@
 //! How a registry+v1 bundle becomes an `olm.bundle` blob of a catalog.
 //!
-//! As the original's catalog tool reads bundles, which is laxer than installing them: of each file of
+//! As opm reads bundles, which is laxer than installing them: of each file of
 //! `manifests/` the first document counts, of several ClusterServiceVersions the first; hidden files,
-//! sub-folders and files that cannot be decoded are passed over, the latter with a warning. Properties come
+//! sub-folders and files that cannot be decoded are left out, the latter with a warning. Properties come
 //! from the metadata, the ClusterServiceVersion and the CustomResourceDefinitions.
 //!
 //! The files are given by the caller. Ranges, names and images are not checked here: that is validation.
@@ -43,7 +43,7 @@ pub enum BundleError {
     Manifest {
         /// Path of the manifest.
         file: String,
-        /// What is wrong with it.
+        /// The problem.
         source: FieldError,
     },
     /// A CRD is named without its group.
@@ -75,7 +75,7 @@ pub enum BundleError {
         index: usize,
         /// Its type.
         kind: String,
-        /// What is wrong with it.
+        /// The problem.
         source: Box<FieldError>,
     },
 }
@@ -136,7 +136,7 @@ impl RegistryV1Bundle {
         value.and_then(|value| Some(value.get("version")?.as_str()?.to_owned())).unwrap_or_default()
     }
 
-    /// What was passed over, a line each.
+    /// Warnings about files that were left out, a line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -149,7 +149,7 @@ impl RegistryV1Bundle {
     pub fn render(&self, image: &str) -> Result<BundleBlob, BundleError> {
         let csv = &self.manifests[self.csv];
         let mut properties = properties::all(self)?;
-        // Sorted by type and text; what is large and for user interfaces only goes last.
+        // Sorted by type and text; large ones, for user interfaces only, are last.
         let key = |property: &BlobProperty| (property.is_object(), property.kind.clone());
         properties.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.value.get().cmp(b.value.get())));
         Ok(BundleBlob {

@@ -3,7 +3,7 @@
 //! Channels stay whole, so their graphs stay as they were. What a smaller catalog takes away from those who use
 //! it is told: see [`Note`]. Documents without a package stay.
 
-mod strands;
+mod impact;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::{
     decode::{field, list, text},
 };
 
-/// What is wanted of a catalog.
+/// The wanted part of a catalog.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Packages with all their channels.
@@ -48,7 +48,7 @@ pub enum SelectionError {
         /// Name of the channel.
         channel: String,
     },
-    /// The default channel goes, and several could take its place.
+    /// The default channel is removed, and several could take its place.
     #[error("package {} loses its default channel {}: name another one of {}",
         Quoted(.package), Quoted(.channel), .remaining.join(", "))]
     DefaultChannel {
@@ -80,13 +80,13 @@ pub enum NoteKind {
     DefaultChannel,
     /// A bundle that could be updated cannot be any more.
     NoUpgrade,
-    /// An entry replaces a bundle that goes.
+    /// An entry replaces a bundle that is removed.
     ReplacesGone,
     /// A channel has no head, several, or stranded bundles.
     Graph,
-    /// A bundle needs a package that goes.
+    /// A bundle needs a package that is removed.
     Dependency,
-    /// A deprecation of something that goes is left out.
+    /// A deprecation of a removed part is left out.
     Deprecation,
 }
 
@@ -105,7 +105,7 @@ struct PackagePart {
 }
 
 impl Selection {
-    /// Finds out what goes and what stays.
+    /// Divides the catalog into removed and remaining parts.
     ///
     /// # Errors
     /// Something selected is not there, or a package would be without default channel.
@@ -132,7 +132,7 @@ impl Selection {
             self.default_channel(name, &mut kept, &mut part.notes)?;
             part.packages.insert(name.clone(), kept);
         }
-        strands::find(outline, &part.packages, &mut part.notes);
+        impact::note_impact(outline, &part.packages, &mut part.notes);
         part.notes.sort();
         Ok(part)
     }
@@ -193,7 +193,7 @@ impl Part {
         &self.notes
     }
 
-    /// Takes a document over if it belongs to the part, changed where it speaks of what goes.
+    /// Takes a document over if it belongs to the part, changed where it names removed parts.
     ///
     /// # Errors
     /// The document cannot be written.
@@ -243,7 +243,7 @@ impl PackagePart {
         serde_json::to_vec(&document).map(Some).map_err(failed)
     }
 
-    /// Whether an entry of the deprecations is about something that goes.
+    /// Whether an entry of the deprecations is about a removed part.
     fn is_gone(&self, entry: &Value) -> bool {
         let reference =
             entry.as_object().and_then(|entry| field(entry, "reference")).and_then(Value::as_object);

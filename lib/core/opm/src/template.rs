@@ -1,7 +1,7 @@
 //! Templates: short descriptions from which catalogs are made.
 //!
 //! A template names bundle images; what these are is asked from a [`BundleRenderer`], so that everything here
-//! is a function of the template and the bundles. [`Template::images`] tells beforehand which will be asked
+//! is a function of the template and the bundles. [`Template::images`] names beforehand those that will be asked
 //! for, each once. The blobs that come out are in no particular order: writing them sorts them.
 //!
 //! Source: operator-registry `alpha/template`.
@@ -79,7 +79,7 @@ pub enum TemplateError {
     /// It does not say what it is.
     #[error("template input missing required 'schema' field")]
     NoSchema,
-    /// Nobody knows what it is.
+    /// Its kind is unknown.
     #[error("unknown template schema: {0}")]
     UnknownSchema(String),
     /// It is not what it was said to be.
@@ -93,12 +93,12 @@ pub enum TemplateError {
     /// A field has another type.
     #[error("unmarshalling template: {0}")]
     Field(#[from] FieldError),
-    /// A strict template has a field nobody knows.
+    /// A strict template has an unknown field.
     #[error("render: unable to read file: unknown field {path:?}; known are {known}")]
     UnknownField {
-        /// Where it stands.
+        /// Its path.
         path: String,
-        /// What may stand there.
+        /// The fields that are known there.
         known: String,
     },
     /// An entry is no catalog content.
@@ -106,7 +106,7 @@ pub enum TemplateError {
     Entry {
         /// Position in the list.
         index: usize,
-        /// What is wrong with it.
+        /// The problem.
         source: BlobError,
     },
     /// A bundle could not be rendered.
@@ -117,7 +117,7 @@ pub enum TemplateError {
         /// Why not.
         source: BoxError,
     },
-    /// A rule of the kind of template is broken; the text is the original's.
+    /// A rule of the kind of template is broken; the text is opm's.
     #[error("{0}")]
     Rule(String),
 }

@@ -1,11 +1,11 @@
 //! Whether a catalog is valid, by the rules and in the words of `opm validate`.
 //!
-//! As the original, in two steps. The first puts documents together into packages, channels and bundles; where
-//! the original stops at its first finding, all are collected here, the original's first. The second checks
+//! As opm, in two steps. The first puts documents together into packages, channels and bundles; where
+//! opm stops at its first finding, all are collected here, opm's first. The second checks
 //! the packages; its findings are a tree. A package with findings in the first step is left out of the second,
 //! so that nothing is reported that only follows from something reported already.
 //!
-//! Not checked, as in the original: icons, APIs, dependency ranges and constraints, targets of `replaces` and
+//! Not checked, as in opm: icons, APIs, dependency ranges and constraints, targets of `replaces` and
 //! `skips`, names against versions, order of versions, names of channels, whether images exist. Some of it is
 //! documented all the same: see [`Outline::warnings`].
 //!
@@ -27,9 +27,9 @@ pub use tree::ErrorTree;
 /// What validation found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What keeps documents from being put together; the first is what the original reports, alone.
+    /// What keeps documents from being put together; the first is what opm reports, alone.
     pub findings: Vec<Finding>,
-    /// What is wrong with the packages.
+    /// Findings on the packages.
     pub tree: Option<ErrorTree>,
     /// The packages that are not valid, each with the first thing that is wrong with it. Documents that name no package
     /// count as one without a name.
@@ -42,7 +42,7 @@ impl Report {
         self.findings.is_empty() && self.tree.is_none()
     }
 
-    /// What the original reports; `None` when the catalog is valid.
+    /// What opm reports; `None` when the catalog is valid.
     pub fn message(&self) -> Option<String> {
         match (self.findings.first(), &self.tree) {
             (Some(first), _) => Some(first.message.clone()),

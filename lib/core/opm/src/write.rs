@@ -1,8 +1,8 @@
-//! Catalogs as text: the order of documents and of their fields, JSON and YAML, as the original writes them.
+//! Catalogs as text: the order of documents and of their fields, JSON and YAML, as opm writes them.
 //!
 //! Packages by name; in each the package itself, its channels and bundles by name, documents of other schemas,
-//! deprecations; documents without a package last. Fields of the known schemas that the original does not know
-//! are left out. Nothing else is lost: what the original drops silently, a document of a known schema without
+//! deprecations; documents without a package last. Fields of the known schemas that opm does not know
+//! are left out. Nothing else is lost: what opm drops silently, a document of a known schema without
 //! a package, is refused.
 //!
 //! Source: operator-registry `alpha/declcfg` (writing).
@@ -80,7 +80,7 @@ pub struct Documents {
     count: usize,
 }
 
-/// Where a document stands in its package: rank of its schema, name or schema, order of arrival.
+/// Position of a document in its package: rank of its schema, name or schema, order of arrival.
 type Place = (u8, String, usize);
 
 impl Documents {

@@ -80,7 +80,7 @@ fn decode(config: &Value) -> Result<Option<Map<String, Value>>, RenderError> {
     if config.is_null() {
         return Ok(None);
     }
-    // The value itself is the user's and may be secret: only place and rule are told.
+    // The value itself is the user's and may be secret: only place and rule are reported.
     convert(&DEPLOYMENT_CONFIG, &mut config)
         .map_err(|error| RenderError::DeploymentConfig(error.to_string()))?;
     Ok(match config {

@@ -38,7 +38,7 @@ pub enum RenderError {
     /// The bundle has more of something than can be rendered.
     #[error("bundle has more than {limit} {what}")]
     TooLarge {
-        /// What is counted.
+        /// The counted items.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -55,7 +55,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The reason as it stands in the condition.
+    /// The reason in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidConfiguration => "InvalidConfiguration",

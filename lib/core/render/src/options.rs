@@ -49,7 +49,7 @@ impl Options {
 /// Who issues webhook certificates and injects their CA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CertificateProvider {
-    /// Nobody: bundles with webhooks are refused.
+    /// No provider: bundles with webhooks are refused.
     None,
     /// cert-manager.io: an Issuer and a Certificate for each Deployment that serves webhooks.
     #[default]

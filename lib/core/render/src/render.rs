@@ -49,7 +49,7 @@ impl Context<'_> {
 /// Renders a bundle as an extension with these options installs it.
 ///
 /// # Errors
-/// See [`RenderError`]; none of them goes away without another bundle or another configuration.
+/// See [`RenderError`]; none of them is solved without another bundle or another configuration.
 pub fn render(bundle: Bundle, options: &Options) -> Result<Rendered, RenderError> {
     refuse_unsupported(&bundle, options)?;
     let modes = &bundle.csv.install_modes;

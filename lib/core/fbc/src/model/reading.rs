@@ -1,5 +1,5 @@
-//! Reading documents as Go's JSON package reads them: keys in any case, unknown ones passed over, null as a
-//! field's zero value. Published catalogs have nulls, because the original writes them.
+//! Reading documents as Go's JSON package reads them: keys in any case, unknown ones ignored, null as a
+//! field's zero value. Published catalogs have nulls, because operator-registry writes them.
 
 use std::fmt;
 

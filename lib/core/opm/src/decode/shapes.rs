@@ -1,4 +1,4 @@
-//! The structures of the original, as far as types are checked: the four known schemas and known properties.
+//! The structures of opm, as far as types are checked: the four known schemas and known properties.
 
 use super::Shape::{self, Bytes, Flag, List, Map, Number, Raw, Structure, Text};
 

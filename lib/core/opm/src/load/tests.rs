@@ -100,7 +100,7 @@ fn an_empty_tree_is_an_empty_and_valid_catalog() {
 }
 
 #[test]
-fn empty_documents_are_an_error_where_the_original_makes_them_one() {
+fn empty_documents_are_an_error_where_opm_makes_them_one() {
     let refused = "object '' is missing root schema field";
     for (content, expected) in [
         ("", ""),

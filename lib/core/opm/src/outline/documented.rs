@@ -1,4 +1,4 @@
-//! Rules that the format's documentation and schemas state and the original does not enforce.
+//! Rules that the format's documentation and schemas state and opm does not enforce.
 //!
 //! Breaking one is a warning, and an error only for those who ask for it: published catalogs break several.
 //! Source: the file-based catalogs reference of the OLM documentation, with its CUE schemas.

@@ -10,7 +10,7 @@ use crate::{
     property::raw_value,
 };
 
-/// What is kept of them.
+/// The parts that are kept of them.
 #[derive(Debug, Default)]
 pub(crate) struct Manifests {
     pub(crate) count: usize,

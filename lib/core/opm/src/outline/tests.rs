@@ -14,7 +14,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn documents_that_are_not_what_their_schema_says_are_refused_in_the_originals_words() {
+fn documents_that_are_not_what_their_schema_says_are_refused_in_opms_words() {
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(5_000));
     for (text, expected) in [
         // Shows S003-42.

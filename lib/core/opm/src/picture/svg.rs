@@ -1,7 +1,7 @@
 //! A picture of the graphs.
 //!
-//! Each channel is a box of its own. Bundles stand in columns, each to the right of all that it replaces or
-//! skips; those on the way from the oldest bundle to the head stand in the top row, others below. Edges that
+//! Each channel is a box of its own. Bundles are in columns, each to the right of all that it replaces or
+//! skips; those on the way from the oldest bundle to the head are in the top row, others below. Edges that
 //! pass a column bend upwards. Names from catalogs are untrusted: all text is escaped, nothing else of a catalog
 //! gets into the picture.
 

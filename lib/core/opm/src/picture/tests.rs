@@ -24,7 +24,7 @@ fn channel(name: &str, entries: &serde_json::Value) -> String {
     serde_json::json!({"schema": "olm.channel", "package": "p", "name": name, "entries": entries}).to_string()
 }
 
-/// The catalog whose graph the documentation of the original shows.
+/// The catalog whose graph the documentation of opm shows.
 fn sample() -> String {
     let entries = serde_json::json!([{"name": "p.v1.0.0"},
         {"name": "p.v2.0.0", "replaces": "p.v1.0.0", "skips": ["p.v1.5.0"], "skipRange": ">=1.0.0 <2.0.0"}]);

@@ -1,6 +1,6 @@
 //! `olm.csv.metadata`: the fields of a ClusterServiceVersion that user interfaces show.
 //!
-//! Written as the original's structures print: known fields only, in their order, empty ones left out, except
+//! Written as opm's structures print: known fields only, in their order, empty ones left out, except
 //! that `apiServiceDefinitions`, `crdDescriptions` and `provider` always are there.
 
 use serde_json::{Value, value::RawValue};
@@ -167,7 +167,7 @@ fn descriptor(object: &mut Object<'_>, descriptor: &Fields<'_>) -> Result<(), Fi
     texts(object, descriptor, &["displayName", "description"])?;
     text_list(object, descriptor, "x-descriptors")?;
     if let Some(value) = descriptor.get_with_null("value") {
-        // The original passes this on as its encoder wrote the ClusterServiceVersion.
+        // opm passes this on as its encoder wrote the ClusterServiceVersion.
         raw::value(object.key("value"), value, Html::Escaped);
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! The files in `metadata/`: annotations, properties and dependencies, wherever they stand.
+//! The files in `metadata/`: annotations, properties and dependencies, whatever file they are in.
 //!
 //! Names of files do not matter: the first one that has annotations gives them, and so for the others. A file
-//! that is not what is looked for is passed over.
+//! without any of them is ignored.
 
 use olm_bundle::{BundleFiles, MetadataDocument, PACKAGE_ANNOTATION, first_metadata};
 use serde_json::{Value, value::RawValue};
@@ -77,7 +77,7 @@ fn typed_list(document: &Value, name: &str, scalars: Scalars) -> Option<Vec<Blob
     let mut list = Vec::with_capacity(items.len());
     for item in items {
         let kind = item.get("type").map_or(Some(String::new()), |value| text(value, scalars))?;
-        // The original keeps the text its YAML reader made, in which these characters are escaped.
+        // opm keeps the text its YAML reader made, in which these characters are escaped.
         let html = if scalars == Scalars::Converted { Html::Escaped } else { Html::Kept };
         let value =
             item.get("value").map_or_else(|| RawValue::NULL.to_owned(), |value| raw::of_value(value, html));

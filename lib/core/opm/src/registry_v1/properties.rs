@@ -143,7 +143,7 @@ pub(super) fn all(bundle: &RegistryV1Bundle) -> Result<Vec<BlobProperty>, Bundle
     Ok(all)
 }
 
-/// The value of an `olm.bundle.object`: the manifest as the original's encoder writes it, in base64.
+/// The value of an `olm.bundle.object`: the manifest as opm's encoder writes it, in base64.
 fn object_value(object: &Value) -> Box<RawValue> {
     let mut json = Vec::new();
     raw::value(&mut json, object, Html::Escaped);

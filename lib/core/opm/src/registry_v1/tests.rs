@@ -244,7 +244,7 @@ fn a_bundle_that_is_none_is_refused_with_what_is_missing() {
 }
 
 #[test]
-fn csv_metadata_has_the_known_fields_in_the_originals_order() {
+fn csv_metadata_has_the_known_fields_in_opms_order() {
     let csv = json!({
         "metadata": {"annotations": {"b": "<1>", "a": "2"}, "labels": {}, "name": "x"},
         "spec": {

@@ -68,7 +68,7 @@ fn select(selection: &Selection) -> Result<(String, Vec<(NoteKind, String)>), St
 
 // Shows S003-15.
 #[test]
-fn a_part_is_a_valid_catalog_and_what_it_strands_is_told() {
+fn a_part_is_a_valid_catalog_and_what_it_strands_is_reported() {
     let (text, notes) = select(&selection(&[], &[("p", "fast")], &[])).expect("possible");
     assert_eq!(validate(&outline(&text)).message(), None, "{text}");
     assert_eq!(
@@ -77,11 +77,11 @@ fn a_part_is_a_valid_catalog_and_what_it_strands_is_told() {
             (NoteKind::DefaultChannel, "p: the default channel is \"fast\" instead of \"stable\"".to_owned()),
             (
                 NoteKind::NoUpgrade,
-                "p: \"p.v1.0.0\" goes, and nothing that stays updates it: where it is installed, no update is left"
+                "p: \"p.v1.0.0\" is removed, and no remaining bundle updates it: where it is installed, it gets no more updates"
                     .into()
             ),
-            (NoteKind::ReplacesGone, "p: channel \"fast\": \"p.v2.0.0\" replaces \"p.v1.1.0\", which goes".into()),
-            (NoteKind::Dependency, "p: \"p.v2.1.0\" needs package \"q\", which goes".into()),
+            (NoteKind::ReplacesGone, "p: channel \"fast\": \"p.v2.0.0\" replaces \"p.v1.1.0\", which is removed".into()),
+            (NoteKind::Dependency, "p: \"p.v2.1.0\" needs package \"q\", which is removed".into()),
             (NoteKind::Deprecation, "p: the deprecation of olm.channel \"stable\" is left out".into()),
         ]
     );
@@ -97,7 +97,7 @@ fn a_part_is_a_valid_catalog_and_what_it_strands_is_told() {
 }
 
 #[test]
-fn a_bundle_that_stays_and_loses_its_updates_is_told() {
+fn a_bundle_that_stays_and_loses_its_updates_is_reported() {
     let (text, notes) = select(&selection(&["q"], &[("p", "stable")], &[])).expect("possible");
     assert_eq!(validate(&outline(&text)).message(), None);
     assert_eq!(
@@ -105,12 +105,12 @@ fn a_bundle_that_stays_and_loses_its_updates_is_told() {
         [
             (
                 NoteKind::NoUpgrade,
-                "p: \"p.v1.1.0\" stays, but all that updated it goes: where it is installed, no update is left"
+                "p: \"p.v1.1.0\" remains, but the bundles that updated it are removed: where it is installed, it gets no more updates"
                     .to_owned()
             ),
             (
                 NoteKind::NoUpgrade,
-                "p: \"p.v2.0.0\" goes, and nothing that stays updates it: where it is installed, no update is left"
+                "p: \"p.v2.0.0\" is removed, and no remaining bundle updates it: where it is installed, it gets no more updates"
                     .into()
             ),
             (NoteKind::Deprecation, "p: the deprecation of olm.bundle \"p.v2.0.0\" is left out".into()),
@@ -122,7 +122,7 @@ fn a_bundle_that_stays_and_loses_its_updates_is_told() {
 }
 
 #[test]
-fn channels_that_were_broken_before_are_told() {
+fn channels_that_were_broken_before_are_noted() {
     let text = r#"{"schema":"olm.package","name":"p","defaultChannel":"c"}
         {"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"a"},{"name":"b"}]}
         {"schema":"olm.channel","package":"p","name":"d"}"#;

@@ -143,7 +143,7 @@ impl Substitution {
         Ok(())
     }
 
-    /// Puts the substitute in; tells whether anything changed.
+    /// Puts the substitute in; returns whether anything changed.
     fn rewrite(&self, entries: &mut Vec<ChannelEntry>, substitute: &str) -> bool {
         let base = &self.base;
         let mut added = Vec::new();

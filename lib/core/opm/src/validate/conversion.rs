@@ -27,7 +27,7 @@ pub(super) struct PackageModel<'o> {
     pub(super) deprecated: Option<&'o str>,
     /// Messages of bundles' deprecations.
     pub(super) deprecated_bundles: BTreeMap<&'o str, &'o str>,
-    /// Entries of the channel read last that have no bundle so far. As in the original, those of other channels
+    /// Entries of the channel read last that have no bundle so far. As in opm, those of other channels
     /// are only found in the second step.
     last_entries: BTreeSet<&'o str>,
     /// Entries of all channels.
@@ -50,7 +50,7 @@ struct Conversion<'o> {
     findings: Vec<Finding>,
 }
 
-/// Puts the documents together; the findings are in the order in which the original looks.
+/// Puts the documents together; the findings are in the order in which opm looks.
 pub(super) fn convert(outline: &Outline) -> (Model<'_>, Vec<Finding>) {
     let mut conversion = Conversion::default();
     for package in outline.packages() {

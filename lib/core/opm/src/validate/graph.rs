@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use olm_fbc::ChannelEntry;
 use thiserror::Error;
 
-/// What is wrong with a channel's graph. The texts are the original's.
+/// A fault of a channel's graph. The texts are opm's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GraphError {
     /// Every entry is replaced or skipped by one.

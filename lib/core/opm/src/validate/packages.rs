@@ -1,4 +1,4 @@
-//! The second step: each package on its own. Siblings come sorted, where the original's order is accidental.
+//! The second step: each package on its own. Siblings come sorted, where opm's order is accidental.
 
 use std::collections::{BTreeMap, BTreeSet};
 

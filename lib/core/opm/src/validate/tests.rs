@@ -34,7 +34,7 @@ fn message(text: &str) -> String {
     report(text).message().unwrap_or_default()
 }
 
-/// Compares without regard to the order of siblings, which the original leaves to chance.
+/// Compares without regard to the order of siblings, which opm leaves to chance.
 fn assert_same_lines(found: &str, expected: &str, what: &str) {
     let set = |text: &str| -> BTreeSet<String> {
         text.lines().map(|line| line.trim_start_matches([' ', '│', '├', '└', '─']).to_owned()).collect()
@@ -103,7 +103,7 @@ fn graph_entries(text: &str) -> Vec<ChannelEntry> {
 
 // Shows S003-59, S003-62, S003-63, S003-69, S003-70, S001-157, S001-162, S001-171.
 #[test]
-fn graphs_are_judged_as_the_original_judges_them() {
+fn graphs_are_validated_as_opm_does() {
     // name>replaces!skips~skipRange
     for (entries, expected) in [
         ("3>2 2>1 1", ""),

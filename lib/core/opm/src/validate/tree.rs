@@ -7,7 +7,7 @@ use olm_text::one_line;
 /// A finding, and those it is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorTree {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// More precisely.
     pub causes: Vec<ErrorTree>,

@@ -125,7 +125,7 @@ const MIXED_AS_JSON: &str = r#"{
 "#;
 
 #[test]
-fn documents_and_fields_are_in_the_originals_order() {
+fn documents_and_fields_are_in_opms_order() {
     assert_eq!(written(MIXED, Form::Json), MIXED_AS_JSON);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::picture::{ChannelGraph, Edge, EdgeKind};
 
-/// Where each node stands.
+/// The place of each node.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Column and row of each node.

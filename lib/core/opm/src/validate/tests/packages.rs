@@ -31,7 +31,7 @@ fn with_bundle(bundle: &str) -> String {
 }
 
 #[test]
-fn documents_that_do_not_fit_together_are_reported_in_the_originals_words() {
+fn documents_that_do_not_fit_together_are_reported_in_opms_words() {
     let long = "a".repeat(64);
     let invalid_name = |name: &str, problem: &str| format!("invalid package name {name:?}: [{problem}]");
     let pattern = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
@@ -114,7 +114,7 @@ fn documents_that_do_not_fit_together_are_reported_in_the_originals_words() {
 
 // Shows S001-180, S003-109.
 #[test]
-fn properties_versions_and_releases_are_reported_in_the_originals_words() {
+fn properties_versions_and_releases_are_reported_in_opms_words() {
     let identity = |value: serde_json::Value| json!([{"type": "olm.package", "value": value}]);
     let versions = |version: &str| identity(json!({"packageName": "p", "version": version}));
     let released =
@@ -171,7 +171,7 @@ fn assert_properties(cases: &[(serde_json::Value, String)]) {
 }
 
 #[test]
-fn properties_of_another_form_are_reported_in_the_originals_words() {
+fn properties_of_another_form_are_reported_in_opms_words() {
     let parsing = |kind: &str, problem: &str| {
         format!("parse properties for bundle \"p.v1.0.0\": parse property[0] of type {kind:?}: {problem}")
     };

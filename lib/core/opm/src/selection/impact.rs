@@ -1,4 +1,4 @@
-//! What a part of a catalog strands: bundles without a way on, edges to what goes, needs that are not met.
+//! Impact of a smaller catalog on its users: bundles without updates, edges to removed bundles, unmet requirements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,12 @@ use olm_semver::{Quoted, SkipRange, Version};
 use super::{Note, NoteKind, PackagePart};
 use crate::{BundleOutline, Outline, validate::check_graph};
 
-/// Adds a note for each thing stranded.
-pub(super) fn find(outline: &Outline, packages: &BTreeMap<String, PackagePart>, notes: &mut Vec<Note>) {
+/// Adds a note for each impact.
+pub(super) fn note_impact(
+    outline: &Outline,
+    packages: &BTreeMap<String, PackagePart>,
+    notes: &mut Vec<Note>,
+) {
     for (name, kept) in packages {
         let channels: Vec<&Channel> =
             outline.channels().iter().filter(|channel| channel.package == *name).collect();
@@ -28,7 +32,7 @@ pub(super) fn find(outline: &Outline, packages: &BTreeMap<String, PackagePart>, 
                 .collect();
             for required in gone {
                 let message =
-                    format!("{} needs package {}, which goes", Quoted(&bundle.name), Quoted(required));
+                    format!("{} needs package {}, which is removed", Quoted(&bundle.name), Quoted(required));
                 note(NoteKind::Dependency, message);
             }
         }
@@ -80,10 +84,12 @@ fn updates(
         }
         let name = Quoted(&bundle.name);
         let message = if kept.bundles.contains(&bundle.name) {
-            format!("{name} stays, but all that updated it goes: where it is installed, no update is left")
+            format!(
+                "{name} remains, but the bundles that updated it are removed: where it is installed, it gets no more updates"
+            )
         } else {
             format!(
-                "{name} goes, and nothing that stays updates it: where it is installed, no update is left"
+                "{name} is removed, and no remaining bundle updates it: where it is installed, it gets no more updates"
             )
         };
         note(NoteKind::NoUpgrade, message);
@@ -101,7 +107,10 @@ fn edges(
         let existed = bundles.iter().any(|bundle| bundle.name == entry.replaces);
         if existed && !kept.bundles.contains(&entry.replaces) {
             let (entry, replaced) = (Quoted(&entry.name), Quoted(&entry.replaces));
-            note(NoteKind::ReplacesGone, format!("channel {name}: {entry} replaces {replaced}, which goes"));
+            note(
+                NoteKind::ReplacesGone,
+                format!("channel {name}: {entry} replaces {replaced}, which is removed"),
+            );
         }
     }
     if channel.entries.is_empty() {
