@@ -8,12 +8,13 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 16] = [
+const CORE: [&str; 17] = [
     "olm-api",
     "olm-cel",
     "olm-crd-diff",
     "olm-dependencies",
     "olm-fbc",
+    "olm-go",
     "olm-object",
     "olm-objectset",
     "olm-opm",
@@ -28,21 +29,22 @@ const CORE: [&str; 16] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 25] = [
+const ALLOWED: [(&str, &[&str]); 26] = [
     ("olm-text", &[]),
+    ("olm-go", &[]),
     ("olm-object", &[]),
     ("olm-api", &["olm-text"]),
-    ("olm-yaml", &["olm-text"]),
-    ("olm-semver", &[]),
+    ("olm-yaml", &["olm-text", "olm-go"]),
+    ("olm-semver", &["olm-go"]),
     ("olm-crd-diff", &["olm-text"]),
     ("olm-cel", &[]),
     ("olm-structural-schema", &["olm-cel"]),
-    ("olm-fbc", &["olm-yaml"]),
-    ("olm-opm", &["olm-text", "olm-object", "olm-yaml", "olm-semver", "olm-fbc"]),
-    ("olm-resolve", &["olm-text", "olm-semver", "olm-fbc"]),
-    ("olm-dependencies", &["olm-text", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
-    ("olm-render", &["olm-object", "olm-yaml", "olm-semver"]),
-    ("olm-objectset", &["olm-text", "olm-object", "olm-api"]),
+    ("olm-fbc", &["olm-go", "olm-yaml"]),
+    ("olm-opm", &["olm-text", "olm-go", "olm-object", "olm-yaml", "olm-semver", "olm-fbc"]),
+    ("olm-resolve", &["olm-text", "olm-go", "olm-semver", "olm-fbc"]),
+    ("olm-dependencies", &["olm-text", "olm-go", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
+    ("olm-render", &["olm-go", "olm-object", "olm-yaml", "olm-semver"]),
+    ("olm-objectset", &["olm-text", "olm-go", "olm-object", "olm-api"]),
     ("olm-rbac", &["olm-object"]),
     ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
     ("olm-image", &["olm-text"]),

@@ -7,13 +7,17 @@
 mod documented;
 mod objects;
 
-use olm_semver::{Quoted, Release, Version};
+use olm_go::{
+    Quoted,
+    field::{self, list, text},
+};
+use olm_semver::{Release, Version};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
     DecodeError,
-    decode::{self, Shape, list, text},
+    decode::{self, Shape},
     limits::WARNINGS_MAX,
     property,
 };
@@ -198,7 +202,7 @@ fn channel(object: &Map<String, Value>) -> Channel {
 
 fn deprecation(object: &Map<String, Value>) -> Deprecation {
     let entry = |entry: &Map<String, Value>| {
-        let reference = decode::field(entry, "reference").and_then(Value::as_object);
+        let reference = field::scalar(entry, "reference").and_then(Value::as_object);
         let part = |name| reference.map(|reference| owned(reference, name)).unwrap_or_default();
         DeprecationEntry {
             reference: PackageReference { schema: part("schema"), name: part("name") },

@@ -12,7 +12,7 @@ mod pretty;
 
 use std::collections::BTreeMap;
 
-use olm_semver::Quoted;
+use olm_go::Quoted;
 use serde_json::value::RawValue;
 use thiserror::Error;
 

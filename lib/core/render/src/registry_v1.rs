@@ -18,7 +18,6 @@ mod properties;
 mod rbac;
 mod shipped;
 mod validate;
-mod version;
 mod webhooks;
 
 pub use load::defines;

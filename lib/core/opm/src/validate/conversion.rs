@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_go::Quoted;
 use olm_object::names;
-use olm_semver::Quoted;
 
 use crate::{BundleOutline, Finding, Outline};
 use olm_fbc::{

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olm_semver::{Quoted, SkipRange};
+use olm_go::Quoted;
+use olm_semver::SkipRange;
 
 use super::{
     ErrorTree,

@@ -8,12 +8,14 @@
 
 use std::collections::BTreeSet;
 
+use olm_go::field;
+use olm_semver::Version;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
     model::{Bundle, Csv, Deployment, InstallMode, Permission, Webhook},
-    properties, version,
+    properties,
 };
 use crate::{
     BundleFiles, RenderError,
@@ -65,12 +67,12 @@ fn package_name(files: &BundleFiles, budget: &mut Budget) -> Result<String, Rend
     let value = one(content, budget, invalid)?;
     let annotations = match &value {
         Value::Null => return Ok(String::new()),
-        Value::Object(map) => folded(map, "annotations").unwrap_or(&Value::Null),
+        Value::Object(map) => field::scalar(map, "annotations").unwrap_or(&Value::Null),
         _ => return Err(invalid("not a map".to_owned())),
     };
     match annotations {
         Value::Null => Ok(String::new()),
-        Value::Object(map) => match folded(map, PACKAGE) {
+        Value::Object(map) => match field::scalar(map, PACKAGE) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(name)) => Ok(name.clone()),
             Some(scalar @ (Value::Number(_) | Value::Bool(_))) => Ok(scalar.to_string()),
@@ -91,13 +93,6 @@ pub(super) fn one(
         read.map_err(|error| budget.exceeded(&error).unwrap_or_else(|| invalid(error.to_string())))?;
     budget.charge(&value)?;
     Ok(value)
-}
-
-/// The member that Go's `encoding/json` reads into the field `name`: whatever its case, the exact one first.
-pub(super) fn folded<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    map.get(name).or_else(|| {
-        map.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next_back()
-    })
 }
 
 #[derive(Default)]
@@ -287,7 +282,7 @@ fn csv(object: Value) -> Result<Csv, String> {
     let TypedCsv { metadata, spec } =
         serde_json::from_value(object).map_err(|_| "not a ClusterServiceVersion".to_owned())?;
     if let Some(version) = &spec.version {
-        version::check_tolerant(version).map_err(|message| format!("spec.version: {message}"))?;
+        Version::parse_tolerant(version).map_err(|error| format!("spec.version: {error}"))?;
     }
     let install_modes: BTreeSet<_> = spec
         .install_modes
