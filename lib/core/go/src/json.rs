@@ -158,6 +158,11 @@ pub fn object_of_texts(members: &[(&str, &str)]) -> Box<RawValue> {
     into_raw(out)
 }
 
+/// The text of a value as `Marshal` writes it.
+pub fn marshal(value: &Value) -> String {
+    to_text(value, Html::Escaped)
+}
+
 /// The text of a value.
 pub fn to_text(value: &Value, html: Html) -> String {
     let mut out = Vec::new();

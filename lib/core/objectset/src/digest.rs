@@ -1,6 +1,6 @@
 //! Digests of a revision's content.
 
-use olm_go::json::{Html, to_text};
+use olm_go::json::marshal;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -20,7 +20,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 ///
 /// It is the JSON that operator-controller hashes, so that revisions which it has recorded are recognised.
 pub fn phase_digest(phase: &Phase) -> String {
-    let text = to_text(&json!({"name": phase.name, "objects": phase.objects}), Html::Escaped);
+    let text = marshal(&json!({"name": phase.name, "objects": phase.objects}));
     format!("sha256:{}", hex(&Sha256::digest(text.as_bytes())))
 }
 

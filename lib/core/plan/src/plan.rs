@@ -78,13 +78,13 @@ pub struct CrdFinding {
     pub objects: Vec<NamedObject>,
 }
 
-/// A custom resource that does not stay as it is.
+/// A custom resource that a CRD change affects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct NamedObject {
     /// `namespace/name`, or the name alone.
     pub object: String,
-    /// What becomes of it.
-    pub fate: String,
+    /// The impact on it, in a few words.
+    pub impact: String,
 }
 
 /// What a new revision would do.

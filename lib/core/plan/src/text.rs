@@ -184,7 +184,7 @@ fn crd(text: &mut String, crd: &CrdFinding) {
         line(text, &format!("    stored objects: {objects}"));
     }
     for object in crd.objects.iter().take(NAMED_OBJECTS_MAX) {
-        line(text, &format!("      {}: {}", object.object, object.fate));
+        line(text, &format!("      {}: {}", object.object, object.impact));
     }
     let more = crd.objects.len().saturating_sub(NAMED_OBJECTS_MAX);
     if more > 0 {
@@ -286,7 +286,7 @@ mod tests {
             accepted: vec!["a.b:^.spec.x:type".into()],
             stored_objects: Some("1 of 9 objects would become invalid".into()),
             objects: (0..25)
-                .map(|n| NamedObject { object: format!("n/{n:02}"), fate: "would become invalid".into() })
+                .map(|n| NamedObject { object: format!("n/{n:02}"), impact: "would become invalid".into() })
                 .collect(),
             ..CrdFinding::default()
         };
