@@ -15,6 +15,7 @@ mod keeping;
 mod kinds;
 mod kstatus;
 mod leader;
+mod marks;
 mod modes;
 mod plan;
 mod planted;

@@ -4,16 +4,15 @@
 //! templates work on bundles; the values of its properties stay text, so nothing is lost or put in another
 //! order. Unknown fields of bundles are dropped when they are taken apart, as the original does.
 
-use serde_json::{Value, value::RawValue};
-use thiserror::Error;
-
+use olm_fbc::{Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE};
 use olm_go::{
     base64,
     json::{self, Html, Object},
 };
+use serde_json::{Value, value::RawValue};
+use thiserror::Error;
 
 use crate::{DecodeError, Documents, FieldError, Outline, WriteError, fields::Fields};
-use olm_fbc::{Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE};
 
 pub(crate) use olm_fbc::{
     PROPERTY_BUNDLE_OBJECT as BUNDLE_OBJECT, PROPERTY_CSV_METADATA as CSV_METADATA, PROPERTY_GVK as GVK,

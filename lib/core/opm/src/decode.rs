@@ -7,12 +7,11 @@
 
 mod shapes;
 
+use olm_go::{base64, field::names};
 use serde_json::Value;
 use thiserror::Error;
 
 pub(crate) use shapes::{BUNDLE, BUNDLE_OBJECT, CHANNEL, DEPRECATION, PACKAGE, property};
-
-use olm_go::{base64, field::names};
 
 use crate::limits::QUOTED_DOCUMENT_BYTES_MAX;
 

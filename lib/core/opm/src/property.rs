@@ -1,7 +1,9 @@
 //! The properties of a bundle: known types are checked, others only need a value.
 
-use olm_go::Quoted;
-use olm_go::field::{self, text};
+use olm_go::{
+    Quoted,
+    field::{self, text},
+};
 use serde_json::{Map, Value};
 
 use crate::decode;

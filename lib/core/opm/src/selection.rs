@@ -7,6 +7,7 @@ mod strands;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_fbc::{Channel, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
 use olm_go::{
     Quoted,
     field::{self, list, text},
@@ -16,7 +17,6 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::{Documents, Outline, WriteError};
-use olm_fbc::{Channel, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
 
 /// What is wanted of a catalog.
 #[derive(Debug, Clone, Default)]

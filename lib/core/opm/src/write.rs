@@ -12,13 +12,14 @@ mod pretty;
 
 use std::collections::BTreeMap;
 
+use olm_fbc::{
+    Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
+};
 use olm_go::Quoted;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use olm_fbc::{
-    Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
-};
+use crate::LoadError;
 
 /// The form of a written catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,9 @@ pub enum WriteError {
     /// The text is no document.
     #[error(transparent)]
     Document(#[from] FbcError),
+    /// The catalog that documents are taken from cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
 }
 
 /// The documents of a catalog, in the order in which they are written.

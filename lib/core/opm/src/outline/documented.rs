@@ -3,6 +3,10 @@
 //! Breaking one is a warning, and an error only for those who ask for it: published catalogs break several.
 //! Source: the file-based catalogs reference of the OLM documentation, with its CUE schemas.
 
+use olm_fbc::{
+    PROPERTY_BUNDLE_OBJECT, PROPERTY_CHANNEL, PROPERTY_CONSTRAINT, PROPERTY_CSV_METADATA, PROPERTY_GVK,
+    PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
+};
 use olm_go::{
     Quoted,
     field::{self, list, text},
@@ -12,10 +16,6 @@ use olm_semver::SkipRange;
 use serde_json::{Map, Value};
 
 use crate::property;
-use olm_fbc::{
-    PROPERTY_BUNDLE_OBJECT, PROPERTY_CHANNEL, PROPERTY_CONSTRAINT, PROPERTY_CSV_METADATA, PROPERTY_GVK,
-    PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
-};
 
 /// Names with this prefix belong to OLM.
 const RESERVED_PREFIX: &str = "olm.";

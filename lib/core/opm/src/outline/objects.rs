@@ -1,14 +1,13 @@
 //! The manifests that a bundle of the older form carries in its properties.
 
-use serde_json::Value;
-
+use olm_fbc::{PROPERTY_BUNDLE_OBJECT, yaml};
 use olm_go::{
     base64,
     field::{self, text},
 };
+use serde_json::Value;
 
 use crate::{decode, property::raw_value};
-use olm_fbc::{PROPERTY_BUNDLE_OBJECT, yaml};
 
 const CSV_KIND: &str = "ClusterServiceVersion";
 

@@ -3,9 +3,8 @@
 //! Written as the original's structures print: known fields only, in their order, empty ones left out, except
 //! that `apiServiceDefinitions`, `crdDescriptions` and `provider` always are there.
 
-use serde_json::{Value, value::RawValue};
-
 use olm_go::json::{self, Html, Object};
+use serde_json::{Value, value::RawValue};
 
 use crate::{FieldError, fields::Fields};
 

@@ -3,11 +3,10 @@
 //! Names of files do not matter: the first one that has annotations gives them, and so for the others. A file
 //! that is not what is looked for is passed over.
 
+use olm_go::json::{self, Html};
 use serde_json::{Value, value::RawValue};
 
 use super::{BundleError, BundleTree};
-use olm_go::json::{self, Html};
-
 use crate::{BlobProperty, fields::Fields};
 
 const FOLDER: &str = "metadata/";

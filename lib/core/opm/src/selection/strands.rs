@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_fbc::{Channel, ChannelEntry};
 use olm_go::Quoted;
 use olm_semver::{SkipRange, Version};
 
 use super::{Note, NoteKind, PackagePart};
 use crate::{BundleOutline, Outline, validate::check_graph};
-use olm_fbc::{Channel, ChannelEntry};
 
 /// Adds a note for each thing stranded.
 pub(super) fn find(outline: &Outline, packages: &BTreeMap<String, PackagePart>, notes: &mut Vec<Note>) {

@@ -1,12 +1,11 @@
 //! From a catalog back to a template, as the text of one JSON document.
 
+use olm_fbc::SCHEMA_BUNDLE;
+use olm_go::json::{self, Html, Object};
 use serde_json::{Value, value::RawValue};
 
 use super::TemplateKind;
-use olm_go::json::{self, Html, Object};
-
 use crate::{Blob, BlobError, BundleBlob};
-use olm_fbc::SCHEMA_BUNDLE;
 
 /// The basic template of a catalog: its bundles are given by their images alone.
 ///
