@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::declared;
 
 /// The annotation that carries a bundle's properties.
-pub(crate) const OLM_PROPERTIES: &str = "olm.properties";
+pub const OLM_PROPERTIES: &str = "olm.properties";
 
 /// The parts of a ClusterServiceVersion that are read.
 #[derive(Debug, Clone)]

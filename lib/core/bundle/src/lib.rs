@@ -9,7 +9,6 @@ mod csv;
 mod declared;
 mod error;
 mod files;
-mod json;
 mod limits;
 mod load;
 mod metadata;
@@ -17,18 +16,18 @@ mod properties;
 mod quantity;
 mod time;
 pub mod typed;
-mod version;
 
 /// The kind of the manifest that describes the operator.
 pub const CSV_KIND: &str = "ClusterServiceVersion";
 
 pub use catalog::{Manifest, MetadataDocument, first_manifests, first_metadata};
 pub use csv::{
-    CONVERSION, Csv, Deployment, InstallMode, MUTATING, Permission, PolicyRule, VALIDATING, Webhook,
+    CONVERSION, Csv, Deployment, InstallMode, MUTATING, OLM_PROPERTIES, Permission, PolicyRule, VALIDATING,
+    Webhook,
 };
 pub use error::ReadError;
 pub use files::BundleFiles;
-pub use json::go_json;
 pub use limits::{MEMORY_BYTES_MAX, usual_memory};
 pub use load::{Bundle, defines_crd};
 pub use metadata::{ANNOTATIONS, PACKAGE_ANNOTATION, labels};
+pub use properties::annotated_properties;

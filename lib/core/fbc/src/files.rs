@@ -5,7 +5,11 @@ use std::io::{self, Read};
 
 use thiserror::Error;
 
-use crate::{FbcError, IGNORE_FILE, IgnoreRules, limits::IGNORE_FILE_BYTES_MAX, walk_order};
+use crate::{
+    FbcError,
+    ignore::{IGNORE_FILE, IgnoreRules, walk_order},
+    limits::IGNORE_FILE_BYTES_MAX,
+};
 
 /// The files of a catalog, by their paths from its root.
 pub trait CatalogFiles: Send {

@@ -10,11 +10,11 @@ use crate::{
 };
 
 /// Name of the files that hold patterns; they are never read as content.
-pub const IGNORE_FILE: &str = ".indexignore";
+pub(crate) const IGNORE_FILE: &str = ".indexignore";
 
 /// The patterns of all `.indexignore` files of a tree.
 #[derive(Debug, Default)]
-pub struct IgnoreRules {
+pub(crate) struct IgnoreRules {
     patterns: Vec<Pattern>,
 }
 
@@ -47,7 +47,7 @@ impl IgnoreRules {
     ///
     /// # Errors
     /// The file is larger than we take, or there are more patterns than we take.
-    pub fn push_file(&mut self, path: &str, text: &str) -> Result<(), FbcError> {
+    pub(crate) fn push_file(&mut self, path: &str, text: &str) -> Result<(), FbcError> {
         if text.len() > IGNORE_FILE_BYTES_MAX {
             return Err(FbcError::IgnoreTooLarge { limit: IGNORE_FILE_BYTES_MAX, what: "bytes" });
         }
@@ -63,7 +63,7 @@ impl IgnoreRules {
     }
 
     /// Whether the file at `path` is left out of the catalog.
-    pub fn ignores(&self, path: &str) -> bool {
+    pub(crate) fn ignores(&self, path: &str) -> bool {
         let components: Vec<&str> = path.split('/').collect();
         if components.last() == Some(&IGNORE_FILE) {
             return true;
@@ -77,7 +77,7 @@ impl IgnoreRules {
 }
 
 /// Sorts the paths of a tree as a walk meets them: depth first, names of each directory in byte order.
-pub fn walk_order(paths: &mut [String]) {
+pub(crate) fn walk_order(paths: &mut [String]) {
     paths.sort_by(|a, b| a.split('/').cmp(b.split('/')));
 }
 

@@ -5,16 +5,14 @@
 //!
 //! Catalogs are read as streams: [`MetaReader`] gives the documents of a file as canonical lines, [`Index`]
 //! says where the lines of a query are, [`Meta::write_record`] cuts a document down to what resolution
-//! needs, [`IgnoreRules`] and [`walk_order`] say which files are read, and in what order. For serving, nothing
+//! needs, [`content_paths`] says which files are read, and in what order. For serving, nothing
 //! more is asked of a catalog; its authors' commands are in the crate `olm-opm`.
 
-mod canonical;
 mod envelope;
 mod error;
 mod files;
 mod ignore;
 mod index;
-pub mod keys;
 pub mod limits;
 mod meta;
 mod model;
@@ -23,11 +21,9 @@ mod record;
 mod window;
 pub mod yaml;
 
-pub use canonical::print_float;
 pub use envelope::Envelope;
 pub use error::{CatalogError, FbcError};
 pub use files::{CatalogFiles, FileError, content_paths};
-pub use ignore::{IGNORE_FILE, IgnoreRules, walk_order};
 pub use index::{Index, Query};
 pub use meta::{Meta, MetaReader};
 pub use model::{

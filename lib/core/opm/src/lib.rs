@@ -7,7 +7,6 @@
 //! forms by [`migrate()`]; all of that works on [`Blob`]s. [`Selection`] takes parts of a catalog, [`Documents`]
 //! writes catalogs.
 
-mod base64;
 mod blob;
 mod decode;
 mod fields;
@@ -17,7 +16,6 @@ mod migrate;
 mod outline;
 mod picture;
 mod property;
-mod raw;
 mod registry_v1;
 mod selection;
 pub mod template;

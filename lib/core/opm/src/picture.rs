@@ -9,7 +9,8 @@ mod svg;
 use std::collections::{BTreeMap, BTreeSet};
 
 use olm_fbc::{Channel, ChannelEntry, PROPERTY_PACKAGE, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
-use olm_semver::{Quoted, SkipRange, Version};
+use olm_go::Quoted;
+use olm_semver::{SkipRange, Version};
 use thiserror::Error;
 
 use crate::{BundleOutline, Outline, limits::PICTURE_EDGES_MAX};

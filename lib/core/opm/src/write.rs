@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use olm_fbc::{
     Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
-use olm_semver::Quoted;
+use olm_go::Quoted;
 use serde_json::value::RawValue;
 use thiserror::Error;
 

@@ -4,14 +4,11 @@
 //! without any of them is ignored.
 
 use olm_bundle::{BundleFiles, MetadataDocument, PACKAGE_ANNOTATION, first_metadata};
+use olm_go::json::{self, Html};
 use serde_json::{Value, value::RawValue};
 
 use super::BundleError;
-use crate::{
-    BlobProperty,
-    fields::Fields,
-    raw::{self, Html},
-};
+use crate::{BlobProperty, fields::Fields};
 
 const CHANNELS_KEY: &str = "operators.operatorframework.io.bundle.channels.v1";
 const DEFAULT_CHANNEL_KEY: &str = "operators.operatorframework.io.bundle.channel.default.v1";
@@ -65,7 +62,7 @@ fn text(value: &Value, scalars: Scalars) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Bool(_) | Value::Number(_) if scalars == Scalars::Converted => {
-            Some(raw::of_value(value, Html::Kept).get().to_owned())
+            Some(json::to_raw(value, Html::Kept).get().to_owned())
         }
         _ => None,
     }
@@ -80,7 +77,7 @@ fn typed_list(document: &Value, name: &str, scalars: Scalars) -> Option<Vec<Blob
         // opm keeps the text its YAML reader made, in which these characters are escaped.
         let html = if scalars == Scalars::Converted { Html::Escaped } else { Html::Kept };
         let value =
-            item.get("value").map_or_else(|| RawValue::NULL.to_owned(), |value| raw::of_value(value, html));
+            item.get("value").map_or_else(|| RawValue::NULL.to_owned(), |value| json::to_raw(value, html));
         list.push(BlobProperty { kind, value });
     }
     Some(list)

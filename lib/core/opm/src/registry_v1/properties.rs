@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use olm_bundle::Manifest;
+use olm_bundle::{Manifest, OLM_PROPERTIES, annotated_properties};
+use olm_go::{
+    base64,
+    json::{self, Html},
+};
 use serde_json::{Value, value::RawValue};
 
 use super::{BundleError, Metadata, RegistryV1Bundle, apis::Apis, object_at};
 use crate::{
-    BlobProperty, FieldError, base64,
+    BlobProperty, FieldError,
     blob::{BUNDLE_OBJECT, GVK, GVK_REQUIRED, PACKAGE, PACKAGE_REQUIRED},
     fields::Fields,
-    raw::{self, Html},
 };
-
-/// The annotation of a ClusterServiceVersion that holds properties.
-const ANNOTATION: &str = "olm.properties";
 
 /// Group, version and kind.
 type Gvk = (String, String, String);
@@ -45,52 +45,19 @@ pub(super) fn declared(
 
 /// The properties in the annotation of the ClusterServiceVersion, values as they are written there.
 fn annotated(csv: &Manifest, warnings: &mut Vec<String>) -> Result<Vec<BlobProperty>, BundleError> {
-    #[derive(serde::Deserialize)]
-    struct Annotated {
-        #[serde(default, rename = "type")]
-        kind: Option<String>,
-        #[serde(default)]
-        value: Option<Box<RawValue>>,
-    }
     let wrong = |source| BundleError::Manifest { file: csv.file.clone(), source };
     let annotations = object_at(csv, &["metadata", "annotations"])?;
-    let text = annotations.text(ANNOTATION).map_err(wrong)?;
-    if annotations.get(ANNOTATION).is_none() {
+    if annotations.get(OLM_PROPERTIES).is_none() {
         return Ok(Vec::new());
     }
-    match serde_json::from_str::<Option<Vec<Option<Annotated>>>>(text) {
-        Ok(list) => Ok(list
-            .into_iter()
-            .flatten()
-            .map(|item| item.unwrap_or(Annotated { kind: None, value: None }))
-            .map(|item| BlobProperty {
-                kind: item.kind.unwrap_or_default(),
-                value: item.value.map_or_else(|| RawValue::NULL.to_owned(), |value| compact(&value)),
-            })
-            .collect()),
-        Err(error) => {
-            warnings.push(format!("{}: annotation {ANNOTATION} is ignored: {error}", csv.file));
-            Ok(Vec::new())
-        }
-    }
-}
-
-/// The same text without white space between its tokens.
-fn compact(value: &RawValue) -> Box<RawValue> {
-    let mut out = String::with_capacity(value.get().len());
-    let (mut quoted, mut escaped) = (false, false);
-    for character in value.get().chars() {
-        if quoted {
-            quoted = escaped || character != '"';
-            escaped = !escaped && character == '\\';
-        } else if character.is_ascii_whitespace() {
-            continue;
-        } else {
-            quoted = character == '"';
-        }
-        out.push(character);
-    }
-    raw::finish(out.into_bytes())
+    let entries = annotated_properties(annotations.text(OLM_PROPERTIES).map_err(wrong)?);
+    let entries = entries.unwrap_or_else(|error| {
+        warnings.push(format!("{}: annotation {OLM_PROPERTIES} is ignored: {error}", csv.file));
+        Vec::new()
+    });
+    let property =
+        |(kind, value): (String, String)| BlobProperty { kind, value: json::into_raw(value.into_bytes()) };
+    Ok(entries.into_iter().map(property).collect())
 }
 
 /// All properties of the blob, in no particular order.
@@ -118,7 +85,7 @@ pub(super) fn all(bundle: &RegistryV1Bundle) -> Result<Vec<BlobProperty>, Bundle
             GVK => drop(required.insert(read_gvk(&dependency.value).map_err(wrong)?)),
             PACKAGE => {
                 let [name, range, _] = read_package(&dependency.value).map_err(wrong)?;
-                let value = raw::object_of_texts(&[("packageName", &name), ("versionRange", &range)]);
+                let value = json::object_of_texts(&[("packageName", &name), ("versionRange", &range)]);
                 all.push(BlobProperty::new(PACKAGE_REQUIRED, value));
             }
             _ => all.push(dependency.clone()),
@@ -146,8 +113,8 @@ pub(super) fn all(bundle: &RegistryV1Bundle) -> Result<Vec<BlobProperty>, Bundle
 /// The value of an `olm.bundle.object`: the manifest as opm's encoder writes it, in base64.
 fn object_value(object: &Value) -> Box<RawValue> {
     let mut json = Vec::new();
-    raw::value(&mut json, object, Html::Escaped);
-    raw::object_of_texts(&[("data", &base64::encode(&json))])
+    json::write_value(&mut json, object, Html::Escaped);
+    json::object_of_texts(&[("data", &base64::encode(&json))])
 }
 
 fn package(name: &str, version: &str, release: &str) -> Box<RawValue> {
@@ -155,11 +122,11 @@ fn package(name: &str, version: &str, release: &str) -> Box<RawValue> {
     if !release.is_empty() {
         members.push(("release", release));
     }
-    raw::object_of_texts(&members)
+    json::object_of_texts(&members)
 }
 
 fn gvk((group, version, kind): &Gvk) -> Box<RawValue> {
-    raw::object_of_texts(&[("group", group), ("kind", kind), ("version", version)])
+    json::object_of_texts(&[("group", group), ("kind", kind), ("version", version)])
 }
 
 fn with_value<T>(
