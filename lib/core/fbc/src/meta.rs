@@ -7,6 +7,8 @@
 
 use std::{io::Read, ops::Range};
 
+use olm_yaml::RepairBudget;
+
 use crate::{
     Envelope, FbcError, WindowReader,
     canonical::{Canonicalizer, Member, Stop},
@@ -43,6 +45,7 @@ pub struct MetaReader<R> {
     lines: u64,
     empty: Empty,
     separators: Separators,
+    repairs: RepairBudget,
     /// What follows JSON up to the first separator is no document when it is empty.
     after_json: bool,
 }
@@ -81,8 +84,16 @@ impl<R: Read> MetaReader<R> {
             lines: 0,
             empty: Empty::PassedOver,
             separators: Separators::None,
+            repairs: RepairBudget::default(),
             after_json: false,
         }
+    }
+
+    /// The same as part of a catalog whose files share what may be read again.
+    #[must_use]
+    pub fn repairing_within(mut self, repairs: &RepairBudget) -> Self {
+        self.repairs = repairs.clone();
+        self
     }
 
     /// The same, but a YAML document without content is an error, as where documents must have a schema.
@@ -176,7 +187,7 @@ impl<R: Read> MetaReader<R> {
                 line: self.lines + 1 + line_feeds(&chunk[..error.valid_up_to()]),
                 problem: "invalid UTF-8".into(),
             })?;
-            let value = crate::yaml::document(text, self.lines)?;
+            let value = crate::yaml::document(text, self.lines, &self.repairs)?;
             self.window.consume(length);
             self.lines += lines;
             match value {
