@@ -3,6 +3,7 @@
 mod acting;
 mod annotations;
 mod apply;
+mod content;
 mod crd_changes;
 mod identity;
 mod keeping;
