@@ -126,7 +126,6 @@ impl Steps<'_> {
         }
         progress.notes.extend(annotations::in_force(self.extension));
         progress.notes.extend(kinds::notes(&revisions));
-        progress.notes.extend(self.foreign_note(&revisions));
         let proposal = self.propose(account, &revisions, progress).await?;
         let result = self.carry_out(account, proposal, &revisions, progress).await;
         if result.is_err() {
@@ -149,6 +148,7 @@ impl Steps<'_> {
             revisions = self.revisions().await.map_err(StepError::Revisions)?;
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
+        progress.notes.extend(self.foreign_note(&revisions));
         progress.revisions = Some(revisions.clone());
         Ok(revisions)
     }
@@ -488,5 +488,6 @@ fn waits_for_content(bundle: &BundleRecord, error: &BundleError) -> String {
 }
 
 fn pull_cause(error: &BundleError) -> Cause {
-    if error.is_terminal() { Cause::terminal(error) } else { Cause::transient(error) }
+    let cause = if error.is_terminal() { Cause::terminal(error) } else { Cause::transient(error) };
+    cause.explained(error.advice().map(str::to_owned))
 }
