@@ -1,7 +1,7 @@
 # A list of commands; what they do is in Rust (test/src).
 CARGO ?= cargo
 
-.PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests install-manifest image requirements check-tools
+.PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests kubernetes-types install-manifest image requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
@@ -87,6 +87,9 @@ image: check-tools ## one OCI archive for each program, for ctr, podman, kind an
 		-p operator-controller -p catalogd -p olm-cli -p olm-sample-operator $(PROGRAMS:%=--bin %)
 	@$(CARGO) run --quiet --locked -p olm-image-build -- --binaries $(IMAGE_BINARIES) --out $(IMAGES) \
 		--prefix $(IMAGE_PREFIX) $(PROGRAMS)
+
+kubernetes-types: ## writes the table of Kubernetes' types, of the version in test/controlplane/go.mod
+	$(CARGO) run --quiet --locked -p olm-kubernetes-types
 
 install-manifest: ## install.yaml with images of IMAGE_PREFIX, to standard output
 	@sed 's#localhost/olmv1/#$(IMAGE_PREFIX)/#' config/install.yaml

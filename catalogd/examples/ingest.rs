@@ -12,7 +12,6 @@ use std::{
 };
 
 use catalogd::{CatalogFiles, CatalogStore, LocalReader};
-use olm_fbc::CatalogReader;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

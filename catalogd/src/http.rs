@@ -26,7 +26,6 @@ use axum::{
 use jiff::Timestamp;
 use metrics::HttpMetrics;
 use prometheus_client::registry::Registry;
-pub use routes::is_catalog_name;
 use tokio_util::sync::CancellationToken;
 
 use crate::{

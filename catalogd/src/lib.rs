@@ -32,7 +32,6 @@ use axum::Router;
 use futures::{StreamExt, stream};
 use kube::{Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::{ConditionType, v1::ClusterCatalog};
-use olm_fbc::CatalogReader;
 use olm_runtime::{
     BackoffLimits, Chance, ControllerMetrics, ControllerSettings, MemoryBudget, Metrics, ObjectMetrics,
     Source, Wake, run_controller,
@@ -47,11 +46,13 @@ pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
 pub use flags::{FlagError, SharedFlags};
 pub use gates::{FeatureGates, log_gates};
-pub use http::{ContentServer, is_catalog_name};
+pub use http::ContentServer;
 pub use ingest::IngestError;
 pub use olm_fbc::CatalogFiles;
 pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};
-pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog, Trust, TrustError};
+pub use reader::{
+    CatalogDirectory, HttpReader, LocalReader, PackageSnapshot, RemoteCatalog, Trust, TrustError,
+};
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
 
@@ -122,8 +123,8 @@ impl Catalogd {
     }
 
     /// Reads the same content in process.
-    pub fn reader(&self) -> Arc<dyn CatalogReader> {
-        Arc::new(LocalReader::new(Arc::clone(&self.store)))
+    pub fn reader(&self) -> LocalReader {
+        LocalReader::new(Arc::clone(&self.store))
     }
 
     /// Tells of every catalog whose content became another or went away, from now on.

@@ -4,11 +4,20 @@ mod remote;
 
 use std::sync::Arc;
 
-use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageContent, PackageSnapshot};
+use olm_fbc::{CatalogError, PackageContent};
 
 pub use remote::{CatalogDirectory, HttpReader, RemoteCatalog, Trust, TrustError};
 
 use crate::CatalogStore;
+
+/// The content of a package at one moment.
+#[derive(Debug, Clone)]
+pub struct PackageSnapshot {
+    /// Digest reference of the catalog image the content came from.
+    pub resolved_reference: String,
+    /// The content; empty when the catalog does not have the package.
+    pub content: Arc<PackageContent>,
+}
 
 /// The reader over the store of this process.
 #[derive(Debug, Clone)]
@@ -21,23 +30,22 @@ impl LocalReader {
     pub fn new(store: Arc<CatalogStore>) -> Self {
         Self { store }
     }
-}
 
-impl CatalogReader for LocalReader {
-    fn package<'a>(
-        &'a self,
-        catalog: &'a str,
-        package: &'a str,
-    ) -> BoxFuture<'a, Result<PackageSnapshot, CatalogError>> {
-        Box::pin(async move { read(&self.store, catalog, package).await })
+    /// The content of `package` in `catalog`.
+    ///
+    /// # Errors
+    /// The catalog has no content here, or it cannot be read.
+    pub async fn package(&self, catalog: &str, package: &str) -> Result<PackageSnapshot, CatalogError> {
+        read(&self.store, catalog, package).await
     }
 
-    fn mentioning<'a>(
-        &'a self,
-        catalog: &'a str,
-        text: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>> {
-        Box::pin(async move { mentioning(&self.store, catalog, text).await })
+    /// The packages of `catalog` with the text somewhere in what resolution reads of them, by name. It reads the
+    /// whole catalog.
+    ///
+    /// # Errors
+    /// The catalog has no content here, or it cannot be read.
+    pub async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        mentioning(&self.store, catalog, text).await
     }
 }
 

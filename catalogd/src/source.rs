@@ -5,7 +5,8 @@ use std::{
     io::{self, Read},
 };
 
-use olm_fbc::{BoxFuture, CatalogFiles};
+use futures::future::BoxFuture;
+use olm_fbc::CatalogFiles;
 use olm_image::{
     CanonicalReference, DiskBudget, Files, OnProgress, PullError, Puller, Reference, Refusal, Select,
 };

@@ -14,7 +14,6 @@ use catalogd::{
     CatalogDirectory, CatalogFiles, CatalogStore, Config, ContentServer, HttpReader, RemoteCatalog,
     SystemClock,
 };
-use olm_fbc::CatalogReader as _;
 use olm_runtime::{ServerLimits, listen, serve};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

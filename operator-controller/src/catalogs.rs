@@ -1,5 +1,7 @@
 //! The catalogs an extension is resolved from.
 
+mod reader;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
@@ -19,12 +21,14 @@ use olm_api::{
     names::CATALOG_NAME_LABEL,
     v1::{AvailabilityMode, ClusterCatalog, ClusterExtension},
 };
-use olm_fbc::{CatalogError, CatalogReader, PackageContent};
+use olm_fbc::{CatalogError, PackageContent};
 use olm_objectset::label_selector_matches;
 use olm_resolve::CatalogView;
 use olm_runtime::Source;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
+
+pub use reader::CatalogReader;
 
 /// What one catalog says about a package, or why it cannot be read.
 #[derive(Debug)]
@@ -159,7 +163,7 @@ impl Catalogs {
         }
         let mut answers = Vec::new();
         for Asked { name, priority, served_before } in self.asked(selector) {
-            let content = self.reader.package(&name, package).await.map(|snapshot| snapshot.content);
+            let content = self.reader.package(&name, package).await;
             let absent = matches!(content, Err(CatalogError::NotServed { .. })) && !served_before;
             self.absent.note(&name, absent, now);
             answers.push(Answer { name, priority, content });

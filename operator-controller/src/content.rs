@@ -15,13 +15,14 @@ use kube::{
     runtime::reflector::{ObjectRef, Store},
 };
 use olm_api::v1::ClusterCatalog;
-use olm_fbc::CatalogReader;
 use olm_image::DiskBudget;
 use tokio::{
     sync::{broadcast, mpsc},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
+
+use crate::catalogs::CatalogReader;
 
 /// How often what could not be fetched is tried again, and folders with authorities are looked at.
 const TICK: Duration = Duration::from_secs(5);
@@ -51,7 +52,7 @@ pub(crate) enum Content {
 impl Content {
     pub(crate) fn reader(&self) -> Arc<dyn CatalogReader> {
         match self {
-            Self::Embedded(catalogd) => catalogd.reader(),
+            Self::Embedded(catalogd) => Arc::new(catalogd.reader()),
             Self::Remote(remote) => remote.reader.clone(),
         }
     }

@@ -21,7 +21,8 @@ use kube::{
     api::PartialObjectMeta,
     runtime::watcher::{self, Event},
 };
-use olm_objectset::{Lack, ObjectKey, UnknownKinds, defined_kinds, lack};
+use olm_object::{ObjectKey, defined_kinds};
+use olm_objectset::{UnknownKinds, UnservedKind, unserved_kind};
 use olm_runtime::{Chance, Discovery, DiscoveryError, Kind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -144,10 +145,10 @@ async fn sort(discovery: &Discovery, objects: &[&Value], policy: UnknownKinds) -
     if !unknown.is_empty() {
         let defines = defined_kinds(objects.iter().copied());
         for key in unknown {
-            let place = match lack(&key, &defines, policy) {
-                Lack::Awaited => &mut found.awaited,
-                Lack::LeftOut => &mut found.left_out,
-                Lack::Blocks => &mut found.blocking,
+            let place = match unserved_kind(&key, &defines, policy) {
+                UnservedKind::Awaited => &mut found.awaited,
+                UnservedKind::LeftOut => &mut found.left_out,
+                UnservedKind::Blocks => &mut found.blocking,
             };
             place.insert(key);
         }

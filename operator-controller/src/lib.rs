@@ -28,6 +28,7 @@ mod simulation;
 mod webhook_certificates;
 
 pub use admission::objects as admission_objects;
+pub use catalogs::CatalogReader;
 pub use config::{Config, GateError, Gates, MAX_CONCURRENT_RECONCILES};
 pub use content::RemoteCatalogd;
 pub use operator::{Operator, OperatorError};

@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn every_kind_of_bundles_but_secrets_is_watched_by_the_program() {
         let not_watched: Vec<_> =
-            olm_rights::known_resources().filter(|(group, resource)| !is_watched(group, resource)).collect();
+            olm_rbac::known_resources().filter(|(group, resource)| !is_watched(group, resource)).collect();
         assert_eq!(not_watched, [("", "secrets")]);
     }
 }

@@ -15,7 +15,6 @@ use kube::{
     },
 };
 use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
-use olm_fbc::CatalogReader;
 use olm_image::Puller;
 use olm_plan::Plan;
 use olm_render::MEMORY_BYTES_MAX;
@@ -28,7 +27,7 @@ use tokio::sync::mpsc;
 use crate::{
     admission::{Enforcement, SETTINGS_CONFIG_MAP},
     bundles::Bundles,
-    catalogs::Catalogs,
+    catalogs::{CatalogReader, Catalogs},
     config::Gates,
     controllers::{
         api_text,

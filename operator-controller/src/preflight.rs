@@ -20,8 +20,9 @@ use kube::{
     Api, Client,
     api::{ListParams, PostParams},
 };
-use olm_objectset::{ObjectKey, Phase};
-use olm_rights::{Held, Needed, Rule, Target};
+use olm_object::{ObjectKey, Rule, defined_kinds};
+use olm_objectset::Phase;
+use olm_rbac::{Held, Permission, Target};
 use olm_runtime::{Discovery, DiscoveryError, bounded};
 use serde_json::Value;
 
@@ -49,13 +50,13 @@ pub(crate) async fn missing_rights(
     discovery: &Discovery,
     phases: &[Phase],
     revision: &str,
-) -> Result<Vec<Needed>, String> {
+) -> Result<Vec<Permission>, String> {
     let targets = targets(discovery, phases).await?;
     let held = held(client, &targets).await?;
     let roles = referred_roles(controller, &targets).await?;
-    let mut needed = olm_rights::needed(&targets, revision);
-    needed.extend(olm_rights::granted(&targets, &held, &roles));
-    let missing = olm_rights::missing(&needed, &held);
+    let mut needed = olm_rbac::needed(&targets, revision);
+    needed.extend(olm_rbac::escalation_rules(&targets, &held, &roles));
+    let missing = olm_rbac::missing(&needed, &held);
     confirmed(client, missing).await
 }
 
@@ -71,20 +72,22 @@ pub(crate) async fn check_rights(
     revision: &str,
 ) -> Result<(), String> {
     let missing = missing_rights(client, controller, discovery, phases, revision).await?;
-    if missing.is_empty() { Ok(()) } else { Err(olm_rights::report(&missing)) }
+    if missing.is_empty() { Ok(()) } else { Err(olm_rbac::report(&missing)) }
 }
 
-/// The resource of each object; kinds that the revision's own CRDs bring are known from these.
+/// The resource of each object; kinds that the revision's own CRDs define are known from these.
 async fn targets<'a>(discovery: &Discovery, phases: &'a [Phase]) -> Result<Vec<Target<'a>>, String> {
-    let brought = brought_kinds(phases);
+    let defined = defined_kinds(phases.iter().flat_map(|p| &p.objects));
     let mut targets = Vec::new();
     for object in phases.iter().flat_map(|p| &p.objects) {
         let key = ObjectKey::of(object);
         let (resource, namespaced) = match discovery.kind(&key.api_version(), &key.kind).await {
             Ok(kind) => (kind.resource.plural, kind.namespaced),
             Err(DiscoveryError::Unknown { .. }) => {
-                let of_crd = brought.get(&(key.group.clone(), key.kind.clone()));
-                of_crd.cloned().ok_or_else(|| unknown_kind(&key))?
+                let of_crd = defined.get(&(key.group.clone(), key.kind.clone()));
+                of_crd
+                    .map(|of_crd| (of_crd.plural.clone(), of_crd.namespaced))
+                    .ok_or_else(|| unknown_kind(&key))?
             }
             Err(error) => return Err(error.to_string()),
         };
@@ -101,20 +104,6 @@ fn unknown_kind(key: &ObjectKey) -> String {
         key.api_version(),
         key.name
     )
-}
-
-/// Plural and scope of the kinds that the revision's own CRDs define.
-pub(crate) fn brought_kinds(phases: &[Phase]) -> BTreeMap<(String, String), (String, bool)> {
-    let crds = phases
-        .iter()
-        .flat_map(|p| &p.objects)
-        .filter(|o| ObjectKey::of(o).kind == "CustomResourceDefinition");
-    crds.filter_map(|crd| {
-        let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        let kind = (text("/spec/group")?, text("/spec/names/kind")?);
-        Some((kind, (text("/spec/names/plural")?, text("/spec/scope")? == "Namespaced")))
-    })
-    .collect()
 }
 
 async fn held(client: &Client, targets: &[Target<'_>]) -> Result<Held, String> {
@@ -149,7 +138,7 @@ async fn referred_roles(
 ) -> Result<BTreeMap<(String, String, String), Vec<Rule>>, String> {
     let mut roles = BTreeMap::new();
     for target in targets.iter().filter(|t| t.resource.ends_with("rolebindings")) {
-        let Some((kind, name)) = olm_rights::role_reference(target.object) else { continue };
+        let Some((kind, name)) = olm_rbac::role_reference(target.object) else { continue };
         let (resource, namespace) =
             if kind == "Role" { ("roles", target.namespace.as_str()) } else { ("clusterroles", "") };
         let place = (resource.to_owned(), namespace.to_owned(), name.clone());
@@ -168,25 +157,25 @@ async fn referred_roles(
             let listed = bounded(api.list(&by_name)).await.map_err(|e| api_text(&e))?;
             listed.items.first().map(serde_json::to_value).transpose().map_err(|e| e.to_string())?
         };
-        roles.insert(place, found.as_ref().map(olm_rights::rules_of).unwrap_or_default());
+        roles.insert(place, found.as_ref().map(olm_rbac::rules_of).unwrap_or_default());
     }
     Ok(roles)
 }
 
 /// Asks the API server about each right that seems to be missing: other authorizers may grant it.
-async fn confirmed(client: &Client, missing: Vec<Needed>) -> Result<Vec<Needed>, String> {
+async fn confirmed(client: &Client, missing: Vec<Permission>) -> Result<Vec<Permission>, String> {
     // A review asks for one resource and name. Rules with several come only where there are too many to ask for each.
     let verbs: usize = missing.iter().map(|needed| needed.rule.verbs.len()).sum();
     if verbs > CONFIRMED_RIGHTS_MAX || !missing.iter().all(|needed| needed.rule.is_about_one()) {
         return Ok(missing);
     }
     let asked = missing.into_iter().map(|needed| still_denied(client, needed)).collect();
-    let checked: Result<Vec<Option<Needed>>, String> =
+    let checked: Result<Vec<Option<Permission>>, String> =
         concurrently(REQUESTS, asked).await.into_iter().collect();
     Ok(checked?.into_iter().flatten().collect())
 }
 
-async fn still_denied(client: &Client, needed: Needed) -> Result<Option<Needed>, String> {
+async fn still_denied(client: &Client, needed: Permission) -> Result<Option<Permission>, String> {
     let mut denied = BTreeSet::new();
     for verb in &needed.rule.verbs {
         if !allowed(client, &needed, verb).await? {
@@ -194,10 +183,10 @@ async fn still_denied(client: &Client, needed: Needed) -> Result<Option<Needed>,
         }
     }
     let rule = Rule { verbs: denied, ..needed.rule };
-    Ok((!rule.verbs.is_empty()).then_some(Needed { namespace: needed.namespace, rule }))
+    Ok((!rule.verbs.is_empty()).then_some(Permission { namespace: needed.namespace, rule }))
 }
 
-async fn allowed(client: &Client, needed: &Needed, verb: &str) -> Result<bool, String> {
+async fn allowed(client: &Client, needed: &Permission, verb: &str) -> Result<bool, String> {
     let first = |items: &BTreeSet<String>| items.first().cloned();
     let resource = first(&needed.rule.resources);
     let (resource, subresource) = match resource.as_deref().and_then(|r| r.split_once('/')) {

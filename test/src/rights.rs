@@ -7,8 +7,9 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
+use olm_object::Rule;
+use olm_rbac::{Grant, Style, targets};
 use olm_render::{Options, render, webhook_certificates};
-use olm_rights::{Grant, Rule, Style, targets};
 use serde_json::{Value, json};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -64,7 +65,7 @@ pub fn rules_for(bundles: &[olm_render::BundleFiles], install_namespace: &str) -
         .collect();
     let bundles = written.iter().map(|objects| targets(objects)).collect::<Result<Vec<_>, _>>()?;
     let grant = Grant::new(install_namespace, "", &bundles, Style::Exact);
-    let values = |rules: &[Rule]| rules.iter().map(Rule::to_value).collect();
+    let values = |rules: &[Rule]| rules.iter().map(|rule| json!(rule)).collect();
     let rules = grant.rules().map(|(namespace, rules)| (namespace.to_owned(), values(rules))).collect();
     Ok(Rules { install_namespace: install_namespace.to_owned(), rules })
 }

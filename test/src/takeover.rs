@@ -38,7 +38,7 @@ pub struct Recorded {
 impl Recorded {
     /// A field as text, or nothing.
     pub fn text(&self, pointer: &str) -> &str {
-        self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+        olm_object::text(&self.object, pointer)
     }
 
     /// Its kind.

@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::{Client, client::Body};
 use olm_api::v1::ClusterCatalog;
-use olm_fbc::BoxFuture;
 use olm_image::{OnProgress, Progress, PullError, Refusal};
 use olm_runtime::{BackoffLimits, Chance, MemoryBudget, Next, PANIC_REPORT};
 use serde_json::{Value, json};

@@ -9,6 +9,7 @@ use axum::{
     extract::{Request, State},
     http::{HeaderValue, Method, Response, StatusCode, header},
 };
+use olm_object::names::{SUBDOMAIN_FORM, is_subdomain};
 use tokio::time::Instant;
 
 use super::{Content, ContentServer, all, graphql, metas, record::Record, set, status_text, text};
@@ -16,13 +17,6 @@ use crate::{
     limits::{CATCH_UP, RETRY_AFTER_SECONDS},
     store::Slot,
 };
-
-/// Kubernetes' text for a name that is no DNS-1123 subdomain.
-const SUBDOMAIN_TEXT: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
-    '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for \
-    validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-/// Longest DNS-1123 subdomain.
-const SUBDOMAIN_BYTES_MAX: usize = 253;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Endpoint {
@@ -103,9 +97,9 @@ fn target(server: &ContentServer, request: &Request) -> Result<(String, Endpoint
     if !is_allowed {
         return Err(text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"));
     }
-    match percent_decoded(name, Plus::Literal).filter(|name| is_catalog_name(name)) {
+    match percent_decoded(name, Plus::Literal).filter(|name| is_subdomain(name)) {
         Some(name) => Ok((name, endpoint)),
-        None => Err(text(StatusCode::BAD_REQUEST, &format!("invalid catalog name: {SUBDOMAIN_TEXT}"))),
+        None => Err(text(StatusCode::BAD_REQUEST, &format!("invalid catalog name: {SUBDOMAIN_FORM}"))),
     }
 }
 
@@ -174,17 +168,6 @@ fn redirect(path: &str, query: Option<&str>) -> Response<Body> {
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     set(&mut response, header::LOCATION, &target);
     response
-}
-
-/// Whether a name may be that of a catalog: a DNS-1123 subdomain.
-pub fn is_catalog_name(name: &str) -> bool {
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    name.len() <= SUBDOMAIN_BYTES_MAX && name.split('.').all(label)
 }
 
 /// What a plus sign stands for.

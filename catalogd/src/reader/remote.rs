@@ -16,7 +16,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageContent, PackageSnapshot};
+use olm_fbc::{CatalogError, PackageContent};
 use olm_image::DiskBudget;
 use reqwest::{StatusCode, header};
 use thiserror::Error;
@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 pub use trust::{Trust, TrustError};
 
-use super::{mentioning, read};
+use super::{PackageSnapshot, mentioning, read};
 use crate::{
     CatalogFiles, CatalogStore, Clock, StoreError,
     limits::{CATALOG_BYTES_MAX, FETCH_TIMEOUT},
@@ -247,32 +247,29 @@ impl HttpReader {
     }
 }
 
-impl CatalogReader for HttpReader {
-    fn package<'a>(
-        &'a self,
-        catalog: &'a str,
-        package: &'a str,
-    ) -> BoxFuture<'a, Result<PackageSnapshot, CatalogError>> {
-        Box::pin(async move {
-            let not_served = || CatalogError::NotServed { catalog: catalog.to_owned() };
-            let remote = self.directory.find(catalog).ok_or_else(not_served)?;
-            let updated = self.update(catalog, &remote).await;
-            if let Err(cause) = updated
-                && self.store.generation(catalog).is_none()
-            {
-                return Err(CatalogError::Read { catalog: catalog.to_owned(), cause });
-            }
-            read(&self.store, catalog, package).await
-        })
+impl HttpReader {
+    /// The content of `package` in `catalog`, fetched if the catalog's status names another than is here.
+    ///
+    /// # Errors
+    /// The catalog has no content, or it can be neither fetched nor read.
+    pub async fn package(&self, catalog: &str, package: &str) -> Result<PackageSnapshot, CatalogError> {
+        let not_served = || CatalogError::NotServed { catalog: catalog.to_owned() };
+        let remote = self.directory.find(catalog).ok_or_else(not_served)?;
+        let updated = self.update(catalog, &remote).await;
+        if let Err(cause) = updated
+            && self.store.generation(catalog).is_none()
+        {
+            return Err(CatalogError::Read { catalog: catalog.to_owned(), cause });
+        }
+        read(&self.store, catalog, package).await
     }
 
-    /// Searches the copy that is here; nothing is fetched for it.
-    fn mentioning<'a>(
-        &'a self,
-        catalog: &'a str,
-        text: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>> {
-        Box::pin(async move { mentioning(&self.store, catalog, text).await })
+    /// As [`crate::LocalReader::mentioning`], on the copy that is here; nothing is fetched for it.
+    ///
+    /// # Errors
+    /// There is no copy, or it cannot be read.
+    pub async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        mentioning(&self.store, catalog, text).await
     }
 }
 

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt::Write as _, io::Write};
 
 use anyhow::Context as _;
 use clap::Args;
-use olm_crd_diff::{Allowances, Policy};
+use olm_crd::{Allowances, Policy};
 use olm_render::{BundleFiles, Options, Rendered, render};
 use olm_text::one_line;
 use serde::Serialize;

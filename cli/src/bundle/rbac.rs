@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, io::Write};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
+use olm_rbac::{Danger, Grant, Style, dangers, targets, webhooks_on_pods};
 use olm_render::{CertificateProvider, render};
-use olm_rights::{Danger, Grant, Style, dangers, targets, webhooks_on_pods};
 use olm_text::one_line;
 
 use super::rendering::{Rendering, written};

@@ -4,8 +4,9 @@ use std::{collections::BTreeSet, io::Write};
 
 use anyhow::bail;
 use clap::Args;
+use olm_object::{ObjectKey, known_kind, text as text_of};
+use olm_rbac::{Grant, Style, dangers, targets, webhooks_on_pods};
 use olm_render::{BundleFiles, CertificateProvider, Options, RenderError, Rendered, render};
-use olm_rights::{Grant, Style, dangers, targets, webhooks_on_pods};
 use olm_text::one_line;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -21,9 +22,6 @@ use crate::{
 
 /// The account in the hints; its name changes none of them.
 const ACCOUNT: &str = "installer";
-/// Groups that not every cluster serves; cert-manager's are a choice of the renderer.
-const OPTIONAL_GROUPS: [&str; 2] = ["monitoring.coreos.com", "console.openshift.io"];
-
 /// `olm bundle validate`
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
@@ -164,10 +162,6 @@ fn hints(rendered: Rendered, namespace: &str) -> Vec<String> {
     hints
 }
 
-fn text_of<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
 fn old_crd(object: &Value) -> Option<String> {
     (text_of(object, "/apiVersion") == "apiextensions.k8s.io/v1beta1").then(|| {
         format!(
@@ -178,8 +172,8 @@ fn old_crd(object: &Value) -> Option<String> {
 }
 
 fn optional_kind(object: &Value) -> Option<String> {
-    let (group, _) = text_of(object, "/apiVersion").split_once('/')?;
-    OPTIONAL_GROUPS.contains(&group).then(|| format!("{} ({group})", text_of(object, "/kind")))
+    let ObjectKey { group, kind, .. } = ObjectKey::of(object);
+    known_kind(&group, &kind).is_some_and(|known| known.optional).then(|| format!("{kind} ({group})"))
 }
 
 /// Init containers that mount volumes which the webhook certificates have replaced: API servers refuse them.

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use olm_fbc::{Documents, LoadError, WriteError, each_document};
+use olm_opm::{Documents, LoadError, WriteError, each_document};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -99,7 +99,7 @@ impl Compose {
             }
         };
         let folder = NewFolder::create(&target)?;
-        let form: olm_fbc::Form = self.form.into();
+        let form: olm_opm::Form = self.form.into();
         let mut owners: BTreeMap<String, String> = BTreeMap::new();
         let mut references = Vec::new();
         for entry in config.references {

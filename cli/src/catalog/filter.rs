@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use olm_fbc::{Documents, LoadError, Note, Part, Selection, WriteError, each_document};
+use olm_opm::{Documents, LoadError, Note, Part, Selection, WriteError, each_document};
 use serde::Serialize;
 
 use super::{
@@ -105,7 +105,7 @@ impl Filter {
     }
 
     fn write(&self, documents: &Documents) -> anyhow::Result<()> {
-        let form: olm_fbc::Form = self.form.into();
+        let form: olm_opm::Form = self.form.into();
         let file = format!("catalog.{}", form.extension());
         let folder = NewFolder::create(&self.folder)?;
         for package in documents.packages() {

@@ -12,7 +12,7 @@ pub(crate) enum Form {
     Yaml,
 }
 
-impl From<Form> for olm_fbc::Form {
+impl From<Form> for olm_opm::Form {
     fn from(form: Form) -> Self {
         match form {
             Form::Json => Self::Json,

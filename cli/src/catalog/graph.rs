@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::{Args, ValueEnum};
-use olm_fbc::{UpgradeGraph, View, dot, mermaid, svg};
+use olm_opm::{UpgradeGraph, View, dot, mermaid, svg};
 
 use super::read::Catalog;
 use crate::output;

@@ -10,7 +10,8 @@ use std::{
 use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
-use olm_fbc::{Documents, SCHEMA_PACKAGE};
+use olm_fbc::SCHEMA_PACKAGE;
+use olm_opm::Documents;
 use serde_json::json;
 
 use super::form::Form;

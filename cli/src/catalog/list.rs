@@ -7,7 +7,8 @@ use std::{
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use olm_fbc::{BundleOutline, Channel, Outline, head, validate};
+use olm_fbc::Channel;
+use olm_opm::{BundleOutline, Outline, head, validate};
 use olm_text::one_line;
 use serde::Serialize;
 

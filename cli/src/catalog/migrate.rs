@@ -57,7 +57,7 @@ impl Migrate {
         };
         let documents = renderer.documents(&[self.reference]).await.context("render catalog image")?;
         drop(renderer);
-        let form: olm_fbc::Form = self.output.into();
+        let form: olm_opm::Form = self.output.into();
         let file = format!("catalog.{}", form.extension());
         for package in documents.packages() {
             if !single_name(package) {

@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use olm_fbc::{Outline, outline};
 use olm_image::{Reference, ReferenceCause};
+use olm_opm::{Outline, outline};
 
 use crate::sources::{Registries, Source, Tree, bundles, named};
 

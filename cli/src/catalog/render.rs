@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use olm_fbc::MigrationLevel;
+use olm_opm::MigrationLevel;
 
 use crate::{
     catalog::{

@@ -13,11 +13,11 @@ use anyhow::{Context as _, bail};
 use catalogd::CONFIGS_LABEL;
 use clap::Args;
 use futures::{StreamExt as _, stream};
-use olm_fbc::{
-    Blob, BundleBlob, Documents, LoadError, MigrationLevel, Outline, RegistryV1Bundle, SCHEMA_BUNDLE,
-    each_document, migrate,
-};
+use olm_fbc::SCHEMA_BUNDLE;
 use olm_image::{Refusal, Select};
+use olm_opm::{
+    Blob, BundleBlob, Documents, LoadError, MigrationLevel, Outline, RegistryV1Bundle, each_document, migrate,
+};
 
 use crate::{
     catalog::image_template::ImageTemplate,

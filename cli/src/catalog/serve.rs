@@ -59,7 +59,7 @@ struct Served {
 
 impl Serve {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        if !catalogd::is_catalog_name(&self.name) {
+        if !olm_object::names::is_subdomain(&self.name) {
             bail!(
                 "--name {:?}: a catalog's name is a DNS subdomain of lower case letters and digits",
                 self.name

@@ -8,8 +8,9 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use olm_fbc::{
-    Blob, BundleBlob, DecodeError, Documents, Form, MetaReader, Outline, UpgradeGraph, View, document_text,
+use olm_fbc::MetaReader;
+use olm_opm::{
+    Blob, BundleBlob, DecodeError, Documents, Form, Outline, UpgradeGraph, View, document_text,
     each_document, mermaid,
     template::{BoxError, BundleRenderer, Template, TemplateKind, to_basic, to_substitutes},
     validate,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Write};
 
 use anyhow::bail;
 use clap::Args;
-use olm_fbc::{ErrorTree, Finding, Outline, Report, validate};
+use olm_opm::{ErrorTree, Finding, Outline, Report, validate};
 use olm_text::one_line;
 use serde::Serialize;
 

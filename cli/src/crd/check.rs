@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use olm_crd_diff::{Allowances, Finding, Policy, Report, Verdict, compare};
+use olm_crd::{Allowances, Finding, Policy, Report, Verdict, compare};
 use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub(crate) struct Check {
     new: Source,
     /// Whose false alarms count as unsafe
     #[arg(long, value_enum, default_value_t)]
-    policy: Whose,
+    policy: PolicyArg,
     /// Changes to accept, as in the annotation allow-crd-changes: <CRD>:<path>:<check>, separated by commas
     #[arg(long, value_name = "ENTRIES", value_parser = Allowances::parse, default_value = "")]
     allow: Allowances,
@@ -48,13 +48,13 @@ pub(crate) struct Check {
     registries: Registries,
 }
 
-/// Whose policy is applied.
+/// The policy by its name on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Whose {
-    /// As operator-controller here: the original's checks without its false alarms.
+enum PolicyArg {
+    /// As operator-controller here: upstream's checks without its false alarms
     #[default]
     Ours,
-    /// As the original.
+    /// As upstream
     Upstream,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Answer {
     pub(crate) definitions: Vec<Definition>,
 }
 
-/// What is said of one definition.
+/// The findings on one definition.
 #[derive(Debug, Serialize)]
 pub(crate) struct Definition {
     pub(crate) name: String,
@@ -77,7 +77,7 @@ pub(crate) struct Definition {
     pub(crate) objects: Option<Objects>,
 }
 
-/// What happens to a definition.
+/// The change of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Change {
@@ -104,7 +104,7 @@ impl Check {
         };
         let mut installed = BTreeSet::new();
         if let Some(cluster) = &cluster {
-            // Which versions objects are stored at is known there only.
+            // Only the cluster knows the versions at which objects are stored.
             for (name, definition) in &mut old {
                 if cluster.add_status(name, definition).await? {
                     installed.insert(name.clone());
@@ -112,8 +112,8 @@ impl Check {
             }
         }
         let policy = match self.policy {
-            Whose::Ours => Policy::Ours,
-            Whose::Upstream => Policy::Upstream,
+            PolicyArg::Ours => Policy::Ours,
+            PolicyArg::Upstream => Policy::Upstream,
         };
         let mut answer = answer(&old, &new, policy, &self.allow)?;
         if let Some(cluster) = &cluster {
@@ -142,12 +142,12 @@ pub(crate) fn answer(
         let (change, report) = match new.get(name) {
             None => (Change::Removed, Report::default()),
             Some(after) => {
-                let mut report = compare(before, after, &policy)?;
+                let mut report = compare(before, after, policy)?;
                 allow.apply(name, &mut report);
                 (if before["spec"] == after["spec"] { Change::Same } else { Change::Changed }, report)
             }
         };
-        // The objects of a definition that goes, go with it.
+        // The objects of a removed definition are deleted with it.
         let safe = change != Change::Removed && !report.is_refused();
         definitions.push(Definition {
             name: name.clone(),
@@ -180,7 +180,7 @@ fn text(answer: &Answer) -> String {
 
 /// One line for the definition, one for each finding, and those on objects.
 pub(crate) fn write_definition(text: &mut String, definition: &Definition) {
-    let what = match (definition.change, definition.safe) {
+    let change = match (definition.change, definition.safe) {
         (Change::Added, _) => "added",
         (Change::Removed, _) => "REMOVED: its custom resources are deleted with it",
         (Change::Same, _) => "unchanged",
@@ -188,9 +188,9 @@ pub(crate) fn write_definition(text: &mut String, definition: &Definition) {
         (Change::Changed, false) => "changed, UNSAFE",
     };
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{}  {what}", one_line(&definition.name));
+    let _ = writeln!(text, "{}  {change}", one_line(&definition.name));
     for finding in &definition.findings {
-        // What is said about structures has several lines.
+        // The text of a finding may have several lines.
         let shown = below(&finding.to_string(), 11);
         let _ = match finding.verdict {
             Verdict::Refused => writeln!(text, "  unsafe   {shown}"),

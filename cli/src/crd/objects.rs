@@ -1,4 +1,4 @@
-//! The custom resources of a cluster, and what would become of them.
+//! The custom resources of a cluster, and the impact of a CRD upgrade on them.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -7,20 +7,20 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
+use olm_crd::{Note, ObjectImpact, Upgrade, UpgradeImpact};
 use olm_runtime::{bounded, cluster_config, connect};
-use olm_structural_schema::{Fate, Fates, Upgrade};
 use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Objects asked for at once.
+/// Objects of a page.
 const PAGE_OBJECTS: u32 = 500;
-/// Objects of one definition that are looked at.
+/// Objects of one definition that are validated.
 const OBJECTS_MAX: usize = 100_000;
 /// Objects that are named; the others are counted.
 const NAMED_MAX: usize = 1_000;
 
-/// What would become of the objects of a definition.
+/// The impact on the objects of a definition.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Objects {
     summary: String,
@@ -33,7 +33,7 @@ pub(crate) struct Objects {
     named: Vec<Named>,
 }
 
-/// An object that does not stay as it is.
+/// An object that the upgrade affects.
 #[derive(Debug, Serialize)]
 struct Named {
     /// `namespace/name`, or the name alone.
@@ -79,7 +79,7 @@ impl Cluster {
                 .any(|version| version["name"] == *name && version["served"] == true)
         };
         let common = served.filter_map(|version| version["name"].as_str()).filter(of_old);
-        let upgrade = match Upgrade::of(old, new, &common.map(str::to_owned).collect::<Vec<_>>()) {
+        let upgrade = match Upgrade::new(old, new, &common.map(str::to_owned).collect::<Vec<_>>()) {
             Ok(upgrade) => upgrade,
             Err(error) => return Ok(Objects { summary: error.to_string(), ..Objects::default() }),
         };
@@ -87,7 +87,7 @@ impl Cluster {
         let gvk = GroupVersionKind::gvk(text("/spec/group"), upgrade.version(), text("/spec/names/kind"));
         let resource = ApiResource::from_gvk_with_plural(&gvk, text("/spec/names/plural"));
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        let (mut fates, mut named) = (Fates::default(), Vec::new());
+        let (mut impact, mut named) = (UpgradeImpact::default(), Vec::new());
         let mut page = ListParams::default().limit(PAGE_OBJECTS);
         let mut note = "";
         loop {
@@ -103,23 +103,23 @@ impl Cluster {
             }
             let listed = listed.with_context(|| format!("listing {}", text("/metadata/name")))?;
             for object in listed.items {
-                let fate = upgrade.fate(&serde_json::to_value(&object)?);
-                fates.count(&fate);
+                let on_object = upgrade.impact_on(&serde_json::to_value(&object)?);
+                impact.add(&on_object);
                 if named.len() < NAMED_MAX {
-                    named.extend(Named::of(&object, fate));
+                    named.extend(Named::of(&object, on_object));
                 }
             }
             let next = listed.metadata.continue_.filter(|next| !next.is_empty());
             let Some(next) = next else { break };
-            if fates.seen >= OBJECTS_MAX {
-                note = "; not all were looked at, there are too many";
+            if impact.seen >= OBJECTS_MAX {
+                note = "; not all were checked, there are too many";
                 break;
             }
             page = page.continue_token(&next);
         }
-        let Fates { seen, broken, invalid_already, losing, undecided } = fates;
+        let UpgradeImpact { seen, broken, invalid_already, losing, undecided } = impact;
         Ok(Objects {
-            summary: format!("{fates}{note}"),
+            summary: format!("{impact}{note}"),
             seen,
             broken,
             invalid_already,
@@ -131,14 +131,14 @@ impl Cluster {
 }
 
 impl Named {
-    /// Nothing for an object that stays as it is.
-    fn of(object: &DynamicObject, fate: Fate) -> Option<Self> {
+    /// `None` for an object that stays valid and keeps its fields.
+    fn of(object: &DynamicObject, impact: ObjectImpact) -> Option<Self> {
         let name = object.name_any();
         let object = object.namespace().map_or(name.clone(), |namespace| format!("{namespace}/{name}"));
-        let notes = |notes: Vec<olm_structural_schema::Note>| {
+        let notes = |notes: Vec<Note>| {
             notes.into_iter().map(|note| format!("{}: {}", note.path, note.text)).collect::<Vec<_>>()
         };
-        let Fate { violations, invalid_already, undecided, lost } = fate;
+        let ObjectImpact { violations, invalid_already, undecided, lost } = impact;
         let named =
             Self { object, invalid: notes(violations), invalid_already, undecided: notes(undecided), lost };
         let changes = !named.invalid.is_empty() || !named.undecided.is_empty() || !named.lost.is_empty();
@@ -147,7 +147,7 @@ impl Named {
 }
 
 impl Objects {
-    /// What is said where the cluster does not have the definition.
+    /// The answer for a definition that the cluster does not have.
     pub(crate) fn without_definition() -> Self {
         Self { summary: "the cluster does not have this CRD: no objects".to_owned(), ..Self::default() }
     }

@@ -3,10 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Context as _;
+use futures::future::BoxFuture;
 use kube::{Api, Config, ResourceExt, api::ListParams};
 use olm_api::v1::ClusterCatalog;
-use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageContent, PackageSnapshot};
+use olm_fbc::{CatalogError, PackageContent};
 use olm_runtime::{bounded, connect};
+use operator_controller::CatalogReader;
 use tokio::sync::Mutex;
 
 use crate::{
@@ -35,12 +37,12 @@ impl ClusterCatalogs {
         Ok(Self { images, registries, opened: Mutex::default() })
     }
 
-    async fn catalog(&self, name: &str) -> Result<(String, Arc<Catalog>), CatalogError> {
+    async fn catalog(&self, name: &str) -> Result<Arc<Catalog>, CatalogError> {
         let image =
             self.images.get(name).ok_or_else(|| CatalogError::NotServed { catalog: name.to_owned() })?;
         let mut opened = self.opened.lock().await;
         if let Some(catalog) = opened.get(name) {
-            return Ok((image.clone(), catalog.clone()));
+            return Ok(catalog.clone());
         }
         let named = [Named { source: image.clone(), priority: 0 }];
         let failed = |cause: String| CatalogError::Read { catalog: name.to_owned(), cause };
@@ -48,7 +50,7 @@ impl ClusterCatalogs {
         let catalog = read.into_iter().next().ok_or_else(|| failed("there is nothing in it".to_owned()))?;
         let catalog = Arc::new(catalog);
         opened.insert(name.to_owned(), catalog.clone());
-        Ok((image.clone(), catalog))
+        Ok(catalog)
     }
 }
 
@@ -57,13 +59,10 @@ impl CatalogReader for ClusterCatalogs {
         &'a self,
         catalog: &'a str,
         package: &'a str,
-    ) -> BoxFuture<'a, Result<PackageSnapshot, CatalogError>> {
+    ) -> BoxFuture<'a, Result<Arc<PackageContent>, CatalogError>> {
         Box::pin(async move {
-            let (resolved_reference, read) = self.catalog(catalog).await?;
-            let content = read
-                .package(package)
-                .map_err(|e| CatalogError::Decode { package: package.to_owned(), cause: format!("{e:#}") })?;
-            Ok(PackageSnapshot { resolved_reference, content: Arc::new(content) })
+            let failed = |e| CatalogError::Decode { package: package.to_owned(), cause: format!("{e:#}") };
+            self.catalog(catalog).await?.package(package).map(Arc::new).map_err(failed)
         })
     }
 
@@ -73,7 +72,7 @@ impl CatalogReader for ClusterCatalogs {
         text: &'a str,
     ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>> {
         Box::pin(async move {
-            let (_, read) = self.catalog(catalog).await?;
+            let read = self.catalog(catalog).await?;
             let failed = |e: anyhow::Error| CatalogError::Read {
                 catalog: catalog.to_owned(),
                 cause: format!("{e:#}"),

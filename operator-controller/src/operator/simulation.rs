@@ -8,12 +8,13 @@ use std::{
 };
 
 use catalogd::CatalogChanged;
+use futures::future::BoxFuture;
 use kube::Client;
 use olm_api::{
     names::ROLLBACK_TO_ANNOTATION,
     v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_fbc::{BoxFuture, CatalogError, CatalogReader, PackageContent, PackageSnapshot};
+use olm_fbc::{CatalogError, PackageContent};
 use olm_image::{Puller, PullerConfig};
 use olm_render::{BundleFiles, MEMORY_BYTES_MAX};
 use olm_runtime::{
@@ -37,7 +38,7 @@ use crate::{
     access::Waiting,
     admission::Guard,
     bundles::{self, Bundles},
-    catalogs::{self, Catalogs},
+    catalogs::{self, CatalogReader, Catalogs},
     controllers::{cluster_extension, cluster_object_set},
     dependents::Dependents,
     events::Events,
@@ -80,7 +81,11 @@ fn keep_bundles(folder: &Path) {
 struct Content(Mutex<usize>);
 
 impl CatalogReader for Content {
-    fn package<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<PackageSnapshot, CatalogError>> {
+    fn package<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Arc<PackageContent>, CatalogError>> {
         let count = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(count > 0, "secrets of somebody");
         let mut content = PackageContent::default();
@@ -103,8 +108,7 @@ impl CatalogReader for Content {
         for blob in &blobs {
             content.push_json(blob.to_string().as_bytes()).unwrap();
         }
-        let resolved_reference = format!("registry.example.com/coast@{}", digest(&count.to_string()));
-        Box::pin(async { Ok(PackageSnapshot { resolved_reference, content: Arc::new(content) }) })
+        Box::pin(async { Ok(Arc::new(content)) })
     }
 
     fn mentioning<'a>(

@@ -1,5 +1,5 @@
-//! CRD upgrade safety: may the CRDs of the new revision replace those on the cluster, and what becomes of those
-//! that it no longer has?
+//! CRD upgrade safety: whether the CRDs of the new revision can replace those on the cluster, and the consequences for
+//! those that it no longer has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,44 +9,45 @@ use kube::{
     api::{ListParams, PartialObjectMeta},
 };
 use olm_api::names::{ALLOW_CRD_CHANGES_ANNOTATION, OWNER_NAME_LABEL};
-use olm_crd_diff::{Allowance, Allowances, Policy, Report, compare};
-use olm_objectset::{ObjectKey, Phase};
+use olm_crd::{Allowance, Allowances, Policy, Report, compare};
+use olm_object::ObjectKey;
+use olm_objectset::Phase;
 use olm_plan::CrdFinding;
 use olm_runtime::bounded;
 use serde_json::Value;
 
-use super::stored_objects::{self, Allowed, Change};
+use super::stored_objects::{self, Change, ReadLimits};
 use crate::controllers::api_text;
 
 /// Entries that are shown as an example of how to accept a change.
 const EXAMPLES_MAX: usize = 3;
 
-/// What is to be checked, and as whom.
+/// A check of the CRDs of a new revision.
 pub(crate) struct CrdPreflight<'a> {
     pub(crate) controller: &'a Client,
-    /// The client of the extension's account, which reads custom resources.
+    /// The client of the extension's ServiceAccount, which reads custom resources.
     pub(crate) account: &'a Client,
-    /// The account, as texts name it.
+    /// The ServiceAccount, as texts name it.
     pub(crate) who: String,
     /// The extension's name.
     pub(crate) extension: &'a str,
     pub(crate) phases: &'a [Phase],
-    /// Whether there was no revision before, that could have CRDs which this one has not.
+    /// Whether there was no revision before, so that no CRD can be gone.
     pub(crate) first: bool,
     /// Whether the deletion policy keeps CRDs that a revision no longer has.
     pub(crate) kept: bool,
-    /// Whether unsafe changes are looked for at all.
+    /// Whether changes are checked at all.
     pub(crate) enforced: bool,
     /// Changes that are accepted.
     pub(crate) allowances: &'a Allowances,
 }
 
-/// What the check found.
+/// The result of the check.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrdChanges {
-    /// The original's text, if something stands in the way of the revision.
+    /// Upstream's text, if a change blocks the revision.
     pub(crate) refused: Option<String>,
-    /// What is beyond the original's text: the stored objects, and how to go on.
+    /// The additions to upstream's text: the stored objects, and the remedy.
     pub(crate) explanation: Option<String>,
     /// The entries of the annotation that were needed.
     pub(crate) accepted: Vec<String>,
@@ -71,8 +72,8 @@ pub(crate) async fn check(asked: &CrdPreflight<'_>) -> Result<CrdChanges, String
     if !asked.enforced {
         return Ok(changes);
     }
-    let (mut refused, mut looks, mut examples) = (Vec::new(), Vec::new(), Vec::new());
-    let mut left = Allowed::now();
+    let (mut refused, mut explanation, mut examples) = (Vec::new(), Vec::new(), Vec::new());
+    let mut left = ReadLimits::full();
     for (name, new) in &new {
         let Some((old, mut report)) = report(asked, name, new).await? else { continue };
         let used = asked.allowances.apply(name, &mut report);
@@ -93,22 +94,22 @@ pub(crate) async fn check(asked: &CrdPreflight<'_>) -> Result<CrdChanges, String
         let versions: Vec<String> = report.versions_refused().into_iter().collect();
         if !versions.is_empty() {
             let change = Change { old: &old, new, versions };
-            let (look, named) = stored_objects::look(asked.account, &asked.who, &change, &mut left).await;
-            looks.push(format!("CRD {name:?}: {look}."));
-            finding.stored_objects = Some(look);
+            let (summary, named) = stored_objects::check(asked.account, &asked.who, &change, &mut left).await;
+            explanation.push(format!("CRD {name:?}: {summary}."));
+            finding.stored_objects = Some(summary);
             finding.objects = named;
         }
         changes.findings.push(finding);
     }
     if !refused.is_empty() {
         changes.refused = Some(refused.join("\n"));
-        looks.push(how_to_go_on(&examples));
-        changes.explanation = Some(looks.join("\n"));
+        explanation.push(remedy(&examples));
+        changes.explanation = Some(explanation.join("\n"));
     }
     Ok(changes)
 }
 
-fn how_to_go_on(examples: &[Allowance]) -> String {
+fn remedy(examples: &[Allowance]) -> String {
     let entries: BTreeSet<String> = examples.iter().map(ToString::to_string).collect();
     let shown: Vec<&str> = entries.iter().take(EXAMPLES_MAX).map(String::as_str).collect();
     let more = if entries.len() > shown.len() { ", and so on" } else { "" };
@@ -139,7 +140,7 @@ async fn report(
         return Ok(None);
     };
     let old = serde_json::to_value(old).map_err(|e| failed(e.to_string()))?;
-    let report = compare(&old, new, &Policy::Ours).map_err(|e| failed(e.to_string()))?;
+    let report = compare(&old, new, Policy::Ours).map_err(|e| failed(e.to_string()))?;
     Ok(Some((old, report)))
 }
 

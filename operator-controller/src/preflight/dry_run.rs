@@ -10,12 +10,13 @@ use kube::{
     api::{DynamicObject, Patch, PatchParams},
 };
 use olm_api::names::OBJECT_FIELD_MANAGER;
-use olm_objectset::{ObjectKey, Phase};
+use olm_object::{DefinedKind, ObjectKey, defined_kinds};
+use olm_objectset::Phase;
 use olm_plan::{Found, Said};
 use olm_runtime::{Discovery, DiscoveryError, Kind, bounded};
 use serde_json::Value;
 
-use super::{brought_kinds, second_opinion::takes_instead};
+use super::second_opinion::takes_instead;
 use crate::{
     concurrently::{REQUESTS, concurrently},
     controllers::api_text,
@@ -60,7 +61,8 @@ pub(crate) async fn look(look: &Look<'_>) -> Vec<Looked> {
         .filter(|key| key.kind == "Namespace" && key.group.is_empty())
         .map(|key| key.name)
         .collect();
-    let brought = Brought { kinds: brought_kinds(look.phases), namespaces };
+    let brought =
+        Brought { kinds: defined_kinds(look.phases.iter().flat_map(|phase| &phase.objects)), namespaces };
     let mut asked = Vec::new();
     for phase in look.phases {
         asked.extend(phase.objects.iter().map(|object| one(look, object, &brought)));
@@ -69,7 +71,7 @@ pub(crate) async fn look(look: &Look<'_>) -> Vec<Looked> {
 }
 
 struct Brought {
-    kinds: BTreeMap<(String, String), (String, bool)>,
+    kinds: BTreeMap<(String, String), DefinedKind>,
     namespaces: BTreeSet<String>,
 }
 

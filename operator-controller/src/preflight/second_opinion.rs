@@ -9,7 +9,8 @@ use kube::{
     api::{DynamicObject, PostParams},
 };
 use olm_api::names::OBJECT_FIELD_MANAGER;
-use olm_objectset::{ObjectKey, has_created_fields};
+use olm_object::ObjectKey;
+use olm_objectset::has_created_fields;
 use olm_runtime::bounded;
 use serde_json::Value;
 

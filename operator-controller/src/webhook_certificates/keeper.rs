@@ -24,7 +24,7 @@ use olm_api::{
     },
     v1::ClusterExtension,
 };
-use olm_objectset::ObjectKey;
+use olm_object::ObjectKey;
 use olm_render::{WebhookCertificate, webhook_certificates};
 use olm_runtime::{Discovery, Seen, WatchManager, bounded};
 use serde_json::Value;

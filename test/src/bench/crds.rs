@@ -3,8 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path, time::Instant};
 
 use anyhow::{Context, Result};
-use olm_crd_diff::{Policy, compare};
-use olm_structural_schema::{Schema, Verdict};
+use olm_crd::{Policy, Schema, Tristate, compare};
 use serde_json::Value;
 
 use super::in_process::subfolders;
@@ -51,7 +50,7 @@ fn median(old: &Value, new: &Value) -> Result<f64> {
     let mut rounds = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        std::hint::black_box(compare(old, new, &Policy::Ours)?);
+        std::hint::black_box(compare(old, new, Policy::Ours)?);
         rounds.push(start.elapsed().as_secs_f64() * 1e3);
     }
     Ok(percentile(&mut rounds, 50))
@@ -61,7 +60,7 @@ fn median(old: &Value, new: &Value) -> Result<f64> {
 fn validations(definition: &Value) -> Result<()> {
     let version = &definition["spec"]["versions"][0];
     let start = Instant::now();
-    let schema = Schema::of(definition, version["name"].as_str().context("no version")?)?;
+    let schema = Schema::read(definition, version["name"].as_str().context("no version")?)?;
     figure("crd-schema-read-largest", start.elapsed().as_secs_f64() * 1e3, "ms");
     let mut made = Objects::new(1);
     let objects: Vec<Value> =
@@ -69,9 +68,9 @@ fn validations(definition: &Value) -> Result<()> {
     let (mut times, mut valid) = (Vec::with_capacity(OBJECTS), 0_u32);
     for object in &objects {
         let start = Instant::now();
-        let verdict = std::hint::black_box(schema.judge(object)).verdict();
+        let is_valid = std::hint::black_box(schema.validate(object)).is_valid();
         times.push(start.elapsed().as_secs_f64() * 1e6);
-        valid += u32::from(verdict == Verdict::Valid);
+        valid += u32::from(is_valid == Tristate::Yes);
     }
     figure("crd-objects-valid", f64::from(valid), "objects");
     figure("crd-object-validate-median", percentile(&mut times, 50), "us");

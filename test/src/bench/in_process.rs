@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use catalogd::{CatalogStore, LocalReader};
-use olm_fbc::CatalogReader;
 use olm_render::{Options, render};
 use olm_resolve::{CatalogView, DependencyHandling, Request, UpgradePolicy, resolve};
 use olm_semver::ReleaseSupport;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use olm_fbc::{
+use olm_opm::{
     BundleBlob, BundleTree, RegistryV1Bundle,
     template::{BoxError, BundleRenderer, Template},
 };
+use olm_rbac::{Grant, Held, Style, escalation_rules, missing, needed, report, targets};
 use olm_render::{BundleFiles, Options, render};
-use olm_rights::{Grant, Held, Style, granted, missing, needed, report, targets};
 use serde_json::Value;
 
 use super::kind;
@@ -112,7 +112,7 @@ fn permissions(objects: &[Value]) -> String {
     };
     let held = Held::default();
     let mut all = needed(&targets, "ext-1");
-    all.extend(granted(&targets, &held, &BTreeMap::new()));
+    all.extend(escalation_rules(&targets, &held, &BTreeMap::new()));
     let missing = missing(&all, &held);
     assert!(!missing.is_empty() && !report(&missing).is_empty());
     let grant = Grant::new("ns", "installer", std::slice::from_ref(&targets), Style::Exact);
@@ -125,7 +125,7 @@ pub(super) fn rules(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let Some(rules) = lines.next() else { return "no rules".to_owned() };
-    let held: Vec<olm_rights::Rule> = lines.map(|rule| olm_rights::Rule::of(&rule)).collect();
+    let held: Vec<olm_object::Rule> = lines.map(|rule| olm_object::Rule::of(&rule)).collect();
     let held = Held { cluster: held, namespaces: BTreeMap::new() };
     let meta = |name: &str| serde_json::json!({"name": name});
     let role = serde_json::json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -136,9 +136,9 @@ pub(super) fn rules(input: &[u8]) -> String {
     let objects = [role, binding];
     let told = permissions(&objects);
     let targets = targets(&objects).expect("kinds of the table");
-    let all = granted(&targets, &held, &BTreeMap::new());
+    let all = escalation_rules(&targets, &held, &BTreeMap::new());
     let missing = missing(&all, &held);
-    let again = olm_rights::missing(&missing, &held);
+    let again = olm_rbac::missing(&missing, &held);
     assert_eq!(again.is_empty(), missing.is_empty(), "what is missing is not held");
     format!("{told}, {} missing", missing.len().min(4))
 }

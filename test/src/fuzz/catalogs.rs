@@ -1,6 +1,7 @@
 //! What is made of catalogs: the index with its queries, and the outline that validation stands on.
 
-use olm_fbc::{Index, MetaReader, Outline, PackageContent, Query, validate};
+use olm_fbc::{Index, MetaReader, PackageContent, Query};
+use olm_opm::{Outline, validate};
 
 use super::kind;
 

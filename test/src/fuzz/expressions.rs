@@ -1,11 +1,10 @@
 //! Readers of definitions, rules, constraints and versions.
 
 use olm_cel::{Budget, Patterns, Stop, Typing, Untyped, Value as Computed, evaluate, parse};
-use olm_crd_diff::Policy;
+use olm_crd::{OBJECT_STEPS_MAX, Policy, Schema, Upgrade};
 use olm_dependencies::{Present, is_met, requirements};
 use olm_fbc::Property;
 use olm_semver::{Constraint, SkipRange, Version};
-use olm_structural_schema::{OBJECT_STEPS_MAX, Schema, Upgrade};
 use serde_json::Value;
 
 use super::kind;
@@ -112,20 +111,21 @@ fn lines(input: &[u8]) -> Vec<Value> {
 pub(super) fn crd(input: &[u8]) -> String {
     let values = lines(input);
     let [old, new, objects @ ..] = values.as_slice() else { return "too few lines".to_owned() };
-    let compared = match olm_crd_diff::compare(old, new, &Policy::Ours) {
+    let compared = match olm_crd::compare(old, new, Policy::Ours) {
         Ok(report) => format!("refused {}", report.is_refused()),
         Err(error) => kind(&error),
     };
-    let mut seen = match Schema::of(new, "v1") {
+    let mut seen = match Schema::read(new, "v1") {
         Ok(schema) => {
             let verdicts =
-                objects.iter().take(8).map(|object| format!("{:?}", schema.judge(object).verdict()));
+                objects.iter().take(8).map(|object| format!("{:?}", schema.validate(object).is_valid()));
             verdicts.collect::<Vec<_>>().join(" ")
         }
         Err(error) => kind(&error),
     };
-    if let Ok(upgrade) = Upgrade::of(old, new, &["v1".to_owned()]) {
-        let lost = objects.iter().take(8).map(|object| upgrade.fate(object).lost.len().min(2)).sum::<usize>();
+    if let Ok(upgrade) = Upgrade::new(old, new, &["v1".to_owned()]) {
+        let lost =
+            objects.iter().take(8).map(|object| upgrade.impact_on(object).lost.len().min(2)).sum::<usize>();
         seen = format!("{seen} {}", if lost > 0 { "lost" } else { "kept" });
     }
     format!("{compared} {seen}")

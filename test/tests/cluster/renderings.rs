@@ -13,7 +13,8 @@ use kube::{
     Api, Client,
     api::{DynamicObject, Patch, PatchParams, ValidationDirective},
 };
-use olm_objectset::{ObjectKey, Origin, prepare};
+use olm_object::ObjectKey;
+use olm_objectset::{Origin, prepare};
 use olm_render::{Options, render};
 use olm_runtime::Discovery;
 use olm_test::{

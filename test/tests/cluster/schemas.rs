@@ -16,7 +16,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
-use olm_structural_schema::{Schema, Verdict};
+use olm_crd::{Policy, Schema, Tristate};
 use olm_test::cluster::{Cluster, Options, unique_name};
 use olm_test::objects::Objects;
 use olm_test::wait;
@@ -38,9 +38,9 @@ struct Counts {
     different: Vec<String>,
 }
 
-// What the server says is what is said locally: the stored objects are judged by it before an upgrade.
+// The local validation of stored objects before an upgrade gives the API server's answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn custom_resources_are_judged_as_the_api_server_does() -> Result<()> {
+async fn custom_resources_are_validated_as_by_the_api_server() -> Result<()> {
     let Some(folder) = bundles() else { return Ok(()) };
     let definitions = definitions(&folder)?;
     // A cluster of its own: the definitions would be in the way of what the other tests ask.
@@ -165,7 +165,7 @@ async fn objects(client: Client, definition: &Value, seed: u64, counts: &Mutex<C
     } else {
         Api::all_with(client, &resource)
     };
-    let schema = Schema::of(definition, &gvk.version)?;
+    let schema = Schema::read(definition, &gvk.version)?;
     let mut made = Objects::new(seed);
     for number in 0..OBJECTS {
         let object = object(&mut made, version, number % 2 == 1, &gvk);
@@ -181,18 +181,18 @@ async fn objects(client: Client, definition: &Value, seed: u64, counts: &Mutex<C
             }
         })
         .await?;
-        let judged = schema.judge(&object);
+        let validation = schema.validate(&object);
         let Ok(mut counts) = counts.lock() else { bail!("a task panicked") };
-        match (judged.verdict(), accepted) {
-            (Verdict::Valid, true) => counts.valid += 1,
-            (Verdict::Invalid, false) => counts.invalid += 1,
-            (Verdict::Undecided, _) => {
-                let why = judged.undecided.first().map(|note| note.text.clone()).unwrap_or_default();
+        match (validation.is_valid(), accepted) {
+            (Tristate::Yes, true) => counts.valid += 1,
+            (Tristate::No, false) => counts.invalid += 1,
+            (Tristate::Undecided, _) => {
+                let why = validation.undecided.first().map(|note| note.text.clone()).unwrap_or_default();
                 *counts.undecided.entry(why).or_default() += 1;
             }
-            (verdict, _) => counts.different.push(format!(
-                "{}: {verdict:?} ({:?}), the server says {said:?}: {object}",
-                resource.plural, judged.violations
+            (is_valid, _) => counts.different.push(format!(
+                "{}: {is_valid:?} ({:?}), the server says {said:?}: {object}",
+                resource.plural, validation.violations
             )),
         }
     }
@@ -244,7 +244,7 @@ async fn safe_changes_keep_objects_valid_for_the_api_server() -> Result<()> {
         }
         let [before, after] =
             [&old, &new].map(|schema| pair_definition("pairs.example.com", &json!({"f": schema})));
-        if olm_crd_diff::compare(&before, &after, &olm_crd_diff::Policy::Ours)?.is_refused() {
+        if olm_crd::compare(&before, &after, Policy::Ours)?.is_refused() {
             refused += 1;
         } else {
             pairs.push((old, new));

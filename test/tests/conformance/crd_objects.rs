@@ -1,8 +1,8 @@
-//! What is called safe is safe: objects that are valid under a definition stay valid under the one that is said to
-//! replace it without harm.
+//! Changes that are called safe are safe: objects that are valid under a definition stay valid under the one that
+//! replaces it.
 //!
 //! Definitions are those of the real bundles, each with the one of the package's next version; objects are made for
-//! the older one. Both sides are judged by the local validation, which a test of its own compares with the API
+//! the older one. Both sides are validated locally, which a test of its own compares with the API
 //! server's.
 
 use std::{
@@ -11,8 +11,7 @@ use std::{
     path::Path,
 };
 
-use olm_crd_diff::{Policy, compare};
-use olm_structural_schema::{Schema, Verdict};
+use olm_crd::{Policy, Schema, Tristate, compare};
 use olm_test::objects::Objects;
 use serde_json::Value;
 
@@ -69,7 +68,7 @@ fn pair(old: &Value, new: &Value, seed: u64, counts: &mut Counts) {
         return;
     }
     let [upstream, ours] = [Policy::Upstream, Policy::Ours]
-        .map(|policy| compare(old, new, &policy).unwrap_or_else(|error| panic!("{error}")));
+        .map(|policy| compare(old, new, policy).unwrap_or_else(|error| panic!("{error}")));
     let refused = ours.is_refused();
     assert!(upstream.is_refused() || !refused, "{name}: refused by our policy only");
     if upstream.is_refused() && !refused {
@@ -81,21 +80,21 @@ fn pair(old: &Value, new: &Value, seed: u64, counts: &mut Counts) {
     *(if refused { &mut counts.refused } else { &mut counts.safe }) += 1;
     for version in old["spec"]["versions"].as_array().into_iter().flatten() {
         let at = version["name"].as_str().unwrap_or_default();
-        let (Ok(before), Ok(after)) = (Schema::of(old, at), Schema::of(new, at)) else { continue };
+        let (Ok(before), Ok(after)) = (Schema::read(old, at), Schema::read(new, at)) else { continue };
         let mut made = Objects::new(seed);
         for _ in 0..OBJECTS {
             let object = made.value(&version["schema"]["openAPIV3Schema"], 0);
-            if before.judge(&object).verdict() != Verdict::Valid {
+            if before.validate(&object).is_valid() != Tristate::Yes {
                 continue;
             }
-            let judged = after.judge(&object);
-            match (judged.verdict(), refused) {
-                (Verdict::Valid, false) => counts.objects += 1,
-                (Verdict::Undecided, false) => counts.undecided += 1,
-                (Verdict::Invalid, false) => {
-                    counts.broken.push(format!("{name} {at}: {:?}: {object}", judged.violations));
+            let validation = after.validate(&object);
+            match (validation.is_valid(), refused) {
+                (Tristate::Yes, false) => counts.objects += 1,
+                (Tristate::Undecided, false) => counts.undecided += 1,
+                (Tristate::No, false) => {
+                    counts.broken.push(format!("{name} {at}: {:?}: {object}", validation.violations));
                 }
-                (verdict, true) => counts.broken_of_refused += usize::from(verdict == Verdict::Invalid),
+                (is_valid, true) => counts.broken_of_refused += usize::from(is_valid == Tristate::No),
             }
         }
     }

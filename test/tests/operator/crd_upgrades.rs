@@ -13,7 +13,7 @@ use olm_api::{
     ConditionType::{Progressing, Ready, Stalled},
     names::{ALLOW_CRD_CHANGES_ANNOTATION, BUNDLE_VERSION},
 };
-use olm_crd_diff::{Allowance, Policy, compare};
+use olm_crd::{Allowance, Policy, compare};
 use olm_test::{process::cargo_program, wait};
 use serde_json::{Value, json};
 
@@ -266,7 +266,7 @@ async fn the_check_can_be_turned_off_and_what_goes_is_said_before() -> Result<()
     scenario.shows(Progressing, &widgets.refusal()).await?;
     let (name, crd) = (&scenario.name, widgets.crd_name());
     let unread = format!(
-        "CRD {crd:?}: its objects were not looked at: service account \"installer\" in namespace {name:?} may not list them; give it the verb \"list\" on {crd}."
+        "CRD {crd:?}: its objects were not checked: service account \"installer\" in namespace {name:?} may not list them; give it the verb \"list\" on {crd}."
     );
     says(scenario, Stalled, &[&unread]).await?;
 
@@ -329,7 +329,7 @@ fn refused(old: &Path, new: &Path) -> Result<Vec<String>> {
     for new in &new {
         let name = new["metadata"]["name"].as_str().context("no name")?;
         if let Some(old) = old.iter().find(|old| old["metadata"]["name"] == name) {
-            let report = compare(old, new, &Policy::Ours)?;
+            let report = compare(old, new, Policy::Ours)?;
             entries.extend(report.refused().map(|finding| Allowance::of(name, finding).to_string()));
         }
     }

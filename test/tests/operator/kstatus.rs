@@ -12,6 +12,7 @@ use olm_api::{
     ConditionType::{Progressing, Stalled},
     v1::{ClusterCatalog, ClusterExtension},
 };
+use olm_object::text;
 use olm_test::{
     kstatus::{Status, find, is_about_this_generation, judge},
     rights::create_account,
@@ -76,10 +77,6 @@ fn careful(state: &Value) -> Status {
         _ if !is_about_this_generation(state) => Status::InProgress,
         verdict => verdict,
     }
-}
-
-fn text<'a>(state: &'a Value, pointer: &str) -> &'a str {
-    state.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The verdicts, each once in a row.

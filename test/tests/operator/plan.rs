@@ -402,6 +402,7 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     })
     .await?;
     let before = olm(&scenario, &["diff", &place]).await?;
+    before.ensure(2, &["would become revision"])?;
     ensure!(!before.text.contains(again), "{}", before.text);
     let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
     namespaces.delete(&place, &DeleteParams::default()).await?;

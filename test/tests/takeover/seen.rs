@@ -13,6 +13,7 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 use olm_api::{names::OBJECT_DATA_SECRET_TYPE, v1::ClusterExtension};
+use olm_object::text;
 use olm_test::{cluster::objects, operator::Operator, wait};
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -72,10 +73,6 @@ pub(crate) async fn inventory(client: &Client) -> Result<Inventory> {
         found.insert(format!("{}.{} {namespace}/{name}", resource.kind, resource.group), object);
     }
     Ok(found)
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn is_kept(object: &Value) -> bool {

@@ -1,13 +1,13 @@
 use std::sync::{Arc, Mutex};
 
-use olm_fbc::CatalogReader;
+use olm_fbc::CatalogError;
 use olm_runtime::{ServerLimits, listen, serve};
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::{CatalogDirectory, HttpReader, RemoteCatalog};
 use crate::{
-    Config, ContentServer, LocalReader, SystemClock,
+    Config, ContentServer, LocalReader, PackageSnapshot, SystemClock,
     testing::{ONE, TWO, TestStore},
 };
 
@@ -60,8 +60,8 @@ impl World {
 }
 
 /// Reference and name of the channel that a reader sees.
-async fn seen(reader: &dyn CatalogReader) -> Result<(String, String), String> {
-    let snapshot = reader.package("c", "p").await.map_err(|error| error.to_string())?;
+fn seen(snapshot: Result<PackageSnapshot, CatalogError>) -> Result<(String, String), String> {
+    let snapshot = snapshot.map_err(|error| error.to_string())?;
     Ok((snapshot.resolved_reference, snapshot.content.channels[0].name.clone()))
 }
 
@@ -75,16 +75,19 @@ async fn both_readers_see_the_same() {
     let world = World::new();
     let reader = world.reader();
     let not_served = "catalog \"c\" is not being served".to_owned();
-    assert_eq!(seen(&reader).await, Err(not_served.clone()));
-    assert_eq!(seen(&LocalReader::new(world.origin.store.clone())).await, Err(not_served));
+    assert_eq!(seen(reader.package("c", "p").await), Err(not_served.clone()));
+    assert_eq!(seen(LocalReader::new(world.origin.store.clone()).package("c", "p").await), Err(not_served));
     world.origin.install("c", ONE, OLD);
     world.says(ONE);
-    assert_eq!(seen(&reader).await, Ok(pair(ONE, "old")));
-    assert_eq!(seen(&LocalReader::new(world.origin.store.clone())).await, Ok(pair(ONE, "old")));
+    assert_eq!(seen(reader.package("c", "p").await), Ok(pair(ONE, "old")));
+    assert_eq!(
+        seen(LocalReader::new(world.origin.store.clone()).package("c", "p").await),
+        Ok(pair(ONE, "old"))
+    );
     assert!(reader.package("c", "none").await.unwrap().content.is_empty());
     world.origin.install("c", TWO, NEW);
     world.says(TWO);
-    assert_eq!(seen(&reader).await, Ok(pair(TWO, "new")));
+    assert_eq!(seen(reader.package("c", "p").await), Ok(pair(TWO, "new")));
 }
 
 #[tokio::test]
@@ -94,7 +97,7 @@ async fn content_of_another_digest_is_not_taken() {
     world.origin.install("c", ONE, OLD);
     world.says(TWO);
     assert_eq!(
-        seen(&reader).await.unwrap_err(),
+        seen(reader.package("c", "p").await).unwrap_err(),
         "error retrieving cache for catalog \"c\": catalog server has other content than the catalog's status names"
     );
 }
@@ -104,12 +107,12 @@ async fn the_last_good_copy_is_used_while_the_server_is_away_also_after_a_restar
     let world = World::new();
     world.origin.install("c", ONE, OLD);
     world.says(ONE);
-    assert_eq!(seen(&world.reader()).await, Ok(pair(ONE, "old")));
+    assert_eq!(seen(world.reader().package("c", "p").await), Ok(pair(ONE, "old")));
     world.stop.cancel();
     world.server.await.unwrap();
     let remote = RemoteCatalog { base_url: world.base.clone(), reference: TWO.to_owned() };
     *world.directory.0.lock().unwrap() = Some(remote);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let reader = HttpReader::new(client, world.directory, Arc::new(SystemClock), world.cache.path()).unwrap();
-    assert_eq!(seen(&reader).await, Ok(pair(ONE, "old")));
+    assert_eq!(seen(reader.package("c", "p").await), Ok(pair(ONE, "old")));
 }

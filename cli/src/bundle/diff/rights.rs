@@ -47,19 +47,19 @@ fn of_account(increase: Account) -> Vec<Right> {
         verbs: Vec::new(),
     });
     let rules = rights.into_iter().map(|right| {
-        let on_resources = right.api_groups.iter().flat_map(|group| {
-            right.resources.iter().map(move |resource| match group.as_str() {
+        let on_resources = right.rule.api_groups.iter().flat_map(|group| {
+            right.rule.resources.iter().map(move |resource| match group.as_str() {
                 "" => resource.clone(),
                 group => format!("{group}/{resource}"),
             })
         });
-        let on: Vec<String> = on_resources.chain(right.non_resource_urls.iter().cloned()).collect();
+        let on: Vec<String> = on_resources.chain(right.rule.non_resource_urls.iter().cloned()).collect();
         Right {
             account: account.clone(),
             namespace: right.namespace,
             on: on.join(","),
-            name: right.resource_names.into_iter().collect::<Vec<_>>().join(","),
-            verbs: right.verbs.into_iter().collect(),
+            name: right.rule.resource_names.into_iter().collect::<Vec<_>>().join(","),
+            verbs: right.rule.verbs.into_iter().collect(),
         }
     });
     let mut all: Vec<Right> = rules.collect();

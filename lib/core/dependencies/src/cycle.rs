@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Kind, Present, Requirement, evaluate, is_met};
+use crate::{Present, Requirement, evaluate, is_met};
+use olm_object::GroupVersionKind;
 
 /// A bundle that is chosen for an extension and not installed yet.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +26,7 @@ pub fn may_go_on(
     extension: &str,
     waiting: &[Waiting<'_>],
     installed: &[Present<'_>],
-    served: &dyn Fn(&Kind) -> bool,
+    served: &dyn Fn(&GroupVersionKind) -> bool,
 ) -> bool {
     let needs = edges(waiting, installed, served);
     let reachable = |from: usize| -> Option<BTreeSet<usize>> {
@@ -50,7 +51,7 @@ pub fn may_go_on(
 fn edges(
     waiting: &[Waiting<'_>],
     installed: &[Present<'_>],
-    served: &dyn Fn(&Kind) -> bool,
+    served: &dyn Fn(&GroupVersionKind) -> bool,
 ) -> BTreeMap<usize, Option<BTreeSet<usize>>> {
     let unmet: Vec<Vec<&Requirement>> =
         waiting.iter().map(|one| evaluate::unmet(one.requirements, installed, served)).collect();

@@ -1,10 +1,11 @@
 //! Whether requirements are met.
 
 use olm_fbc::Property;
+use olm_object::GroupVersionKind;
 use olm_semver::Version;
 
 use crate::{
-    Kind, Requirement,
+    Requirement,
     requirement::{Predicate, provided_kinds},
 };
 
@@ -22,7 +23,11 @@ pub struct Present<'a> {
 /// Whether what is installed meets the requirement. `served` says which kinds the cluster serves.
 ///
 /// An expression that fails is not met, as in the original.
-pub fn is_met(requirement: &Requirement, installed: &[Present<'_>], served: &dyn Fn(&Kind) -> bool) -> bool {
+pub fn is_met(
+    requirement: &Requirement,
+    installed: &[Present<'_>],
+    served: &dyn Fn(&GroupVersionKind) -> bool,
+) -> bool {
     match &requirement.predicate {
         Predicate::Not(members) => {
             !installed.iter().any(|present| members.iter().any(|member| holds(&member.predicate, present)))
@@ -37,7 +42,7 @@ pub fn is_met(requirement: &Requirement, installed: &[Present<'_>], served: &dyn
 pub fn unmet<'a>(
     requirements: &'a [Requirement],
     installed: &[Present<'_>],
-    served: &dyn Fn(&Kind) -> bool,
+    served: &dyn Fn(&GroupVersionKind) -> bool,
 ) -> Vec<&'a Requirement> {
     requirements.iter().filter(|one| !is_met(one, installed, served)).collect()
 }
@@ -60,7 +65,7 @@ pub(crate) fn holds(predicate: &Predicate, present: &Present<'_>) -> bool {
 }
 
 /// Whether the cluster meets a statement that is about nothing but kinds.
-fn is_served(predicate: &Predicate, served: &dyn Fn(&Kind) -> bool) -> bool {
+fn is_served(predicate: &Predicate, served: &dyn Fn(&GroupVersionKind) -> bool) -> bool {
     match predicate {
         Predicate::Kind(kind) => served(kind),
         Predicate::All(members) => members.iter().all(|member| is_served(&member.predicate, served)),

@@ -12,7 +12,6 @@ mod cel;
 mod cycle;
 mod error;
 mod evaluate;
-mod kind;
 mod limits;
 mod remedy;
 mod requirement;
@@ -22,7 +21,6 @@ mod tests;
 pub use cycle::{Waiting, may_go_on};
 pub use error::RequirementError;
 pub use evaluate::{Present, is_met, unmet};
-pub use kind::Kind;
 pub use limits::{
     CONSTRAINT_BYTES_MAX, CONSTRAINT_DEPTH_MAX, CONSTRAINTS_MAX, EXPRESSION_BYTES_MAX, REQUIREMENTS_MAX,
 };

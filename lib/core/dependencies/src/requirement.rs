@@ -4,13 +4,14 @@ use std::{collections::BTreeSet, fmt};
 
 use olm_cel::{Budget, Patterns};
 use olm_fbc::Property;
+use olm_object::GroupVersionKind;
 use olm_semver::{Quoted, SkipRange};
 use olm_text::one_line;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    Kind, RequirementError,
+    RequirementError,
     cel::Expression,
     limits::{
         COMPILED_EXPRESSIONS_STEPS_MAX, CONSTRAINT_BYTES_MAX, CONSTRAINT_DEPTH_MAX, CONSTRAINTS_MAX,
@@ -35,7 +36,7 @@ pub struct Requirement {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Predicate {
     Package { name: String, range: Option<SkipRange> },
-    Kind(Kind),
+    Kind(GroupVersionKind),
     Expression(Expression),
     All(Vec<Requirement>),
     Any(Vec<Requirement>),
@@ -48,7 +49,7 @@ pub(crate) enum Predicate {
 /// # Errors
 /// See [`RequirementError`].
 pub fn requirements(properties: &[Property]) -> Result<Vec<Requirement>, RequirementError> {
-    let own: Vec<Kind> = provided_kinds(properties).collect();
+    let own: Vec<GroupVersionKind> = provided_kinds(properties).collect();
     let mut found: Vec<Requirement> = Vec::new();
     let mut compiler =
         Compiler { patterns: Patterns::default(), budget: Budget::new(COMPILED_EXPRESSIONS_STEPS_MAX) };
@@ -85,11 +86,11 @@ fn push(found: &mut Vec<Requirement>, one: Requirement) {
 }
 
 /// The kinds that `properties` say the bundle provides; malformed ones are none.
-pub(crate) fn provided_kinds(properties: &[Property]) -> impl Iterator<Item = Kind> {
+pub(crate) fn provided_kinds(properties: &[Property]) -> impl Iterator<Item = GroupVersionKind> {
     properties
         .iter()
         .filter(|property| property.kind == KIND_PROVIDED)
-        .filter_map(|property| Kind::deserialize(&property.value).ok())
+        .filter_map(|property| GroupVersionKind::deserialize(&property.value).ok())
 }
 
 fn malformed(property: &str, cause: &str) -> RequirementError {
@@ -124,8 +125,8 @@ fn package(value: &Value, property: &str) -> Result<Predicate, RequirementError>
     Ok(Predicate::Package { name: raw.package_name, range })
 }
 
-fn kind(value: &Value, property: &str) -> Result<Kind, RequirementError> {
-    let kind = Kind::deserialize(value)
+fn kind(value: &Value, property: &str) -> Result<GroupVersionKind, RequirementError> {
+    let kind = GroupVersionKind::deserialize(value)
         .map_err(|_| malformed(property, "want {\"group\": text, \"version\": text, \"kind\": text}"))?;
     if kind.version.is_empty() || kind.kind.is_empty() {
         return Err(malformed(property, "version or kind is empty"));
@@ -243,7 +244,7 @@ impl Requirement {
     }
 
     /// Each kind that it asks for, wherever it stands.
-    pub fn kinds(&self) -> Vec<&Kind> {
+    pub fn kinds(&self) -> Vec<&GroupVersionKind> {
         let mut all = Vec::new();
         self.walk(&mut |predicate| {
             if let Predicate::Kind(kind) = predicate {

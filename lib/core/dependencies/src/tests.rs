@@ -1,12 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use olm_fbc::{Bundle, PackageContent, Property};
+use olm_object::GroupVersionKind;
 use olm_semver::Version;
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 
 use crate::{
-    CONSTRAINT_DEPTH_MAX, Kind, Present, Requirement, RequirementError, Waiting, cluster_extension, is_met,
+    CONSTRAINT_DEPTH_MAX, Present, Requirement, RequirementError, Waiting, cluster_extension, is_met,
     may_go_on, providers, requirements, unmet,
 };
 
@@ -40,7 +41,7 @@ impl There {
 
 fn met(requirement: &Requirement, installed: &[There], served: &[&str]) -> bool {
     let present: Vec<_> = installed.iter().map(There::present).collect();
-    is_met(requirement, &present, &|kind: &Kind| served.contains(&kind.kind.as_str()))
+    is_met(requirement, &present, &|kind: &GroupVersionKind| served.contains(&kind.kind.as_str()))
 }
 
 fn kind(name: &str) -> Value {

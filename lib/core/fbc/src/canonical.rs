@@ -241,7 +241,7 @@ fn order(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-pub(crate) use number::print as print_float;
+pub use number::print as print_float;
 pub(crate) use text::decode;
 
 /// A position in the bytes of a document.

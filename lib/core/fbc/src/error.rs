@@ -94,3 +94,30 @@ pub enum FbcError {
         problem: &'static str,
     },
 }
+
+/// Why catalog content could not be read. The texts are the original's.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CatalogError {
+    /// The catalog has no content that could be served (yet).
+    #[error("catalog {catalog:?} is not being served")]
+    NotServed {
+        /// Name of the ClusterCatalog.
+        catalog: String,
+    },
+    /// Reading failed.
+    #[error("error retrieving cache for catalog {catalog:?}: {cause}")]
+    Read {
+        /// Name of the ClusterCatalog.
+        catalog: String,
+        /// What went wrong.
+        cause: String,
+    },
+    /// The package's blobs could not be decoded.
+    #[error("error loading package {package:?}: {cause}")]
+    Decode {
+        /// Name of the package.
+        package: String,
+        /// What went wrong.
+        cause: String,
+    },
+}

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 use crate::envelope::fold;
 
 /// Whether a key means the field `name`, which is ASCII.
-pub(crate) fn means(key: &str, name: &str) -> bool {
+pub fn means(key: &str, name: &str) -> bool {
     key.eq_ignore_ascii_case(name) || (!key.is_ascii() && fold(key) == fold(name))
 }
 
 /// The last value of a field that is not null, or else null.
-pub(crate) fn find<'m, V>(
+pub fn find<'m, V>(
     members: impl DoubleEndedIterator<Item = (&'m str, V)>,
     name: &str,
     is_null: impl Fn(&V) -> bool,
@@ -28,37 +28,11 @@ pub(crate) fn find<'m, V>(
 }
 
 /// The value of a field, null where it is nothing else.
-pub(crate) fn field_or_null<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
+pub fn field_or_null<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
     find(object.iter().map(|(key, value)| (key.as_str(), value)), name, |value| value.is_null())
 }
 
 /// The value of a field. Null counts as absent.
-pub(crate) fn field<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
+pub fn field<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
     field_or_null(object, name).filter(|value| !value.is_null())
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::field;
-    use crate::{ChannelEntry, fields::Fields};
-
-    /// Whoever reads a document, and for whatever: the same keys mean the same.
-    #[test]
-    fn all_readers_find_the_same_value() {
-        for (document, wanted) in [
-            (json!({"Replaces": "a", "replaces": "b"}), "b"),
-            (json!({"REPLACES": "a", "Replaces": "b"}), "b"),
-            (json!({"Replaces": "a", "replaces": null}), "a"),
-            (json!({"replaces": "a", "replace\u{17f}": "b"}), "b"),
-            (json!({"replaces": null}), ""),
-        ] {
-            let object = document.as_object().unwrap();
-            let outlined = field(object, "replaces").and_then(|value| value.as_str()).unwrap_or_default();
-            let resolved: ChannelEntry = serde_json::from_str(&document.to_string()).unwrap();
-            let templated = Fields::of(&document).unwrap().text("replaces").unwrap();
-            assert_eq!([outlined, &resolved.replaces, templated], [wanted; 3], "{document}");
-        }
-    }
 }

@@ -16,9 +16,3 @@ pub const IGNORE_FILE_BYTES_MAX: usize = 64 << 10;
 pub const IGNORE_PATTERNS_MAX: usize = 1_000;
 /// Most values in one YAML document, aliases expanded: each takes some 100 bytes while it is converted.
 pub const DOCUMENT_NODES_MAX: usize = 1 << 20;
-/// So many bytes of a document are quoted in an error; documents of published catalogs have up to 2 MiB.
-pub const QUOTED_DOCUMENT_BYTES_MAX: usize = 4 << 10;
-/// Most warnings kept of one catalog. A published catalog of 130 MB gives some thousand.
-pub const WARNINGS_MAX: usize = 100_000;
-/// Most edges of a graph that is drawn; a channel of 200 entries, each with a range over all, has 40,000.
-pub const PICTURE_EDGES_MAX: usize = 100_000;

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Reads the document in `text`; an empty one is null. `lines_before` is where it starts in its file.
-pub(crate) fn document(text: &str, lines_before: u64) -> Result<Value, FbcError> {
+pub fn document(text: &str, lines_before: u64) -> Result<Value, FbcError> {
     let limits = Limits {
         bytes: DOCUMENT_BYTES_MAX,
         depth: DOCUMENT_DEPTH_MAX,

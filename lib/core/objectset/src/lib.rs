@@ -1,39 +1,40 @@
-//! The brain of the roll-out engine, without IO.
+//! The roll-out engine's decisions, without IO.
 //!
 //! A *revision* (ClusterObjectSet) is a list of [`Phase`]s. For each object the engine observes the cluster,
-//! asks [`action`] what to do, does it, and asks [`evaluate`] whether the answer is healthy. Everything that
-//! decides is here; what talks to the API server is in operator-controller.
+//! asks [`action`] for the next step, does it, and asks [`evaluate`] whether the answer is healthy. Everything that
+//! decides is here; the requests to the API server are in operator-controller.
 
-mod classic;
-mod desired;
+mod action;
+mod adoption;
+mod deletion_policy;
 mod digest;
 mod drift;
-mod keeping;
-mod lacking;
 pub mod limits;
-mod object;
+mod olm_classic;
 mod ownership;
 mod pack;
 mod phase;
-mod plan;
+mod prepare;
 mod probe;
 mod release;
+mod unserved_kinds;
 
-pub use classic::classic_manager;
-pub use desired::{ObjectError, Origin, for_revision, prepare};
-pub use digest::{content_digest, phase_digest, sha256};
-pub use drift::{has_created_fields, join_fields};
-pub use keeping::{
-    DeletionPolicy, converts_by_webhook, form_patch, is_crd, kept_for, readable_without_webhook,
+pub use action::{Action, action, observation_digest};
+pub use adoption::has_created_fields;
+pub use deletion_policy::{
+    DeletionPolicy, converts_by_webhook, form_patch, readable_without_webhook, retained_for,
     taking_form_patch, without_webhook, written_for,
 };
-pub use lacking::{Lack, UnknownKinds, defined_kinds, is_optional, lack, lack_text};
-pub use object::ObjectKey;
-pub use ownership::{BEFORE_REVISIONS, Owner, Sibling, Teardown, controller_of, owner_references, teardown};
+pub use digest::{content_digest, phase_digest, sha256};
+pub use olm_classic::classic_manager;
+pub use ownership::{
+    BEFORE_REVISIONS, Owner, OwnershipContext, Sibling, Teardown, controller_of, owner_references, teardown,
+};
 pub use pack::{PackError, Packed, PackedReference, PackedSecret, content_key, pack, unpack};
 pub use phase::{Phase, assign, phase_of};
-pub use plan::{Action, Context, action, observation_digest};
+pub use prepare::{ObjectError, Origin, for_revision, prepare};
 pub use probe::{
     defaults as default_probes, evaluate, failure as probe_failure, invalid_selector, label_selector_matches,
 };
 pub use release::{Release, ReleaseError};
+pub use unserved_kinds::{UnknownKinds, UnservedKind, unserved_kind, unserved_kind_report};

@@ -1,14 +1,14 @@
-//! Whose object is it, and may this revision write it? The collision table.
+//! The controller of an object, and whether a revision may write it: the collision table.
 
 use std::collections::BTreeSet;
 
 use olm_api::{names::REVISION_ANNOTATION, v1::CollisionProtection};
+use olm_object::{ObjectKey, text};
 use serde_json::{Value, json};
 
 use crate::{
-    classic::classic_manager,
-    keeping::{DeletionPolicy, is_controlled_by, kept_for, kept_report, written_for},
-    object::{ObjectKey, text},
+    deletion_policy::{DeletionPolicy, is_controlled_by, retained_for, retained_report, written_for},
+    olm_classic::classic_manager,
 };
 
 /// The revision on whose behalf objects are written.
@@ -24,7 +24,7 @@ pub struct Owner {
     pub uid: String,
     /// Revision number.
     pub revision: i64,
-    /// What of its objects stays when the extension is deleted.
+    /// The objects that stay when the extension is deleted.
     pub policy: DeletionPolicy,
 }
 
@@ -42,7 +42,7 @@ impl Owner {
     }
 }
 
-/// The number under which the extension itself counts as a sibling: the original's Helm runtime made it the
+/// The number under which the extension itself counts as a sibling: operator-controller's Helm runtime made it the
 /// controller of the objects, before there were revisions.
 pub const BEFORE_REVISIONS: i64 = 0;
 
@@ -55,7 +55,7 @@ pub struct Sibling {
     pub revision: i64,
 }
 
-/// Who controls an object that exists in the cluster.
+/// The controller of an object that exists in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ownership {
     /// This revision.
@@ -70,15 +70,15 @@ pub(crate) enum Ownership {
     Unowned,
     /// Nobody, but a revision once wrote it.
     Orphaned,
-    /// Somebody else; the owner reference.
+    /// Another owner; the owner reference.
     Foreign(Value),
-    /// A deletion policy kept it for an extension of the same name and package, whose revision is gone.
-    Inherited,
-    /// A deletion policy keeps it for a revision that is none of ours; the report.
-    Kept(String),
+    /// A deletion policy retained it for an extension of the same name and package, whose revision is gone.
+    RetainedForUs,
+    /// A deletion policy retains it for a revision that is none of ours; the report.
+    Retained(String),
 }
 
-/// What to do with an object that exists.
+/// Whether a revision may write an object that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Bring it to the desired state.
@@ -88,31 +88,34 @@ pub(crate) enum Verdict {
         /// UID of the owner that loses the role, when there is one.
         from_uid: Option<String>,
     },
-    /// A newer revision has it: leave it, the phase counts as progressed.
-    Leave,
+    /// A newer revision controls it: it is left alone, and the phase counts as progressed.
+    Superseded,
     /// It may not be touched; the owner reference that stands against it, if any.
     Collision {
         /// The controller of the object.
         conflicting_owner: Option<Value>,
     },
-    /// It may not be touched because it is kept for somebody else; the report.
-    Kept(String),
+    /// It may not be touched because it is retained for another owner; the report.
+    Retained(String),
 }
 
-/// Who is who among revisions.
+/// A revision and the revisions beside it, by which the owner of an object is recognised.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Revisions<'a> {
-    pub(crate) owner: &'a Owner,
-    pub(crate) siblings: &'a [Sibling],
-    /// UIDs of all ClusterObjectSets with the extension's name, when they were asked for.
-    pub(crate) present: Option<&'a BTreeSet<String>>,
+pub struct OwnershipContext<'a> {
+    /// The revision on whose behalf objects are written.
+    pub owner: &'a Owner,
+    /// The other revisions of the extension.
+    pub siblings: &'a [Sibling],
+    /// UIDs of all ClusterObjectSets that carry the extension's name, read from the API server. Without them
+    /// no retained object of a revision that is gone is adopted.
+    pub present: Option<&'a BTreeSet<String>>,
 }
 
 /// Determines who controls `live`, which is to become `desired`.
-pub(crate) fn ownership(live: &Value, desired: &Value, revisions: Revisions<'_>) -> Ownership {
-    let Revisions { owner, siblings, present } = revisions;
+pub(crate) fn ownership(live: &Value, desired: &Value, context: OwnershipContext<'_>) -> Ownership {
+    let OwnershipContext { owner, siblings, present } = context;
     let controller = controller_of(live);
-    let Some(uid) = controller.map(|reference| text(reference, "/uid")).or_else(|| kept_for(live)) else {
+    let Some(uid) = controller.map(|reference| text(reference, "/uid")).or_else(|| retained_for(live)) else {
         let touched = live
             .pointer("/metadata/annotations")
             .and_then(Value::as_object)
@@ -132,9 +135,9 @@ pub(crate) fn ownership(live: &Value, desired: &Value, revisions: Revisions<'_>)
         (None, None) => {
             let gone = present.is_some_and(|present| !present.contains(uid));
             if gone && written_for(desired).is_some() && written_for(desired) == written_for(live) {
-                Ownership::Inherited
+                Ownership::RetainedForUs
             } else {
-                Ownership::Kept(kept_report(live, uid))
+                Ownership::Retained(retained_report(live, uid))
             }
         }
     }
@@ -145,12 +148,12 @@ pub(crate) fn verdict(ownership: &Ownership, protection: CollisionProtection) ->
     match (ownership, protection) {
         (Ownership::Ours, _) => Verdict::Update,
         (Ownership::OlderSibling(sibling), _) => Verdict::TakeOver { from_uid: Some(sibling.uid.clone()) },
-        (Ownership::NewerSibling(_), _) => Verdict::Leave,
-        (Ownership::Inherited, _)
+        (Ownership::NewerSibling(_), _) => Verdict::Superseded,
+        (Ownership::RetainedForUs, _)
         | (Ownership::Unowned, CollisionProtection::IfNoController | CollisionProtection::None) => {
             Verdict::TakeOver { from_uid: None }
         }
-        (Ownership::Kept(report), _) => Verdict::Kept(report.clone()),
+        (Ownership::Retained(report), _) => Verdict::Retained(report.clone()),
         (Ownership::Foreign(reference), CollisionProtection::None) => {
             Verdict::TakeOver { from_uid: Some(text(reference, "/uid").to_owned()) }
         }
@@ -175,14 +178,14 @@ pub(crate) fn collision_report(key: &ObjectKey, conflicting_owner: Option<&Value
     report
 }
 
-/// What teardown does with an object.
+/// The action of teardown on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Teardown {
     /// Delete it.
     Delete,
     /// Only drop this revision's owner reference.
     Release,
-    /// The deletion policy keeps it: only give it the form of what is kept.
+    /// The deletion policy retains it: only give it the form of retained objects.
     Keep,
     /// It has nothing to do with this revision.
     Leave,
@@ -255,10 +258,10 @@ mod tests {
         type Check = fn(&Verdict) -> bool;
         let update = |v: &Verdict| matches!(v, Verdict::Update);
         let take = |v: &Verdict| matches!(v, Verdict::TakeOver { .. });
-        let leave = |v: &Verdict| matches!(v, Verdict::Leave);
+        let leave = |v: &Verdict| matches!(v, Verdict::Superseded);
         let collide = |v: &Verdict| matches!(v, Verdict::Collision { .. });
         let orphan = json!({"metadata": {"annotations": {REVISION_ANNOTATION: "1"}}});
-        let stays = |v: &Verdict| matches!(v, Verdict::Kept(_));
+        let stays = |v: &Verdict| matches!(v, Verdict::Retained(_));
         let rows: [(&str, Value, [Check; 3]); 14] = [
             ("ours", controlled_by("two"), [update, update, update]),
             ("older sibling", controlled_by("one"), [take, take, take]),
@@ -276,7 +279,7 @@ mod tests {
             ("kept for another package", kept("gone", "ext", "other"), [stays, stays, stays]),
         ];
         let (owner, siblings, present) = (owner(), siblings(), BTreeSet::from(["standing".to_owned()]));
-        let revisions = Revisions { owner: &owner, siblings: &siblings, present: Some(&present) };
+        let revisions = OwnershipContext { owner: &owner, siblings: &siblings, present: Some(&present) };
         let desired = kept("two", "ext", "pkg");
         for (name, live, checks) in rows {
             let found = ownership(&live, &desired, revisions);
@@ -287,13 +290,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_goes_to_nobody_else_and_to_nobody_unasked() {
+    fn retained_objects_are_adopted_by_the_same_extension_only() {
         let (owner, siblings, present) = (owner(), siblings(), BTreeSet::new());
-        let asked = Revisions { owner: &owner, siblings: &siblings, present: Some(&present) };
-        let unasked = Revisions { present: None, ..asked };
+        let asked = OwnershipContext { owner: &owner, siblings: &siblings, present: Some(&present) };
+        let unasked = OwnershipContext { present: None, ..asked };
         let ours = kept("two", "ext", "pkg");
         let live = kept("gone", "ext", "pkg");
-        assert_eq!(ownership(&live, &ours, asked), Ownership::Inherited);
+        assert_eq!(ownership(&live, &ours, asked), Ownership::RetainedForUs);
         for (live, desired, revisions) in [
             (&live, &ours, unasked),
             (&live, &kept("two", "another", "pkg"), asked),
@@ -302,12 +305,12 @@ mod tests {
             (&kept("gone", "", ""), &kept("two", "", ""), asked),
         ] {
             let found = ownership(live, desired, revisions);
-            let Verdict::Kept(report) = verdict(&found, CollisionProtection::None) else {
+            let Verdict::Retained(report) = verdict(&found, CollisionProtection::None) else {
                 panic!("{found:?}")
             };
             assert!(report.starts_with("Kept by the deletion policy of "), "{report}");
         }
-        let Ownership::Kept(report) = ownership(&live, &kept("x", "another", "pkg"), asked) else {
+        let Ownership::Retained(report) = ownership(&live, &kept("x", "another", "pkg"), asked) else {
             panic!("not kept")
         };
         assert!(report.contains("ClusterExtension \"ext\" (package \"pkg\")"), "{report}");

@@ -1,10 +1,9 @@
 //! Phases: the order in which the objects of a revision are rolled out.
 //!
-//! Group and kind decide; whatever is not listed goes to `deploy`. Names and order are the original's.
+//! Group and kind decide, by the table of kinds; all others are of the phase `deploy`.
 
+use olm_object::{ObjectKey, PHASES, known_kind};
 use serde_json::Value;
-
-use crate::object::ObjectKey;
 
 /// Objects that are rolled out together.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,65 +14,12 @@ pub struct Phase {
     pub objects: Vec<Value>,
 }
 
-/// The phase of every kind that is not listed in [`PHASES`].
+/// The phase of every kind that is not in the table.
 const DEFAULT_PHASE: &str = "deploy";
-
-/// Phases in their order, each with its group-kinds.
-const PHASES: &[(&str, &[(&str, &str)])] = &[
-    ("namespaces", &[("", "Namespace")]),
-    (
-        "policies",
-        &[
-            ("networking.k8s.io", "NetworkPolicy"),
-            ("policy", "PodDisruptionBudget"),
-            ("scheduling.k8s.io", "PriorityClass"),
-        ],
-    ),
-    ("identity", &[("", "ServiceAccount")]),
-    ("configuration", &[("", "Secret"), ("", "ConfigMap")]),
-    (
-        "storage",
-        &[("", "PersistentVolume"), ("", "PersistentVolumeClaim"), ("storage.k8s.io", "StorageClass")],
-    ),
-    ("crds", &[("apiextensions.k8s.io", "CustomResourceDefinition")]),
-    ("roles", &[("rbac.authorization.k8s.io", "ClusterRole"), ("rbac.authorization.k8s.io", "Role")]),
-    (
-        "bindings",
-        &[("rbac.authorization.k8s.io", "ClusterRoleBinding"), ("rbac.authorization.k8s.io", "RoleBinding")],
-    ),
-    ("infrastructure", &[("", "Service"), ("cert-manager.io", "Issuer"), ("cert-manager.io", "Certificate")]),
-    (DEFAULT_PHASE, &[("apps", "Deployment")]),
-    ("scaling", &[("autoscaling.k8s.io", "VerticalPodAutoscaler")]),
-    (
-        "publish",
-        &[
-            ("monitoring.coreos.com", "PrometheusRule"),
-            ("monitoring.coreos.com", "ServiceMonitor"),
-            ("monitoring.coreos.com", "PodMonitor"),
-            ("networking.k8s.io", "Ingress"),
-            ("route.openshift.io", "Route"),
-            ("console.openshift.io", "ConsoleYAMLSample"),
-            ("console.openshift.io", "ConsoleQuickStart"),
-            ("console.openshift.io", "ConsoleCLIDownload"),
-            ("console.openshift.io", "ConsoleLink"),
-            ("console.openshift.io", "ConsolePlugin"),
-        ],
-    ),
-    (
-        "admission",
-        &[
-            ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-            ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-        ],
-    ),
-];
 
 /// Name of the phase that objects of this group and kind belong to.
 pub fn phase_of(group: &str, kind: &str) -> &'static str {
-    PHASES
-        .iter()
-        .find(|(_, kinds)| kinds.iter().any(|(g, k)| *g == group && *k == kind))
-        .map_or(DEFAULT_PHASE, |(name, _)| *name)
+    known_kind(group, kind).map_or(DEFAULT_PHASE, |known| known.phase)
 }
 
 /// Sorts objects into phases; empty phases are left out. The input's order does not matter.
@@ -81,7 +27,7 @@ pub fn assign(objects: Vec<Value>) -> Vec<Phase> {
     let mut keyed: Vec<(ObjectKey, Value)> = objects.into_iter().map(|o| (ObjectKey::of(&o), o)).collect();
     keyed.sort_by(|a, b| a.0.cmp(&b.0));
     let mut phases: Vec<Phase> =
-        PHASES.iter().map(|(name, _)| Phase { name: (*name).to_owned(), objects: Vec::new() }).collect();
+        PHASES.iter().map(|name| Phase { name: (*name).to_owned(), objects: Vec::new() }).collect();
     for (key, object) in keyed {
         let name = phase_of(&key.group, &key.kind);
         if let Some(phase) = phases.iter_mut().find(|p| p.name == name) {
@@ -97,7 +43,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::object::text;
+    use olm_object::text;
 
     fn object(api_version: &str, kind: &str, name: &str) -> Value {
         json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})
@@ -118,7 +64,7 @@ mod tests {
         assert_eq!(phases[1].objects.len(), 2);
     }
 
-    /// Phases and kinds as the original has them, and some that are in none of its lists.
+    /// Phases and kinds as operator-controller has them, and some that are in none of its lists.
     const LISTED: [(&str, &str); 13] = [
         ("namespaces", "v1 Namespace"),
         (
@@ -156,7 +102,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_kind_of_the_original_is_in_its_phase_and_the_phases_are_in_its_order() {
+    fn every_kind_of_upstream_is_in_its_phase_and_the_phases_are_in_its_order() {
         let kinds = LISTED.iter().rev().flat_map(|(_, kinds)| kinds.split(", "));
         let objects = kinds.filter_map(|kind| kind.split_once(' '));
         let objects = objects.map(|(version, kind)| object(version, kind, "x")).collect();

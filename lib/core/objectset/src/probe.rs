@@ -8,10 +8,9 @@ use olm_api::v1::{
     AssertedStatus, Assertion, AssertionType, ConditionEqual, FieldValue, FieldsEqual, GroupKind,
     ObjectSelector, ProgressionProbe, SelectorType,
 };
+use olm_object::{ObjectKey, text};
 use olm_text::one_line;
 use serde_json::Value;
-
-use crate::object::{ObjectKey, text};
 
 fn selects(selector: &ObjectSelector, object: &Value) -> bool {
     match selector.type_ {

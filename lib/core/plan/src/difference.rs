@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use olm_object::is_empty;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -67,15 +68,6 @@ fn member(path: &str, key: &str) -> String {
         (_, false) => format!("{path}[{key:?}]"),
         ("", true) => key.to_owned(),
         (_, true) => format!("{path}.{key}"),
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(fields) => fields.values().all(is_empty),
-        Value::Array(items) => items.is_empty(),
-        _ => false,
     }
 }
 

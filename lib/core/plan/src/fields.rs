@@ -6,9 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use olm_api::names::{MANAGED_BY_LABEL, OBJECT_FIELD_MANAGER, REVISION_ANNOTATION};
-use olm_objectset::{ObjectKey, join_fields, sha256};
+use olm_object::{
+    encode_string_data, is_secret,
+    managed_fields::{extract, union},
+};
+use olm_objectset::sha256;
 use serde_json::{Map, Value};
 
 /// What a revision's content says about an object, in the form in which plans compare: without identity and
@@ -29,13 +32,13 @@ pub(crate) fn own(live: &Value, old: Option<&Value>, desired: Option<&Value>) ->
         }
         created |= text("operation") == "Update";
         if let Some(Value::Object(of_entry)) = entry.get("fieldsV1") {
-            join_fields(&mut fields, of_entry.clone());
+            union(&mut fields, of_entry.clone());
         }
     }
     if fields.is_empty() {
         return Value::Object(Map::new());
     }
-    let owned = owned(live, &fields);
+    let owned = extract(live, &fields);
     let named: Vec<Value> = [old, desired].into_iter().flatten().map(as_stored).collect();
     let keep_unnamed = old.is_none() && !created;
     let cut = cut(owned, &named.iter().collect::<Vec<_>>(), keep_unnamed).unwrap_or_default();
@@ -49,28 +52,11 @@ pub(crate) fn would_be(answer: &Value, desired: &Value) -> Value {
     masked(desired, bare(&cut))
 }
 
-/// The object in the form in which the server keeps it: a Secret's `stringData` is part of its `data`.
+/// The object in the form in which the server keeps it.
 fn as_stored(object: &Value) -> Value {
     let mut object = object.clone();
-    if !is_secret(&object) {
-        return object;
-    }
-    let Some(fields) = object.as_object_mut() else { return object };
-    if let Some(Value::Object(plain)) = fields.remove("stringData") {
-        let data = fields.entry("data").or_insert_with(|| Value::Object(Map::new()));
-        if let Some(data) = data.as_object_mut() {
-            data.extend(plain.into_iter().map(|(key, text)| {
-                let encoded = STANDARD.encode(text.as_str().unwrap_or_default());
-                (key, Value::String(encoded))
-            }));
-        }
-    }
+    encode_string_data(&mut object);
     object
-}
-
-fn is_secret(object: &Value) -> bool {
-    let key = ObjectKey::of(object);
-    key.kind == "Secret" && key.group.is_empty()
 }
 
 /// Replaces the data of a Secret by their hashes; `object` tells the kind.
@@ -111,65 +97,6 @@ fn bare(object: &Value) -> Value {
         }
     }
     object
-}
-
-/// The part of `live` that the set of fields names.
-fn owned(live: &Value, fields: &Map<String, Value>) -> Value {
-    let children = || fields.iter().filter(|(key, _)| *key != ".");
-    let below = |value: &Value, child: &Value| match child.as_object() {
-        Some(inner) if !inner.is_empty() => owned(value, inner),
-        _ => value.clone(),
-    };
-    match live {
-        Value::Object(members) => {
-            let kept = children().filter_map(|(key, child)| {
-                let name = key.strip_prefix("f:")?;
-                Some((name.to_owned(), below(members.get(name)?, child)))
-            });
-            Value::Object(kept.collect())
-        }
-        Value::Array(items) => {
-            let keys = ItemKeys::of(children());
-            let kept = items.iter().filter_map(|item| keys.child(item).map(|child| below(item, child)));
-            Value::Array(kept.collect())
-        }
-        other => other.clone(),
-    }
-}
-
-/// The keys of a set of fields that name items of a list: `k:{…}` by some of their fields, `v:…` by their value.
-#[derive(Default)]
-struct ItemKeys<'f> {
-    /// By the names of the fields, then by the fields as text.
-    by_fields: BTreeMap<Vec<String>, BTreeMap<String, &'f Value>>,
-    by_value: BTreeMap<String, &'f Value>,
-}
-
-impl<'f> ItemKeys<'f> {
-    fn of(children: impl Iterator<Item = (&'f String, &'f Value)>) -> Self {
-        let mut keys = Self::default();
-        for (key, child) in children {
-            let parsed = |prefix| key.strip_prefix(prefix).and_then(|text| serde_json::from_str(text).ok());
-            if let Some(Value::Object(fields)) = parsed("k:") {
-                let names = fields.keys().cloned().collect();
-                keys.by_fields.entry(names).or_default().insert(Value::Object(fields).to_string(), child);
-            } else if let Some(value) = parsed("v:") {
-                keys.by_value.insert(value.to_string(), child);
-            }
-        }
-        keys
-    }
-
-    fn child(&self, item: &Value) -> Option<&'f Value> {
-        let by_fields = self.by_fields.iter().find_map(|(names, children)| {
-            let fields = names.iter().map(|name| Some((name.clone(), item.get(name)?.clone())));
-            let fields: Map<String, Value> = fields.collect::<Option<_>>()?;
-            children.get(&Value::Object(fields).to_string()).copied()
-        });
-        by_fields.or_else(|| {
-            (!self.by_value.is_empty()).then(|| self.by_value.get(&item.to_string()).copied()).flatten()
-        })
-    }
 }
 
 /// `value` without the fields that none of `named` has; with `keep_unnamed` only what lies below fields that are

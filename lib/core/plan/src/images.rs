@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use olm_objectset::ObjectKey;
+use olm_object::ObjectKey;
 use serde::Serialize;
 use serde_json::Value;
 

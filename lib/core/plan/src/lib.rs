@@ -24,5 +24,5 @@ pub use dry_run::{Deferred, DryRun, Refused, Said};
 pub use images::{ImageChange, image_changes};
 pub use objects::{Change, Found, ObjectFacts, ObjectPlan, object_plan};
 pub use plan::{CrdFinding, Inputs, InstalledBundle, NamedObject, Plan, Resolution};
-pub use rights::{Account, Right, Rights, missing_rights, operator_rights};
+pub use rights::{Account, Rights, operator_rights};
 pub use section::Section;

@@ -1,6 +1,7 @@
 //! What becomes of one object.
 
-use olm_objectset::{ObjectKey, sha256};
+use olm_object::ObjectKey;
+use olm_objectset::sha256;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -1,16 +1,11 @@
 //! The plan: one value, its digest, its JSON form.
 
 use olm_objectset::sha256;
+use olm_rbac::Permission;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{
-    dry_run::DryRun,
-    images::ImageChange,
-    objects::ObjectPlan,
-    rights::{Right, Rights},
-    section::Section,
-};
+use crate::{dry_run::DryRun, images::ImageChange, objects::ObjectPlan, rights::Rights, section::Section};
 
 /// What a plan is made from, besides the bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -83,13 +78,13 @@ pub struct CrdFinding {
     pub objects: Vec<NamedObject>,
 }
 
-/// A custom resource that does not stay as it is.
+/// A custom resource that a CRD change affects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct NamedObject {
     /// `namespace/name`, or the name alone.
     pub object: String,
-    /// What becomes of it.
-    pub fate: String,
+    /// The impact on it, in a few words.
+    pub impact: String,
 }
 
 /// What a new revision would do.
@@ -111,7 +106,7 @@ pub struct Plan {
     /// CRDs that change in a way that matters to stored objects, and those that go.
     pub crds: Section<Vec<CrdFinding>>,
     /// Rights that the installing account lacks.
-    pub missing_rights: Section<Vec<Right>>,
+    pub missing_rights: Section<Vec<Permission>>,
     /// Rights of the operator.
     pub operator_rights: Section<Rights>,
     /// What the API server said of the objects.
@@ -298,7 +293,7 @@ pub(crate) mod tests {
         let mut plan = plan(Vec::new());
         assert!(plan.blocked().is_empty());
         plan.refusal = Some("another namespace".into());
-        plan.missing_rights = Section::Filled(vec![Right::default()]);
+        plan.missing_rights = Section::Filled(vec![Permission::default()]);
         plan.crds = Section::Filled(vec![CrdFinding {
             name: "a.b".into(),
             refused: vec!["x".into()],

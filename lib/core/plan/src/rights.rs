@@ -4,47 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olm_rights::{Comparison, Danger, Held, Needed, Rule, dangers, rules_of};
+use olm_object::Rule;
+use olm_rbac::{Comparison, Danger, Held, Permission, dangers, rules_of};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::limits::RIGHTS_ENTRIES_MAX as ENTRIES_MAX;
-
-/// A right in the sense of Kubernetes' RBAC.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Right {
-    /// Where; empty for the whole cluster.
-    pub namespace: String,
-    /// API groups; the empty one is the core.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub api_groups: BTreeSet<String>,
-    /// Resources.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub resources: BTreeSet<String>,
-    /// Names; none means every name.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub resource_names: BTreeSet<String>,
-    /// Paths that are no resources.
-    #[serde(rename = "nonResourceURLs", skip_serializing_if = "BTreeSet::is_empty")]
-    pub non_resource_urls: BTreeSet<String>,
-    /// Verbs.
-    pub verbs: BTreeSet<String>,
-}
-
-impl From<Needed> for Right {
-    fn from(needed: Needed) -> Self {
-        let Rule { api_groups, resources, resource_names, verbs, non_resource_urls } = needed.rule;
-        Self { namespace: needed.namespace, api_groups, resources, resource_names, non_resource_urls, verbs }
-    }
-}
-
-/// Rights that an account lacks, sorted.
-pub fn missing_rights(missing: &[Needed]) -> Vec<Right> {
-    let mut rights: Vec<Right> = missing.iter().cloned().map(Right::from).collect();
-    rights.sort();
-    rights
-}
 
 /// The rights of one account of the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -54,7 +19,7 @@ pub struct Account {
     pub account: String,
     /// Rights by roles of the bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rights: Vec<Right>,
+    pub rights: Vec<Permission>,
     /// Roles that are not part of the bundle, with where they hold: whoever keeps them decides about their rules. Also
     /// roles that have too many rules to be listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -97,14 +62,14 @@ pub fn operator_rights<'o, 'n>(
 /// What one account gets.
 #[derive(Debug, Default)]
 struct Holder {
-    rules: Vec<Needed>,
+    rules: Vec<Permission>,
     foreign_roles: BTreeSet<String>,
 }
 
 impl Holder {
     fn held(&self) -> Held {
         let mut held = Held::default();
-        for Needed { namespace, rule } in &self.rules {
+        for Permission { namespace, rule } in &self.rules {
             if namespace.is_empty() {
                 held.cluster.push(rule.clone());
             } else {
@@ -121,9 +86,11 @@ impl Holder {
     /// What goes beyond `held` and the `before` it belongs to.
     fn beyond(&self, account: &str, held: &Held, before: &Self, comparison: &mut Comparison) -> Account {
         let dangers = self.dangers();
+        let mut rights = comparison.missing(&self.rules, held);
+        rights.sort();
         Account {
             account: account.to_owned(),
-            rights: missing_rights(&comparison.missing(&self.rules, held)),
+            rights,
             foreign_roles: self.foreign_roles.difference(&before.foreign_roles).cloned().collect(),
             dangers: dangers.difference(&before.dangers()).map(|one| one.meaning().to_owned()).collect(),
         }
@@ -169,7 +136,7 @@ fn holders<'a>(objects: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String,
                     let namespace = || namespace.to_owned();
                     holder
                         .rules
-                        .extend(rules.into_iter().map(|rule| Needed { namespace: namespace(), rule }));
+                        .extend(rules.into_iter().map(|rule| Permission { namespace: namespace(), rule }));
                 }
                 (Some(_), _) => {
                     holder
@@ -218,8 +185,8 @@ mod tests {
         let [increase] = rights.increase.as_slice() else { panic!("{rights:?}") };
         assert_eq!(increase.account, "ns/sa");
         let [right] = increase.rights.as_slice() else { panic!("{increase:?}") };
-        assert_eq!(right.resources, ["secrets".to_owned()].into());
-        assert_eq!(right.verbs, ["get".to_owned(), "list".to_owned()].into());
+        assert_eq!(right.rule.resources, ["secrets".to_owned()].into());
+        assert_eq!(right.rule.verbs, ["get".to_owned(), "list".to_owned()].into());
         assert_eq!(increase.dangers, ["may read Secrets of every namespace"]);
         assert_eq!(operator_rights(&[], &more).increase.len(), 1, "all of it, the first time");
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use olm_rbac::Permission;
 use olm_text::one_line;
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::{
     limits::{FIELDS_SHOWN_MAX, NAMED_OBJECTS_MAX, VALUE_CHARACTERS_MAX},
     objects::{Change, ObjectPlan},
     plan::{CrdFinding, Plan, Resolution},
-    rights::{Account, Right, Rights},
+    rights::{Account, Rights},
     section::Section,
 };
 
@@ -183,7 +184,7 @@ fn crd(text: &mut String, crd: &CrdFinding) {
         line(text, &format!("    stored objects: {objects}"));
     }
     for object in crd.objects.iter().take(NAMED_OBJECTS_MAX) {
-        line(text, &format!("      {}: {}", object.object, object.fate));
+        line(text, &format!("      {}: {}", object.object, object.impact));
     }
     let more = crd.objects.len().saturating_sub(NAMED_OBJECTS_MAX);
     if more > 0 {
@@ -207,30 +208,31 @@ fn rights(text: &mut String, rights: &Rights) {
 }
 
 /// A right on one line.
-fn right(right: &Right) -> String {
+fn right(Permission { namespace, rule }: &Permission) -> String {
     let join =
         |items: &mut dyn Iterator<Item = &String>| items.map(String::as_str).collect::<Vec<_>>().join(",");
-    let mut on: Vec<String> = right.non_resource_urls.iter().cloned().collect();
-    for group in &right.api_groups {
-        for resource in &right.resources {
+    let mut on: Vec<String> = rule.non_resource_urls.iter().cloned().collect();
+    for group in &rule.api_groups {
+        for resource in &rule.resources {
             on.push(if group.is_empty() { resource.clone() } else { format!("{group}/{resource}") });
         }
     }
     let mut text = on.join(",");
-    if !right.resource_names.is_empty() {
+    if !rule.resource_names.is_empty() {
         // Writing to a String cannot fail.
-        let _ = write!(text, " {:?}", join(&mut right.resource_names.iter()));
+        let _ = write!(text, " {:?}", join(&mut rule.resource_names.iter()));
     }
-    let place = if right.namespace.is_empty() {
+    let place = if namespace.is_empty() {
         "in the whole cluster".to_owned()
     } else {
-        format!("in namespace {}", right.namespace)
+        format!("in namespace {namespace}")
     };
-    format!("{text}: {} {place}", join(&mut right.verbs.iter()))
+    format!("{text}: {} {place}", join(&mut rule.verbs.iter()))
 }
 
 #[cfg(test)]
 mod tests {
+    use olm_object::Rule;
     use serde_json::json;
 
     use super::*;
@@ -284,7 +286,7 @@ mod tests {
             accepted: vec!["a.b:^.spec.x:type".into()],
             stored_objects: Some("1 of 9 objects would become invalid".into()),
             objects: (0..25)
-                .map(|n| NamedObject { object: format!("n/{n:02}"), fate: "would become invalid".into() })
+                .map(|n| NamedObject { object: format!("n/{n:02}"), impact: "would become invalid".into() })
                 .collect(),
             ..CrdFinding::default()
         };
@@ -299,15 +301,8 @@ mod tests {
 
     #[test]
     fn a_right_is_one_line() {
-        let set = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect();
-        let one = Right {
-            namespace: "n".into(),
-            api_groups: set(&["apps"]),
-            resources: set(&["deployments"]),
-            resource_names: set(&["a", "b"]),
-            verbs: set(&["get", "list"]),
-            ..Right::default()
-        };
+        let rule = json!({"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["a", "b"], "verbs": ["get", "list"]});
+        let one = Permission { namespace: "n".into(), rule: Rule::of(&rule) };
         assert_eq!(right(&one), "apps/deployments \"a,b\": get,list in namespace n");
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! Source: operator-controller `rukpak/render/certprovider.go`, `certproviders`.
 
+use olm_object::text;
 use serde_json::{Map, Value, json};
 
 use crate::{CertificateProvider, names::object_name};
@@ -83,21 +84,19 @@ pub struct WebhookCertificate {
 /// What is rendered for the provider [`CertificateProvider::BuiltIn`] needs exactly these; names are those that
 /// cert-manager's rendering has.
 pub fn webhook_certificates<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Vec<WebhookCertificate> {
-    let text = |object: &Value, pointer: &str| {
-        object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
     let deployments = objects
         .into_iter()
         .filter(|object| text(object, "/kind") == "Deployment" && text(object, "/apiVersion") == "apps/v1");
     let mut found: Vec<_> = deployments
         .filter_map(|deployment| {
             let name = text(deployment, "/metadata/name");
-            let (namespace, secret) = (text(deployment, "/metadata/namespace"), certificate_name(&name));
+            let (namespace, secret) =
+                (text(deployment, "/metadata/namespace").to_owned(), certificate_name(name));
             let volumes = deployment.pointer("/spec/template/spec/volumes").and_then(Value::as_array)?;
             if !volumes.iter().any(|volume| text(volume, "/secret/secretName") == secret) {
                 return None;
             }
-            let service = service_name(&name);
+            let service = service_name(name);
             let dns_names = dns_names(&format!("{service}.{namespace}")).to_vec();
             Some(WebhookCertificate { namespace, service, secret, dns_names })
         })

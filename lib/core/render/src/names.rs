@@ -94,32 +94,12 @@ fn base36(mut number: Vec<u8>) -> String {
     digits.into_iter().rev().collect()
 }
 
-/// Why `name` is no DNS-1123 subdomain, in the words and order of Kubernetes' validation, sorted.
-pub(crate) fn dns1123_subdomain_problems(name: &str) -> Vec<&'static str> {
-    let mut problems = Vec::new();
-    let label = |label: &str| {
-        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.chars().all(inner)
-    };
-    if !name.split('.').all(label) {
-        problems.push(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
-             start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-             '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-        );
-    }
-    if name.len() > 253 {
-        problems.push("must be no more than 253 characters");
-    }
-    problems
-}
-
 #[cfg(test)]
 mod tests {
     use serde::Serialize;
     use serde_json::json;
 
-    use super::{deep_hash, dns1123_subdomain_problems, go_value, object_name};
+    use super::{deep_hash, go_value, object_name};
 
     #[derive(Serialize)]
     #[serde(rename_all = "PascalCase")]
@@ -167,14 +147,5 @@ mod tests {
         ] {
             assert_eq!(go_value(&value), text);
         }
-    }
-
-    #[test]
-    fn subdomains_are_judged_with_kubernetes_words() {
-        assert!(dns1123_subdomain_problems("a.b-c.d0").is_empty());
-        for bad in ["", "-a", "a-", "a..b", "A", "a_b", "a.-b"] {
-            assert_eq!(dns1123_subdomain_problems(bad).len(), 1, "{bad}");
-        }
-        assert_eq!(dns1123_subdomain_problems(&"-".repeat(254)).len(), 2);
     }
 }

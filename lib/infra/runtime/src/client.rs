@@ -25,6 +25,7 @@ use kube::{
     client::Body,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
+use olm_object::names;
 use tokio::time::Instant;
 
 pub use error::{ClientError, is_namespace_missing, is_namespace_terminating};
@@ -95,25 +96,14 @@ impl AccountRef {
     /// # Errors
     /// What is wrong with them.
     pub fn check(&self) -> Result<(), String> {
-        if self.namespace.len() > LABEL_LENGTH_MAX || !is_label(&self.namespace) {
+        if !names::is_label(&self.namespace) {
             return Err(format!("{:?} is not the name of a namespace (RFC 1123 label)", self.namespace));
         }
-        if self.name.len() > SUBDOMAIN_LENGTH_MAX || !self.name.split('.').all(is_label) {
+        if !names::is_subdomain(&self.name) {
             return Err(format!("{:?} is not the name of a service account (RFC 1123 subdomain)", self.name));
         }
         Ok(())
     }
-}
-
-/// Longest name of a namespace.
-const LABEL_LENGTH_MAX: usize = 63;
-/// Longest name of a ServiceAccount.
-const SUBDOMAIN_LENGTH_MAX: usize = 253;
-
-/// Whether the text has the form of a label: lower case letters, digits, and hyphens inside.
-fn is_label(text: &str) -> bool {
-    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    !text.is_empty() && text.bytes().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 #[derive(Clone)]

@@ -160,7 +160,7 @@ pub(super) fn same_catalog(extension: &ClusterExtension) -> SameCatalog {
 
 /// What is to happen with objects of optional kinds that the cluster does not serve.
 pub(super) fn unknown_kinds(extension: &ClusterExtension) -> UnknownKinds {
-    UnknownKinds::asked(extension.annotations().get(UNKNOWN_KINDS_ANNOTATION).map(String::as_str))
+    UnknownKinds::from_annotation(extension.annotations().get(UNKNOWN_KINDS_ANNOTATION).map(String::as_str))
 }
 
 /// The token of the last reinstallation that was asked for.

@@ -1,13 +1,13 @@
-//! What a revision does to CRDs, and what of it the administrator has accepted.
+//! The changes of CRDs by a revision, and those among them that the administrator has accepted.
 //!
-//! The revision records it, so that `Ready` can go on saying it when the check is long done.
+//! The revision records them, so that `Ready` can report them long after the check.
 
 use kube::{Client, ResourceExt};
 use olm_api::{
     names::ALLOW_CRD_CHANGES_ANNOTATION,
     v1::{ClusterExtension, CrdUpgradeSafetyEnforcement},
 };
-use olm_crd_diff::Allowances;
+use olm_crd::Allowances;
 use olm_objectset::{DeletionPolicy, Phase};
 use olm_plan::CrdFinding;
 use olm_runtime::AccountRef;
@@ -20,13 +20,13 @@ use super::{
 };
 use crate::preflight::{self, CrdPreflight};
 
-/// What a revision does to CRDs.
+/// The changes of CRDs by a revision.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CrdChanges {
     /// Entries of the annotation that were needed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     accepted: Vec<String>,
-    /// A sentence for each CRD that goes.
+    /// A sentence for each CRD that is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     removed: Vec<String>,
 }
@@ -65,22 +65,22 @@ impl CrdChanges {
 /// The CRD changes that the extension accepts.
 ///
 /// # Errors
-/// A sentence on what is wrong with the annotation.
+/// The annotation is malformed.
 pub(crate) fn allowances(extension: &ClusterExtension) -> Result<Allowances, String> {
     let text = extension.annotations().get(ALLOW_CRD_CHANGES_ANNOTATION).map_or("", String::as_str);
     Allowances::parse(text).map_err(|e| format!("annotation {ALLOW_CRD_CHANGES_ANNOTATION:?}: {e}"))
 }
 
-/// What a check of CRDs came to.
+/// The result of a check of CRDs.
 pub(crate) struct Checked {
     pub(crate) changes: CrdChanges,
-    /// What there is to say of each CRD.
+    /// The findings on each CRD.
     pub(crate) findings: Vec<CrdFinding>,
-    /// What stands in the way of the revision.
+    /// The reason why the revision is blocked.
     pub(crate) obstacle: Option<Cause>,
 }
 
-/// Checks the CRDs of a revision that follows `revisions` against those on the cluster; what is to be said goes to
+/// Checks the CRDs of a revision that follows `revisions` against those on the cluster, and adds notes to
 /// `progress`.
 pub(crate) async fn check(
     extension: &ClusterExtension,
@@ -112,12 +112,12 @@ pub(crate) async fn check(
     Ok(Checked { changes, findings: found.findings, obstacle })
 }
 
-/// What `Ready` says of the CRDs of the latest revision.
+/// The notes of `Ready` on the CRDs of the latest revision.
 pub(crate) fn notes(extension: &ClusterExtension, latest: &Revision, revisions: &Revisions) -> Vec<String> {
     let recorded =
         latest.crd_changes.as_deref().and_then(|text| serde_json::from_str::<CrdChanges>(text).ok());
     let is_done = revisions.installed() == Some(latest);
-    // What is wrong with the annotation has been said before it comes to this.
+    // A malformed annotation has been reported by the check.
     recorded.unwrap_or_default().notes(&allowances(extension).unwrap_or_default(), is_done)
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ready_says_what_was_accepted_what_was_not_needed_and_what_goes() {
+    fn ready_names_accepted_changes_unused_entries_and_removed_crds() {
         let allowances = Allowances::parse("a.b:^.x:maximum a.b:^.y:type").unwrap();
         let changes = CrdChanges {
             accepted: vec!["a.b:^.x:maximum".into()],
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_annotation_is_refused_with_a_sentence() {
+    fn a_malformed_annotation_is_rejected_with_an_explanation() {
         let mut extension = ClusterExtension::new("a", olm_api::v1::ClusterExtensionSpec::default());
         extension.metadata.annotations =
             Some([(ALLOW_CRD_CHANGES_ANNOTATION.to_owned(), "all".to_owned())].into());

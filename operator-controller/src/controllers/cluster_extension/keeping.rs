@@ -24,7 +24,7 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
 use olm_objectset::{
-    DeletionPolicy, converts_by_webhook, kept_for, readable_without_webhook, without_webhook, written_for,
+    DeletionPolicy, converts_by_webhook, readable_without_webhook, retained_for, without_webhook, written_for,
 };
 use olm_runtime::{AccountRef, Accounts, bounded};
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ fn annotation(extension: &ClusterExtension) -> Option<&str> {
 
 /// The policy that an extension asks for; nothing for a value that is not known.
 pub(crate) fn asked(extension: &ClusterExtension) -> Option<DeletionPolicy> {
-    DeletionPolicy::asked(annotation(extension))
+    DeletionPolicy::from_annotation(annotation(extension))
 }
 
 /// The annotation of a new revision.
@@ -295,7 +295,7 @@ impl Keeping<'_> {
         for crd in listed.items {
             let name = crd.name_any();
             let value = serde_json::to_value(crd).map_err(|e| e.to_string())?;
-            let kept = kept_for(&value).is_some_and(|uid| !standing.contains(uid));
+            let kept = retained_for(&value).is_some_and(|uid| !standing.contains(uid));
             let ours = package.is_some_and(|package| written_for(&value) == Some((&extension, package)));
             if kept && ours && converts_by_webhook(&value) {
                 found.push((name, value));
@@ -355,7 +355,7 @@ async fn convert(client: &Client, name: &str, crd: &Value, dry_run: bool) -> Res
 
 /// The policy a revision was told; nothing for a value that is not known.
 fn recorded(set: &ClusterObjectSet) -> Option<DeletionPolicy> {
-    DeletionPolicy::asked(set.annotations().get(DELETION_POLICY_ANNOTATION).map(String::as_str))
+    DeletionPolicy::from_annotation(set.annotations().get(DELETION_POLICY_ANNOTATION).map(String::as_str))
 }
 
 /// Whether the revision has the policy in force; if not, what it says, and whether it is stuck.

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use kube::ResourceExt;
 use olm_dependencies::{Requirement, requirements};
 use olm_fbc::Property;
-use olm_objectset::{ObjectKey, Phase, lack_text};
+use olm_object::ObjectKey;
+use olm_objectset::{Phase, unserved_kind_report};
 use serde_json::json;
 
 use super::{annotations, progress::Cause, revisions::Revisions, steps::Steps};
@@ -67,7 +68,7 @@ fn told(lacking: &[&ObjectKey]) -> String {
         let kind = (key.group.as_str(), key.version.as_str(), key.kind.as_str());
         if !kinds.contains(&kind) {
             kinds.push(kind);
-            lines.push(format!("Object {key}: {}", lack_text(key)));
+            lines.push(format!("Object {key}: {}", unserved_kind_report(key)));
         }
     }
     let more = lines.len().saturating_sub(NAMED_MAX);

@@ -8,7 +8,8 @@ use std::{borrow::Cow, collections::BTreeSet};
 use kube::{Api, Client, ResourceExt};
 use olm_api::v1::{ClusterObjectSet, CollisionProtection};
 use olm_fbc::Property;
-use olm_objectset::{Action, Context, DeletionPolicy, ObjectKey, Owner, Phase, Sibling, action};
+use olm_object::ObjectKey;
+use olm_objectset::{Action, DeletionPolicy, Owner, OwnershipContext, Phase, Sibling, action};
 use olm_plan::{
     DryRun, Found, Inputs, InstalledBundle, ObjectFacts, ObjectPlan, Plan, Resolution, Section,
     image_changes, object_plan, operator_rights,
@@ -219,7 +220,7 @@ impl Steps<'_> {
         (phases, provider): (&[Phase], Option<CertificateProvider>),
         revision: &str,
         obstacle: &mut Option<Cause>,
-    ) -> Section<Vec<olm_plan::Right>> {
+    ) -> Section<Vec<olm_rbac::Permission>> {
         let client = match client {
             _ if !self.features.preflight_permissions => {
                 return Section::not_filled("the feature gate PreflightPermissions is off");
@@ -243,10 +244,10 @@ impl Steps<'_> {
             Ok(missing) => {
                 if !missing.is_empty() {
                     obstacle.get_or_insert_with(|| {
-                        refused(&olm_rights::report(&missing)).explained(Some(granting(account, bundle)))
+                        refused(&olm_rbac::report(&missing)).explained(Some(granting(account, bundle)))
                     });
                 }
-                Section::Filled(olm_plan::missing_rights(&missing))
+                Section::Filled(missing)
             }
         }
     }
@@ -320,7 +321,7 @@ impl Steps<'_> {
         let state = self.sets.state();
         let known = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
         let present: BTreeSet<String> = known.filter_map(ResourceExt::uid).collect();
-        let context = Context { owner: &owner, siblings: &siblings, present: Some(&present) };
+        let context = OwnershipContext { owner: &owner, siblings: &siblings, present: Some(&present) };
         let planned = action(context, CollisionProtection::Prevent, desired, Some(live), None);
         matches!(planned, Action::Collision { .. })
             .then(|| "it is there already and is not the extension's: the roll-out stops at it".to_owned())

@@ -4,7 +4,7 @@
 use std::{fmt, time::Duration};
 
 use olm_api::names::PAUSED_ANNOTATION;
-use olm_fbc::is_subdomain;
+use olm_object::names::is_subdomain;
 use olm_resolve::DeprecationStatus;
 use olm_runtime::Next;
 

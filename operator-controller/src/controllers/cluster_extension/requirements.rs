@@ -13,10 +13,11 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_dependencies::{
-    Kind, Present, Provider, Requirement, Waiting, cluster_extension, is_met, may_go_on, providers,
-    requirements, unmet,
+    Present, Provider, Requirement, Waiting, cluster_extension, is_met, may_go_on, providers, requirements,
+    unmet,
 };
 use olm_fbc::{PackageContent, Property};
+use olm_object::GroupVersionKind;
 use olm_runtime::DiscoveryError;
 use olm_semver::{BundleVersion, ReleaseSupport, Version};
 use serde_json::json;
@@ -76,12 +77,12 @@ impl Steps<'_> {
         let mut pending = self.dependents.all();
         pending.remove(&name);
         let asked = needed.iter().chain(pending.values().flat_map(|other| &other.requirements));
-        let kinds: BTreeSet<Kind> = asked.flat_map(Requirement::kinds).cloned().collect();
+        let kinds: BTreeSet<GroupVersionKind> = asked.flat_map(Requirement::kinds).cloned().collect();
         let served = self.served(kinds).await.map_err(|text| StepError::Bundle {
             bundle: chosen.bundle.clone(),
             cause: Cause::transient(text),
         })?;
-        let is_served = |kind: &Kind| served.contains(kind);
+        let is_served = |kind: &GroupVersionKind| served.contains(kind);
         let missing: Vec<Requirement> = unmet(&needed, &present, &is_served).into_iter().cloned().collect();
         if missing.is_empty() {
             self.dependents.is_served(&name);
@@ -142,7 +143,7 @@ impl Steps<'_> {
     }
 
     /// Which of the kinds the cluster serves.
-    async fn served(&self, kinds: BTreeSet<Kind>) -> Result<BTreeSet<Kind>, String> {
+    async fn served(&self, kinds: BTreeSet<GroupVersionKind>) -> Result<BTreeSet<GroupVersionKind>, String> {
         let mut served = BTreeSet::new();
         for kind in kinds {
             match self.discovery.kind(&kind.api_version(), &kind.kind).await {

@@ -19,7 +19,8 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_fbc::Property;
-use olm_objectset::{ObjectKey, assign, sha256};
+use olm_object::ObjectKey;
+use olm_objectset::{assign, sha256};
 use olm_render::CertificateProvider;
 use olm_resolve::{DeprecationData, deprecation_status};
 use olm_runtime::{AccountRef, bounded};
@@ -278,20 +279,16 @@ fn holder(live: Live, holders: &[i64], installed: Option<i64>) -> Option<i64> {
     }
 }
 
-fn is_crd(key: &ObjectKey) -> bool {
-    key.kind == "CustomResourceDefinition" && key.group == "apiextensions.k8s.io"
-}
-
 fn crds(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let keyed = objects.into_iter().map(|object| (ObjectKey::of(&object), object));
-    keyed.filter(|(key, _)| is_crd(key)).map(|(key, object)| (key.name, object)).collect()
+    keyed.filter(|(key, _)| key.is_crd()).map(|(key, object)| (key.name, object)).collect()
 }
 
 /// The objects, with these CRDs instead of and beside their own.
 fn with_crds(mut objects: Vec<Value>, present: BTreeMap<String, Value>) -> Vec<Value> {
     objects.retain(|object| {
         let key = ObjectKey::of(object);
-        !(is_crd(&key) && present.contains_key(&key.name))
+        !(key.is_crd() && present.contains_key(&key.name))
     });
     objects.extend(present.into_values());
     objects

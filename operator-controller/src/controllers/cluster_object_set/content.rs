@@ -18,7 +18,8 @@ use olm_api::{
     },
     v1::{ClusterObjectSet, CollisionProtection, ObjectSourceRef, ObservedPhase, PhaseObject},
 };
-use olm_objectset::{ObjectKey, PackError, Phase, content_digest, content_key, phase_digest, unpack};
+use olm_object::ObjectKey;
+use olm_objectset::{PackError, Phase, content_digest, content_key, phase_digest, unpack};
 use olm_runtime::bounded;
 use olm_text::one_line;
 use serde_json::Value;

@@ -15,9 +15,10 @@ use olm_api::{
     names::{OBJECT_FIELD_MANAGER, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
     v1::ProgressionProbe,
 };
+use olm_object::ObjectKey;
 use olm_objectset::{
-    Action, Context, ObjectKey, Owner, Sibling, action, evaluate, for_revision, lack_text,
-    observation_digest, probe_failure, sha256,
+    Action, Owner, OwnershipContext, Sibling, action, evaluate, for_revision, observation_digest,
+    probe_failure, sha256, unserved_kind_report,
 };
 use olm_runtime::{
     Discovery, DiscoveryError, Kind, Seen, WatchManager, bounded, is_namespace_missing,
@@ -222,15 +223,15 @@ impl Executor<'_> {
         let key = &ObjectKey::of(&item.stored);
         let live = get(api, &key.name).await.map_err(|error| failed(key, &error))?;
         let (owner, siblings) = (&self.owner, self.siblings.as_slice());
-        let context = Context { owner, siblings, present: self.present.as_ref() };
+        let context = OwnershipContext { owner, siblings, present: self.present.as_ref() };
         let planned = action(context, item.protection, desired, live.as_ref(), applied);
         let written = matches!(planned, Action::Create | Action::Apply { .. });
         let before = live.as_ref().filter(|_| written).map(|live| observation_digest(live, desired));
         let current = match planned {
-            Action::Leave => return Err(Done::Healthy),
+            Action::Superseded => return Err(Done::Healthy),
             Action::Collision { report } => return Err(Done::Collision(report)),
             Action::AwaitDeletion => return Err(Done::Goes),
-            Action::Nothing => Ok(live.unwrap_or_default()),
+            Action::UpToDate => Ok(live.unwrap_or_default()),
             Action::Create => self.create(api, desired, injection).await,
             Action::Apply { metadata_patch } => {
                 let live = live.unwrap_or_default();
@@ -260,7 +261,9 @@ impl Executor<'_> {
             DiscoveryError::Unknown { .. } if self.awaited.contains(key) => {
                 Done::Waits("waits for its kind to be served".to_owned())
             }
-            DiscoveryError::Unknown { .. } => Done::Failed(format!("Object {key}: {}", lack_text(key)), None),
+            DiscoveryError::Unknown { .. } => {
+                Done::Failed(format!("Object {key}: {}", unserved_kind_report(key)), None)
+            }
             DiscoveryError::Unavailable { .. } => Done::Failed(format!("Object {key}: {error}"), None),
         }
     }

@@ -14,9 +14,9 @@ use olm_api::{
     names::{DELETION_POLICY_ANNOTATION, OBJECT_FIELD_MANAGER},
     v1::ClusterObjectSet,
 };
+use olm_object::ObjectKey;
 use olm_objectset::{
-    DeletionPolicy, ObjectKey, converts_by_webhook, form_patch, is_crd, readable_without_webhook,
-    taking_form_patch,
+    DeletionPolicy, converts_by_webhook, form_patch, readable_without_webhook, taking_form_patch,
 };
 use olm_runtime::{DiscoveryError, bounded};
 use serde_json::Value;
@@ -34,7 +34,7 @@ const PENDING: &str = "The objects of the revision are being brought into the fo
 /// The policy of a revision. Of a value that is not known nothing is deleted.
 pub(crate) fn policy(set: &ClusterObjectSet) -> DeletionPolicy {
     let asked = set.annotations().get(DELETION_POLICY_ANNOTATION).map(String::as_str);
-    DeletionPolicy::asked(asked).unwrap_or(DeletionPolicy::Orphan)
+    DeletionPolicy::from_annotation(asked).unwrap_or(DeletionPolicy::Orphan)
 }
 
 /// The reason of conditions about a policy.
@@ -136,7 +136,7 @@ pub(crate) async fn settle(
 }
 
 fn may_convert(stored: &Value) -> bool {
-    is_crd(&ObjectKey::of(stored)) && converts_by_webhook(stored)
+    ObjectKey::of(stored).is_crd() && converts_by_webhook(stored)
 }
 
 async fn settle_one(executor: &Executor<'_>, item: &Item, retains: bool) -> Result<(), String> {
@@ -156,7 +156,7 @@ async fn settle_one(executor: &Executor<'_>, item: &Item, retains: bool) -> Resu
         return if kept { Err(format!("Object {key}: it is not taken over yet")) } else { Ok(()) };
     }
     executor.form(&api, &key, &live).await.map_err(|e| told(&e))?;
-    if retains && is_crd(&key) {
+    if retains && key.is_crd() {
         readable_without_webhook(&live)?;
     }
     Ok(())

@@ -12,7 +12,8 @@ use olm_api::{
     names::{LEFT_OUT_ANNOTATION, OBJECT_FIELD_MANAGER, UNKNOWN_KINDS_ANNOTATION},
     v1::ClusterObjectSet,
 };
-use olm_objectset::{ObjectKey, Phase, UnknownKinds};
+use olm_object::ObjectKey;
+use olm_objectset::{Phase, UnknownKinds};
 use olm_runtime::bounded;
 use serde_json::json;
 
@@ -32,7 +33,9 @@ impl ObjectSets {
     /// Which of the revision's objects the cluster can hold now.
     pub(super) async fn survey(&self, set: &ClusterObjectSet, phases: &[LoadedPhase]) -> Survey {
         let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored).collect();
-        let policy = UnknownKinds::asked(set.annotations().get(UNKNOWN_KINDS_ANNOTATION).map(String::as_str));
+        let policy = UnknownKinds::from_annotation(
+            set.annotations().get(UNKNOWN_KINDS_ANNOTATION).map(String::as_str),
+        );
         let waiter = Waiter::Set(set.name_any());
         survey(&self.ports.discovery, &self.ports.kinds, &waiter, &objects, policy).await
     }

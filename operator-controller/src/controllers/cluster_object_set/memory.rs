@@ -12,7 +12,7 @@ use std::{
 
 use jiff::Timestamp;
 use olm_api::v1::ClusterObjectSet;
-use olm_objectset::ObjectKey;
+use olm_object::ObjectKey;
 use olm_runtime::OwnWrites;
 
 /// What the last look at an object found; after it the object was as desired.

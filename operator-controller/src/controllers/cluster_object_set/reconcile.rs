@@ -19,7 +19,8 @@ use olm_api::{
     ownership::revision_of,
     v1::{ClusterObjectSet, ClusterObjectSetStatus, LifecycleState, ObservedPhase},
 };
-use olm_objectset::{DeletionPolicy, ObjectKey, Owner, invalid_selector};
+use olm_object::ObjectKey;
+use olm_objectset::{DeletionPolicy, Owner, invalid_selector};
 use olm_render::CertificateProvider;
 use olm_runtime::{Accounts, Discovery, Next, ObjectMetrics, PANIC_REPORT, WatchManager, bounded};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Client, api::ApiResource};
-use olm_objectset::ObjectKey;
+use olm_object::ObjectKey;
 use olm_render::webhook_certificates;
 use olm_runtime::{AccountRef, Kind, Watched};
 use serde_json::Value;

@@ -17,7 +17,8 @@ use olm_api::{
     names::{OBJECT_FIELD_MANAGER, PACKAGE_NAME, REVISION_NAME_LABEL},
     v1::ClusterObjectSet,
 };
-use olm_objectset::{ObjectKey, unpack};
+use olm_object::ObjectKey;
+use olm_objectset::unpack;
 use olm_test::{cluster::AuditEvent, operator::SYSTEM_NAMESPACE, rights, wait};
 use serde_json::{Value, json};
 

@@ -66,7 +66,7 @@ fn integer_digits(number: &[u8]) -> Option<Integer> {
 }
 
 /// Prints a float; also for what is not read from a document.
-pub(crate) fn print(float: f64, line: &mut Vec<u8>) {
+pub fn print(float: f64, line: &mut Vec<u8>) {
     let size = float.abs();
     // Writing to a Vec cannot fail.
     if size != 0.0 && !(1e-6..1e21).contains(&size) {

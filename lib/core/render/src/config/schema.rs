@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::typed::{DEPLOYMENT_CONFIG, Fields, Kind, required};
+use crate::typed::{DEPLOYMENT_CONFIG, Fields, Kind};
 
 /// Adds what is wrong with a `deploymentConfig`.
 pub(super) fn check_deployment_config(config: &Value, violations: &mut Vec<String>) {
@@ -23,7 +23,7 @@ pub(super) fn check_deployment_config(config: &Value, violations: &mut Vec<Strin
 }
 
 fn check_fields(fields: &'static Fields, map: &Map<String, Value>, path: &str, violations: &mut Vec<String>) {
-    for name in required(fields) {
+    for name in fields.required {
         if map.get(*name).is_none_or(Value::is_null) {
             violations.push(format!("required field \"{name}\" is missing"));
         }

@@ -1,11 +1,11 @@
 //! The bundle's CRDs, with their conversion pointed at the operator's webhook Service.
 
+use olm_object::text;
 use serde_json::{Map, Value, json};
 
 use super::{
     Context,
     model::{CONVERSION, Csv, Webhook},
-    shipped::text,
 };
 use crate::{RenderError, certificates};
 

@@ -9,23 +9,14 @@ use std::{
     ops::Range,
 };
 
+use olm_object::ObjectKey;
 use serde_json::{Map, Value};
 
-use super::shipped::text;
 use crate::RenderError;
 
-/// Group, kind, namespace and name: versions of one group name the same object.
-type Identity = (String, String, String, String);
-
-fn identity(object: &Value) -> Identity {
-    let version = text(object, "/apiVersion");
-    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
-    (
-        group.to_owned(),
-        text(object, "/kind").to_owned(),
-        text(object, "/metadata/namespace").to_owned(),
-        text(object, "/metadata/name").to_owned(),
-    )
+/// Key of an object without its version: versions of one group name the same object.
+fn identity(object: &Value) -> ObjectKey {
+    ObjectKey { version: String::new(), ..ObjectKey::of(object) }
 }
 
 /// Leaves one object of each identity. `shipped` are the places of the objects the bundle ships.
@@ -33,13 +24,14 @@ fn identity(object: &Value) -> Identity {
 /// # Errors
 /// [`RenderError::Invalid`] with every identity that has different objects.
 pub(super) fn resolve(mut objects: Vec<Value>, shipped: &Range<usize>) -> Result<Vec<Value>, RenderError> {
-    let mut places: BTreeMap<Identity, Vec<usize>> = BTreeMap::new();
+    let mut places: BTreeMap<ObjectKey, Vec<usize>> = BTreeMap::new();
     for (place, object) in objects.iter().enumerate() {
         places.entry(identity(object)).or_default().push(place);
     }
     let mut dropped = BTreeSet::new();
     let mut findings = Vec::new();
-    for ((group, kind, namespace, name), places) in places.into_iter().filter(|(_, places)| places.len() > 1)
+    for (ObjectKey { group, kind, namespace, name, .. }, places) in
+        places.into_iter().filter(|(_, places)| places.len() > 1)
     {
         let prefers_shipped = group.is_empty() && matches!(kind.as_str(), "ServiceAccount" | "Service");
         let kept = places.iter().copied().find(|place| prefers_shipped && shipped.contains(place));

@@ -9,11 +9,13 @@ mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_object::{names::subdomain_problems, text};
+
 use super::{
     model::{Bundle, Csv},
-    shipped::{scope, text},
+    shipped::shipped_kind,
 };
-use crate::{RenderError, names::dns1123_subdomain_problems};
+use crate::RenderError;
 
 type Check = fn(&Bundle, &mut Vec<String>);
 
@@ -69,7 +71,7 @@ fn deployments_are_unique(bundle: &Bundle, findings: &mut Vec<String>) {
 
 fn deployment_names_are_valid(bundle: &Bundle, findings: &mut Vec<String>) {
     for name in deployment_names(&bundle.csv).collect::<BTreeSet<_>>() {
-        let problems = dns1123_subdomain_problems(name);
+        let problems = subdomain_problems(name);
         if !problems.is_empty() {
             let problems = problems.join(", ");
             findings.push(format!(
@@ -109,7 +111,7 @@ fn package_is_named(bundle: &Bundle, findings: &mut Vec<String>) {
 fn kinds_are_supported(bundle: &Bundle, findings: &mut Vec<String>) {
     for object in &bundle.others {
         let kind = text(object, "/kind");
-        if scope(kind).is_none() {
+        if shipped_kind(kind).is_none() {
             let name = text(object, "/metadata/name");
             findings.push(format!("unsupported resource \"{name}\" with kind \"{kind}\""));
         }

@@ -4,7 +4,8 @@ use kube::{
     Api,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
 };
-use olm_objectset::{BEFORE_REVISIONS, ObjectKey, Teardown, controller_of, owner_references, teardown};
+use olm_object::ObjectKey;
+use olm_objectset::{BEFORE_REVISIONS, Teardown, controller_of, owner_references, teardown};
 use olm_runtime::{DiscoveryError, bounded};
 use serde_json::{Value, json};
 

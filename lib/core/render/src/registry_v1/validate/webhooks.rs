@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_object::names::subdomain_problems;
 use serde_json::Value;
 
 use super::{deployment_names, repeated};
-use crate::{
-    names::dns1123_subdomain_problems,
-    registry_v1::model::{Bundle, CONVERSION, InstallMode, Webhook},
-};
+use crate::registry_v1::model::{Bundle, CONVERSION, InstallMode, Webhook};
 
 /// Longest valid name of an object.
 const NAME_BYTES_SHOWN_MAX: usize = 253;
@@ -69,7 +67,7 @@ pub(super) fn names_are_unique(bundle: &Bundle, findings: &mut Vec<String>) {
 
 pub(super) fn names_are_valid(bundle: &Bundle, findings: &mut Vec<String>) {
     for webhook in sorted(bundle) {
-        let problems = dns1123_subdomain_problems(webhook.name());
+        let problems = subdomain_problems(webhook.name());
         if !problems.is_empty() {
             findings.push(format!(
                 "webhook of type '{}' has invalid name '{}': {}",

@@ -1,0 +1,51 @@
+//! Whether a definition can safely replace another.
+//!
+//! The checks, their names and their texts are those of crdify (kubernetes-sigs/crdify, `pkg/validations`) with the
+//! configuration of operator-controller's CRD upgrade safety preflight. [`Policy::Ours`] leaves out false alarms. A
+//! change that no rule understands is refused. Stored objects are not considered here.
+
+mod allowance;
+mod difference;
+mod finding;
+mod literal;
+mod paths;
+mod rules;
+mod safe_changes;
+mod served;
+mod stored;
+#[cfg(test)]
+mod tests;
+mod unchecked;
+mod versions;
+
+use serde_json::Value;
+
+pub use allowance::{Allowance, AllowanceError, Allowances};
+pub use finding::{Check, Finding, Policy, Reason, Report, Scope, Verdict};
+
+use crate::{CrdError, definition::Definition};
+
+/// Compares the live definition `old` with `new`, which is to replace it.
+///
+/// Findings are sorted: those of the whole definition first, then those of versions that both have,
+/// then those between served versions of the new one; within a group by version, path, check and
+/// text. A version without a schema counts as one with an empty schema (crdify crashes).
+///
+/// # Errors
+///
+/// One of the two is not a definition that can be read, or is larger than the limits.
+pub fn compare(old: &Value, new: &Value, policy: Policy) -> Result<Report, CrdError> {
+    let old = Definition::read(old)?;
+    let new = Definition::read(new)?;
+    let mut findings = Vec::new();
+    findings.extend(rules::scope(&old, &new));
+    findings.extend(stored::removed_versions(&old, &new));
+    for version in &old.versions {
+        if let Some(successor) = new.version(version.name) {
+            let scope = Scope::Version(version.name.to_owned());
+            findings.extend(versions::compare(version, successor, &scope, policy)?);
+        }
+    }
+    findings.extend(served::compare(&old, &new, policy)?);
+    Ok(Report::new(findings))
+}

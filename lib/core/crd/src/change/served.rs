@@ -1,0 +1,119 @@
+//! Served versions of one definition must be compatible with each other, unless a webhook converts.
+//!
+//! Without a webhook an object written at one version is returned at another as it is. Differences between versions
+//! of the live definition do not block the upgrade.
+
+use std::{cmp::Ordering, collections::BTreeSet};
+
+use super::{Check, Finding, Policy, Reason, Scope, literal, versions};
+use crate::{
+    CrdError,
+    definition::{Definition, Version},
+};
+
+/// The findings between the served versions of `new`.
+pub(crate) fn compare(
+    old: &Definition<'_>,
+    new: &Definition<'_>,
+    policy: Policy,
+) -> Result<Vec<Finding>, CrdError> {
+    if new.webhook_conversion {
+        return Ok(Vec::new());
+    }
+    let mut known = BTreeSet::new();
+    let pairs = pairs(new);
+    for (older, newer) in self::pairs(old) {
+        // A pair that the new definition does not serve has nothing to be compared with.
+        if pairs.iter().any(|(a, b)| (a.name, b.name) == (older.name, newer.name)) {
+            let scope = scope(older, newer);
+            for finding in versions::compare(older, newer, &scope, policy)? {
+                known.insert(fingerprint(&finding));
+            }
+        }
+    }
+    let mut findings = Vec::new();
+    for (older, newer) in pairs {
+        let scope = scope(older, newer);
+        for finding in versions::compare(older, newer, &scope, policy)? {
+            let is_known = known.contains(&fingerprint(&finding));
+            findings.push(if is_known { finding.because(Reason::AlreadyServed) } else { finding });
+        }
+    }
+    Ok(findings)
+}
+
+/// The identity of a finding. crdify compares texts, and for changes without a check a textual difference of the
+/// schemas, which the values replace here.
+fn fingerprint(finding: &Finding) -> String {
+    let mut fingerprint = finding.to_string();
+    if finding.check == Check::Unhandled {
+        for values in [&finding.old, &finding.new] {
+            fingerprint.push('\n');
+            fingerprint.push_str(&literal::json(values));
+        }
+    }
+    fingerprint
+}
+
+fn scope(older: &Version<'_>, newer: &Version<'_>) -> Scope {
+    Scope::ServedPair { older: older.name.to_owned(), newer: newer.name.to_owned() }
+}
+
+/// All pairs of served versions, the older one first.
+fn pairs<'d, 'a>(definition: &'d Definition<'a>) -> Vec<(&'d Version<'a>, &'d Version<'a>)> {
+    let mut served: Vec<_> = definition.versions.iter().filter(|version| version.served).collect();
+    served.sort_by(|a, b| by_age(a.name, b.name));
+    let mut pairs = Vec::new();
+    for (index, older) in served.iter().enumerate() {
+        pairs.extend(served.iter().skip(index + 1).map(|newer| (*older, *newer)));
+    }
+    pairs
+}
+
+/// Kubernetes' order of version names: alpha before beta before general availability, then by major
+/// and minor number. Other names come first, the last of the alphabet leading.
+fn by_age(a: &str, b: &str) -> Ordering {
+    match (kube_version(a), kube_version(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(_), None) => Ordering::Greater,
+        (None, Some(_)) => Ordering::Less,
+        (None, None) => b.cmp(a),
+    }
+}
+
+/// Stability, major and minor number of a name like `v1` or `v2beta3`.
+fn kube_version(name: &str) -> Option<(u8, u64, u64)> {
+    let rest = name.strip_prefix('v')?;
+    let (major, stability, minor) = if let Some((major, minor)) = rest.split_once("alpha") {
+        (major, 0, number(minor)?)
+    } else if let Some((major, minor)) = rest.split_once("beta") {
+        (major, 1, number(minor)?)
+    } else {
+        (rest, 2, 0)
+    };
+    Some((stability, number(major)?, minor))
+}
+
+fn number(digits: &str) -> Option<u64> {
+    let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+    // A number that does not fit into 63 bits makes the name an ordinary one (apimachinery, `pkg/version`).
+    let number: i64 = if all_digits { digits.parse().ok()? } else { return None };
+    u64::try_from(number).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_age;
+
+    #[test]
+    fn version_names_are_sorted_as_kubernetes_does() {
+        let sorted = [
+            "zeta", "foo10", "foo1", "v1alpha1", "v1alpha2", "v2alpha1", "v1beta1", "v1beta10", "v1", "v2",
+            "v10",
+        ];
+        let mut names = sorted;
+        names.reverse();
+        names.sort_by(|a, b| by_age(a, b));
+        assert_eq!(names, sorted);
+    }
+}

@@ -1,0 +1,94 @@
+//! Validates custom resources against the schema of their definition, as the API server does.
+//!
+//! The server knows only the definition it has. Before a definition is replaced, [`Schema`] predicts how the server
+//! will treat stored objects afterwards: unknown fields are dropped, defaults filled in, types, limits and formats
+//! checked, and validation rules evaluated with a budget. A schema that is not understood makes an object
+//! [`Tristate::Undecided`](crate::Tristate::Undecided), never valid or invalid.
+//!
+//! Objects are not converted between versions, and their own metadata is not checked: that of stored objects is valid.
+//! Imitated: k8s.io/apiextensions-apiserver `pkg/apiserver/schema` (`defaulting`, `pruning`, `listtype`,
+//! `objectmeta`, `cel`) and k8s.io/kube-openapi `pkg/validation`.
+
+mod constraints;
+mod embedded;
+mod number;
+mod prune;
+mod rules;
+mod scale_subresource;
+#[cfg(test)]
+mod tests;
+mod typing;
+mod unique;
+mod validation;
+
+use olm_cel::Budget;
+use serde_json::Value;
+
+pub use validation::{Note, Validation};
+
+use crate::{
+    CrdError,
+    definition::Definition,
+    limits::{DEFAULTS_MAX, OBJECT_STEPS_MAX, VALIDATION_STEPS_MAX},
+    schema::{Node, SchemaFault},
+};
+use scale_subresource::Scale;
+use validation::Path;
+
+/// The schema of one version of a definition.
+#[derive(Debug)]
+pub struct Schema {
+    root: Node,
+    scale: Scale,
+}
+
+impl Schema {
+    /// Reads the schema of `version` in a definition. A version without a schema has an empty one.
+    ///
+    /// # Errors
+    /// There is no such version, or the API server does not accept its schema.
+    pub fn read(definition: &Value, version: &str) -> Result<Self, CrdError> {
+        Self::of_version(&Definition::read(definition)?, version)
+    }
+
+    pub(crate) fn of_version(definition: &Definition<'_>, version: &str) -> Result<Self, CrdError> {
+        let name = definition.name.to_owned();
+        if definition.preserve_unknown_fields {
+            return Err(CrdError::NotStructural {
+                name,
+                at: "spec".to_owned(),
+                member: "preserveUnknownFields",
+            });
+        }
+        let Some(version) = definition.version(version) else {
+            return Err(CrdError::NoVersion { name, version: version.to_owned() });
+        };
+        let root = Node::root(version.schema).map_err(|fault: SchemaFault| fault.of(&name, version.name))?;
+        Ok(Self { root, scale: Scale::read(version.subresources) })
+    }
+
+    /// Predicts the API server's answer if `object` were created now.
+    pub fn validate(&self, object: &Value) -> Validation {
+        let mut object = object.clone();
+        let mut path = Path::default();
+        let mut validation = Validation::default();
+        let mut defaults_left = DEFAULTS_MAX;
+        if prune::add_defaults(&mut object, &self.root, &mut defaults_left).is_err() {
+            validation.doubt("", format!("defaults add more than {DEFAULTS_MAX} values"));
+            return validation;
+        }
+        prune::prune(&mut object, Some(&self.root), &mut path, &mut validation);
+        prune::remove_nulls(&mut object, Some(&self.root));
+        let mut budget = Budget::new(VALIDATION_STEPS_MAX);
+        validation.add(constraints::check(&object, &self.root, &mut path, &mut budget));
+        self.scale.check(&object, &mut validation);
+        embedded::check(&object, &self.root, &mut path, &mut validation);
+        unique::check(&object, &self.root, &mut path, &mut validation);
+        // The server, too, evaluates rules only on objects without other violations.
+        if validation.violations.is_empty() {
+            let mut budget = Budget::new(OBJECT_STEPS_MAX);
+            rules::check(&object, &self.root, &self.root, &mut path, &mut budget, &mut validation);
+        }
+        validation
+    }
+}

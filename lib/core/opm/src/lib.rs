@@ -1,0 +1,37 @@
+//! Commands of catalog authors, as opm has them. The services need none of it.
+//!
+//! Catalogs are checked: [`outline`] reads a whole one into its small parts, [`validate()`] applies the rules of
+//! `opm validate`, [`Outline::warnings`] has those that are only documented. [`UpgradeGraph`] draws their channels.
+//!
+//! Catalogs are made from bundles ([`RegistryV1Bundle`]) and from templates ([`template`]), and brought to newer
+//! forms by [`migrate()`]; all of that works on [`Blob`]s. [`Selection`] takes parts of a catalog, [`Documents`]
+//! writes catalogs.
+
+mod base64;
+mod blob;
+mod decode;
+mod fields;
+pub mod limits;
+mod load;
+mod migrate;
+mod outline;
+mod picture;
+mod property;
+mod raw;
+mod registry_v1;
+mod selection;
+pub mod template;
+mod validate;
+mod write;
+
+pub use blob::{Blob, BlobError, BlobProperty, BundleBlob, RelatedImage};
+pub use decode::DecodeError;
+pub use fields::FieldError;
+pub use load::{LoadError, each_document, outline};
+pub use migrate::{MigrationError, MigrationLevel, UnknownLevel, migrate};
+pub use outline::{BundleOutline, Finding, ImageSyntax, Outline};
+pub use picture::{PictureError, UpgradeGraph, View, dot, mermaid, svg};
+pub use registry_v1::{BundleError, BundleTree, RegistryV1Bundle};
+pub use selection::{Note, NoteKind, Part, Selection, SelectionError};
+pub use validate::{ErrorTree, GraphError, Report, head, validate};
+pub use write::{Documents, Form, WriteError, document_text};

@@ -1,0 +1,265 @@
+//! A part of a catalog: some packages, or some channels of them.
+//!
+//! Channels stay whole, so their graphs stay as they were. What a smaller catalog takes away from those who use
+//! it is told: see [`Note`]. Documents without a package stay.
+
+mod strands;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use olm_semver::Quoted;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::{
+    Documents, Outline, WriteError,
+    decode::{field, list, text},
+};
+use olm_fbc::{
+    Channel, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, keys::means,
+};
+
+/// What is wanted of a catalog.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Packages with all their channels.
+    pub packages: BTreeSet<String>,
+    /// Channels by package; the package comes with them.
+    pub channels: BTreeMap<String, BTreeSet<String>>,
+    /// Default channels by package, where the present one would go.
+    pub default_channels: BTreeMap<String, String>,
+}
+
+/// Why a part cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SelectionError {
+    /// Nothing is named.
+    #[error("nothing is selected: name packages or channels")]
+    Nothing,
+    /// The catalog does not have the package.
+    #[error("package {} not found", Quoted(.0))]
+    Package(String),
+    /// The package does not have the channel, or it is not selected.
+    #[error("package {} has no channel {} among those selected", Quoted(.package), Quoted(.channel))]
+    Channel {
+        /// Name of the package.
+        package: String,
+        /// Name of the channel.
+        channel: String,
+    },
+    /// The default channel goes, and several could take its place.
+    #[error("package {} loses its default channel {}: name another one of {}",
+        Quoted(.package), Quoted(.channel), .remaining.join(", "))]
+    DefaultChannel {
+        /// Name of the package.
+        package: String,
+        /// Name of the default channel.
+        channel: String,
+        /// Channels that stay.
+        remaining: Vec<String>,
+    },
+}
+
+/// What a smaller catalog means for those who use it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Note {
+    /// Package concerned.
+    pub package: String,
+    /// What kind of note it is.
+    pub kind: NoteKind,
+    /// What changes.
+    pub message: String,
+}
+
+/// Kinds of [`Note`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NoteKind {
+    /// The package has another default channel.
+    DefaultChannel,
+    /// A bundle that could be updated cannot be any more.
+    NoUpgrade,
+    /// An entry replaces a bundle that goes.
+    ReplacesGone,
+    /// A channel has no head, several, or stranded bundles.
+    Graph,
+    /// A bundle needs a package that goes.
+    Dependency,
+    /// A deprecation of something that goes is left out.
+    Deprecation,
+}
+
+/// A part of a catalog, found possible.
+#[derive(Debug, Clone)]
+pub struct Part {
+    packages: BTreeMap<String, PackagePart>,
+    notes: Vec<Note>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct PackagePart {
+    channels: BTreeSet<String>,
+    bundles: BTreeSet<String>,
+    default_channel: String,
+}
+
+impl Selection {
+    /// Finds out what goes and what stays.
+    ///
+    /// # Errors
+    /// Something selected is not there, or a package would be without default channel.
+    pub fn of(&self, outline: &Outline) -> Result<Part, SelectionError> {
+        let names: BTreeSet<&String> = self.packages.iter().chain(self.channels.keys()).collect();
+        if names.is_empty() {
+            return Err(SelectionError::Nothing);
+        }
+        let mut part = Part { packages: BTreeMap::new(), notes: Vec::new() };
+        for name in names {
+            let Some(package) = outline.packages().iter().find(|package| package.name == *name) else {
+                return Err(SelectionError::Package(name.clone()));
+            };
+            let channels: Vec<&Channel> =
+                outline.channels().iter().filter(|channel| channel.package == *name).collect();
+            let mut kept = PackagePart {
+                channels: self.channels_of(name, &channels)?,
+                default_channel: package.default_channel.clone(),
+                ..PackagePart::default()
+            };
+            let entries = channels.iter().filter(|channel| kept.channels.contains(&channel.name));
+            kept.bundles =
+                entries.flat_map(|channel| &channel.entries).map(|entry| entry.name.clone()).collect();
+            self.default_channel(name, &mut kept, &mut part.notes)?;
+            part.packages.insert(name.clone(), kept);
+        }
+        strands::find(outline, &part.packages, &mut part.notes);
+        part.notes.sort();
+        Ok(part)
+    }
+
+    fn channels_of(&self, package: &str, channels: &[&Channel]) -> Result<BTreeSet<String>, SelectionError> {
+        let all: BTreeSet<String> = channels.iter().map(|channel| channel.name.clone()).collect();
+        let Some(wanted) = self.channels.get(package).filter(|_| !self.packages.contains(package)) else {
+            return Ok(all);
+        };
+        match wanted.difference(&all).next() {
+            Some(missing) => {
+                Err(SelectionError::Channel { package: package.to_owned(), channel: missing.clone() })
+            }
+            None => Ok(wanted.clone()),
+        }
+    }
+
+    fn default_channel(
+        &self,
+        package: &str,
+        kept: &mut PackagePart,
+        notes: &mut Vec<Note>,
+    ) -> Result<(), SelectionError> {
+        let before = kept.default_channel.clone();
+        match (self.default_channels.get(package), kept.channels.len()) {
+            (Some(wanted), _) if kept.channels.contains(wanted) => kept.default_channel.clone_from(wanted),
+            (Some(wanted), _) => {
+                return Err(SelectionError::Channel { package: package.to_owned(), channel: wanted.clone() });
+            }
+            (None, _) if kept.channels.contains(&before) || before.is_empty() => {}
+            (None, 1) => kept.default_channel = kept.channels.iter().next().cloned().unwrap_or_default(),
+            (None, _) => {
+                return Err(SelectionError::DefaultChannel {
+                    package: package.to_owned(),
+                    channel: before,
+                    remaining: kept.channels.iter().cloned().collect(),
+                });
+            }
+        }
+        if kept.default_channel != before {
+            notes.push(Note {
+                package: package.to_owned(),
+                kind: NoteKind::DefaultChannel,
+                message: format!(
+                    "the default channel is {} instead of {}",
+                    Quoted(&kept.default_channel),
+                    Quoted(&before)
+                ),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    /// What users of the catalog lose, sorted by package.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Takes a document over if it belongs to the part, changed where it speaks of what goes.
+    ///
+    /// # Errors
+    /// The document cannot be written.
+    pub fn take(&self, meta: &Meta<'_>, documents: &mut Documents) -> Result<(), WriteError> {
+        let subject = meta.envelope.subject();
+        let Some(kept) = self.packages.get(subject) else {
+            let rootless = subject.is_empty();
+            return if rootless { documents.push(meta) } else { Ok(()) };
+        };
+        let name = meta.envelope.name.as_ref();
+        match meta.envelope.schema.as_ref() {
+            SCHEMA_CHANNEL if !kept.channels.contains(name) => Ok(()),
+            SCHEMA_BUNDLE if !kept.bundles.contains(name) => Ok(()),
+            SCHEMA_PACKAGE | SCHEMA_DEPRECATIONS => match kept.changed(meta)? {
+                Some(changed) => documents.push_text(&changed),
+                None => documents.push(meta),
+            },
+            _ => documents.push(meta),
+        }
+    }
+}
+
+impl PackagePart {
+    /// The document of a package or its deprecations, if it has to change.
+    fn changed(&self, meta: &Meta<'_>) -> Result<Option<Vec<u8>>, WriteError> {
+        let failed = |source| WriteError::Form {
+            schema: meta.envelope.schema.clone().into_owned(),
+            name: meta.envelope.name.clone().into_owned(),
+            source,
+        };
+        let mut document: Map<String, Value> = serde_json::from_slice(meta.line).map_err(failed)?;
+        if meta.envelope.schema == SCHEMA_PACKAGE {
+            if text(&document, "defaultChannel") == self.default_channel {
+                return Ok(None);
+            }
+            document.retain(|key, _| !means(key, "defaultChannel"));
+            document.insert("defaultChannel".into(), self.default_channel.clone().into());
+        } else {
+            let entries = list(&document, "entries");
+            let staying: Vec<Value> = entries.iter().filter(|entry| !self.is_gone(entry)).cloned().collect();
+            if staying.len() == entries.len() {
+                return Ok(None);
+            }
+            document.retain(|key, _| !means(key, "entries"));
+            document.insert("entries".into(), staying.into());
+        }
+        serde_json::to_vec(&document).map(Some).map_err(failed)
+    }
+
+    /// Whether an entry of the deprecations is about something that goes.
+    fn is_gone(&self, entry: &Value) -> bool {
+        let reference =
+            entry.as_object().and_then(|entry| field(entry, "reference")).and_then(Value::as_object);
+        let Some(reference) = reference else { return false };
+        !self.has(text(reference, "schema"), text(reference, "name"))
+    }
+
+    /// Whether the part has a channel or bundle; other things it always has.
+    fn has(&self, schema: &str, name: &str) -> bool {
+        match schema {
+            SCHEMA_CHANNEL => self.channels.contains(name),
+            SCHEMA_BUNDLE => self.bundles.contains(name),
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

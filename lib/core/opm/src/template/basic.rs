@@ -1,0 +1,55 @@
+//! The basic template: a catalog in which a bundle is given by its image.
+
+use super::{BundleRenderer, TemplateError, bundle, entries};
+use crate::{Blob, BundleBlob, fields::Fields};
+use olm_fbc::SCHEMA_BUNDLE;
+
+#[derive(Debug)]
+pub(super) struct Basic {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Bundle { image: String },
+    Other(Blob),
+}
+
+impl Basic {
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, TemplateError> {
+        let entry = |(index, blob): (usize, Blob)| {
+            if blob.schema != SCHEMA_BUNDLE {
+                return Ok(Entry::Other(blob));
+            }
+            let bundle = BundleBlob::read(&blob).map_err(|source| TemplateError::Entry { index, source })?;
+            let bare = bundle.package.is_empty()
+                && bundle.properties.is_empty()
+                && bundle.related_images.is_empty()
+                && !bundle.image.is_empty();
+            if !bare {
+                return Err(TemplateError::rule("unexpected fields present in basic template bundle"));
+            }
+            Ok(Entry::Bundle { image: bundle.image })
+        };
+        let entries = entries(fields)?.into_iter().enumerate().map(entry).collect::<Result<_, _>>()?;
+        Ok(Self { entries })
+    }
+
+    pub(super) fn images(&self) -> Vec<&str> {
+        self.entries
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Bundle { image } => Some(image.as_str()),
+                Entry::Other(_) => None,
+            })
+            .collect()
+    }
+
+    pub(super) fn render(&self, bundles: &mut dyn BundleRenderer) -> Result<Vec<Blob>, TemplateError> {
+        let blob = |entry: &Entry| match entry {
+            Entry::Bundle { image } => Ok(bundle(bundles, image)?.to_blob()),
+            Entry::Other(blob) => Ok(blob.clone()),
+        };
+        self.entries.iter().map(blob).collect()
+    }
+}

@@ -1,0 +1,56 @@
+//! From a catalog back to a template, as the text of one JSON document.
+
+use serde_json::{Value, value::RawValue};
+
+use super::TemplateKind;
+use crate::{
+    Blob, BlobError, BundleBlob,
+    raw::{self, Html, Object},
+};
+use olm_fbc::SCHEMA_BUNDLE;
+
+/// The basic template of a catalog: its bundles are given by their images alone.
+///
+/// # Errors
+/// A bundle cannot be read.
+pub fn to_basic(blobs: &[Blob]) -> Result<Box<RawValue>, BlobError> {
+    let entry = |blob: &Blob| {
+        if blob.schema != SCHEMA_BUNDLE {
+            return Ok(blob.clone());
+        }
+        let image = BundleBlob::read(blob)?.image;
+        Ok(BundleBlob { image, ..BundleBlob::default() }.to_blob())
+    };
+    let entries: Vec<Blob> = blobs.iter().map(entry).collect::<Result<_, BlobError>>()?;
+    Ok(template(TemplateKind::Basic, &entries))
+}
+
+/// The substitutes template of a catalog, with no substitution yet.
+pub fn to_substitutes(blobs: &[Blob]) -> Box<RawValue> {
+    template(TemplateKind::Substitutes, blobs)
+}
+
+/// JSON text with `<`, `>` and `&` escaped, which occur in its strings only: templates are printed so.
+fn escaped(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+fn template(kind: TemplateKind, entries: &[Blob]) -> Box<RawValue> {
+    let mut out = Vec::new();
+    let mut object = Object::new(&mut out, Html::Escaped);
+    object.text("schema", kind.schema());
+    let list = object.key("entries");
+    list.push(b'[');
+    for (index, entry) in entries.iter().enumerate() {
+        if index > 0 {
+            list.push(b',');
+        }
+        list.extend_from_slice(escaped(entry.json.get()).as_bytes());
+    }
+    list.push(b']');
+    if kind == TemplateKind::Substitutes {
+        object.value("substitutions", &Value::Array(Vec::new()));
+    }
+    object.end();
+    raw::finish(out)
+}

@@ -1,0 +1,262 @@
+//! The semver template: channels for minor or major versions, with the edges between them.
+//!
+//! Within a major version, the last patch of each minor version replaces the last patch of the minor version
+//! before it and skips everything lower; nothing crosses a major version. The edges may name bundles of other
+//! channels.
+
+use std::collections::BTreeMap;
+
+use olm_semver::Version;
+use serde_json::Value;
+
+use super::{BundleRenderer, TemplateError, bundle, versions::package_and_version};
+use crate::{Blob, BundleBlob, FieldError, fields::Fields};
+use olm_fbc::{ChannelEntry, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
+
+mod channels;
+
+const FIELDS: [&str; 7] = [
+    "schema",
+    "generateMajorChannels",
+    "generateMinorChannels",
+    "defaultChannelTypePreference",
+    "candidate",
+    "fast",
+    "stable",
+];
+
+/// How stable the bundles of a list are, ascending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Archetype {
+    Candidate,
+    Fast,
+    Stable,
+}
+
+impl Archetype {
+    const ALL: [Self; 3] = [Self::Candidate, Self::Fast, Self::Stable];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Candidate => "candidate",
+            Self::Fast => "fast",
+            Self::Stable => "stable",
+        }
+    }
+}
+
+/// What a channel holds together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stream {
+    Major,
+    Minor,
+}
+
+#[derive(Debug)]
+pub(super) struct Semver {
+    streams: Vec<Stream>,
+    preference: Stream,
+    /// The images of each archetype.
+    lists: BTreeMap<Archetype, Vec<String>>,
+}
+
+/// A bundle in the list of an archetype.
+#[derive(Debug, Clone)]
+struct Versioned {
+    name: String,
+    version: Version,
+}
+
+/// A channel that is being made.
+#[derive(Debug)]
+struct Channel {
+    name: String,
+    entries: Vec<ChannelEntry>,
+}
+
+impl Semver {
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, TemplateError> {
+        check_known(fields, &FIELDS)?;
+        let major = fields.boolean("generateMajorChannels")?;
+        let minor = fields.boolean("generateMinorChannels")? || !major;
+        let streams = [(major, Stream::Major), (minor, Stream::Minor)];
+        let streams: Vec<Stream> =
+            streams.into_iter().filter_map(|(wanted, stream)| wanted.then_some(stream)).collect();
+        let preference = preference(fields.text("defaultChannelTypePreference")?, major, minor)?;
+        let mut lists = BTreeMap::new();
+        for archetype in Archetype::ALL {
+            let list = fields.object(archetype.name())?;
+            check_known(&list, &["bundles"])?;
+            let mut images = Vec::new();
+            for bundle in list.objects("bundles")? {
+                check_known(&bundle, &["image"])?;
+                images.push(bundle.text("image")?.to_owned());
+            }
+            lists.insert(archetype, images);
+        }
+        Ok(Self { streams, preference, lists })
+    }
+
+    pub(super) fn images(&self) -> Vec<&str> {
+        self.lists.values().flatten().map(String::as_str).collect()
+    }
+
+    pub(super) fn render(&self, bundles: &mut dyn BundleRenderer) -> Result<Vec<Blob>, TemplateError> {
+        let mut rendered: BTreeMap<&str, BundleBlob> = BTreeMap::new();
+        let mut order = Vec::new();
+        for image in self.images() {
+            if !rendered.contains_key(image) {
+                rendered.insert(image, bundle(bundles, image)?);
+                order.push(image);
+            }
+        }
+        if rendered.is_empty() {
+            return Err(TemplateError::rule("render: no bundles specified or no bundles could be rendered"));
+        }
+        let (package, lists) = self.versions(&rendered).map_err(|problem| {
+            TemplateError::rule(format_args!("render: unable to post-process bundle info: {problem}"))
+        })?;
+        let (channels, default) = channels::make(&lists, &self.streams, self.preference);
+        let mut blobs = vec![package_blob(&package, &channels, &default, &rendered)?];
+        for channel in &channels {
+            blobs.push(channel_blob(&package, channel)?);
+        }
+        blobs.extend(order.iter().filter_map(|image| rendered.get(image)).map(BundleBlob::to_blob));
+        Ok(blobs)
+    }
+
+    /// The package of all bundles, and the bundles of each archetype by ascending version.
+    #[expect(clippy::type_complexity, reason = "a package and its lists, used in one place")]
+    fn versions(
+        &self,
+        rendered: &BTreeMap<&str, BundleBlob>,
+    ) -> Result<(String, Vec<(Archetype, Vec<Versioned>)>), String> {
+        let mut package: Option<String> = None;
+        let mut lists = Vec::new();
+        for (archetype, images) in &self.lists {
+            let mut list: BTreeMap<String, Version> = BTreeMap::new();
+            for image in images {
+                let bundle = rendered.get(image.as_str()).ok_or_else(|| {
+                    format!("supplied bundle image name {image:?} not found in rendered bundle images")
+                })?;
+                let (found, version) = package_and_version(bundle)?;
+                let package = package.get_or_insert_with(|| found.clone());
+                if *package != found {
+                    return Err(format!("bundle {found:?} does not belong to this package: {package:?}"));
+                }
+                if list.insert(bundle.name.clone(), version).is_some() {
+                    return Err(format!("duplicate bundle name {:?}", bundle.name));
+                }
+            }
+            check_orderable(&list)?;
+            let mut list: Vec<Versioned> =
+                list.into_iter().map(|(name, version)| Versioned { name, version }).collect();
+            list.sort_by(|a, b| a.version.cmp_precedence(&b.version));
+            lists.push((*archetype, list));
+        }
+        Ok((package.unwrap_or_default(), lists))
+    }
+}
+
+/// Refuses fields the template does not have.
+fn check_known(fields: &Fields<'_>, known: &[&str]) -> Result<(), TemplateError> {
+    match fields.unknown(known) {
+        None => Ok(()),
+        Some(path) => Err(TemplateError::UnknownField { path, known: known.join(", ") }),
+    }
+}
+
+fn preference(text: &str, major: bool, minor: bool) -> Result<Stream, TemplateError> {
+    let mismatch = |kind: &str| {
+        TemplateError::rule(format_args!(
+            "render: unable to read file: schema attribute mismatch: DefaultChannelTypePreference set to '{kind}' \
+             doesn't make sense if not generating {kind}-version channels"
+        ))
+    };
+    match text {
+        "" | "minor" if minor => Ok(Stream::Minor),
+        "" | "major" if major => Ok(Stream::Major),
+        "minor" | "major" => Err(mismatch(text)),
+        other => Err(TemplateError::rule(format_args!(
+            "render: unable to read file: unknown DefaultChannelTypePreference: {other:?}\nValid values are 'major' \
+             or 'minor'"
+        ))),
+    }
+}
+
+/// Versions that differ in build metadata only have no order.
+fn check_orderable(list: &BTreeMap<String, Version>) -> Result<(), String> {
+    let mut seen: Vec<String> = Vec::new();
+    let mut problems = Vec::new();
+    for version in list.values() {
+        let stripped = version.clone().without_build().to_string();
+        if seen.contains(&stripped) {
+            problems.push(format!("bundle version \"{version}\" cannot be compared to {stripped:?}"));
+        } else {
+            seen.push(stripped);
+        }
+    }
+    let problems = match problems.as_slice() {
+        [] => return Ok(()),
+        [problem] => problem.clone(),
+        several => format!("[{}]", several.join(", ")),
+    };
+    Err(format!(
+        "encountered bundle versions which differ only by build metadata, which cannot be ordered: {problems}"
+    ))
+}
+
+/// The package; description and icon are those of the default channel's last bundle.
+fn package_blob(
+    package: &str,
+    channels: &[Channel],
+    default: &str,
+    rendered: &BTreeMap<&str, BundleBlob>,
+) -> Result<Blob, TemplateError> {
+    let head =
+        channels.iter().find(|channel| channel.name == default).and_then(|channel| channel.entries.last());
+    let bundle = head.and_then(|head| rendered.values().find(|bundle| bundle.name == head.name));
+    let mut document =
+        serde_json::json!({"schema": SCHEMA_PACKAGE, "name": package, "defaultChannel": default});
+    if let Some((bundle, csv)) = bundle.and_then(|bundle| Some((bundle, bundle.csv.as_ref()?))) {
+        let shown = shown(csv).map_err(|problem| {
+            TemplateError::rule(format_args!(
+                "render: ClusterServiceVersion of bundle {:?}: {problem}",
+                bundle.name
+            ))
+        })?;
+        for (key, value) in shown {
+            document[key] = value;
+        }
+    }
+    blob(&document)
+}
+
+/// Description and icon of a ClusterServiceVersion, where it has them.
+fn shown(csv: &Value) -> Result<Vec<(&'static str, Value)>, FieldError> {
+    let spec = Fields::of(csv)?.object("spec")?;
+    let mut shown = Vec::new();
+    let description = spec.text("description")?;
+    if !description.is_empty() {
+        shown.push(("description", Value::from(description)));
+    }
+    if let Some(icon) = spec.objects("icon")?.first() {
+        let data: String = icon.text("base64data")?.split(['\r', '\n']).collect();
+        let media_type = icon.text("mediatype")?;
+        shown.push(("icon", serde_json::json!({"base64data": data, "mediatype": media_type})));
+    }
+    Ok(shown)
+}
+
+fn channel_blob(package: &str, channel: &Channel) -> Result<Blob, TemplateError> {
+    blob(&serde_json::json!({
+        "schema": SCHEMA_CHANNEL,
+        "name": channel.name,
+        "package": package,
+        "entries": channel.entries,
+    }))
+}
+
+fn blob(document: &Value) -> Result<Blob, TemplateError> {
+    Blob::of_value(document).map_err(|error| TemplateError::rule(format_args!("render: {error}")))
+}
