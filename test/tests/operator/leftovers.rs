@@ -106,9 +106,8 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
     let deployments: Api<Deployment> = Api::namespaced(client, SYSTEM_NAMESPACE);
     deployments.create(&PostParams::default(), &deployment).await?;
     let conf = images.registries_conf().display().to_string();
-    let settings = TERMS.iter().fold(Settings::default(), |settings, term| settings.arg(*term));
-    let other =
-        Catalogd::start_installed(&cluster, &settings.env("CONTAINERS_REGISTRIES_CONF", conf)).await?;
+    let settings = Settings::default().arg(TERMS[0]).env("CONTAINERS_REGISTRIES_CONF", conf);
+    let other = Catalogd::start_installed(&cluster, &settings).await?;
     let theirs = wait::until("the separate catalogd to lead", DEADLINE, async || {
         let holder = holder(&leases).await?;
         wait::check(!holder.is_empty(), || "nobody holds the lease".into())?;

@@ -388,9 +388,10 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     answer.ensure(0, &["no difference"])?;
     ensure!(answer.errors.contains("Blocked: ") && answer.errors.contains(&account), "{}", answer.errors);
 
-    // One that waits, and has nothing yet.
+    // One that waits for permissions, and has nothing yet.
     let place = format!("{}-place", scenario.name);
     scenario.world.cluster.create_namespace(&place).await?;
+    create_account(&scenario.client, &place, ACCOUNT).await?;
     let mut waiting = serde_json::to_value(crate::small::extension(&scenario, PACKAGE)?)?;
     waiting["metadata"]["name"] = place.as_str().into();
     waiting["spec"]["namespace"] = place.as_str().into();
@@ -398,7 +399,7 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     wait::until("the namespace to be recorded", DEADLINE, async || {
         let found = scenario.extensions().get(&place).await?;
         let recorded = found.annotations().get(IDENTITY_ANNOTATION).cloned().unwrap_or_default();
-        wait::check(recorded.contains("serviceaccount=-"), || recorded)
+        wait::check(recorded.contains(" namespace=") && !recorded.contains("=-"), || recorded)
     })
     .await?;
     let before = olm(&scenario, &["diff", &place]).await?;
@@ -411,6 +412,7 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     })
     .await?;
     scenario.world.cluster.create_namespace(&place).await?;
+    create_account(&scenario.client, &place, ACCOUNT).await?;
     let answer = olm(&scenario, &["diff", &place]).await?;
     answer.ensure(2, &["Blocked\n", &format!("the namespace of spec.namespace {again}")])?;
     crate::small::remove(&scenario, &place).await?;
