@@ -121,6 +121,18 @@ struct Seen {
     all: Option<BTreeMap<AccountRef, String>>,
 }
 
+impl Change {
+    /// Forgets tokens of ServiceAccounts that are gone or replaced, at once: the API server accepts them for some seconds.
+    fn forget(&self, accounts: &Accounts) {
+        match self {
+            Self::Some => {}
+            Self::Account(account, Some(uid)) => accounts.forget_others(account, uid),
+            Self::Account(account, None) => accounts.forget(account),
+            Self::All(all) => all.iter().for_each(|(account, uid)| accounts.forget_others(account, uid)),
+        }
+    }
+}
+
 impl Seen {
     fn add(&mut self, change: Change) {
         match change {
@@ -138,12 +150,6 @@ impl Seen {
             (None, None) => return false,
         };
         now.is_none_or(|now| uid.is_some_and(|uid| uid != now))
-    }
-
-    /// The ServiceAccounts that exist, with their UIDs.
-    fn existing(&self) -> impl Iterator<Item = (&AccountRef, &String)> {
-        let changed = self.changed.iter().filter_map(|(account, uid)| Some((account, uid.as_ref()?)));
-        self.all.iter().flatten().chain(changed)
     }
 }
 
@@ -164,6 +170,7 @@ pub(crate) async fn run(
     changes.push(changed::<RoleBinding>(client.clone(), chance).boxed());
     changes.push(changed::<ClusterRole>(client.clone(), chance).boxed());
     changes.push(changed::<ClusterRoleBinding>(client, chance).boxed());
+    let mut changes = changes.inspect(|change| change.forget(&accounts));
     loop {
         let mut seen = Seen::default();
         tokio::select! {
@@ -182,9 +189,6 @@ pub(crate) async fn run(
         let affected = waiting.affected(&seen, &mut lost);
         for account in &lost {
             accounts.forget(account);
-        }
-        for (account, uid) in seen.existing() {
-            accounts.forget_others(account, uid);
         }
         for user in affected {
             // A closed channel means that the process is ending.

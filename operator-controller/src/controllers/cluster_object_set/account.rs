@@ -91,7 +91,7 @@ impl ObjectSets {
         );
         let Some(default) = self.ports.settings.default_account() else {
             return Err(Outcome::Blocked(format!(
-                "{missing}: {name_it}, or configure a default service account for the cluster and create the revision again"
+                "{missing}: {name_it}, or configure a default service account for the cluster"
             )));
         };
         if self.checked_default(set).is_none() {
