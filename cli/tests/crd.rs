@@ -39,7 +39,7 @@ fn write(folder: &Path, name: &str, documents: &[Value]) -> String {
 }
 
 #[test]
-fn unsafe_changes_are_told_and_end_with_1() {
+fn unsafe_changes_are_reported_and_exit_with_1() {
     let folder = tempfile::tempdir().expect("a folder");
     let size = |most: u32| definition("foos.example.com", &json!({"type": "integer", "maximum": most}));
     let gone = definition("gone.example.com", &json!({}));
@@ -92,7 +92,7 @@ fn the_policy_decides_about_false_alarms() {
 }
 
 #[test]
-fn questions_that_cannot_be_answered_end_with_2() {
+fn failures_exit_with_2() {
     let folder = tempfile::tempdir().expect("a folder");
     let crd = write(folder.path(), "crd.yaml", &[definition("foos.example.com", &json!({}))]);
     let other = write(folder.path(), "other.yaml", &[json!({"kind": "ConfigMap"})]);
@@ -148,7 +148,7 @@ fn bundle(folder: &Path, name: &str, version: &str, crd: &Value, rules: &Value, 
 }
 
 #[test]
-fn a_bundles_upgrade_is_told_in_all_its_parts() {
+fn an_upgrade_of_a_bundle_is_reported_in_all_its_parts() {
     let folder = tempfile::tempdir().expect("a folder");
     let crd = |most: u32| definition("foos.example.com", &json!({"type": "integer", "maximum": most}));
     let rules = |verbs: &[&str]| json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": verbs}]);
@@ -157,15 +157,17 @@ fn a_bundles_upgrade_is_told_in_all_its_parts() {
     let new = bundle(folder.path(), "new", "1.1.0", &crd(6), &rules(&["get", "delete"]), &modes);
     let (code, text, errors) = olm(&["bundle", "diff", &old, &new]);
     assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
-    assert_eq!(
-        text,
-        "sample.v1.0.0 1.0.0 -> sample.v1.1.0 1.1.0\n\
-         Custom resource definitions\n  foos.example.com  changed, safe\n\
-         Rights\n  + operators/sample  cluster  secrets: delete\n  - operators/sample  cluster  secrets: list\n\
-         Images\n  + example.com/c:1.1.0\n  - example.com/c:1.0.0\n\
-         Deployments\n  sample  changed\n    spec.template.spec.containers[c].image\n\
-         Every change is safe.\n"
-    );
+    let start =
+        "sample.v1.0.0 1.0.0 -> sample.v1.1.0 1.1.0\nCRDs\n  foos.example.com  changed, safe\nObjects\n";
+    assert!(text.starts_with(start), "{text}");
+    let deployment = "  ~ Deployment.apps/v1 operators/sample\n      \
+                      spec.template.spec.containers[c].image: \"example.com/c:1.0.0\" -> \"example.com/c:1.1.0\"\n";
+    assert!(text.contains(deployment), "{text}");
+    let end = "Images\n  Deployment operators/sample [c]: example.com/c:1.0.0 -> example.com/c:1.1.0\n\
+               Rights of the operator that are new\n  operators/sample\n    \
+               + secrets: delete in the whole cluster\nRights of the operator that it loses\n  operators/sample\n    \
+               - secrets: list in the whole cluster\nEvery change is safe.\n";
+    assert!(text.ends_with(end), "{text}");
 
     let worse = bundle(folder.path(), "worse", "1.2.0", &crd(4), &rules(&["get", "list"]), &modes[..1]);
     let (code, text, _) = olm(&["bundle", "diff", &old, &worse, "-o", "json"]);
@@ -173,8 +175,8 @@ fn a_bundles_upgrade_is_told_in_all_its_parts() {
     let answer: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(answer["safe"], false);
     assert_eq!(answer["definitions"][0]["safe"], false);
-    assert_eq!(answer["install_modes"]["removed"], json!(["OwnNamespace"]));
-    assert_eq!(answer["rights"], json!({"added": [], "removed": []}));
+    assert_eq!(answer["installModes"]["removed"], json!(["OwnNamespace"]));
+    assert_eq!((&answer["gainedRights"], &answer["lostRights"]), (&json!([]), &json!([])));
     assert_eq!(olm(&["bundle", "diff", &old, &old]).0, Some(0));
     assert_eq!(olm(&["bundle", "diff", &old, "/does/not/exist"]).0, Some(2));
     // The CRDs of bundles can be checked alone as well.
@@ -271,12 +273,17 @@ fn a_cluster_that_does_not_serve_the_definition_has_no_objects_of_it() {
         (Some(size(5)), "not checked: the cluster does not serve version v1 of this CRD"),
     ] {
         let kubeconfig = cluster(folder.path(), definition.as_ref());
-        let (code, text, errors) = olm(&["crd", "check", &old, &new, "--kubeconfig", &kubeconfig]);
-        assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
-        assert_eq!(
-            text,
-            format!("foos.example.com  changed, safe\n  objects  {wanted}\nEvery change is safe.\n")
-        );
+        let check = ["crd", "check", &old, &new, "--kubeconfig", &kubeconfig];
+        for arguments in [&check[..], &[&check[..], &["--context", "c"]].concat()] {
+            let (code, text, errors) = olm(arguments);
+            assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
+            assert_eq!(
+                text,
+                format!("foos.example.com  changed, safe\n  objects  {wanted}\nEvery change is safe.\n")
+            );
+        }
+        let (code, _, errors) = olm(&[&check[..], &["--context", "d"]].concat());
+        assert!(code == Some(2) && errors.contains("--context d"), "{errors}");
     }
 }
 

@@ -159,7 +159,9 @@ fn cleaned(path: &str) -> String {
 }
 
 fn redirect(path: &str, query: Option<&str>) -> Response<Body> {
-    let target = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    // Browsers take a backslash for a slash, and two of them begin the name of another host.
+    let path = path.replace('\\', "%5C");
+    let target = query.map_or_else(|| path.clone(), |query| format!("{path}?{query}"));
     let escaped =
         target.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&#34;");
     let mut response =

@@ -114,9 +114,22 @@ fn names_are_those_of_catalogs() {
         characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex \
         used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')\n";
     let long = "a".repeat(254);
-    for name in
-        ["C", "a_b", "-a", "a-", "a..b", ".a", "%2e%2e", "a%2Fb", "%2e%2e%2f%2e%2e", "%zz", "%ff", &long]
-    {
+    for name in [
+        "C",
+        "a_b",
+        "-a",
+        "a-",
+        "a..b",
+        ".a",
+        "%2e%2e",
+        "a%2Fb",
+        "%2e%2e%2f%2e%2e",
+        "a%00",
+        "a%5cb",
+        "%zz",
+        "%ff",
+        &long,
+    ] {
         for endpoint in ["all", "metas", "metas?x=1"] {
             let answer = world.get(&format!("/catalogs/{name}/api/v1/{endpoint}"));
             is_error(&answer, 400, text, name);
@@ -181,6 +194,7 @@ fn parts_of_all_can_be_asked_for() {
     assert_eq!(several.text(), format!("{}{}--{boundary}--\r\n", part(0, 2), part(size - 3, size)));
     for (range, text) in [
         ("bytes=9999-", "invalid range: failed to overlap\n"),
+        ("bytes=-0", "invalid range: failed to overlap\n"),
         ("bytes=5-2", "invalid range\n"),
         ("lines=0-1", "invalid range\n"),
     ] {

@@ -14,4 +14,5 @@ mod contract;
 mod graphql;
 mod images;
 mod swarm;
+mod wire;
 mod world;

@@ -185,6 +185,13 @@ pub(super) fn account() -> Policy {
                 ),
             ),
             (
+                format!("({name} == '') == ({namespace} == '') || {}", may_use_all()),
+                format!(
+                    "'metadata.annotations: name the service account of this ClusterObjectSet in both \
+                     \"{SERVICE_ACCOUNT_NAME_ANNOTATION}\" and \"{SERVICE_ACCOUNT_NAMESPACE_ANNOTATION}\"'"
+                ),
+            ),
+            (
                 format!("{name} == '' || {namespace} == '' || {}", may_use(namespace, name)),
                 may_not_use(&field, namespace, name),
             ),
@@ -199,6 +206,11 @@ pub(super) fn account() -> Policy {
             ),
         ],
     }
+}
+
+/// Whether who asks may use every account.
+fn may_use_all() -> &'static str {
+    "authorizer.group('').resource('serviceaccounts').subresource('token').check('create').allowed()"
 }
 
 /// Who may have a set act as the default account: one that names no account and belongs to no extension. One that
@@ -225,11 +237,8 @@ pub(super) fn default_account() -> Policy {
         validations: vec![
             (format!("{name} == '' || {}", may_use(namespace, name)), may_not_use(&field, namespace, name)),
             (
-                // It waits for a default account, which may be any.
-                format!(
-                    "{name} != '' || \
-                     authorizer.group('').resource('serviceaccounts').subresource('token').check('create').allowed()"
-                ),
+                // It is Blocked until it names one; nobody else has a reason to leave it out.
+                format!("{name} != '' || {}", may_use_all()),
                 format!(
                     "'metadata.annotations: name the service account of this ClusterObjectSet in \
                      \"{SERVICE_ACCOUNT_NAME_ANNOTATION}\" and \"{SERVICE_ACCOUNT_NAMESPACE_ANNOTATION}\": the cluster \

@@ -43,11 +43,16 @@ type Maker = fn() -> String;
 
 /// All of them, each made anew.
 pub fn hostile() -> impl Iterator<Item = Hostile> {
-    let all: [(&'static str, &'static str, Maker); 23] = [
+    let all: [(&'static str, &'static str, Maker); 33] = [
         ("yaml", "quoted lines below a deep one", quoted_below_deep),
         ("yaml", "nested anchors", nested_anchors),
         ("yaml", "small mappings", || format!("[{}]", "{a: 1},".repeat(100_000))),
         ("yaml", "small lists", || format!("[{}]", "[],".repeat(300_000))),
+        ("yaml", "aliases of aliases", aliases),
+        ("yaml", "millions of digits", || {
+            format!("a: {}\nb: '{}'", "1".repeat(5_000_000), "2".repeat(5_000_000))
+        }),
+        ("yaml", "millions of documents", || "---\n1\n".repeat(1_100_000)),
         ("bundle", "quoted lines below a deep one", || bundle_of(&quoted_below_deep())),
         ("bundle", "nested anchors", || bundle_of(&nested_anchors())),
         ("bundle", "a role of long lists", || bundle_of(&format!("kind: ClusterRole\n{}", long_role(3_000)))),
@@ -58,6 +63,19 @@ pub fn hostile() -> impl Iterator<Item = Hostile> {
         ("rules", "many held rules", many_rules),
         ("rules", "long texts in a product", long_texts),
         ("catalog", "a schema for each document", schemas),
+        ("catalog", "very deep", || {
+            format!("{{\"schema\":\"x\",\"a\":{}1{}}}", "[".repeat(200_000), "]".repeat(200_000))
+        }),
+        ("catalog", "aliases of aliases", || format!("schema: x\n{}", aliases())),
+        ("catalog", "many documents", || "{\"schema\":\"x\"}\n".repeat(499_000)),
+        ("catalog", "a million nodes", || {
+            format!("{{\"schema\":\"x\",\"a\":[{}0]}}", "0,".repeat(1_000_000))
+        }),
+        ("catalog", "millions of numbers", || {
+            format!("{{\"schema\":\"x\",\"a\":[{}0]}}", "0,".repeat(7_000_000))
+        }),
+        ("catalog", "one long line", || format!("{{\"schema\":\"x\",\"a\":\"{}\"}}", "x".repeat(31 << 20))),
+        ("catalog", "a cycle that skips everything", skips),
         ("rule", "computed regular expressions", || {
             let texts: Vec<String> = (0..1_300).map(|i| format!("'\\\\pL{{100}}{i}'")).collect();
             format!("[{}].all(x, !''.matches(x))\nnull", texts.join(","))
@@ -100,6 +118,33 @@ const CSV: &str = "=== metadata/annotations.yaml\nannotations: {operators.operat
 
 fn bundle_of(manifest: &str) -> String {
     format!("{CSV}=== manifests/other.yaml\n{manifest}")
+}
+
+fn aliases() -> String {
+    let levels = (1..12).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(",")));
+    format!("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n{}", levels.collect::<String>())
+}
+
+/// Each version replaces the next one and skips all others.
+fn skips() -> String {
+    const VERSIONS: usize = 800;
+    let skips: Vec<String> = (0..VERSIONS).map(|i| format!("\"p.v{i}\"")).collect();
+    let skips = skips.join(",");
+    let entries: Vec<String> = (0..VERSIONS)
+        .map(|i| {
+            format!("{{\"name\":\"p.v{i}\",\"replaces\":\"p.v{}\",\"skips\":[{skips}]}}", (i + 1) % VERSIONS)
+        })
+        .collect();
+    let bundle = |i: usize| {
+        format!(
+            "{{\"schema\":\"olm.bundle\",\"package\":\"p\",\"name\":\"p.v{i}\",\"image\":\"i\",\"properties\":[{{\"type\":\"olm.package\",\"value\":{{\"packageName\":\"p\",\"version\":\"1.0.{i}\"}}}}]}}\n"
+        )
+    };
+    format!(
+        "{{\"schema\":\"olm.package\",\"name\":\"p\",\"defaultChannel\":\"c\"}}\n{}{{\"schema\":\"olm.channel\",\"package\":\"p\",\"name\":\"c\",\"entries\":[{}]}}\n",
+        (0..VERSIONS).map(bundle).collect::<String>(),
+        entries.join(",")
+    )
 }
 
 fn list(kind: &str, count: usize) -> String {

@@ -2,6 +2,7 @@
 //!
 //! A control plane of their own: policies and settings are everybody's.
 
+mod attempts;
 mod defaults;
 mod policies;
 mod revisions;
@@ -33,7 +34,11 @@ use olm_test::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
+use crate::{
+    small::remove,
+    starts::reconciled,
+    world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle},
+};
 
 const PACKAGE: &str = "lighthouse-operator";
 const TENANT: &str = "tenant";
@@ -213,6 +218,17 @@ async fn a_held_deletion_keeps_its_spec(scenario: &Scenario<'_>, tenant: &Client
             wants(told.as_deref(), "stays as it is until the extension is gone")?;
         }
     }
+    // Another deletion policy comes too late: that nothing is left shows that it was not followed.
+    let looked_at = || reconciled(&scenario.world.operator, &scenario.name);
+    let before = looked_at();
+    let orphaned =
+        json!({"metadata": {"annotations": {format!("{EXTENSIONS_PREFIX}deletion-policy"): "Orphan"}}});
+    let told = objection_to_patch(tenant, &scenario.name, &orphaned).await?;
+    ensure!(told.is_none(), "it has no effect: {told:?}");
+    olm_test::wait::until("the extension to be reconciled", DEADLINE, async || {
+        olm_test::wait::check(looked_at() > before, || "not yet".to_owned())
+    })
+    .await?;
     let free = json!({"metadata": {"finalizers": null}});
     let told = objection_to_patch(tenant, &scenario.name, &free).await?;
     ensure!(told.is_none(), "finalizers go: {told:?}");
@@ -236,7 +252,8 @@ async fn refused_by_changing_a_revision(scenario: &Scenario<'_>, tenant: &Client
             "tenant may not",
         ),
         (
-            json!({"metadata": {"annotations": {SERVICE_ACCOUNT_NAME_ANNOTATION: null}}}),
+            json!({"metadata": {"annotations": {SERVICE_ACCOUNT_NAME_ANNOTATION: null,
+                                                SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: null}}}),
             "tenant may not make or change one of",
         ),
         (json!({"metadata": {"labels": {OWNER_NAME_LABEL: other}}}), "name different ClusterExtensions"),
@@ -329,8 +346,7 @@ async fn the_default_account_is_guarded_too(scenario: &Scenario<'_>, tenant: &Cl
         Ok(())
     })
     .await?;
-    extensions.delete(&second, &DeleteParams::default()).await?;
-    Ok(())
+    remove(scenario, &second).await
 }
 
 /// Sets the default account to one in the scenario's namespace.

@@ -16,6 +16,7 @@ mod kinds;
 mod kstatus;
 mod leader;
 mod leftovers;
+mod marks;
 mod modes;
 mod plan;
 mod planted;

@@ -94,6 +94,15 @@ async fn metrics_are_for_those_who_may_read_them() -> Result<()> {
     let missing: Vec<_> =
         OF_UPSTREAM.iter().filter(|name| !text.contains(&format!("# TYPE {name} "))).collect();
     ensure!(missing.is_empty(), "{missing:?} are missing in\n{text}");
+    let base = url.trim_end_matches("/metrics");
+    for path in ["/", "/metrics/", "/metrics/x", "/debug/pprof/", "/healthz", "/catalogs/a/api/v1/all"] {
+        let status = https.get(format!("{base}{path}")).bearer_auth(&scraper).send().await?.status();
+        ensure!(status == StatusCode::NOT_FOUND, "{path}: {status}");
+    }
+    let log = world.operator.process().log();
+    for secret in [scraper.as_str(), stranger.as_str(), "Bearer ", "eyJhbGci"] {
+        ensure!(!log.contains(secret), "the log has a token");
+    }
     promtool::check_metrics(&text)
 }
 

@@ -62,7 +62,7 @@ async fn shown(scenario: &Scenario<'_>) -> Result<Shown> {
 }
 
 /// How often reconciles of the extension have ended in this process, by its log.
-fn reconciled(operator: &Operator, name: &str) -> usize {
+pub(crate) fn reconciled(operator: &Operator, name: &str) -> usize {
     let log = operator.process().log();
     let of_extension = |line: &&str| {
         line.contains("reconcile ending") && line.contains("cluster-extension") && line.contains(name)

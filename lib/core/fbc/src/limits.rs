@@ -14,5 +14,5 @@ pub const NAME_BYTES_MAX: usize = 1 << 10;
 pub const IGNORE_FILE_BYTES_MAX: usize = 64 << 10;
 /// Most patterns in all `.indexignore` files of a catalog; each is tried on each path.
 pub const IGNORE_PATTERNS_MAX: usize = 1_000;
-/// Most values in one YAML document, aliases expanded: each takes some 100 bytes while it is converted.
+/// Most values in one YAML document, aliases expanded, and in one that is validated: each takes some 100 bytes of memory.
 pub const DOCUMENT_NODES_MAX: usize = 1 << 20;

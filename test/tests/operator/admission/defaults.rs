@@ -102,7 +102,7 @@ async fn a_revision_made_by_hand_uses_the_default_account_of_its_time() -> Resul
     // Without a default, who may use every account may leave one out, and is told what is missing.
     wait::until("the account to be missing", DEADLINE, async || {
         let told = objection::<ClusterObjectSet>(&tenant, &named(&scenario, "first")).await?;
-        wants(told.as_deref(), "the cluster has no default account")
+        wants(told.as_deref(), "name the service account of this ClusterObjectSet in")
     })
     .await?;
     let first = created(&scenario, &scenario.client, "first").await?;
@@ -203,7 +203,7 @@ async fn without_the_policies_no_revision_gets_another_account() -> Result<()> {
     account(&scenario, SUCCESSOR).await?;
 
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(scenario.client.clone());
-    let binding = "clusterobjectset-owner.olm.operatorframework.io";
+    let binding = "clusterobjectset-account.olm.operatorframework.io";
     bindings.delete(binding, &DeleteParams::default()).await?;
     scenario
         .shows(Ready, &format!("False/Unguarded/ValidatingAdmissionPolicyBinding {binding:?} is absent"))

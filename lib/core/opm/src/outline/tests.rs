@@ -1,5 +1,6 @@
+use olm_fbc::{MetaReader, limits::DOCUMENT_NODES_MAX};
+
 use super::Outline;
-use olm_fbc::MetaReader;
 
 fn refused(text: &str) -> String {
     let mut outline = Outline::new(|_| Ok(()));
@@ -67,4 +68,14 @@ fn documents_that_are_not_what_their_schema_says_are_refused_in_the_originals_wo
     let expected = "read bundle objects: package \"p\", bundle \"b\": convert bundle object property at index 0 to JSON: \
                     error converting YAML to JSON: yaml: line ";
     assert!(refused(text).starts_with(expected), "{}", refused(text));
+}
+
+#[test]
+fn a_document_of_very_many_values_is_refused() {
+    let numbers = |count: usize| format!("{{\"schema\":\"x\",\"a\":[{}0]}}", "0,".repeat(count));
+    // Its text is no value of its own, whatever is in it.
+    let text = format!("{{\"schema\":\"x\",\"a\":\"\\\"[{}\"}}", "0,".repeat(DOCUMENT_NODES_MAX));
+    assert_eq!(refused(&text), "");
+    assert_eq!(refused(&numbers(DOCUMENT_NODES_MAX / 2)), "");
+    assert_eq!(refused(&numbers(DOCUMENT_NODES_MAX)), "parse object: it has more than 1048576 values");
 }

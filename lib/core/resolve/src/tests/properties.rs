@@ -227,3 +227,36 @@ fn ten_thousand_bundles_are_resolved_and_explained() {
     assert_eq!(error.passed_over().len(), 10_000);
     assert_eq!(error.passed_over()[0].bundle, "p.v0.9999.0");
 }
+
+/// Two million skips in a circle, and ranges of hundreds of groups in several channels.
+#[test]
+fn edges_of_every_kind_in_great_number_are_resolved() {
+    const COUNT: usize = 2_000;
+    let skipped: Vec<String> = (0..COUNT).step_by(2).map(|i| format!("0.{i}.0")).collect();
+    let skipped = skipped.join(",");
+    let circle: Vec<String> =
+        (0..COUNT).map(|i| format!("0.{i}.0 replaces 0.{}.0 skips {skipped}", (i + 1) % COUNT)).collect();
+    Case::new("circle")
+        .package("p", circle.iter().map(String::as_str))
+        .installed("0.2.0")
+        .resolves_to("0.1999.0");
+
+    let mut case = Case::new("ranges").package("p", ["0.0.0"]).installed("0.0.0");
+    let range: Vec<String> = (0..700).map(|i| format!("0.0.{i}")).collect();
+    let range = range.join("||");
+    let content = case.content();
+    let entry = |i: usize| ChannelEntry {
+        name: format!("p.v0.{i}.0"),
+        skip_range: range.clone(),
+        ..ChannelEntry::default()
+    };
+    content.channels[0].entries.extend((1..300).map(entry));
+    let channel = content.channels[0].clone();
+    content.channels.extend(["b", "c", "d"].map(|name| {
+        let mut channel = channel.clone();
+        channel.name = name.to_owned();
+        channel
+    }));
+    // None of them has a bundle.
+    case.resolves_to("0.0.0");
+}

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 mod failures;
+mod hostile;
 mod login;
 mod ordinary;
 mod server;

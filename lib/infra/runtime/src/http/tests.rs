@@ -135,3 +135,86 @@ async fn with_a_certificate_only_tls_is_spoken_in_http_1_1() {
     shutdown.cancel();
     tokio::time::timeout(Duration::from_secs(10), server).await.unwrap().unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_request_that_arrives_byte_by_byte_has_no_more_time_than_others() {
+    let listener = listen("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let limits = ServerLimits { header_timeout: Duration::from_millis(200), ..ServerLimits::default() };
+    let router = Router::new().route("/", get(|| async { "hello" }));
+    let server = tokio::spawn(serve(listener, router, None, limits, shutdown.clone()));
+    let client = TcpStream::connect(address).await.unwrap();
+    let (mut reading, mut writing) = client.into_split();
+    // A header that never ends, a byte at a time.
+    let dripping = tokio::spawn(async move {
+        let head = b"GET / HTTP/1.1\r\nhost: x\r\nx: ".iter().chain(std::iter::repeat(&b'y'));
+        for byte in head {
+            if writing.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    let mut answer = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(10), reading.read_to_end(&mut answer)).await;
+    let _ = ended.expect("the server closes the connection");
+    assert!(!String::from_utf8_lossy(&answer).contains("hello"));
+    dripping.abort();
+    shutdown.cancel();
+    tokio::time::timeout(Duration::from_secs(10), server).await.unwrap().unwrap().unwrap();
+}
+
+/// The first message of a TLS client, of a version and cipher suites.
+fn hello(version: [u8; 2], suites: &[u16]) -> Vec<u8> {
+    let with_length = |bytes: &[u8]| {
+        let length = u16::try_from(bytes.len()).unwrap().to_be_bytes();
+        [&length, bytes].concat()
+    };
+    let suites: Vec<u8> = suites.iter().flat_map(|suite| suite.to_be_bytes()).collect();
+    // Groups and signatures that the server has.
+    let extensions = [
+        &[0, 10, 0, 4, 0, 2, 0, 23][..],
+        &[0, 13, 0, 6, 0, 4, 4, 3, 8, 4],
+        &[0, 11, 0, 2, 1, 0],
+        &[0, 23, 0, 0],
+    ]
+    .concat();
+    let body =
+        [&version[..], &[7; 32], &[0], &with_length(&suites), &[1, 0], &with_length(&extensions)].concat();
+    let message = [&[1, 0][..], &with_length(&body)].concat();
+    [&[22, 3, 1][..], &with_length(&message)].concat()
+}
+
+#[tokio::test]
+async fn old_versions_of_tls_and_weak_ciphers_are_refused() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let listener = listen("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let tls = server_config(self_signed(&["localhost".to_owned()]).unwrap().serving, &TlsProfile::default())
+        .unwrap();
+    let router = Router::new().route("/", get(|| async { "hello" }));
+    let shutdown = CancellationToken::new();
+    let server = tokio::spawn(serve(listener, router, Some(tls), ServerLimits::default(), shutdown.clone()));
+    // ECDHE with AES-GCM, ECDHE with AES-CBC, RSA with AES-GCM and AES-CBC, 3DES, RC4, none.
+    let strong = [0xc02b, 0xc02f];
+    let weak = [0xc009, 0xc013, 0x009c, 0x002f, 0x000a, 0x0005, 0x0000];
+    let (hello_of_server, refused_version, refused_ciphers) = (vec![22], vec![21, 2, 70], vec![21, 2, 40]);
+    for (name, message, wanted) in [
+        ("1.2", hello([3, 3], &strong), &hello_of_server),
+        ("1.1", hello([3, 2], &strong), &refused_version),
+        ("1.0", hello([3, 1], &strong), &refused_version),
+        ("SSL 3", hello([3, 0], &strong), &refused_version),
+        ("1.2 with weak ciphers", hello([3, 3], &weak), &refused_ciphers),
+    ] {
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(&message).await.unwrap();
+        let mut answer = [0; 7];
+        client.read_exact(&mut answer).await.unwrap();
+        // The kind of record; of an alert also its level and what it is about.
+        let found = if answer[0] == 21 { vec![21, answer[5], answer[6]] } else { vec![answer[0]] };
+        assert_eq!(&found, wanted, "{name}");
+    }
+    shutdown.cancel();
+    tokio::time::timeout(Duration::from_secs(10), server).await.unwrap().unwrap().unwrap();
+}
