@@ -30,7 +30,7 @@ pub use fields::FieldError;
 pub use load::{LoadError, each_document, outline};
 pub use migrate::{MigrationError, MigrationLevel, UnknownLevel, migrate};
 pub use outline::{BundleOutline, Finding, ImageSyntax, Outline};
-pub use picture::{PictureError, UpgradeGraph, View, dot, mermaid, svg};
+pub use picture::{PictureError, UpgradeGraph, View, mermaid, svg};
 pub use registry_v1::{BundleError, BundleTree, RegistryV1Bundle};
 pub use selection::{Note, NoteKind, Part, Selection, SelectionError};
 pub use validate::{ErrorTree, GraphError, Report, head, validate};

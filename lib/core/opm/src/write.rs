@@ -19,6 +19,8 @@ use olm_semver::Quoted;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+use crate::LoadError;
+
 /// The form of a written catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -65,6 +67,9 @@ pub enum WriteError {
     /// The text is no document.
     #[error(transparent)]
     Document(#[from] FbcError),
+    /// The catalog that documents are taken from cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
 }
 
 /// The documents of a catalog, in the order in which they are written.
