@@ -168,6 +168,14 @@ impl BundleError {
             Self::Interrupted(_) | Self::Damaged | Self::Panicked(_) => false,
         }
     }
+
+    /// A sentence for whoever named the image; `None` where the error may pass by itself, or says it all.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Pull(error) => error.advice(),
+            Self::Interrupted(_) | Self::Damaged | Self::Panicked(_) => None,
+        }
+    }
 }
 
 impl From<FileError> for BundleError {

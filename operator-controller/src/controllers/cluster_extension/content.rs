@@ -48,7 +48,8 @@ pub(super) fn arrived(
     if is_installed && !error.is_terminal() {
         return Ok(Err(Content::Away { why: waits_for_content(bundle, &error) }));
     }
-    Err(if error.is_terminal() { Cause::terminal(&error) } else { Cause::transient(&error) })
+    let cause = if error.is_terminal() { Cause::terminal(&error) } else { Cause::transient(&error) };
+    Err(cause.explained(error.advice().map(str::to_owned)))
 }
 
 /// Says that what the spec asks for is not known to be there, and that it is tried again.

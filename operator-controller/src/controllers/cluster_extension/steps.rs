@@ -114,7 +114,6 @@ impl Steps<'_> {
         }
         progress.notes.extend(annotations::in_force(self.extension));
         progress.notes.extend(kinds::notes(&revisions));
-        progress.notes.extend(self.foreign_note(&revisions));
         let proposal = self.propose(account, &revisions, progress).await?;
         let result = self.carry_out(account, proposal, &revisions, progress).await;
         if result.is_err() {
@@ -137,6 +136,7 @@ impl Steps<'_> {
             revisions = self.revisions().await.map_err(StepError::Revisions)?;
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
+        progress.notes.extend(self.foreign_note(&revisions));
         progress.revisions = Some(revisions.clone());
         Ok(revisions)
     }
