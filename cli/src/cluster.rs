@@ -22,6 +22,11 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    /// Whether a flag names the cluster.
+    pub(crate) fn is_given(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
+    }
+
     /// The configuration for a client.
     pub(crate) async fn config(&self) -> anyhow::Result<Config> {
         let Some(context) = &self.context else {

@@ -39,7 +39,7 @@ fn write(folder: &Path, name: &str, documents: &[Value]) -> String {
 }
 
 #[test]
-fn unsafe_changes_are_told_and_end_with_1() {
+fn unsafe_changes_are_reported_and_exit_with_1() {
     let folder = tempfile::tempdir().expect("a folder");
     let size = |most: u32| definition("foos.example.com", &json!({"type": "integer", "maximum": most}));
     let gone = definition("gone.example.com", &json!({}));
@@ -92,7 +92,7 @@ fn the_policy_decides_about_false_alarms() {
 }
 
 #[test]
-fn questions_that_cannot_be_answered_end_with_2() {
+fn failures_exit_with_2() {
     let folder = tempfile::tempdir().expect("a folder");
     let crd = write(folder.path(), "crd.yaml", &[definition("foos.example.com", &json!({}))]);
     let other = write(folder.path(), "other.yaml", &[json!({"kind": "ConfigMap"})]);
@@ -148,7 +148,7 @@ fn bundle(folder: &Path, name: &str, version: &str, crd: &Value, rules: &Value, 
 }
 
 #[test]
-fn a_bundles_upgrade_is_told_in_all_its_parts() {
+fn an_upgrade_of_a_bundle_is_reported_in_all_its_parts() {
     let folder = tempfile::tempdir().expect("a folder");
     let crd = |most: u32| definition("foos.example.com", &json!({"type": "integer", "maximum": most}));
     let rules = |verbs: &[&str]| json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": verbs}]);
@@ -271,12 +271,17 @@ fn a_cluster_that_does_not_serve_the_definition_has_no_objects_of_it() {
         (Some(size(5)), "not checked: the cluster does not serve version v1 of this CRD"),
     ] {
         let kubeconfig = cluster(folder.path(), definition.as_ref());
-        let (code, text, errors) = olm(&["crd", "check", &old, &new, "--kubeconfig", &kubeconfig]);
-        assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
-        assert_eq!(
-            text,
-            format!("foos.example.com  changed, safe\n  objects  {wanted}\nEvery change is safe.\n")
-        );
+        let check = ["crd", "check", &old, &new, "--kubeconfig", &kubeconfig];
+        for arguments in [&check[..], &[&check[..], &["--context", "c"]].concat()] {
+            let (code, text, errors) = olm(arguments);
+            assert_eq!((code, errors.as_str()), (Some(0), ""), "{text}");
+            assert_eq!(
+                text,
+                format!("foos.example.com  changed, safe\n  objects  {wanted}\nEvery change is safe.\n")
+            );
+        }
+        let (code, _, errors) = olm(&[&check[..], &["--context", "d"]].concat());
+        assert!(code == Some(2) && errors.contains("--context d"), "{errors}");
     }
 }
 

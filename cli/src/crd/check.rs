@@ -4,7 +4,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     io::Write,
-    path::PathBuf,
 };
 
 use clap::{Args, ValueEnum};
@@ -15,9 +14,10 @@ use serde_json::Value;
 
 use super::{
     definitions,
-    objects::{Cluster, Objects},
+    objects::{CustomResources, Objects},
 };
 use crate::{
+    cluster::Cluster,
     output::{self, Exit, Format, below},
     sources::{Registries, Source},
 };
@@ -35,12 +35,12 @@ pub(crate) struct Check {
     /// Changes to accept, as in the annotation allow-crd-changes: <CRD>:<path>:<check>, separated by commas
     #[arg(long, value_name = "ENTRIES", value_parser = Allowances::parse, default_value = "")]
     allow: Allowances,
-    /// Also say which of the objects on the cluster would become invalid or lose fields
+    /// Also name the objects on the cluster that would become invalid or lose fields; implied by --kubeconfig and
+    /// --context
     #[arg(long)]
     cluster: bool,
-    /// The cluster's kubeconfig; implies --cluster
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Cluster,
     /// Form of the answer
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -97,8 +97,8 @@ impl Check {
     async fn answer(&self) -> anyhow::Result<Answer> {
         let mut old = definitions(&self.old, &self.registries).await?;
         let new = definitions(&self.new, &self.registries).await?;
-        let cluster = if self.cluster || self.kubeconfig.is_some() {
-            Some(Cluster::connect(self.kubeconfig.as_deref()).await?)
+        let cluster = if self.cluster || self.connection.is_given() {
+            Some(CustomResources::connect(&self.connection).await?)
         } else {
             None
         };

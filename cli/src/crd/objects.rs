@@ -1,6 +1,6 @@
 //! The custom resources of a cluster, and the impact of a CRD upgrade on them.
 
-use std::{fmt::Write as _, path::Path};
+use std::fmt::Write as _;
 
 use anyhow::Context as _;
 use kube::{
@@ -8,10 +8,12 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
 use olm_crd::{Note, ObjectImpact, Upgrade, UpgradeImpact};
-use olm_runtime::{bounded, cluster_config, connect};
+use olm_runtime::{bounded, connect};
 use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::cluster::Cluster;
 
 /// Objects of a page.
 const PAGE_OBJECTS: u32 = 500;
@@ -47,14 +49,14 @@ struct Named {
     lost: Vec<String>,
 }
 
-/// A cluster.
-pub(crate) struct Cluster {
+/// The custom resources of a cluster.
+pub(crate) struct CustomResources {
     client: Client,
 }
 
-impl Cluster {
-    pub(crate) async fn connect(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
-        Ok(Self { client: connect(cluster_config(kubeconfig).await?)? })
+impl CustomResources {
+    pub(crate) async fn connect(cluster: &Cluster) -> anyhow::Result<Self> {
+        Ok(Self { client: connect(cluster.config().await?)? })
     }
 
     /// Takes the status of the definition from the cluster. Returns whether the cluster has the definition.

@@ -230,7 +230,7 @@ const SAFE_PAIRS: usize = 60;
 /// Values for each of them.
 const VALUES: usize = 12;
 
-// What is called safe is safe: values that the API server accepts under the old schema it accepts under the new one.
+// Changes that are called safe are safe: values that the API server accepts under the old schema it accepts under the new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn safe_changes_keep_objects_valid_for_the_api_server() -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(11);

@@ -1,4 +1,4 @@
-//! Upgrades that change CRDs: what is unsafe is stopped, stored objects are looked at, administrators decide.
+//! Upgrades that change CRDs: unsafe changes are blocked, stored objects are validated, administrators decide.
 
 use std::{fs, path::Path, process::Command};
 
@@ -254,10 +254,10 @@ async fn names_are_printed(widgets: &Installed) -> Result<()> {
     Ok(())
 }
 
-// An account that may not read the objects is told which right it lacks; None skips the check; a CRD that goes is
-// said to go, with its objects, before it does.
+// The text names the permission that a ServiceAccount needs to read the objects; None skips the check; a CRD that is
+// removed is announced with its objects.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_check_can_be_turned_off_and_what_goes_is_said_before() -> Result<()> {
+async fn the_check_can_be_turned_off_and_removed_crds_are_announced() -> Result<()> {
     let widgets = Installed::new("crd-skipped", false).await?;
     let scenario = &widgets.scenario;
     widgets.create_widgets(&[1, 9]).await?;

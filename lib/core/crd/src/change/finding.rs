@@ -188,6 +188,26 @@ impl Finding {
         (&self.scope, path, self.check.as_str(), &self.text, self.reason)
     }
 
+    /// An incompatible change of the whole definition.
+    pub(crate) fn on_crd(
+        check: Check,
+        path: impl Into<String>,
+        (old, new): (Value, Value),
+        text: String,
+    ) -> Self {
+        let reason = Reason::Incompatible;
+        Self {
+            scope: Scope::Crd,
+            path: path.into(),
+            check,
+            old,
+            new,
+            verdict: reason.verdict(),
+            reason,
+            text,
+        }
+    }
+
     /// The same finding with another reason, and the verdict that follows from it.
     pub(crate) fn because(mut self, reason: Reason) -> Self {
         self.verdict = reason.verdict();

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Check, Finding, Reason, Scope, difference, literal};
+use super::{Check, Finding, difference, literal};
 use crate::{
     definition::Definition,
     schema::{
@@ -22,60 +22,46 @@ pub(crate) type Values<'a> = (Option<&'a Value>, Option<&'a Value>);
 /// The text of a finding; `None` if the change is safe.
 type Answer = Result<Option<String>, Misfit>;
 
-/// One line of the table.
-pub(crate) struct Rule {
-    pub(crate) check: Check,
-    /// The member it checks, which is also the name of the check.
-    pub(crate) member: &'static str,
-    /// Called only when the two values differ.
-    pub(crate) check_change: fn(Values<'_>) -> Answer,
-}
+/// A check and its rule, which is called with two different values of the member, and with its name.
+pub(crate) type Rule = (Check, fn(Values<'_>, &str) -> Answer);
 
-/// All rules on members of a schema.
+/// All rules. A check has the name of its member.
 pub(crate) static RULES: &[Rule] = &[
-    rule(Check::Description, "description", |_| Ok(None)),
-    rule(Check::Type, "type", type_changed),
-    rule(Check::Default, "default", |values| Ok(default_changed(values))),
-    rule(Check::Maximum, "maximum", |values| upper(values, "maximum", float)),
-    rule(Check::Minimum, "minimum", |values| lower(values, "minimum", float)),
-    rule(Check::MaxLength, "maxLength", |values| upper(values, "maxLength", integer)),
-    rule(Check::MinLength, "minLength", |values| lower(values, "minLength", integer)),
-    rule(Check::Pattern, "pattern", pattern_changed),
-    rule(Check::MaxItems, "maxItems", |values| upper(values, "maxItems", integer)),
-    rule(Check::MinItems, "minItems", |values| lower(values, "minItems", integer)),
-    rule(Check::Enum, "enum", enum_changed),
-    rule(Check::MaxProperties, "maxProperties", |values| upper(values, "maxProperties", integer)),
-    rule(Check::MinProperties, "minProperties", |values| lower(values, "minProperties", integer)),
-    rule(Check::Required, "required", required_changed),
-    rule(Check::OneOf, "oneOf", one_of_changed),
-    rule(Check::Nullable, "nullable", |values| Ok(nullable_changed(values))),
+    (Check::Description, |_, _| Ok(None)),
+    (Check::Type, type_changed),
+    (Check::Default, |values, _| Ok(default_changed(values))),
+    (Check::Maximum, |values, member| upper(values, member, float)),
+    (Check::Minimum, |values, member| lower(values, member, float)),
+    (Check::MaxLength, |values, member| upper(values, member, integer)),
+    (Check::MinLength, |values, member| lower(values, member, integer)),
+    (Check::Pattern, pattern_changed),
+    (Check::MaxItems, |values, member| upper(values, member, integer)),
+    (Check::MinItems, |values, member| lower(values, member, integer)),
+    (Check::Enum, enum_changed),
+    (Check::MaxProperties, |values, member| upper(values, member, integer)),
+    (Check::MinProperties, |values, member| lower(values, member, integer)),
+    (Check::Required, required_changed),
+    (Check::OneOf, one_of_changed),
+    (Check::Nullable, |values, _| Ok(nullable_changed(values))),
 ];
 
-const fn rule(check: Check, member: &'static str, check_change: fn(Values<'_>) -> Answer) -> Rule {
-    Rule { check, member, check_change }
-}
-
-/// The rule on a member.
-pub(crate) fn on(member: &str) -> Option<&'static Rule> {
-    RULES.iter().find(|rule| rule.member == member)
+/// The check of a member, if it has one, and the text of its finding.
+pub(crate) fn check(member: &str, values: Values<'_>) -> Result<Option<(Check, Option<String>)>, Misfit> {
+    match RULES.iter().find(|(check, _)| check.as_str() == member) {
+        Some((check, rule)) => Ok(Some((*check, rule(values, member)?))),
+        None => Ok(None),
+    }
 }
 
 /// `spec.scope` must not change.
 pub(crate) fn scope(old: &Definition<'_>, new: &Definition<'_>) -> Option<Finding> {
-    (old.scope != new.scope).then(|| Finding {
-        scope: Scope::Crd,
-        path: "spec.scope".to_owned(),
-        check: Check::Scope,
-        text: format!("scope changed : {} -> {}", literal::quote(old.scope), literal::quote(new.scope)),
-        old: old.scope.into(),
-        new: new.scope.into(),
-        verdict: Reason::Incompatible.verdict(),
-        reason: Reason::Incompatible,
-    })
+    let text = || format!("scope changed : {} -> {}", literal::quote(old.scope), literal::quote(new.scope));
+    (old.scope != new.scope)
+        .then(|| Finding::on_crd(Check::Scope, "spec.scope", (old.scope.into(), new.scope.into()), text()))
 }
 
-fn type_changed((old, new): Values<'_>) -> Answer {
-    let (old, new) = (text(old, "type")?, text(new, "type")?);
+fn type_changed((old, new): Values<'_>, member: &str) -> Answer {
+    let (old, new) = (text(old, member)?, text(new, member)?);
     Ok(Some(format!("type changed : {} -> {}", literal::quote(old), literal::quote(new))))
 }
 
@@ -89,8 +75,8 @@ fn default_changed(values: Values<'_>) -> Option<String> {
     }
 }
 
-fn pattern_changed((old, new): Values<'_>) -> Answer {
-    let (old, new) = (text(old, "pattern")?, text(new, "pattern")?);
+fn pattern_changed((old, new): Values<'_>, member: &str) -> Answer {
+    let (old, new) = (text(old, member)?, text(new, member)?);
     let change = match (old.is_empty(), new.is_empty()) {
         (true, _) => "added",
         (_, true) => "removed",
@@ -141,11 +127,11 @@ fn upper((old, new): Values<'_>, member: &str, read: fn(&Value, &str) -> Result<
     Ok((new < old).then(|| format!("maximum decreased : {old_text} -> {new_text}")))
 }
 
-fn enum_changed((old, new): Values<'_>) -> Answer {
+fn enum_changed((old, new): Values<'_>, member: &str) -> Answer {
     let set = |values| -> Result<BTreeSet<String>, Misfit> {
         // crdify decodes null as an empty text.
         let raw = |value: &Value| if value.is_null() { String::new() } else { literal::json(value) };
-        Ok(access::list(values, "enum")?.iter().map(raw).collect())
+        Ok(access::list(values, member)?.iter().map(raw).collect())
     };
     let (old, new) = (set(old)?, set(new)?);
     if old.is_empty() {
@@ -156,22 +142,18 @@ fn enum_changed((old, new): Values<'_>) -> Answer {
     Ok((!removed.is_empty()).then(|| format!("allowed enum values removed : [{}]", joined(&removed))))
 }
 
-fn required_changed((old, new): Values<'_>) -> Answer {
+fn required_changed((old, new): Values<'_>, member: &str) -> Answer {
     let set = |values| -> Result<BTreeSet<String>, Misfit> {
-        let mut names = BTreeSet::new();
-        for name in access::list(values, "required")? {
-            names.insert(text(Some(name), "required")?.to_owned());
-        }
-        Ok(names)
+        Ok(access::texts(values, member)?.into_iter().map(str::to_owned).collect())
     };
     let (old, new) = (set(old)?, set(new)?);
     let added: BTreeSet<_> = new.difference(&old).cloned().collect();
     Ok((!added.is_empty()).then(|| format!("new required fields: [{}]", joined(&added))))
 }
 
-fn one_of_changed((old, new): Values<'_>) -> Answer {
+fn one_of_changed((old, new): Values<'_>, member: &str) -> Answer {
     let set = |values| -> Result<BTreeSet<String>, Misfit> {
-        let members = access::list(values, "oneOf")?.iter();
+        let members = access::list(values, member)?.iter();
         Ok(members.map(|member| literal::json(&difference::without_annotations(member))).collect())
     };
     let (old, new) = (set(old)?, set(new)?);
@@ -199,9 +181,8 @@ mod tests {
 
     #[test]
     fn every_rule_is_named_after_a_member() {
-        for rule in RULES {
-            assert!(MEMBERS.iter().any(|member| member.name == rule.member), "{}", rule.member);
-            assert_eq!(rule.check.as_str(), rule.member);
+        for (check, _) in RULES {
+            assert!(MEMBERS.iter().any(|member| member.name == check.as_str()), "{check}");
         }
     }
 }

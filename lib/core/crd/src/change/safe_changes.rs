@@ -82,8 +82,8 @@ fn nowhere_tighter_schema(old: &Members, new: &Members) -> Result<bool, Misfit> 
         if ANNOTATIONS.contains(&member.name) {
             continue;
         }
-        let is_safe = match (rules::on(member.name), old, new) {
-            (Some(rule), old, new) => (rule.check_change)((old, new))?.is_none(),
+        let is_safe = match (rules::check(member.name, (old, new))?, old, new) {
+            (Some((_, text)), ..) => text.is_none(),
             (None, Some(old), Some(new)) => match member.kind {
                 Kind::SchemaList if member.name != "oneOf" => nowhere_tighter_list(old, new)?,
                 Kind::SchemaMap => nowhere_tighter_map(old, new)?,

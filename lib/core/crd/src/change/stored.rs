@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Check, Finding, Reason, Scope};
+use super::{Check, Finding};
 use crate::definition::Definition;
 
 /// The stored versions of the live definition that the new one lacks, as one finding.
@@ -17,14 +17,7 @@ pub(crate) fn removed_versions(old: &Definition<'_>, new: &Definition<'_>) -> Op
         return None;
     }
     let names: Vec<&str> = removed.into_iter().collect();
-    Some(Finding {
-        scope: Scope::Crd,
-        path: "status.storedVersions".to_owned(),
-        check: Check::StoredVersionRemoval,
-        text: format!("stored versions removed : [{}]", names.join(" ")),
-        old: names.into(),
-        new: Value::Null,
-        verdict: Reason::Incompatible.verdict(),
-        reason: Reason::Incompatible,
-    })
+    let text = format!("stored versions removed : [{}]", names.join(" "));
+    let values = (names.into(), Value::Null);
+    Some(Finding::on_crd(Check::StoredVersionRemoval, "status.storedVersions", values, text))
 }

@@ -41,16 +41,8 @@ pub(crate) fn compare(
 /// A property that a version no longer has, which crdify reports as a finding on the whole definition.
 fn removed_property(version: &str, path: &str) -> Finding {
     let path = format!("{version}.{path}");
-    Finding {
-        scope: Scope::Crd,
-        check: Check::ExistingFieldRemoval,
-        text: format!("removed field : {}", one_line(&path)),
-        old: Value::String(path.clone()),
-        new: Value::Null,
-        path,
-        verdict: Reason::Incompatible.verdict(),
-        reason: Reason::Incompatible,
-    }
+    let text = format!("removed field : {}", one_line(&path));
+    Finding::on_crd(Check::ExistingFieldRemoval, path.clone(), (path.into(), Value::Null), text)
 }
 
 /// One property of two versions.
@@ -65,19 +57,12 @@ impl Property<'_> {
         let mut unchecked = Vec::new();
         for difference in difference::differing_here(old, new) {
             let (member, old, new) = difference;
-            match rules::on(member.name) {
-                Some(rule) => {
-                    if let Some(text) = (rule.check_change)((old, new))? {
-                        let value = |value: Option<&Value>| value.cloned().unwrap_or_default();
-                        findings.push(self.finding(
-                            rule.check,
-                            text,
-                            value(old),
-                            value(new),
-                            Reason::Incompatible,
-                        ));
-                    }
+            match rules::check(member.name, (old, new))? {
+                Some((check, Some(text))) => {
+                    let [old, new] = [old, new].map(|value| value.cloned().unwrap_or_default());
+                    findings.push(self.finding(check, text, old, new, Reason::Incompatible));
                 }
+                Some((_, None)) => {}
                 None => unchecked.push(difference),
             }
         }
