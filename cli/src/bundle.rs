@@ -12,18 +12,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand};
+use olm_bundle::ANNOTATIONS;
 use olm_image::{Compression, ImageBuilder, PackedImage, folders_layer};
 
 use crate::{pack::Destination, sources::read_limited};
 
-/// Where the annotations of a bundle stand.
-const ANNOTATIONS: &str = "metadata/annotations.yaml";
 /// Folders of a bundle that go into its image; the others are not part of one.
 const FOLDERS: [(&str, Presence); 3] =
     [("manifests", Presence::Required), ("metadata", Presence::Required), ("tests", Presence::Optional)];
-const PACKAGE_KEY: &str = "operators.operatorframework.io.bundle.package.v1";
 /// Largest annotations file in bytes; real ones have one or two thousand.
 const ANNOTATIONS_BYTES_MAX: u64 = 1 << 20;
 
@@ -38,7 +36,7 @@ enum Presence {
 pub(crate) enum Bundle {
     /// Makes a bundle image from a folder with `manifests` and `metadata`.
     Pack(Box<Pack>),
-    /// Shows what an upgrade from one bundle to another changes: CRDs, rights, images, Deployments.
+    /// Shows what an upgrade from one bundle to another changes: CRDs, objects, images, rights, install modes.
     ///
     /// Exit code 0: every change is safe. 1: a CRD changes in an unsafe way or goes, or an install mode does. 2: the
     /// question could not be answered.
@@ -103,51 +101,5 @@ impl Pack {
 /// The annotations of a bundle, which are also its image's labels.
 fn labels(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let bytes = read_limited(path, ANNOTATIONS_BYTES_MAX)?;
-    annotations(&bytes).with_context(|| path.display().to_string())
-}
-
-fn annotations(bytes: &[u8]) -> anyhow::Result<BTreeMap<String, String>> {
-    let document = olm_yaml::one(olm_yaml::text(bytes)?)?;
-    let annotations = document.get("annotations").and_then(serde_json::Value::as_object);
-    let Some(annotations) = annotations else {
-        bail!("annotations: missing or not a mapping");
-    };
-    let mut labels = BTreeMap::new();
-    for (key, value) in annotations {
-        let Some(value) = value.as_str() else {
-            bail!("annotations: the value of {key:?} is not a string: put it in quotes");
-        };
-        labels.insert(key.clone(), value.to_owned());
-    }
-    if labels.get(PACKAGE_KEY).is_none_or(String::is_empty) {
-        bail!("annotations: {PACKAGE_KEY:?} is missing: it names the bundle's package");
-    }
-    Ok(labels)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::annotations;
-
-    #[test]
-    fn annotations_become_labels_as_they_are() {
-        let text = "annotations:\n  operators.operatorframework.io.bundle.package.v1: \"a\"\n  x: 'true'\n";
-        let labels = annotations(text.as_bytes()).expect("valid");
-        assert_eq!(labels["x"], "true");
-        assert_eq!(labels.len(), 2);
-    }
-
-    #[test]
-    fn annotations_that_cannot_be_labels_are_refused_by_name() {
-        for (text, wanted) in [
-            ("{}", "annotations: missing or not a mapping"),
-            ("annotations: [a]", "annotations: missing or not a mapping"),
-            ("annotations: {a: true}", "annotations: the value of \"a\" is not a string: put it in quotes"),
-            ("annotations: {a: b}", "is missing: it names the bundle's package"),
-            ("annotations: {a: b", ""),
-        ] {
-            let error = annotations(text.as_bytes()).expect_err(text).to_string();
-            assert!(error.contains(wanted), "{error}");
-        }
-    }
+    olm_bundle::labels(&bytes).map_err(|error| anyhow!("{}: {error}", path.display()))
 }

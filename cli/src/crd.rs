@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, io::Write};
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use olm_render::BundleFiles;
+use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 use serde_json::Value;
 
 pub(crate) use check::{Change, Definition, answer, write_definition};
@@ -34,17 +34,17 @@ impl Crd {
     }
 }
 
-/// The definitions of a file or of a bundle, by name.
-pub(crate) async fn definitions(
-    source: &Source,
-    registries: &Registries,
-) -> anyhow::Result<BTreeMap<String, Value>> {
+/// Definitions by name.
+pub(crate) type Definitions = BTreeMap<String, Value>;
+
+/// The definitions of a file or of a bundle.
+pub(crate) async fn definitions(source: &Source, registries: &Registries) -> anyhow::Result<Definitions> {
     let found = if let Source::File(path) = source {
         let bytes = read_limited(path, FILE_BYTES_MAX)?;
         in_documents(&bytes).with_context(|| path.display().to_string())?
     } else {
         let (files, _) = registries.bundle(source).await?;
-        in_bundle(&files)?
+        named(&Bundle::read(&files, MEMORY_BYTES_MAX).with_context(|| source.to_string())?.crds)?
     };
     if found.is_empty() {
         bail!("{source}: there is no CustomResourceDefinition of apiextensions.k8s.io/v1 in it");
@@ -52,32 +52,33 @@ pub(crate) async fn definitions(
     Ok(found)
 }
 
-/// The definitions among the manifests of a bundle, by name.
-pub(crate) fn in_bundle(files: &BundleFiles) -> anyhow::Result<BTreeMap<String, Value>> {
-    let mut found = BTreeMap::new();
-    for (path, bytes) in files.iter().filter(|(path, _)| path.starts_with("manifests/")) {
-        found.extend(in_documents(bytes).with_context(|| path.to_owned())?);
-    }
-    Ok(found)
+/// The definitions of v1 among objects, by name.
+///
+/// # Errors
+/// One has no name.
+pub(crate) fn named(objects: &[Value]) -> anyhow::Result<Definitions> {
+    let definitions = objects.iter().filter(|object| {
+        object["kind"] == "CustomResourceDefinition" && object["apiVersion"] == "apiextensions.k8s.io/v1"
+    });
+    let by_name = definitions.map(|definition| {
+        let name = definition["metadata"]["name"].as_str().filter(|name| !name.is_empty());
+        let name = name.context("a CustomResourceDefinition has no name")?;
+        Ok((name.to_owned(), definition.clone()))
+    });
+    by_name.collect()
 }
 
-fn in_documents(bytes: &[u8]) -> anyhow::Result<BTreeMap<String, Value>> {
-    let mut found = BTreeMap::new();
+fn in_documents(bytes: &[u8]) -> anyhow::Result<Definitions> {
+    let mut objects = Vec::new();
     for document in olm_yaml::mixed(olm_yaml::text(bytes)?) {
-        let document = document?;
-        let objects = match document.get("items") {
-            Some(Value::Array(items)) => items.clone(),
-            _ => vec![document],
-        };
-        for object in objects {
-            if object["kind"] == "CustomResourceDefinition"
-                && object["apiVersion"] == "apiextensions.k8s.io/v1"
-            {
-                let name =
-                    object["metadata"]["name"].as_str().context("a CustomResourceDefinition has no name")?;
-                found.insert(name.to_owned(), object);
+        match document? {
+            Value::Object(mut list) if list.get("items").is_some_and(Value::is_array) => {
+                objects.extend(
+                    list.remove("items").and_then(|items| items.as_array().cloned()).unwrap_or_default(),
+                );
             }
+            object => objects.push(object),
         }
     }
-    Ok(found)
+    named(&objects)
 }

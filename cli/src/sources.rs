@@ -16,12 +16,12 @@ use std::{
 use anyhow::{Context as _, bail};
 use catalogd::CONFIGS_LABEL;
 use clap::Args;
+use olm_bundle::BundleFiles;
 use olm_fbc::CatalogFiles;
 use olm_image::{
     CanonicalReference, Files, Keyring, LayoutRegistry, OnProgress, Puller, PullerConfig, Reference, Refusal,
     Select, folder_files,
 };
-use olm_render::BundleFiles;
 
 use crate::progress::Bar;
 

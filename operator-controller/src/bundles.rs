@@ -10,8 +10,8 @@ mod interrupted;
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
+use olm_bundle::{BundleFiles, MEMORY_BYTES_MAX, usual_memory};
 use olm_image::{CanonicalReference, FileError, Files, Limits, PullError, Puller, Reference, Select};
-use olm_render::{BundleFiles, MEMORY_BYTES_MAX, usual_memory};
 use olm_runtime::{BackoffLimits, Chance, Job, Jobs, MemoryBudget, MemoryShare, Panicked};
 use thiserror::Error;
 use tokio::sync::mpsc;

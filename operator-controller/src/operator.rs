@@ -15,8 +15,8 @@ use olm_api::{
     names::{MANAGED_BY, MANAGED_BY_LABEL},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
+use olm_bundle::MEMORY_BYTES_MAX;
 use olm_image::Puller;
-use olm_render::MEMORY_BYTES_MAX;
 use olm_runtime::{
     Accounts, BackoffLimits, CertWatcher, Certificate, Chance, ClientError, ControllerSettings, Discovery,
     Fence, HttpError, LeaseLost, MemoryBudget, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source,

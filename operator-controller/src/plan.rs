@@ -15,9 +15,9 @@ use kube::{
     },
 };
 use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
+use olm_bundle::MEMORY_BYTES_MAX;
 use olm_image::Puller;
 use olm_plan::Plan;
-use olm_render::MEMORY_BYTES_MAX;
 use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, bounded};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;

@@ -111,7 +111,7 @@ pub fn catalog(package: &str, bundles: &[(&str, &str)]) -> String {
 }
 
 /// The files of a bundle folder, as the renderer takes them.
-pub fn bundle_files(folder: &Path) -> Result<olm_render::BundleFiles> {
+pub fn bundle_files(folder: &Path) -> Result<olm_bundle::BundleFiles> {
     let mut files = BTreeMap::new();
     for part in ["manifests", "metadata"] {
         let Ok(entries) = fs::read_dir(folder.join(part)) else { continue };

@@ -7,6 +7,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
+use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX};
 use olm_object::Rule;
 use olm_rbac::{Grant, Style, targets};
 use olm_render::{Options, render, webhook_certificates};
@@ -47,8 +48,8 @@ impl Rules {
 ///
 /// # Errors
 /// A bundle does not render, or holds a kind that is not known without a cluster.
-pub fn rules_for(bundles: &[olm_render::BundleFiles], install_namespace: &str) -> Result<Rules> {
-    let render = |files| render(files, &Options::new(install_namespace));
+pub fn rules_for(bundles: &[BundleFiles], install_namespace: &str) -> Result<Rules> {
+    let render = |files| render(Bundle::read(files, MEMORY_BYTES_MAX)?, &Options::new(install_namespace));
     let rendered = bundles.iter().map(render).collect::<Result<Vec<_>, _>>();
     let rendered = rendered.context("rendering a bundle for its rights")?;
     // Whoever makes the certificates of webhooks: the account may write what any provider needs.

@@ -8,8 +8,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 15] = [
+const CORE: [&str; 16] = [
     "olm-api",
+    "olm-bundle",
     "olm-cel",
     "olm-crd",
     "olm-dependencies",
@@ -27,7 +28,7 @@ const CORE: [&str; 15] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 25] = [
+const ALLOWED: [(&str, &[&str]); 26] = [
     ("olm-text", &[]),
     ("olm-object", &[]),
     ("olm-api", &["olm-text"]),
@@ -39,7 +40,8 @@ const ALLOWED: [(&str, &[&str]); 25] = [
     ("olm-opm", &["olm-text", "olm-object", "olm-yaml", "olm-semver", "olm-fbc"]),
     ("olm-resolve", &["olm-text", "olm-semver", "olm-fbc"]),
     ("olm-dependencies", &["olm-text", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
-    ("olm-render", &["olm-object", "olm-yaml", "olm-semver"]),
+    ("olm-bundle", &["olm-yaml"]),
+    ("olm-render", &["olm-object", "olm-bundle"]),
     ("olm-objectset", &["olm-text", "olm-object", "olm-api"]),
     ("olm-rbac", &["olm-object"]),
     ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
@@ -58,6 +60,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "olm-fbc",
             "olm-resolve",
             "olm-dependencies",
+            "olm-bundle",
             "olm-render",
             "olm-objectset",
             "olm-rbac",
@@ -80,6 +83,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "olm-opm",
             "olm-resolve",
             "olm-dependencies",
+            "olm-bundle",
             "olm-render",
             "olm-objectset",
             "olm-rbac",
@@ -107,6 +111,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "olm-opm",
             "olm-resolve",
             "olm-dependencies",
+            "olm-bundle",
             "olm-render",
             "olm-objectset",
             "olm-rbac",

@@ -1,19 +1,18 @@
-//! `olm bundle diff`: what an upgrade from one bundle to another will change.
-
-mod rights;
-mod workloads;
+//! `olm bundle diff`: the changes that an upgrade from one bundle to another makes.
 
 use std::{collections::BTreeSet, fmt::Write as _, io::Write};
 
 use anyhow::Context as _;
 use clap::Args;
+use olm_bundle::{InstallMode, MEMORY_BYTES_MAX};
 use olm_crd::{Allowances, Policy};
-use olm_render::{BundleFiles, Options, Rendered, render};
+use olm_plan::{ContentDifference, content_difference};
+use olm_render::{Options, render};
 use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
 
-pub(super) use self::workloads::images;
+use super::validate::configuration;
 use crate::{
     crd::{self, Definition},
     output::{self, Exit, Format},
@@ -42,28 +41,28 @@ pub(crate) struct Diff {
 
 /// The answer.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Answer {
     safe: bool,
     old: String,
     new: String,
     definitions: Vec<Definition>,
-    rights: rights::Rights,
-    images: Changed,
-    deployments: Vec<workloads::Deployment>,
+    #[serde(flatten)]
+    content: ContentDifference,
+    /// Images that the ClusterServiceVersion names.
+    related_images: Changed,
     install_modes: Changed,
-    /// Other objects, as `Kind name`.
-    objects: Changed,
 }
 
-/// What comes and what goes.
+/// Entries that are added and removed.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Changed {
+struct Changed {
     added: Vec<String>,
     removed: Vec<String>,
 }
 
 impl Changed {
-    pub(crate) fn of(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Self {
+    fn of(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Self {
         Self {
             added: new.difference(old).cloned().collect(),
             removed: old.difference(new).cloned().collect(),
@@ -76,21 +75,21 @@ impl Changed {
         }
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{title}");
-        for added in &self.added {
-            let _ = writeln!(text, "  + {}", one_line(added));
-        }
-        for removed in &self.removed {
-            let _ = writeln!(text, "  - {}", one_line(removed));
+        for (sign, entries) in [('+', &self.added), ('-', &self.removed)] {
+            for entry in entries {
+                let _ = writeln!(text, "  {sign} {}", one_line(entry));
+            }
         }
     }
 }
 
 /// A bundle as it would be installed.
 struct Bundle {
-    files: BundleFiles,
+    name: String,
+    definitions: crd::Definitions,
     modes: BTreeSet<String>,
     related_images: BTreeSet<String>,
-    rendered: Rendered,
+    objects: Vec<Value>,
 }
 
 impl Diff {
@@ -103,93 +102,44 @@ impl Diff {
     async fn answer(&self) -> anyhow::Result<Answer> {
         let old = self.bundle(&self.old).await?;
         let new = self.bundle(&self.new).await?;
-        let (before, after) = (crd::in_bundle(&old.files)?, crd::in_bundle(&new.files)?);
-        let definitions = crd::answer(&before, &after, Policy::Ours, &self.allow)?;
+        let definitions = crd::answer(&old.definitions, &new.definitions, Policy::Ours, &self.allow)?;
         let install_modes = Changed::of(&old.modes, &new.modes);
         Ok(Answer {
             safe: definitions.safe && install_modes.removed.is_empty(),
-            old: format!("{} {}", old.rendered.name, old.rendered.version),
-            new: format!("{} {}", new.rendered.name, new.rendered.version),
+            old: old.name,
+            new: new.name,
             definitions: definitions.definitions,
-            rights: rights::compare(&old.rendered.objects, &new.rendered.objects),
-            images: Changed::of(&old.images(), &new.images()),
-            deployments: workloads::compare(&old.rendered.objects, &new.rendered.objects),
+            content: content_difference(&old.objects, &new.objects),
+            related_images: Changed::of(&old.related_images, &new.related_images),
             install_modes,
-            objects: Changed::of(&others(&old.rendered), &others(&new.rendered)),
         })
     }
 
     async fn bundle(&self, source: &Source) -> anyhow::Result<Bundle> {
         let (files, _) = self.registries.bundle(source).await?;
-        let csv = service_version(&files).with_context(|| source.to_string())?;
-        let modes = csv["spec"]["installModes"].as_array().into_iter().flatten();
-        let supported = modes.filter(|mode| mode["supported"] == true);
-        let modes: BTreeSet<String> =
-            supported.filter_map(|mode| mode["type"].as_str()).map(str::to_owned).collect();
-        let related_images = related_images(&csv).into_iter().collect();
+        let bundle =
+            olm_bundle::Bundle::read(&files, MEMORY_BYTES_MAX).with_context(|| source.to_string())?;
+        let modes = &bundle.csv.install_modes;
         // The widest mode shows all rights.
-        let watched = if modes.contains("AllNamespaces") || modes.is_empty() {
-            String::new()
-        } else if modes.contains("OwnNamespace") {
-            self.install_namespace.clone()
-        } else {
-            format!("{}-watched", self.install_namespace)
-        };
-        let options =
-            Options { target_namespaces: Some(vec![watched]), ..Options::new(&self.install_namespace) };
-        let rendered = render(&files, &options).with_context(|| source.to_string())?;
-        Ok(Bundle { files, modes, related_images, rendered })
+        let widest = [InstallMode::AllNamespaces, InstallMode::OwnNamespace, InstallMode::SingleNamespace];
+        let widest = widest.into_iter().find(|mode| modes.contains(mode));
+        let config = widest.map(|mode| configuration(mode, &self.install_namespace));
+        let options = Options { config, ..Options::new(&self.install_namespace) };
+        Ok(Bundle {
+            name: format!("{} {}", bundle.csv.name, bundle.csv.version),
+            definitions: crd::named(&bundle.crds)?,
+            modes: modes.iter().map(|mode| mode.as_str().to_owned()).collect(),
+            related_images: bundle.csv.related_images.iter().cloned().collect(),
+            objects: render(bundle, &options).with_context(|| source.to_string())?.objects,
+        })
     }
-}
-
-impl Bundle {
-    fn images(&self) -> BTreeSet<String> {
-        let mut images = images(&self.rendered.objects);
-        images.extend(self.related_images.iter().cloned());
-        images
-    }
-}
-
-/// The images that a ClusterServiceVersion names beside those of its Deployments.
-pub(super) fn related_images(csv: &Value) -> Vec<String> {
-    let images = csv["spec"]["relatedImages"].as_array().into_iter().flatten();
-    images.filter_map(|image| image["image"].as_str()).map(str::to_owned).collect()
-}
-
-/// The bundle's ClusterServiceVersion.
-pub(super) fn service_version(files: &BundleFiles) -> anyhow::Result<Value> {
-    for (path, bytes) in files.iter().filter(|(path, _)| path.starts_with("manifests/")) {
-        let text = olm_yaml::text(bytes).with_context(|| path.to_owned())?;
-        for document in olm_yaml::mixed(text) {
-            let document = document.with_context(|| path.to_owned())?;
-            if document["kind"] == "ClusterServiceVersion" {
-                return Ok(document);
-            }
-        }
-    }
-    anyhow::bail!("no ClusterServiceVersion among the manifests")
-}
-
-/// Objects that no other part of the answer is about.
-fn others(rendered: &Rendered) -> BTreeSet<String> {
-    const TOLD: [&str; 6] = [
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "CustomResourceDefinition",
-        "Deployment",
-        "Role",
-        "RoleBinding",
-    ];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let others = rendered.objects.iter().filter(|object| !TOLD.contains(&text(&object["kind"]).as_str()));
-    others.map(|object| format!("{} {}", text(&object["kind"]), text(&object["metadata"]["name"]))).collect()
 }
 
 fn text(answer: &Answer) -> String {
     let mut text = format!("{} -> {}\n", one_line(&answer.old), one_line(&answer.new));
     let changed: Vec<_> = answer.definitions.iter().filter(|d| d.change != crd::Change::Same).collect();
     if !changed.is_empty() {
-        text.push_str("Custom resource definitions\n");
+        text.push_str("CRDs\n");
         let mut lines = String::new();
         for definition in changed {
             crd::write_definition(&mut lines, definition);
@@ -198,11 +148,9 @@ fn text(answer: &Answer) -> String {
             let _ = writeln!(text, "  {line}");
         }
     }
-    answer.rights.write(&mut text);
-    answer.images.write(&mut text, "Images");
-    workloads::write(&mut text, &answer.deployments);
+    text.push_str(&answer.content.to_text());
+    answer.related_images.write(&mut text, "Related images");
     answer.install_modes.write(&mut text, "Install modes");
-    answer.objects.write(&mut text, "Other objects");
     text.push_str(if answer.safe { "Every change is safe." } else { "There are unsafe changes." });
     text
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, io::Write};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
+use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 use olm_rbac::{Danger, Grant, Style, dangers, targets, webhooks_on_pods};
 use olm_render::{CertificateProvider, render};
 use olm_text::one_line;
@@ -57,7 +58,8 @@ impl Rbac {
         let (mut rendered, mut provider) = (Vec::new(), None);
         for source in &self.bundles {
             let (files, _) = self.registries.bundle(source).await?;
-            let bundle = render(&files, &options).with_context(|| source.to_string())?;
+            let bundle = Bundle::read(&files, MEMORY_BYTES_MAX).with_context(|| source.to_string())?;
+            let bundle = render(bundle, &options).with_context(|| source.to_string())?;
             provider = provider.or(bundle.certificate_provider);
             rendered.push(written(bundle));
         }

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 
 use super::rendering::Rendering;
 use crate::{
@@ -42,7 +43,8 @@ impl Render {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let options = self.rendering.options()?;
         let (files, _) = self.registries.bundle(&self.bundle).await?;
-        let rendered = olm_render::render(&files, &options).with_context(|| self.bundle.to_string())?;
+        let read = || olm_render::render(Bundle::read(&files, MEMORY_BYTES_MAX)?, &options);
+        let rendered = read().with_context(|| self.bundle.to_string())?;
         match self.output {
             Form::Yaml => write!(out, "{}", output::yaml_documents(&rendered.objects))?,
             Form::Json => output::json_list(out, &rendered.objects)?,

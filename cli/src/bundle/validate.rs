@@ -4,17 +4,16 @@ use std::{collections::BTreeSet, io::Write};
 
 use anyhow::bail;
 use clap::Args;
+use olm_bundle::{Bundle, BundleFiles, InstallMode, MEMORY_BYTES_MAX};
 use olm_object::{ObjectKey, known_kind, text as text_of};
+use olm_plan::image_changes;
 use olm_rbac::{Grant, Style, dangers, targets, webhooks_on_pods};
-use olm_render::{BundleFiles, CertificateProvider, Options, RenderError, Rendered, render};
+use olm_render::{CertificateProvider, Options, RenderError, Rendered, render};
 use olm_text::one_line;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{
-    diff::{images, related_images, service_version},
-    rendering::written,
-};
+use super::rendering::written;
 use crate::{
     output::{self, Format, below},
     sources::{Registries, Source},
@@ -74,26 +73,23 @@ impl Validate {
 }
 
 fn examine(files: &BundleFiles, namespace: &str) -> Answer {
-    let ways = [
-        ("AllNamespaces", json!({})),
-        ("OwnNamespace", json!({"watchNamespace": namespace})),
-        (
-            "SingleNamespace",
-            json!({"watchNamespace": format!("{}-watched", namespace.get(..40).unwrap_or(namespace))}),
-        ),
-    ];
     let mut answer = Answer::default();
+    let bundle = match Bundle::read(files, MEMORY_BYTES_MAX) {
+        Ok(bundle) => bundle,
+        Err(error) => return Answer { errors: vec![error.to_string()], ..answer },
+    };
     let mut first: Option<Rendered> = None;
     let mut refused: Option<RenderError> = None;
-    for (name, config) in ways {
+    for mode in [InstallMode::AllNamespaces, InstallMode::OwnNamespace, InstallMode::SingleNamespace] {
+        let config = configuration(mode, namespace);
         let options = Options {
             config: Some(config.clone()),
             certificate_provider: CertificateProvider::BuiltIn,
             ..Options::new(namespace)
         };
-        match render(files, &options) {
+        match render(bundle.clone(), &options) {
             Ok(rendered) => {
-                answer.install_modes.push(Mode { name, config });
+                answer.install_modes.push(Mode { name: mode.as_str(), config });
                 first = first.or(Some(rendered));
             }
             // That a mode is not supported is no fault.
@@ -106,9 +102,8 @@ fn examine(files: &BundleFiles, namespace: &str) -> Answer {
             answer.valid = true;
             (answer.package, answer.name, answer.version) =
                 (rendered.package_name.clone(), rendered.name.clone(), rendered.version.clone());
-            answer.images = images(&rendered.objects);
-            // It was rendered, so it is there and can be read.
-            answer.images.extend(service_version(files).iter().flat_map(related_images));
+            let deployed = image_changes([], &rendered.objects).into_iter().filter_map(|image| image.after);
+            answer.images = deployed.chain(bundle.csv.related_images).collect();
             answer.hints = hints(rendered, namespace);
         }
         (_, Some(RenderError::Invalid(findings))) => answer.errors = findings,
@@ -116,6 +111,17 @@ fn examine(files: &BundleFiles, namespace: &str) -> Answer {
         (None, None) => answer.errors = vec!["no install mode can be rendered".to_owned()],
     }
     answer
+}
+
+/// The `spec.config.inline` that asks for an install mode.
+pub(super) fn configuration(mode: InstallMode, namespace: &str) -> Value {
+    match mode {
+        InstallMode::OwnNamespace => json!({"watchNamespace": namespace}),
+        InstallMode::SingleNamespace => {
+            json!({"watchNamespace": format!("{}-watched", namespace.get(..40).unwrap_or(namespace))})
+        }
+        InstallMode::AllNamespaces | InstallMode::MultiNamespace => json!({}),
+    }
 }
 
 fn hints(rendered: Rendered, namespace: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Writes `lib/core/render/src/typed/kubernetes.rs`: the types of Kubernetes that objects of bundles pass through.
+//! Writes `lib/core/bundle/src/typed/kubernetes.rs`: the types of Kubernetes that objects of bundles pass through.
 //!
 //! The source is the Go types of the version that `test/controlplane/go.mod` names. OpenAPI documents do not suffice:
 //! they do not distinguish a pointer, whose zero value is written, from a value with `omitempty`, whose zero value is
@@ -15,7 +15,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Deserializer, Value};
 
-const TABLE: &str = "lib/core/render/src/typed/kubernetes.rs";
+const TABLE: &str = "lib/core/bundle/src/typed/kubernetes.rs";
 /// The Go module that names the version of Kubernetes.
 const CONTROL_PLANE: &str = "test/controlplane";
 

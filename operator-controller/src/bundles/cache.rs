@@ -13,8 +13,8 @@ use std::{
     time::SystemTime,
 };
 
+use olm_bundle::BundleFiles;
 use olm_image::{DiskBudget, DiskCharge, Files};
-use olm_render::BundleFiles;
 use sha2::{Digest, Sha256};
 
 use super::{BUNDLE_BYTES_MAX, ENTRIES_MAX, FILE_BYTES_MAX, PATH_BYTES_MAX};

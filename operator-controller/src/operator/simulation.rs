@@ -14,9 +14,9 @@ use olm_api::{
     names::ROLLBACK_TO_ANNOTATION,
     v1::{ClusterExtension, ClusterObjectSet},
 };
+use olm_bundle::{BundleFiles, MEMORY_BYTES_MAX};
 use olm_fbc::{CatalogError, PackageContent};
 use olm_image::{Puller, PullerConfig};
-use olm_render::{BundleFiles, MEMORY_BYTES_MAX};
 use olm_runtime::{
     Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, MemoryBudget, Metrics, OwnerChanged,
     PANIC_REPORT, Source, WatchManager, run_controller,

@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use olm_render::{BundleFiles, CertificateProvider, defines};
+use olm_bundle::{BundleFiles, defines_crd};
+use olm_render::CertificateProvider;
 use olm_runtime::{Discovery, DiscoveryError};
 
 /// Life of a built-in certificate, the one that cert-manager's rendering asks for: two years.
@@ -95,13 +96,13 @@ pub(crate) async fn choose(
 /// Whether a bundle brings cert-manager's CRD; reading it is work for a thread of its own.
 async fn brings_cert_manager(files: &Arc<BundleFiles>, memory: usize) -> bool {
     let files = Arc::clone(files);
-    let read = tokio::task::spawn_blocking(move || defines(&files, CERTIFICATES, memory));
+    let read = tokio::task::spawn_blocking(move || defines_crd(&files, CERTIFICATES, memory));
     read.await.unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use olm_render::MEMORY_BYTES_MAX;
+    use olm_bundle::MEMORY_BYTES_MAX;
 
     use super::*;
 
@@ -111,12 +112,12 @@ mod tests {
         let csv = format!("kind: ClusterServiceVersion\nspec: {{required: [{{name: {CERTIFICATES}}}]}}\n");
         files.insert("manifests/csv.yaml", csv);
         files.insert("manifests/broken.yaml", format!("{{{CERTIFICATES}"));
-        assert!(!defines(&files, CERTIFICATES, MEMORY_BYTES_MAX));
+        assert!(!defines_crd(&files, CERTIFICATES, MEMORY_BYTES_MAX));
         let crd = format!(
             "kind: ConfigMap\n---\nkind: CustomResourceDefinition\nmetadata: {{name: {CERTIFICATES}}}\n"
         );
         files.insert("manifests/crd.yaml", crd);
-        assert!(defines(&files, CERTIFICATES, MEMORY_BYTES_MAX));
-        assert!(!defines(&files, CERTIFICATES, 100), "there is no memory to read it");
+        assert!(defines_crd(&files, CERTIFICATES, MEMORY_BYTES_MAX));
+        assert!(!defines_crd(&files, CERTIFICATES, 100), "there is no memory to read it");
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use kube::Client;
 use olm_api::names::CATALOG_NAME_LABEL;
 use olm_api::v1::ClusterExtension;
-use olm_render::BundleFiles;
+use olm_bundle::BundleFiles;
 use serde_json::{Value, json};
 
 use super::World;

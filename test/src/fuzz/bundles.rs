@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX};
 use olm_opm::{
     BundleBlob, BundleTree, RegistryV1Bundle,
     template::{BoxError, BundleRenderer, Template},
 };
 use olm_rbac::{Grant, Held, Style, escalation_rules, missing, needed, report, targets};
-use olm_render::{BundleFiles, Options, render};
+use olm_render::{Options, render};
 use serde_json::Value;
 
 use super::kind;
@@ -96,7 +97,8 @@ pub(super) fn bundle(input: &[u8]) -> String {
     for (path, content) in files(input) {
         bundle.insert(&path, content);
     }
-    let rendered = match render(&bundle, &Options::new("ns")) {
+    let read = Bundle::read(&bundle, MEMORY_BYTES_MAX).map_err(Into::into);
+    let rendered = match read.and_then(|bundle| render(bundle, &Options::new("ns"))) {
         Ok(rendered) => rendered,
         Err(error) => return kind(&error),
     };

@@ -13,6 +13,7 @@ use kube::{
     Api, Client,
     api::{DynamicObject, Patch, PatchParams, ValidationDirective},
 };
+use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 use olm_object::ObjectKey;
 use olm_objectset::{Origin, prepare};
 use olm_render::{Options, render};
@@ -71,7 +72,8 @@ fn objects(folder: &Path) -> Result<(usize, Vec<(String, Value)>)> {
         let name = version.strip_prefix(folder)?.display().to_string();
         for config in [json!({}), json!({"watchNamespace": NAMESPACE}), json!({"watchNamespace": WATCHED})] {
             let options = Options { config: Some(config), ..Options::new(NAMESPACE) };
-            let Ok(rendered) = render(&files, &options) else { continue };
+            let Ok(bundle) = Bundle::read(&files, MEMORY_BYTES_MAX) else { continue };
+            let Ok(rendered) = render(bundle, &options) else { continue };
             renderings += 1;
             for object in rendered.objects {
                 let origin = Origin {

@@ -8,6 +8,7 @@ use kube::{
     Api,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
+use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 use olm_render::{Options, render};
 use olm_test::{
     cluster::{Cluster, unique_name},
@@ -58,7 +59,8 @@ impl Running {
     async fn start(&mut self, version: &str) -> Result<()> {
         let folder = tempfile::tempdir()?;
         self.sample.write_bundle(folder.path(), version)?;
-        let rendered = render(&bundle_files(folder.path())?, &Options::new(&self.name))?;
+        let bundle = Bundle::read(&bundle_files(folder.path())?, MEMORY_BYTES_MAX)?;
+        let rendered = render(bundle, &Options::new(&self.name))?;
         let objects: Vec<Value> = rendered
             .objects
             .into_iter()

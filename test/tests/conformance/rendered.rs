@@ -6,7 +6,8 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
-use olm_render::{BundleFiles, CertificateProvider, Options, RenderError, render, usual_memory};
+use olm_bundle::{Bundle, BundleFiles, usual_memory};
+use olm_render::{Options, RenderError, Rendered, render_for};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -39,20 +40,16 @@ struct Case {
 }
 
 impl Case {
-    fn options(&self, bytes: usize) -> Options {
+    /// Renders within this memory.
+    fn render(&self, files: &BundleFiles, memory: usize) -> Result<Rendered, RenderError> {
         let target = match self.mode.as_str() {
             "AllNamespaces" => String::new(),
             "OwnNamespace" => self.install_namespace.clone(),
             "SingleNamespace" => self.watch_namespace.clone(),
             other => panic!("unknown mode {other:?}"),
         };
-        Options {
-            certificate_provider: CertificateProvider::CertManager,
-            target_namespaces: Some(vec![target]),
-            // No real bundle takes more memory than bundles of its size usually do.
-            memory: usual_memory(bytes),
-            ..Options::new(&self.install_namespace)
-        }
+        let bundle = Bundle::read(files, memory)?;
+        render_for(bundle, &Options::new(&self.install_namespace), &[target])
     }
 
     /// Whether these are the reference's objects.
@@ -96,10 +93,11 @@ pub(crate) fn check_changed() {
 }
 
 fn judge(case: &Case, files: &BundleFiles, counts: &mut Counts) {
-    let options = case.options(files.bytes());
-    let ours = render(files, &options);
+    // No real bundle takes more memory than bundles of its size usually do.
+    let memory = usual_memory(files.bytes());
+    let ours = case.render(files, memory);
     // The same answer again, whatever the order in which the files come.
-    assert_eq!(render(&reversed(files), &options), ours, "{} {}", case.bundle, case.mode);
+    assert_eq!(case.render(&reversed(files), memory), ours, "{} {}", case.bundle, case.mode);
     let what = format!("{} {}", case.bundle, case.mode);
     match (&case.error, ours) {
         (Some(_), Err(_)) => counts.equal(),
@@ -108,11 +106,11 @@ fn judge(case: &Case, files: &BundleFiles, counts: &mut Counts) {
             Some(name) => counts.decision(name),
             None => counts.different(format_args!("{what}: rendered, but the reference says: {error}")),
         },
-        (None, Err(error)) => match decisions::refused_here(files, &options, &error) {
+        (None, Err(error)) => match decisions::refused_here(files, case, &error) {
             Some(name) => counts.decision(name),
             None => counts.different(format_args!("{what}: refused: {error}")),
         },
-        (None, Ok(rendered)) => match decisions::taken_back(files, &options, &rendered.objects) {
+        (None, Ok(rendered)) => match decisions::taken_back(files, case, &rendered.objects) {
             Some((reference, name)) if case.accepts(&reference) => counts.decision(name),
             _ => counts.different(format_args!("{what}: {}", first_difference(case, &rendered.objects))),
         },

@@ -59,8 +59,8 @@ pub fn action(
         return Action::Create;
     };
     let owner = context.owner;
-    let owned = ownership(live, desired, context);
-    let taken_from = match verdict(&owned, protection) {
+    let status = ownership(live, desired, context);
+    let taken_from = match verdict(&status, protection) {
         Verdict::Superseded => return Action::Superseded,
         Verdict::Retained(report) => {
             let collision = collision_report(&ObjectKey::of(desired), None, live);

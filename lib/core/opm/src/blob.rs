@@ -4,6 +4,7 @@
 //! templates work on bundles; the values of its properties stay text, so nothing is lost or put in another
 //! order. Unknown fields of bundles are dropped when they are taken apart, as the original does.
 
+use olm_fbc::{Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE};
 use serde_json::{Value, value::RawValue};
 use thiserror::Error;
 
@@ -12,7 +13,6 @@ use crate::{
     fields::Fields,
     raw::{self, Html, Object},
 };
-use olm_fbc::{Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE};
 
 pub(crate) use olm_fbc::{
     PROPERTY_BUNDLE_OBJECT as BUNDLE_OBJECT, PROPERTY_CSV_METADATA as CSV_METADATA, PROPERTY_GVK as GVK,

@@ -1,10 +1,9 @@
 //! Reading fields of a decoded document the way the original's decoder fills its structures: names match
 //! whatever their case, null is like absent, and a value of another type is an error that names the field.
 
+use olm_fbc::keys::{field_or_null, means};
 use serde_json::{Map, Value};
 use thiserror::Error;
-
-use olm_fbc::keys::{field_or_null, means};
 
 /// A field has another type than its meaning asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

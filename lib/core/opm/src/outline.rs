@@ -7,6 +7,11 @@
 mod documented;
 mod objects;
 
+use olm_fbc::{
+    Channel, ChannelEntry, Deprecation, DeprecationEntry, Envelope, Meta, PROPERTY_CSV_METADATA,
+    PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED, Package, PackageReference, SCHEMA_BUNDLE, SCHEMA_CHANNEL,
+    SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, limits::DOCUMENT_NODES_MAX, nodes,
+};
 use olm_semver::{Quoted, Release, Version};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -16,11 +21,6 @@ use crate::{
     decode::{self, Shape, list, text},
     limits::WARNINGS_MAX,
     property,
-};
-use olm_fbc::{
-    Channel, ChannelEntry, Deprecation, DeprecationEntry, Envelope, Meta, PROPERTY_CSV_METADATA,
-    PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED, Package, PackageReference, SCHEMA_BUNDLE, SCHEMA_CHANNEL,
-    SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, limits::DOCUMENT_NODES_MAX, nodes,
 };
 
 /// Tells whether a text is an image reference as container tools write it (short names allowed); the error is

@@ -9,11 +9,11 @@ mod svg;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_fbc::{Channel, ChannelEntry, PROPERTY_PACKAGE, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
 use olm_semver::{Quoted, SkipRange, Version};
 use thiserror::Error;
 
 use crate::{BundleOutline, Outline, limits::PICTURE_EDGES_MAX};
-use olm_fbc::{Channel, ChannelEntry, PROPERTY_PACKAGE, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
 
 pub use dot::dot;
 pub use mermaid::mermaid;

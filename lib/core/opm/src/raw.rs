@@ -6,9 +6,8 @@
 
 use std::io::Write as _;
 
-use serde_json::{Number, Value, value::RawValue};
-
 use olm_fbc::print_float;
+use serde_json::{Number, Value, value::RawValue};
 
 /// Whether `<`, `>` and `&` are escaped, as the original does in what it puts through its default encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,9 @@ mod strands;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_fbc::{
+    Channel, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, keys::means,
+};
 use olm_semver::Quoted;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -15,9 +18,6 @@ use thiserror::Error;
 use crate::{
     Documents, Outline, WriteError,
     decode::{field, list, text},
-};
-use olm_fbc::{
-    Channel, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, keys::means,
 };
 
 /// What is wanted of a catalog.

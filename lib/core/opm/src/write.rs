@@ -12,13 +12,12 @@ mod pretty;
 
 use std::collections::BTreeMap;
 
-use olm_semver::Quoted;
-use serde_json::value::RawValue;
-use thiserror::Error;
-
 use olm_fbc::{
     Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
+use olm_semver::Quoted;
+use serde_json::value::RawValue;
+use thiserror::Error;
 
 /// The form of a written catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@
 //!
 //! Pure: nothing here asks a cluster.
 
+mod content;
 mod difference;
 mod dry_run;
 mod fields;
@@ -19,6 +20,7 @@ mod rights;
 mod section;
 mod text;
 
+pub use content::{ContentDifference, content_difference};
 pub use difference::FieldChange;
 pub use dry_run::{Deferred, DryRun, Refused, Said};
 pub use images::{ImageChange, image_changes};

@@ -7,11 +7,13 @@ use olm_text::one_line;
 use serde_json::Value;
 
 use crate::{
+    content::ContentDifference,
     difference::FieldChange,
+    images::ImageChange,
     limits::{FIELDS_SHOWN_MAX, NAMED_OBJECTS_MAX, VALUE_CHARACTERS_MAX},
     objects::{Change, ObjectPlan},
     plan::{CrdFinding, Plan, Resolution},
-    rights::{Account, Rights},
+    rights::Account,
     section::Section,
 };
 
@@ -28,20 +30,16 @@ impl Plan {
         line(&mut text, &format!("  namespace  {}", plan.inputs.namespace));
         line(&mut text, &format!("  plan       {}", plan.digest()));
         section(&mut text, "Objects", &plan.objects, |text, all| objects(text, all));
-        section(&mut text, "Images", &plan.images, |text, all| {
-            for image in all.iter().filter(|image| image.before != image.after) {
-                let (before, after) = (image.before.as_deref(), image.after.as_deref());
-                let (before, after) = (before.unwrap_or("(none)"), after.unwrap_or("(none)"));
-                line(text, &format!("  {} [{}]: {before} -> {after}", image.workload, image.container));
-            }
-        });
+        section(&mut text, "Images", &plan.images, |text, all| images(text, all));
         section(&mut text, "CRDs", &plan.crds, |text, all| all.iter().for_each(|one| crd(text, one)));
         section(&mut text, "Rights that the account lacks", &plan.missing_rights, |text, all| {
             for one in all {
                 line(text, &format!("  {}", right(one)));
             }
         });
-        section(&mut text, "Rights of the operator that are new", &plan.operator_rights, rights);
+        section(&mut text, "Rights of the operator that are new", &plan.operator_rights, |text, all| {
+            rights(text, '+', &all.increase);
+        });
         section(&mut text, "Dry-run", &plan.dry_run, |text, said| {
             line(text, &format!("  {} objects accepted", said.accepted));
             for refused in &said.refused {
@@ -54,6 +52,18 @@ impl Plan {
         list(&mut text, "Notes", &plan.notes);
         list(&mut text, "Blocked", &plan.blocked());
         text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+impl ContentDifference {
+    /// The text form, in the words of a plan.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        part(&mut text, "Objects", |text| objects(text, &self.objects));
+        part(&mut text, "Images", |text| images(text, &self.images));
+        part(&mut text, "Rights of the operator that are new", |text| rights(text, '+', &self.gained_rights));
+        part(&mut text, "Rights of the operator that it loses", |text| rights(text, '-', &self.lost_rights));
         text
     }
 }
@@ -80,20 +90,23 @@ fn list(text: &mut String, title: &str, items: &[String]) {
     }
 }
 
-/// A section with its title; one with nothing to say is a line.
+/// A part with its title; an empty one is a line.
+fn part(text: &mut String, title: &str, write: impl FnOnce(&mut String)) {
+    let mut inner = String::new();
+    write(&mut inner);
+    if inner.is_empty() {
+        line(text, &format!("{title}: none"));
+    } else {
+        line(text, title);
+        text.push_str(&inner);
+    }
+}
+
+/// A section that may not be known.
 fn section<T>(text: &mut String, title: &str, section: &Section<T>, write: impl FnOnce(&mut String, &T)) {
     match section {
         Section::NotFilled { why } => line(text, &format!("{title}: not known: {why}")),
-        Section::Filled(content) => {
-            let mut inner = String::new();
-            write(&mut inner, content);
-            if inner.is_empty() {
-                line(text, &format!("{title}: none"));
-            } else {
-                line(text, title);
-                text.push_str(&inner);
-            }
-        }
+        Section::Filled(content) => part(text, title, |text| write(text, content)),
     }
 }
 
@@ -192,14 +205,23 @@ fn crd(text: &mut String, crd: &CrdFinding) {
     }
 }
 
-fn rights(text: &mut String, rights: &Rights) {
-    for Account { account, rights, foreign_roles, dangers } in &rights.increase {
+fn images(text: &mut String, all: &[ImageChange]) {
+    for image in all.iter().filter(|image| image.before != image.after) {
+        let (before, after) = (image.before.as_deref(), image.after.as_deref());
+        let (before, after) = (before.unwrap_or("(none)"), after.unwrap_or("(none)"));
+        line(text, &format!("  {} [{}]: {before} -> {after}", image.workload, image.container));
+    }
+}
+
+/// Rights with a sign that says whether they are gained or lost.
+fn rights(text: &mut String, sign: char, accounts: &[Account]) {
+    for Account { account, rights, foreign_roles, dangers } in accounts {
         line(text, &format!("  {account}"));
         for one in rights {
-            line(text, &format!("    + {}", right(one)));
+            line(text, &format!("    {sign} {}", right(one)));
         }
         for one in foreign_roles {
-            line(text, &format!("    + all of {one}"));
+            line(text, &format!("    {sign} all of {one}"));
         }
         for one in dangers {
             line(text, &format!("    ! {one}"));

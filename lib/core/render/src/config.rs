@@ -11,13 +11,13 @@ mod schema;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
-
-use crate::{
-    Options, RenderError,
-    registry_v1::InstallMode,
+use olm_bundle::{
+    InstallMode,
     typed::{DEPLOYMENT_CONFIG, convert},
 };
+use serde_json::{Map, Value};
+
+use crate::{Features, Options, RenderError};
 
 const WATCH_NAMESPACE: &str = "watchNamespace";
 const NAMESPACE_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
@@ -32,13 +32,12 @@ pub(crate) struct Configuration {
     pub(crate) deployment_config: Option<Map<String, Value>>,
 }
 
-/// Checks the configuration against the bundle's install modes and takes it apart.
+/// Checks the configuration and takes it apart.
 ///
 /// # Errors
 /// [`RenderError::Configuration`] with every violation.
-pub(crate) fn read(options: &Options, modes: &BTreeSet<InstallMode>) -> Result<Configuration, RenderError> {
-    let gated = options.features.single_own_namespace_install_support && options.target_namespaces.is_none();
-    if !gated && options.config.is_none() {
+pub(crate) fn read(options: &Options, rule: NamespaceRule) -> Result<Configuration, RenderError> {
+    if rule == NamespaceRule::Unknown && options.config.is_none() {
         return Ok(Configuration::default());
     }
     let empty = Map::new();
@@ -50,7 +49,6 @@ pub(crate) fn read(options: &Options, modes: &BTreeSet<InstallMode>) -> Result<C
             return Err(RenderError::Configuration(vec![text]));
         }
     };
-    let rule = if gated { NamespaceRule::of(modes) } else { NamespaceRule::Unknown };
     let mut violations = unknown_fields(given, rule, options.features.deployment_config);
     let watch_namespace = watch_namespace(given.get(WATCH_NAMESPACE), rule, options, &mut violations);
     let config = given.get("deploymentConfig").filter(|_| options.features.deployment_config);
@@ -93,7 +91,7 @@ fn decode(config: &Value) -> Result<Option<Map<String, Value>>, RenderError> {
 
 /// Which namespace the user may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NamespaceRule {
+pub(crate) enum NamespaceRule {
     /// None: the field does not exist.
     Unknown,
     Required(Format),
@@ -102,14 +100,18 @@ enum NamespaceRule {
 
 /// What the chosen namespace is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+pub(crate) enum Format {
     Any,
     Own,
     Single,
 }
 
 impl NamespaceRule {
-    fn of(modes: &BTreeSet<InstallMode>) -> Self {
+    /// The rule that follows from a bundle's install modes.
+    pub(crate) fn of(modes: &BTreeSet<InstallMode>, features: Features) -> Self {
+        if !features.single_own_namespace_install_support {
+            return Self::Unknown;
+        }
         let own = modes.contains(&InstallMode::OwnNamespace);
         let single = modes.contains(&InstallMode::SingleNamespace);
         let format = match (own, single) {

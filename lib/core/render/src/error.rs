@@ -1,6 +1,6 @@
 //! Why a bundle can't be rendered. The texts are upstream's where it has one for the case.
 
-use olm_yaml::YamlError;
+use olm_bundle::ReadError;
 use thiserror::Error;
 
 /// A bundle or configuration that can't be rendered.
@@ -10,45 +10,9 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RenderError {
-    /// A file or folder that every bundle has is missing.
-    #[error("open {path}: no such file or directory")]
-    Missing {
-        /// What is missing, relative to the bundle.
-        path: &'static str,
-    },
-    /// A folder inside `manifests`.
-    #[error(
-        "subdirectories are not allowed within the \"manifests\" directory of the bundle image filesystem: found \"{path}\""
-    )]
-    Subdirectory {
-        /// The folder, relative to the bundle.
-        path: String,
-    },
-    /// A file of `manifests` that can't be read as Kubernetes objects.
-    #[error("error parsing objects in \"{path}\": {message}")]
-    Objects {
-        /// The file, relative to the bundle.
-        path: String,
-        /// What is wrong with it, and where.
-        message: String,
-    },
-    /// No ClusterServiceVersion.
-    #[error("no ClusterServiceVersion found in \"manifests\"")]
-    NoClusterServiceVersion,
-    /// Several ClusterServiceVersions: upstream takes the last, catalogs are made from the first.
-    #[error("bundle contains more than one ClusterServiceVersion: {}", .names.join(", "))]
-    SeveralClusterServiceVersions {
-        /// Their names, in reading order.
-        names: Vec<String>,
-    },
-    /// A metadata file that is not the YAML it should be.
-    #[error("failed to unmarshal {path}: {message}")]
-    Metadata {
-        /// The file, or the annotation as upstream calls it.
-        path: &'static str,
-        /// What is wrong with it.
-        message: String,
-    },
+    /// The bundle can't be read.
+    #[error(transparent)]
+    Bundle(#[from] ReadError),
     /// A feature of bundles that is not supported, or not here.
     #[error("unsupported bundle: {0}")]
     Unsupported(&'static str),
@@ -71,7 +35,7 @@ pub enum RenderError {
         /// Why they don't fit.
         message: String,
     },
-    /// The bundle is larger than anything that could be applied.
+    /// The bundle has more of something than can be rendered.
     #[error("bundle has more than {limit} {what}")]
     TooLarge {
         /// What is counted.
@@ -79,15 +43,6 @@ pub enum RenderError {
         /// The limit.
         limit: usize,
     },
-    /// Rendering takes more memory than [`crate::Options::memory`] allows.
-    #[error("rendering the bundle takes more than {mebibytes} MiB of memory")]
-    Memory {
-        /// What was allowed.
-        mebibytes: usize,
-    },
-    /// No format of the table takes the files.
-    #[error("bundle is of no known format")]
-    UnknownFormat,
 }
 
 /// The reason of the condition `Progressing` that an error leads to.
@@ -110,33 +65,16 @@ impl Reason {
 }
 
 impl RenderError {
-    /// Whether a retry is pointless until the extension's spec or the catalog changes: always so here.
-    pub fn is_terminal(&self) -> bool {
-        true
-    }
-
     /// The reason that the condition `Progressing` gets.
     pub fn reason(&self) -> Reason {
         match self {
             Self::Configuration(_) | Self::DeploymentConfig(_) => Reason::InvalidConfiguration,
-            Self::Missing { .. }
-            | Self::Subdirectory { .. }
-            | Self::Objects { .. }
-            | Self::NoClusterServiceVersion
-            | Self::SeveralClusterServiceVersions { .. }
-            | Self::Metadata { .. }
+            Self::Bundle(_)
             | Self::Unsupported(_)
             | Self::Invalid(_)
             | Self::TargetNamespaces { .. }
-            | Self::TooLarge { .. }
-            | Self::Memory { .. }
-            | Self::UnknownFormat => Reason::Blocked,
+            | Self::TooLarge { .. } => Reason::Blocked,
         }
-    }
-
-    /// A file of `manifests` that is not readable as YAML or JSON.
-    pub(crate) fn undecodable(path: &str, error: &YamlError) -> Self {
-        Self::Objects { path: path.to_owned(), message: format!("unable to decode \"{path}\": {error}") }
     }
 }
 

@@ -2,10 +2,8 @@
 //!
 //! Source: operator-controller `internal/shared/util/hash` and `rukpak/util`.
 
-use std::io;
-
+use olm_bundle::go_json;
 use serde::Serialize;
-use serde_json::{Serializer, Value, ser::Formatter};
 use sha2::{Digest, Sha224};
 
 /// Longest name that is generated without cutting the base.
@@ -33,48 +31,6 @@ pub(crate) fn deep_hash<T: Serialize>(value: &T) -> Result<String, serde_json::E
     Ok(base36(Sha224::digest(json.as_bytes()).to_vec()))
 }
 
-/// Escapes in JSON text what Go's encoder escapes beyond the necessary; such characters occur in strings only.
-pub(crate) fn go_json(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '<' => out.push_str("\\u003c"),
-            '>' => out.push_str("\\u003e"),
-            '&' => out.push_str("\\u0026"),
-            '\u{2028}' => out.push_str("\\u2028"),
-            '\u{2029}' => out.push_str("\\u2029"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// A value's JSON as Go writes it, apart from what [`go_json`] escapes: floats have their own spelling.
-pub(crate) fn go_value(value: &Value) -> String {
-    struct GoNumbers;
-    impl Formatter for GoNumbers {
-        fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-            writer.write_all(go_float(value).as_bytes())
-        }
-    }
-    let mut json = Vec::new();
-    // Writing values to memory cannot fail.
-    let _ = value.serialize(&mut Serializer::with_formatter(&mut json, GoNumbers));
-    String::from_utf8_lossy(&json).into_owned()
-}
-
-/// The shortest digits, with an exponent only below 1e-6 and from 1e21 on.
-fn go_float(value: f64) -> String {
-    if value == 0.0 || (1e-6..1e21).contains(&value.abs()) {
-        return format!("{value}");
-    }
-    let text = format!("{value:e}");
-    match text.split_once('e') {
-        Some((mantissa, power)) if !power.starts_with('-') => format!("{mantissa}e+{power}"),
-        _ => text,
-    }
-}
-
 /// The bytes as one big-endian number in base 36, without leading zeros.
 fn base36(mut number: Vec<u8>) -> String {
     let mut digits = Vec::new();
@@ -99,7 +55,7 @@ mod tests {
     use serde::Serialize;
     use serde_json::json;
 
-    use super::{deep_hash, go_value, object_name};
+    use super::{deep_hash, object_name};
 
     #[derive(Serialize)]
     #[serde(rename_all = "PascalCase")]
@@ -133,19 +89,5 @@ mod tests {
         );
         assert_eq!(object_name(&"b".repeat(19), &"s".repeat(44)).len(), 64);
         assert_eq!(object_name(&"b".repeat(20), &"s".repeat(44)).len(), 63);
-    }
-
-    #[test]
-    fn floats_are_spelled_as_go_spells_them() {
-        for (value, text) in [
-            (json!(4.2), "4.2"),
-            (json!(0.000_001), "0.000001"),
-            (json!(0.000_000_15), "1.5e-7"),
-            (json!(1e22), "1e+22"),
-            (json!(1.5e20), "150000000000000000000"),
-            (json!({"a": [0.5, null, "x"]}), "{\"a\":[0.5,null,\"x\"]}"),
-        ] {
-            assert_eq!(go_value(&value), text);
-        }
     }
 }

@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use crate::MEMORY_BYTES_MAX;
-
 /// The inputs of a rendering besides the bundle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
@@ -15,14 +13,6 @@ pub struct Options {
     pub certificate_provider: CertificateProvider,
     /// The alpha features that matter here.
     pub features: Features,
-    /// Namespaces to watch, `[""]` for all, instead of those that follow from bundle and configuration.
-    ///
-    /// With this, only the renderer proper runs, as in upstream's regression fixtures: install modes are
-    /// checked against the list, and webhooks without a certificate provider are rendered.
-    pub target_namespaces: Option<Vec<String>>,
-    /// The memory that rendering may take, in bytes, the bundle's files included; [`MEMORY_BYTES_MAX`] unless less is
-    /// at hand.
-    pub memory: usize,
 }
 
 impl CertificateProvider {
@@ -52,8 +42,6 @@ impl Options {
             config: None,
             certificate_provider: CertificateProvider::CertManager,
             features: Features::default(),
-            target_namespaces: None,
-            memory: MEMORY_BYTES_MAX,
         }
     }
 }

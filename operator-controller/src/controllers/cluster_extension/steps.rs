@@ -8,11 +8,10 @@ use olm_api::{
     names::{OWNER_NAME_LABEL, REINSTALL_ANNOTATION},
     v1::{ClusterExtension, ClusterObjectSet},
 };
+use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX, ReadError};
 use olm_fbc::Property;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
-use olm_render::{
-    BundleFiles, CertificateProvider, MEMORY_BYTES_MAX, Options, RenderError, Rendered, render,
-};
+use olm_render::{CertificateProvider, Options, RenderError, Rendered, render};
 use olm_runtime::{AccountRef, Accounts, Discovery, MemoryShare, bounded};
 use olm_semver::ReleaseSupport;
 use serde_json::{Value, json};
@@ -350,11 +349,10 @@ impl Steps<'_> {
             config: self.extension.spec.config.as_ref().and_then(|c| c.inline.clone()),
             certificate_provider: self.certificate_provider(bundle, (&files, memory), revisions).await?,
             features: self.features.render,
-            memory,
             ..Options::new(self.extension.spec.namespace.clone())
         };
         let by_digest = bundle.reference.contains('@');
-        let rendered = tokio::task::spawn_blocking(move || render(&files, &options))
+        let rendered = tokio::task::spawn_blocking(move || render(Bundle::read(&files, memory)?, &options))
             .await
             .map_err(|e| Cause::transient(format!("rendering the bundle: {e}")))?;
         drop(reading);
@@ -363,7 +361,7 @@ impl Steps<'_> {
                 share.shrink_to(rendered.memory);
                 Ok(Some(Content::Rendered(Box::new(rendered), share)))
             }
-            Err(RenderError::Memory { .. }) if memory < MEMORY_BYTES_MAX => Ok(None),
+            Err(RenderError::Bundle(ReadError::Memory { .. })) if memory < MEMORY_BYTES_MAX => Ok(None),
             Err(error) => Err(match error.reason() {
                 olm_render::Reason::InvalidConfiguration => {
                     Cause { kind: CauseKind::InvalidConfiguration, ..Cause::terminal(&error) }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use olm_render::{BundleFiles, Options, RenderError, render};
+use olm_bundle::{BundleFiles, MEMORY_BYTES_MAX, ReadError};
+use olm_render::RenderError;
 use serde_json::{Value, json};
 
-use super::{as_file, documents, is_error_about, sort_key};
+use super::{Case, as_file, documents, is_error_about, sort_key};
 
 /// The decision by which we render what the reference refuses.
 pub(super) fn accepted_here(files: &BundleFiles, ours: &[Value]) -> Option<&'static str> {
@@ -18,17 +19,13 @@ pub(super) fn accepted_here(files: &BundleFiles, ours: &[Value]) -> Option<&'sta
 }
 
 /// The decision by which we refuse what the reference renders.
-pub(super) fn refused_here(
-    files: &BundleFiles,
-    options: &Options,
-    error: &RenderError,
-) -> Option<&'static str> {
+pub(super) fn refused_here(files: &BundleFiles, case: &Case, error: &RenderError) -> Option<&'static str> {
     let of_kind = |kind| documents(files).iter().filter(|document| text(document, "kind") == kind).count();
     if of_kind("ClusterServiceVersion") > 1 {
-        let right = matches!(error, RenderError::SeveralClusterServiceVersions { .. });
+        let right = matches!(error, RenderError::Bundle(ReadError::SeveralClusterServiceVersions { .. }));
         return right.then_some("Q1: several ClusterServiceVersions");
     }
-    let (generated, shipped) = parts(files, options)?;
+    let (generated, shipped) = parts(files, case)?;
     let twins = !different_twins(generated.iter().chain(&shipped)).is_empty();
     (twins && is_error_about(error, "different objects")).then_some("Q10: different objects of one identity")
 }
@@ -37,12 +34,12 @@ pub(super) fn refused_here(
 /// the decisions' name.
 pub(super) fn taken_back(
     files: &BundleFiles,
-    options: &Options,
+    case: &Case,
     ours: &[Value],
 ) -> Option<(Vec<Value>, &'static str)> {
     let mut objects = ours.to_vec();
     let mut names = Vec::new();
-    if let Some(lost) = merged_twins(files, options, ours) {
+    if let Some(lost) = merged_twins(files, case, ours) {
         objects.extend(lost);
         names.push("Q10: twins merged, shipped ServiceAccounts and Services preferred");
     }
@@ -75,7 +72,7 @@ fn webhooks(files: &BundleFiles) -> Vec<Value> {
 }
 
 /// What is generated from the bundle without its other objects, and those as upstream ships them.
-fn parts(files: &BundleFiles, options: &Options) -> Option<(Vec<Value>, Vec<Value>)> {
+fn parts(files: &BundleFiles, case: &Case) -> Option<(Vec<Value>, Vec<Value>)> {
     let mut bare = BundleFiles::new();
     let mut shipped = Vec::new();
     for (path, content) in files.iter().filter(|(path, _)| !path.starts_with("manifests/")) {
@@ -85,10 +82,10 @@ fn parts(files: &BundleFiles, options: &Options) -> Option<(Vec<Value>, Vec<Valu
         let path = format!("manifests/{index:05}.json");
         match text(document, "kind") {
             "ClusterServiceVersion" | "CustomResourceDefinition" => bare.insert(&path, as_file(document)),
-            _ => shipped.push(placed(document.clone(), &options.install_namespace)),
+            _ => shipped.push(placed(document.clone(), &case.install_namespace)),
         }
     }
-    Some((render(&bare, options).ok()?.objects, shipped))
+    Some((case.render(&bare, MEMORY_BYTES_MAX).ok()?.objects, shipped))
 }
 
 /// A shipped object in the install namespace, unless its kind has none.
@@ -114,8 +111,8 @@ fn different_twins<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<(String,
 }
 
 /// The objects that were merged away: what is generated or shipped a second time, and repeated permissions.
-fn merged_twins(files: &BundleFiles, options: &Options, ours: &[Value]) -> Option<Vec<Value>> {
-    let (generated, shipped) = parts(files, options)?;
+fn merged_twins(files: &BundleFiles, case: &Case, ours: &[Value]) -> Option<Vec<Value>> {
+    let (generated, shipped) = parts(files, case)?;
     let mut left = ours.to_vec();
     let mut lost = Vec::new();
     for object in shipped.iter().chain(&generated) {

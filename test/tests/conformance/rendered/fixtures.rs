@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use olm_render::{CertificateProvider, Options, render};
+use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
+use olm_render::{CertificateProvider, Options, RenderError, render_for};
 use serde_json::{Value, json};
 
 use super::{bundle_files, go_yaml, sort_key};
@@ -28,13 +29,13 @@ pub(super) fn check(folder: &Path, counts: &mut Counts) {
     ] {
         let options = Options {
             certificate_provider: CertificateProvider::None,
-            target_namespaces: Some(targets),
             config: config.map(|config| json!({"deploymentConfig": config})),
             ..Options::new(namespace)
         };
         let files = bundle_files(&folder.join("bundles").join(bundle));
         let expected = expected(&folder.join("expected-manifests").join(bundle).join(case));
-        match render(&files, &options) {
+        let read = Bundle::read(&files, MEMORY_BYTES_MAX).map_err(RenderError::from);
+        match read.and_then(|bundle| render_for(bundle, &options, &targets)) {
             Ok(rendered) => match first_difference(&rendered.objects, &expected) {
                 None => counts.equal(),
                 Some(difference) => counts.different(format_args!("{case}: {difference}")),
@@ -47,12 +48,10 @@ pub(super) fn check(folder: &Path, counts: &mut Counts) {
 /// What each provider adds to the fixtures, and that it adds nothing where there is no webhook.
 pub(super) fn check_providers(folder: &Path, counts: &mut Counts) {
     let rendered = |bundle: &str, provider: CertificateProvider| {
-        let options = Options {
-            certificate_provider: provider,
-            target_namespaces: Some(vec![String::new()]),
-            ..Options::new("webhook-system")
-        };
-        render(&bundle_files(&folder.join("bundles").join(bundle)), &options).unwrap().objects
+        let options = Options { certificate_provider: provider, ..Options::new("webhook-system") };
+        let files = bundle_files(&folder.join("bundles").join(bundle));
+        let bundle = Bundle::read(&files, MEMORY_BYTES_MAX).unwrap();
+        render_for(bundle, &options, &[String::new()]).unwrap().objects
     };
     for provider in [
         CertificateProvider::CertManager,

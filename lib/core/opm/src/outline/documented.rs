@@ -3,6 +3,10 @@
 //! Breaking one is a warning, and an error only for those who ask for it: published catalogs break several.
 //! Source: the file-based catalogs reference of the OLM documentation, with its CUE schemas.
 
+use olm_fbc::{
+    PROPERTY_BUNDLE_OBJECT, PROPERTY_CHANNEL, PROPERTY_CONSTRAINT, PROPERTY_CSV_METADATA, PROPERTY_GVK,
+    PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
+};
 use olm_object::names;
 use olm_semver::{Quoted, SkipRange};
 use serde_json::{Map, Value};
@@ -10,10 +14,6 @@ use serde_json::{Map, Value};
 use crate::{
     decode::{field, list, text},
     property,
-};
-use olm_fbc::{
-    PROPERTY_BUNDLE_OBJECT, PROPERTY_CHANNEL, PROPERTY_CONSTRAINT, PROPERTY_CSV_METADATA, PROPERTY_GVK,
-    PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
 };
 
 /// Names with this prefix belong to OLM.

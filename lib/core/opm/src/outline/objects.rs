@@ -1,5 +1,6 @@
 //! The manifests that a bundle of the older form carries in its properties.
 
+use olm_fbc::{PROPERTY_BUNDLE_OBJECT, yaml};
 use serde_json::Value;
 
 use crate::{
@@ -7,7 +8,6 @@ use crate::{
     decode::{self, field, text},
     property::raw_value,
 };
-use olm_fbc::{PROPERTY_BUNDLE_OBJECT, yaml};
 
 const CSV_KIND: &str = "ClusterServiceVersion";
 

@@ -1,5 +1,6 @@
-use super::Outline;
 use olm_fbc::{MetaReader, limits::DOCUMENT_NODES_MAX};
+
+use super::Outline;
 
 fn refused(text: &str) -> String {
     let mut outline = Outline::new(|_| Ok(()));

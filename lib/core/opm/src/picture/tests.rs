@@ -1,8 +1,9 @@
 use std::collections::BTreeSet;
 
+use olm_fbc::MetaReader;
+
 use super::{PictureError, UpgradeGraph, View, dot, mermaid, svg};
 use crate::Outline;
-use olm_fbc::MetaReader;
 
 fn outline(text: &str) -> Outline {
     let mut outline = Outline::new(|_| Ok(()));

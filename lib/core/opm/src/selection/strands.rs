@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_fbc::{Channel, ChannelEntry};
 use olm_semver::{Quoted, SkipRange, Version};
 
 use super::{Note, NoteKind, PackagePart};
 use crate::{BundleOutline, Outline, validate::check_graph};
-use olm_fbc::{Channel, ChannelEntry};
 
 /// Adds a note for each thing stranded.
 pub(super) fn find(outline: &Outline, packages: &BTreeMap<String, PackagePart>, notes: &mut Vec<Note>) {

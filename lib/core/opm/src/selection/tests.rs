@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
+use olm_fbc::MetaReader;
+
 use super::{NoteKind, Selection};
 use crate::{Documents, Form, Outline, validate};
-use olm_fbc::MetaReader;
 
 fn outline(text: &str) -> Outline {
     let mut outline = Outline::new(|_| Ok(()));

@@ -1,8 +1,9 @@
 //! The basic template: a catalog in which a bundle is given by its image.
 
+use olm_fbc::SCHEMA_BUNDLE;
+
 use super::{BundleRenderer, TemplateError, bundle, entries};
 use crate::{Blob, BundleBlob, fields::Fields};
-use olm_fbc::SCHEMA_BUNDLE;
 
 #[derive(Debug)]
 pub(super) struct Basic {

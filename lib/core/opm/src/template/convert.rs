@@ -1,5 +1,6 @@
 //! From a catalog back to a template, as the text of one JSON document.
 
+use olm_fbc::SCHEMA_BUNDLE;
 use serde_json::{Value, value::RawValue};
 
 use super::TemplateKind;
@@ -7,7 +8,6 @@ use crate::{
     Blob, BlobError, BundleBlob,
     raw::{self, Html, Object},
 };
-use olm_fbc::SCHEMA_BUNDLE;
 
 /// The basic template of a catalog: its bundles are given by their images alone.
 ///

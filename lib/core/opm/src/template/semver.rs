@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use olm_fbc::{ChannelEntry, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
 use olm_semver::Version;
 use serde_json::Value;
 
 use super::{BundleRenderer, TemplateError, bundle, versions::package_and_version};
 use crate::{Blob, BundleBlob, FieldError, fields::Fields};
-use olm_fbc::{ChannelEntry, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
 
 mod channels;
 

@@ -3,11 +3,11 @@
 //! A substitute gets the edges of its base, and skips it; who replaced or skipped the base now does so with the
 //! substitute. The base stays, without edges.
 
+use olm_fbc::{ChannelEntry, SCHEMA_BUNDLE, SCHEMA_CHANNEL};
 use serde_json::Value;
 
 use super::{BundleRenderer, TemplateError, Validate, bundle, entries, versions::version_and_release};
 use crate::{Blob, BundleBlob, fields::Fields};
-use olm_fbc::{ChannelEntry, SCHEMA_BUNDLE, SCHEMA_CHANNEL};
 
 #[derive(Debug)]
 pub(super) struct Substitutes {

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olm_object::names;
-use olm_semver::Quoted;
-
-use crate::{BundleOutline, Finding, Outline};
 use olm_fbc::{
     Channel, ChannelEntry, Deprecation, DeprecationEntry, PackageReference, SCHEMA_BUNDLE, SCHEMA_CHANNEL,
     SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
+use olm_object::names;
+use olm_semver::Quoted;
+
+use crate::{BundleOutline, Finding, Outline};
 
 /// The packages of a catalog, by name.
 #[derive(Debug, Default)]

@@ -4,9 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use thiserror::Error;
-
 use olm_fbc::ChannelEntry;
+use thiserror::Error;
 
 /// What is wrong with a channel's graph. The texts are the original's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_fbc::{ChannelEntry, PROPERTY_PACKAGE};
 use olm_semver::{Quoted, SkipRange};
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
     graph,
 };
 use crate::BundleOutline;
-use olm_fbc::{ChannelEntry, PROPERTY_PACKAGE};
 
 /// Checks all packages that came through the first step unharmed: those that are not valid, by name.
 pub(super) fn check<'m>(model: &'m Model<'_>) -> Vec<(&'m str, ErrorTree)> {

@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 
+use olm_fbc::{ChannelEntry, MetaReader};
 use proptest::prelude::*;
 
 use super::{Report, validate};
 use crate::{DecodeError, Outline};
-use olm_fbc::{ChannelEntry, MetaReader};
 
 mod documented;
 mod packages;

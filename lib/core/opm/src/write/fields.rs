@@ -1,9 +1,9 @@
 //! The fields of the known schemas: their order, and which are left out when they are empty.
 
-use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 use olm_fbc::{SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, keys};
+use serde_json::value::RawValue;
 
 /// A field of a structure.
 struct Field {

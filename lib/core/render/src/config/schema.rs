@@ -3,9 +3,8 @@
 //! Types, required fields and nothing else, as the published OpenAPI document has it; fields it does not
 //! know are allowed below the top level, and dropped.
 
+use olm_bundle::typed::{DEPLOYMENT_CONFIG, Fields, Kind};
 use serde_json::{Map, Value};
-
-use crate::typed::{DEPLOYMENT_CONFIG, Fields, Kind};
 
 /// Adds what is wrong with a `deploymentConfig`.
 pub(super) fn check_deployment_config(config: &Value, violations: &mut Vec<String>) {

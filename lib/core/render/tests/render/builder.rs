@@ -1,6 +1,7 @@
 //! A bundle that renders, and ways to change it.
 
-use olm_render::{BundleFiles, Options, RenderError, Rendered, render};
+use olm_bundle::{BundleFiles, MEMORY_BYTES_MAX, ReadError};
+use olm_render::{Options, RenderError, Rendered, render};
 use serde_json::{Value, json};
 
 pub(crate) const ANNOTATIONS: &str =
@@ -104,12 +105,16 @@ impl Bundle {
         files
     }
 
+    pub(crate) fn read(&self, memory: usize) -> Result<olm_bundle::Bundle, ReadError> {
+        olm_bundle::Bundle::read(&self.files(), memory)
+    }
+
     pub(crate) fn render(&self) -> Result<Rendered, RenderError> {
         self.render_with(&Options::new("ns"))
     }
 
     pub(crate) fn render_with(&self, options: &Options) -> Result<Rendered, RenderError> {
-        render(&self.files(), options)
+        render(self.read(MEMORY_BYTES_MAX)?, options)
     }
 
     /// Rendered in the namespace `ns` with a configuration.

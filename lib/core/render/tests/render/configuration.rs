@@ -1,6 +1,7 @@
 //! `watchNamespace` by install modes, and the messages of the schema.
 
-use olm_render::{Features, Options, Reason, RenderError};
+use olm_bundle::MEMORY_BYTES_MAX;
+use olm_render::{Features, Options, Reason, RenderError, render_for};
 use serde_json::{Value, json};
 
 use crate::builder::{bundle, find};
@@ -155,9 +156,9 @@ fn gates_take_fields_away() {
 #[test]
 fn target_namespaces_must_fit_the_modes() {
     let refusal = |modes: &[&str], targets: &[&str]| {
-        let target_namespaces = Some(targets.iter().map(ToString::to_string).collect());
-        let options = Options { target_namespaces, ..Options::new("ns") };
-        bundle().modes(modes).render_with(&options).err().map(|error| error.to_string())
+        let targets: Vec<String> = targets.iter().map(ToString::to_string).collect();
+        let bundle = bundle().modes(modes).read(MEMORY_BYTES_MAX).unwrap();
+        render_for(bundle, &Options::new("ns"), &targets).err().map(|error| error.to_string())
     };
     let prefix = "invalid option(s): invalid target namespaces";
     for (modes, targets, text) in [

@@ -1,6 +1,7 @@
 //! What is generated, where we differ from upstream on purpose, and that the result is a pure function.
 
-use olm_render::{BundleFiles, CertificateProvider, Options, render};
+use olm_bundle::{BundleFiles, MEMORY_BYTES_MAX};
+use olm_render::{CertificateProvider, Options, render};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -266,7 +267,10 @@ proptest! {
         let all: Vec<_> = files.iter().map(|(path, content)| (path.to_owned(), content.to_vec())).collect();
         prop_assert_eq!(all.len(), order.len());
         let shuffled: BundleFiles = order.iter().map(|index| all[*index].clone()).collect();
-        let text = |files: &BundleFiles| serde_json::to_string(&render(files, &Options::new("ns")).unwrap().objects).unwrap();
+        let text = |files: &BundleFiles| {
+            let bundle = olm_bundle::Bundle::read(files, MEMORY_BYTES_MAX).unwrap();
+            serde_json::to_string(&render(bundle, &Options::new("ns")).unwrap().objects).unwrap()
+        };
         let once = text(&files);
         prop_assert_eq!(&text(&shuffled), &once);
         prop_assert_eq!(&text(&files), &once);

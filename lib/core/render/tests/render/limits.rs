@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use olm_render::{BundleFiles, MEMORY_BYTES_MAX, Options, RenderError, render, usual_memory};
+use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX, ReadError, usual_memory};
 
 use crate::builder::{bundle, object};
 
@@ -18,8 +18,8 @@ fn mappings(name: &str, count: usize) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\nlist:\n{items}")
 }
 
-fn within(bundle: &crate::builder::Bundle, memory: usize) -> Result<(), RenderError> {
-    bundle.render_with(&Options { memory, ..Options::new("ns") }).map(drop)
+fn within(bundle: &crate::builder::Bundle, memory: usize) -> Result<(), ReadError> {
+    bundle.read(memory).map(drop)
 }
 
 #[test]
@@ -59,12 +59,12 @@ fn memory_is_what_the_caller_has() {
     let bytes = dense.files().bytes();
     assert!(bytes < 80_000);
     // 10,000 mappings take 6.3 MB, several times.
-    assert_eq!(within(&dense, usual_memory(bytes)), Err(RenderError::Memory { mebibytes: 9 }));
+    assert_eq!(within(&dense, usual_memory(bytes)), Err(ReadError::Memory { mebibytes: 9 }));
     assert_eq!(within(&dense, MEMORY_BYTES_MAX), Ok(()));
     let denser = ["a", "b", "c"]
         .iter()
         .fold(bundle(), |all, name| all.file(&format!("manifests/{name}.yaml"), mappings(name, 30_000)));
-    assert_eq!(within(&denser, MEMORY_BYTES_MAX), Err(RenderError::Memory { mebibytes: 128 }));
+    assert_eq!(within(&denser, MEMORY_BYTES_MAX), Err(ReadError::Memory { mebibytes: 128 }));
     let message = denser.refusal();
     assert_eq!(message, "rendering the bundle takes more than 128 MiB of memory");
 }
@@ -78,14 +78,14 @@ fn aliases_and_long_texts_are_what_they_expand_to() {
         writeln!(text, "a{level}: &a{level} [{items}]").unwrap();
     }
     let laughs = bundle().file("manifests/a.yaml", &text);
-    assert!(matches!(within(&laughs, usual_memory(2_000)), Err(RenderError::Memory { .. })));
+    assert!(matches!(within(&laughs, usual_memory(2_000)), Err(ReadError::Memory { .. })));
     assert!(laughs.refusal().contains("more than"), "{}", laughs.refusal());
     let long = "x".repeat(30 << 20);
     let scalar = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {long}}}\n");
     let once = bundle().file("manifests/a.yaml", &scalar);
     assert_eq!(within(&once, MEMORY_BYTES_MAX), Ok(()));
     let twice = once.file("manifests/b.yaml", scalar.replace("name: a", "name: b"));
-    assert_eq!(within(&twice, MEMORY_BYTES_MAX), Err(RenderError::Memory { mebibytes: 128 }));
+    assert_eq!(within(&twice, MEMORY_BYTES_MAX), Err(ReadError::Memory { mebibytes: 128 }));
 }
 
 #[test]
@@ -108,10 +108,10 @@ fn files_bytes_and_objects_are_limited() {
     for index in 0..4_000 {
         files.insert(&format!("manifests/{index}.yaml"), object("ConfigMap", &index.to_string()).to_string());
     }
-    let rendered = render(&files, &Options::new("ns"));
-    assert_eq!(rendered.unwrap_err(), RenderError::TooLarge { what: "files", limit: 4_000 });
+    let read = Bundle::read(&files, MEMORY_BYTES_MAX);
+    assert_eq!(read.unwrap_err(), ReadError::TooLarge { what: "files", limit: 4_000 });
     let mut files = BundleFiles::new();
     files.insert("manifests/a.yaml", vec![b' '; (64 << 20) + 1]);
-    let rendered = render(&files, &Options::new("ns"));
-    assert_eq!(rendered.unwrap_err(), RenderError::TooLarge { what: "bytes", limit: 64 << 20 });
+    let read = Bundle::read(&files, MEMORY_BYTES_MAX);
+    assert_eq!(read.unwrap_err(), ReadError::TooLarge { what: "bytes", limit: 64 << 20 });
 }

@@ -1,6 +1,7 @@
 //! Reading files: what is an object, what is an error, and in which words.
 
-use olm_render::{BundleFiles, Options, Reason, RenderError, render};
+use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX, ReadError};
+use olm_render::{Reason, RenderError};
 use serde_json::json;
 
 use crate::builder::{ANNOTATIONS, bundle, crd, find, object};
@@ -20,9 +21,8 @@ fn missing_parts_are_named() {
         ("manifests/csv.yaml", "no ClusterServiceVersion found in \"manifests\""),
         ("manifests", "open manifests: no such file or directory"),
     ] {
-        let error = render(&without(path), &Options::new("ns")).unwrap_err();
+        let error = RenderError::from(Bundle::read(&without(path), MEMORY_BYTES_MAX).unwrap_err());
         assert_eq!(error.to_string(), text);
-        assert!(error.is_terminal());
         assert_eq!(error.reason(), Reason::Blocked);
     }
 }
@@ -100,9 +100,9 @@ fn wrong_types_fail_with_kubernetes_words_and_the_place() {
 #[test]
 fn several_csvs_are_refused() {
     let other = bundle().csv;
-    let error = bundle().file("manifests/other.json", other).render().unwrap_err();
+    let error = bundle().file("manifests/other.json", other).read(MEMORY_BYTES_MAX).unwrap_err();
     assert!(
-        matches!(error, RenderError::SeveralClusterServiceVersions { ref names } if names.len() == 2),
+        matches!(error, ReadError::SeveralClusterServiceVersions { ref names } if names.len() == 2),
         "{error}"
     );
 }

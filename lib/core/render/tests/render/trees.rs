@@ -1,6 +1,7 @@
 //! Any tree of files renders or is refused, the same way every time.
 
-use olm_render::{BundleFiles, CertificateProvider, Options, render};
+use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX};
+use olm_render::{CertificateProvider, Options, render, render_for};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -83,19 +84,19 @@ fn place() -> impl Strategy<Value = String> {
 fn all_modes() -> Vec<Options> {
     let own = Options { config: Some(json!({"watchNamespace": "ns"})), ..Options::new("ns") };
     let built_in = Options { certificate_provider: CertificateProvider::BuiltIn, ..Options::new("ns") };
-    let bare = Options {
-        target_namespaces: Some(vec!["a".to_owned(), String::new()]),
-        certificate_provider: CertificateProvider::None,
-        ..Options::new("")
-    };
+    let bare = Options { certificate_provider: CertificateProvider::None, ..Options::new("") };
     vec![Options::new("ns"), own, built_in, bare]
 }
 
 /// Renders in every way; answers are the same for the same tree.
 fn renders(files: &BundleFiles) {
     for options in all_modes() {
-        let once = render(files, &options);
-        let again = render(files, &options);
+        let rendered = || {
+            let bundle = Bundle::read(files, MEMORY_BYTES_MAX)?;
+            let several = render_for(bundle.clone(), &options, &["a".to_owned(), String::new()]);
+            render(bundle, &options).or(several)
+        };
+        let (once, again) = (rendered(), rendered());
         assert_eq!(format!("{once:?}"), format!("{again:?}"));
         if let Ok(rendered) = once {
             let _ = olm_render::webhook_certificates(&rendered.objects);

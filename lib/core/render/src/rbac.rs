@@ -5,19 +5,17 @@
 
 use std::collections::BTreeSet;
 
+use olm_bundle::{Csv, Permission, PolicyRule};
 use serde_json::{Value, json};
 
-use super::{
-    Context,
-    model::{Csv, Permission, PolicyRule},
-};
 use crate::{
     RenderError,
     names::{deep_hash, object_name},
+    render::Context,
 };
 
 /// One ServiceAccount for each that has permissions, sorted; `default` exists in every namespace anyway.
-pub(super) fn service_accounts(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn service_accounts(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
     let accounts: BTreeSet<_> =
         csv.permissions.iter().chain(&csv.cluster_permissions).map(Permission::account).collect();
     accounts
@@ -34,7 +32,7 @@ pub(super) fn service_accounts(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
 }
 
 /// Roles with bindings of each target namespace, then ClusterRoles with bindings.
-pub(super) fn roles(csv: &Csv, context: &Context<'_>) -> Result<Vec<Value>, RenderError> {
+pub(crate) fn roles(csv: &Csv, context: &Context<'_>) -> Result<Vec<Value>, RenderError> {
     let mut objects = Vec::new();
     if !context.watches_all() {
         for namespace in context.target_namespaces {

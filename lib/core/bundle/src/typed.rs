@@ -12,52 +12,65 @@ mod csv;
 #[rustfmt::skip]
 mod kubernetes;
 
+use std::fmt;
+
 use base64::{
     Engine as _,
     alphabet::STANDARD,
     engine::{GeneralPurpose, GeneralPurposeConfig},
 };
-
-use std::fmt;
-
 use olm_yaml::json_number;
 use serde_json::{Map, Value};
 
 use crate::{quantity, time};
 
 /// A ClusterServiceVersion, without its status.
-pub(crate) static CLUSTER_SERVICE_VERSION: Kind = Kind::Object(&csv::CLUSTER_SERVICE_VERSION);
+pub static CLUSTER_SERVICE_VERSION: Kind = Kind::Object(&csv::CLUSTER_SERVICE_VERSION);
 /// A CustomResourceDefinition.
 pub(crate) static CUSTOM_RESOURCE_DEFINITION: Kind = Kind::Object(&kubernetes::CUSTOM_RESOURCE_DEFINITION);
 /// The members of the user's `deploymentConfig`.
-pub(crate) static DEPLOYMENT_CONFIG: Kind = Kind::Object(&csv::DEPLOYMENT_CONFIG);
+pub static DEPLOYMENT_CONFIG: Kind = Kind::Object(&csv::DEPLOYMENT_CONFIG);
 
 /// The type of a field.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A string.
     Text,
+    /// A boolean.
     Bool,
+    /// A whole number of 32 bits.
     Int32,
+    /// A whole number of 64 bits.
     Int64,
+    /// A floating-point number.
     Float,
+    /// A quantity such as `500m`.
     Quantity,
+    /// A number or a string.
     IntOrString,
+    /// A point in time (RFC 3339).
     Time,
     /// Bytes, as base64 text.
     Bytes,
     /// Any JSON, kept as it is.
     Raw,
+    /// A list.
     List(&'static Kind),
+    /// A map with any keys.
     Map(&'static Kind),
+    /// A struct.
     Object(&'static Fields),
+    /// A struct or a boolean.
     ObjectOrBool(&'static Fields),
+    /// A struct or a list of it.
     ObjectOrList(&'static Fields),
+    /// A struct or a list of strings.
     ObjectOrTexts(&'static Fields),
 }
 
 /// When a field is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Presence {
+pub enum Presence {
     /// Always; the type's zero value when absent.
     Always,
     /// Always; null when absent.
@@ -70,9 +83,9 @@ pub(crate) enum Presence {
 
 /// The fields of a struct, sorted by name.
 #[derive(Debug)]
-pub(crate) struct Fields {
+pub struct Fields {
     /// The fields that Kubernetes' published OpenAPI document requires.
-    pub(crate) required: &'static [&'static str],
+    pub required: &'static [&'static str],
     rows: &'static [(&'static str, Presence, Kind)],
     writes_absent: bool,
 }
@@ -90,7 +103,8 @@ impl Fields {
         Self { required, rows, writes_absent }
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<(Presence, &'static Kind)> {
+    /// The field of this name.
+    pub fn find(&self, name: &str) -> Option<(Presence, &'static Kind)> {
         let index = self.rows.binary_search_by(|field| field.0.cmp(name)).ok()?;
         self.rows.get(index).map(|field| (field.1, &field.2))
     }
@@ -112,7 +126,7 @@ impl Fields {
 
 /// A value that does not fit its field. The place is built from the inside out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TypeError {
+pub struct TypeError {
     message: String,
     place: Vec<String>,
 }
@@ -147,7 +161,7 @@ impl fmt::Display for TypeError {
 impl std::error::Error for TypeError {}
 
 /// Converts `value` as if it were read into a field of this type and written again.
-pub(crate) fn convert(kind: &Kind, value: &mut Value) -> Result<(), TypeError> {
+pub fn convert(kind: &Kind, value: &mut Value) -> Result<(), TypeError> {
     if value.is_null() {
         *value = zero(kind);
         return Ok(());
@@ -226,7 +240,7 @@ fn object(fields: &Fields, map: &mut Map<String, Value>) -> Result<(), TypeError
 }
 
 /// Numbers of Go's JSON: integers of 64 bits with sign, all others floats.
-pub(crate) fn numbers_of_64_bits(value: &mut Value) {
+pub fn numbers_of_64_bits(value: &mut Value) {
     match value {
         Value::Number(number) if !number.is_i64() => {
             if let Some(plain) = number.as_f64().and_then(json_number) {

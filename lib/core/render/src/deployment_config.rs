@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::deployments::{each, list, pod};
+use crate::deployments::{each, list, pod};
 
 /// Applies the configuration, in upstream's order.
-pub(super) fn apply(deployment: &mut Value, configuration: &Map<String, Value>) {
+pub(crate) fn apply(deployment: &mut Value, configuration: &Map<String, Value>) {
     let items =
         |field| configuration.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if let Some(pod) = pod(deployment) {

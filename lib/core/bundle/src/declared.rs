@@ -9,11 +9,14 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::{
-    load::one,
-    model::{Csv, OLM_PROPERTIES},
+use crate::{
+    BundleFiles, ReadError,
+    budget::Budget,
+    csv::{Csv, OLM_PROPERTIES},
+    json::go_json,
+    limits::ANNOTATION_BYTES_MAX,
+    metadata::one,
 };
-use crate::{BundleFiles, RenderError, budget::Budget, limits::ANNOTATION_BYTES_MAX, names::go_json};
 
 const DEPENDENCIES: &str = "metadata/dependencies.yaml";
 /// The annotation in which OLM's first generation keeps properties.
@@ -29,11 +32,11 @@ const TOLD: [&str; 4] = ["olm.package.required", "olm.gvk.required", "olm.constr
 ///
 /// # Errors
 /// It is more than the budget allows.
-pub(super) fn properties(
+pub(crate) fn properties(
     csv: &Csv,
     files: &BundleFiles,
     budget: &mut Budget,
-) -> Result<Result<Vec<Value>, String>, RenderError> {
+) -> Result<Result<Vec<Value>, String>, ReadError> {
     let property = |kind: &str, value: Value| json!({"type": kind, "value": value});
     let mut all: Vec<Value> = csv.owned_kinds.iter().map(|k| property("olm.gvk", k.clone())).collect();
     all.extend(csv.required_kinds.iter().map(|k| property("olm.gvk.required", k.clone())));
@@ -59,12 +62,12 @@ fn annotated(csv: &Csv) -> Vec<Value> {
     current.into_iter().chain(first).collect()
 }
 
-fn from_file(files: &BundleFiles, budget: &mut Budget) -> Result<Result<Vec<Value>, String>, RenderError> {
+fn from_file(files: &BundleFiles, budget: &mut Budget) -> Result<Result<Vec<Value>, String>, ReadError> {
     let Some(content) = files.get(DEPENDENCIES) else { return Ok(Ok(Vec::new())) };
-    let invalid = |message| RenderError::Metadata { path: DEPENDENCIES, message };
+    let invalid = |message| ReadError::Metadata { path: DEPENDENCIES, message };
     match one(content, budget, invalid) {
         Ok(value) => Ok(dependencies(value).map_err(|cause| format!("{DEPENDENCIES}: {cause}"))),
-        Err(RenderError::Metadata { message, .. }) => Ok(Err(format!("{DEPENDENCIES}: {message}"))),
+        Err(ReadError::Metadata { message, .. }) => Ok(Err(format!("{DEPENDENCIES}: {message}"))),
         Err(error) => Err(error),
     }
 }
@@ -101,8 +104,8 @@ fn dependencies(value: Value) -> Result<Vec<Value>, &'static str> {
 
 /// The text for the annotation `olm.properties` of a revision, where platforms look for the highest version they
 /// may be updated to: as merged, and with that property of the first generation's annotation if it has none.
-pub(super) fn platform_properties(csv: &Csv) -> Option<String> {
-    let merged = csv.olm_properties();
+pub(crate) fn platform_properties(csv: &Csv) -> Option<String> {
+    let merged = csv.annotations.get(OLM_PROPERTIES).and_then(Value::as_str);
     let limit = limit_of_first_generation(csv);
     let Some(limit) = limit.filter(|_| !merged.is_some_and(has_limit)) else {
         return merged.map(str::to_owned);

@@ -5,7 +5,7 @@
 use olm_object::{KNOWN_KINDS, KnownKind, Use, text};
 use serde_json::{Map, Value};
 
-use super::Context;
+use crate::render::Context;
 
 /// The kind, if bundles may ship it.
 pub(super) fn shipped_kind(kind: &str) -> Option<&'static KnownKind> {

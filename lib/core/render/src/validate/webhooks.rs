@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_bundle::{Bundle, CONVERSION, InstallMode, Webhook};
 use olm_object::names::subdomain_problems;
 use serde_json::Value;
 
 use super::{deployment_names, repeated};
-use crate::registry_v1::model::{Bundle, CONVERSION, InstallMode, Webhook};
 
 /// Longest valid name of an object.
 const NAME_BYTES_SHOWN_MAX: usize = 253;

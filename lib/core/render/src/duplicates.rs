@@ -23,7 +23,7 @@ fn identity(object: &Value) -> ObjectKey {
 ///
 /// # Errors
 /// [`RenderError::Invalid`] with every identity that has different objects.
-pub(super) fn resolve(mut objects: Vec<Value>, shipped: &Range<usize>) -> Result<Vec<Value>, RenderError> {
+pub(crate) fn resolve(mut objects: Vec<Value>, shipped: &Range<usize>) -> Result<Vec<Value>, RenderError> {
     let mut places: BTreeMap<ObjectKey, Vec<usize>> = BTreeMap::new();
     for (place, object) in objects.iter().enumerate() {
         places.entry(identity(object)).or_default().push(place);

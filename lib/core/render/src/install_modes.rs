@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 
-use super::model::InstallMode;
+use olm_bundle::InstallMode;
+
 use crate::RenderError;
 
 type Modes = BTreeSet<InstallMode>;
 
 /// Refuses bundles that could not be installed in any mode that is enabled.
-pub(super) fn refuse_unsupported(modes: &Modes, single_and_own_enabled: bool) -> Result<(), RenderError> {
+pub(crate) fn refuse_unsupported(modes: &Modes, single_and_own_enabled: bool) -> Result<(), RenderError> {
     if !single_and_own_enabled && !modes.contains(&InstallMode::AllNamespaces) {
         return Err(RenderError::Unsupported("bundle does not support AllNamespaces install mode"));
     }
@@ -23,12 +24,12 @@ pub(super) fn refuse_unsupported(modes: &Modes, single_and_own_enabled: bool) ->
 }
 
 /// The namespaces watched when nothing is configured.
-pub(super) fn default_targets(modes: &Modes) -> Vec<String> {
+pub(crate) fn default_targets(modes: &Modes) -> Vec<String> {
     if modes.contains(&InstallMode::AllNamespaces) { vec![String::new()] } else { Vec::new() }
 }
 
 /// Whether the bundle can watch these namespaces.
-pub(super) fn check(modes: &Modes, install_namespace: &str, targets: &[String]) -> Result<(), RenderError> {
+pub(crate) fn check(modes: &Modes, install_namespace: &str, targets: &[String]) -> Result<(), RenderError> {
     let supports = |mode| modes.contains(&mode);
     let unsupported = |what: String| {
         let modes: Vec<_> = modes.iter().map(|mode| mode.as_str()).collect();

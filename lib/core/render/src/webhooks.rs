@@ -2,17 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_bundle::{Csv, Deployment, MUTATING, VALIDATING, Webhook};
 use serde_json::{Map, Value, json};
 
-use super::{
-    Context,
-    crds::annotate,
-    model::{Csv, Deployment, MUTATING, VALIDATING, Webhook},
-};
-use crate::certificates;
+use crate::{certificates, crds::annotate, render::Context};
 
 /// The ValidatingWebhookConfigurations, then the MutatingWebhookConfigurations, in the CSV's order.
-pub(super) fn configurations(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn configurations(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
     [(VALIDATING, "ValidatingWebhookConfiguration"), (MUTATING, "MutatingWebhookConfiguration")]
         .into_iter()
         .flat_map(|(of_type, kind)| {
@@ -89,7 +85,7 @@ fn serving(csv: &Csv) -> impl Iterator<Item = (&Deployment, Vec<&Webhook>)> {
 }
 
 /// One Service for each Deployment that serves webhooks.
-pub(super) fn services(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn services(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
     serving(csv)
         .map(|(deployment, webhooks)| {
             let mut spec = json!({"ports": ports(&webhooks)});
@@ -151,7 +147,7 @@ fn number(target: &Value) -> i64 {
 }
 
 /// What the certificate provider wants for each serving Deployment, sorted by Deployment.
-pub(super) fn certificate_objects(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
+pub(crate) fn certificate_objects(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
     let mut names: Vec<_> = serving(csv).map(|(deployment, _)| deployment.name.as_str()).collect();
     names.sort_unstable();
     names

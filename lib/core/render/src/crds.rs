@@ -1,16 +1,13 @@
 //! The bundle's CRDs, with their conversion pointed at the operator's webhook Service.
 
+use olm_bundle::{CONVERSION, Csv, Webhook};
 use olm_object::text;
 use serde_json::{Map, Value, json};
 
-use super::{
-    Context,
-    model::{CONVERSION, Csv, Webhook},
-};
-use crate::{RenderError, certificates};
+use crate::{RenderError, certificates, render::Context};
 
 /// The CRDs in reading order.
-pub(super) fn generate(
+pub(crate) fn generate(
     crds: Vec<Value>,
     csv: &Csv,
     context: &Context<'_>,
@@ -64,7 +61,7 @@ fn rewire(crd: &mut Value, webhook: &Webhook, context: &Context<'_>) {
 }
 
 /// Sets an annotation in an object's metadata.
-pub(super) fn annotate(metadata: &mut Value, key: &str, value: String) {
+pub(crate) fn annotate(metadata: &mut Value, key: &str, value: String) {
     if let Some(metadata) = metadata.as_object_mut() {
         let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
         if let Some(annotations) = annotations.as_object_mut() {

@@ -4,7 +4,7 @@ use olm_yaml::{Limits, YamlError};
 use serde_json::Value;
 
 use crate::{
-    RenderError,
+    ReadError,
     limits::{COPIES, DOCUMENT, NODE_BYTES, NODES_MAX},
 };
 
@@ -43,7 +43,7 @@ impl Budget {
     }
 
     /// The budget's error in place of the reader's, if the budget is why the document was not read.
-    pub(crate) fn exceeded(&self, error: &YamlError) -> Option<RenderError> {
+    pub(crate) fn exceeded(&self, error: &YamlError) -> Option<ReadError> {
         match error {
             YamlError::Limit { what: "nodes", .. } if self.nodes <= self.document => {
                 Some(Self::too_many_nodes())
@@ -57,7 +57,7 @@ impl Budget {
     ///
     /// # Errors
     /// There is not enough left.
-    pub(crate) fn charge(&mut self, document: &Value) -> Result<(), RenderError> {
+    pub(crate) fn charge(&mut self, document: &Value) -> Result<(), ReadError> {
         let (nodes, bytes) = cost(document);
         self.nodes = self.nodes.checked_sub(nodes).ok_or_else(Self::too_many_nodes)?;
         self.objects = self.objects.checked_sub(bytes).ok_or_else(|| self.too_little_memory())?;
@@ -70,12 +70,12 @@ impl Budget {
         self.spent
     }
 
-    fn too_many_nodes() -> RenderError {
-        RenderError::TooLarge { what: "YAML nodes", limit: NODES_MAX }
+    fn too_many_nodes() -> ReadError {
+        ReadError::TooLarge { what: "YAML nodes", limit: NODES_MAX }
     }
 
-    fn too_little_memory(&self) -> RenderError {
-        RenderError::Memory { mebibytes: self.memory >> 20 }
+    fn too_little_memory(&self) -> ReadError {
+        ReadError::Memory { mebibytes: self.memory >> 20 }
     }
 }
 

@@ -14,15 +14,13 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{
-    load::{folded, one},
-    model::OLM_PROPERTIES,
-};
 use crate::{
-    RenderError,
+    ReadError,
     budget::Budget,
+    csv::OLM_PROPERTIES,
+    json::{go_json, go_value},
     limits::ANNOTATION_BYTES_MAX,
-    names::{go_json, go_value},
+    metadata::{folded, one},
 };
 
 const ANNOTATION: &str = "csv.metadata.annotations['olm.properties']";
@@ -66,11 +64,11 @@ impl<'de> Deserialize<'de> for Shipped<'de> {
 }
 
 /// Merges the file into the CSV's annotations. The annotation is parsed even when there is nothing to add.
-pub(super) fn merge(
+pub(crate) fn merge(
     annotations: &mut Map<String, Value>,
     file: Option<&[u8]>,
     budget: &mut Budget,
-) -> Result<(), RenderError> {
+) -> Result<(), ReadError> {
     let mut merged = match annotations.get(OLM_PROPERTIES).and_then(Value::as_str) {
         None => Vec::new(),
         Some(text) => shipped(text)?,
@@ -85,13 +83,13 @@ pub(super) fn merge(
     Ok(())
 }
 
-fn shipped(text: &str) -> Result<Vec<String>, RenderError> {
+fn shipped(text: &str) -> Result<Vec<String>, ReadError> {
     if text.len() > ANNOTATION_BYTES_MAX {
         let message = format!("it has more than {ANNOTATION_BYTES_MAX} bytes");
-        return Err(RenderError::Metadata { path: ANNOTATION, message });
+        return Err(ReadError::Metadata { path: ANNOTATION, message });
     }
     let entries: Option<Vec<Option<Shipped<'_>>>> = serde_json::from_str(text)
-        .map_err(|error| RenderError::Metadata { path: ANNOTATION, message: reason(&error) })?;
+        .map_err(|error| ReadError::Metadata { path: ANNOTATION, message: reason(&error) })?;
     Ok(entries
         .unwrap_or_default()
         .into_iter()
@@ -113,8 +111,8 @@ fn reason(error: &serde_json::Error) -> String {
     error.to_string()
 }
 
-fn from_file(content: &[u8], budget: &mut Budget) -> Result<Vec<String>, RenderError> {
-    let invalid = |message: String| RenderError::Metadata { path: FILE_PATH, message };
+fn from_file(content: &[u8], budget: &mut Budget) -> Result<Vec<String>, ReadError> {
+    let invalid = |message: String| ReadError::Metadata { path: FILE_PATH, message };
     let value = one(content, budget, invalid)?;
     let entries = match value {
         Value::Null => return Ok(Vec::new()),

@@ -5,19 +5,19 @@
 
 use std::collections::BTreeSet;
 
+use olm_bundle::{Csv, Deployment};
 use serde_json::{Map, Value, json};
 
-use super::{
-    Context, deployment_config,
-    model::{Csv, Deployment},
+use crate::{
+    CertificateProvider, RenderError, certificates, deployment_config, limits::POD_ANNOTATIONS_BYTES_MAX,
+    render::Context,
 };
-use crate::{CertificateProvider, RenderError, certificates, limits::POD_ANNOTATIONS_BYTES_MAX};
 
 /// The Deployments in the CSV's order.
 ///
 /// # Errors
 /// The CSV's annotations, which every pod gets, are too large for so many Deployments.
-pub(super) fn generate(
+pub(crate) fn generate(
     csv: &Csv,
     context: &Context<'_>,
     configuration: Option<&Map<String, Value>>,
@@ -76,12 +76,12 @@ fn object(deployment: &Deployment, csv: &Csv, context: &Context<'_>) -> Value {
 }
 
 /// The pod spec of a Deployment.
-pub(super) fn pod(deployment: &mut Value) -> Option<&mut Map<String, Value>> {
+pub(crate) fn pod(deployment: &mut Value) -> Option<&mut Map<String, Value>> {
     deployment.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut)
 }
 
 /// A list field of an object, made if it is absent or null.
-pub(super) fn list<'a>(object: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Vec<Value>> {
+pub(crate) fn list<'a>(object: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Vec<Value>> {
     let list = object.entry(field).or_insert(Value::Null);
     if list.is_null() {
         *list = Value::Array(Vec::new());
@@ -90,7 +90,7 @@ pub(super) fn list<'a>(object: &'a mut Map<String, Value>, field: &str) -> Optio
 }
 
 /// The maps of a list field.
-pub(super) fn each<'a>(
+pub(crate) fn each<'a>(
     object: &'a mut Map<String, Value>,
     field: &str,
 ) -> impl Iterator<Item = &'a mut Map<String, Value>> {

@@ -9,13 +9,10 @@ mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_bundle::{Bundle, Csv};
 use olm_object::{names::subdomain_problems, text};
 
-use super::{
-    model::{Bundle, Csv},
-    shipped::shipped_kind,
-};
-use crate::RenderError;
+use crate::{RenderError, shipped::shipped_kind};
 
 type Check = fn(&Bundle, &mut Vec<String>);
 
@@ -40,7 +37,7 @@ static CHECKS: &[Check] = &[
 ///
 /// # Errors
 /// [`RenderError::Invalid`] with every finding.
-pub(super) fn check(bundle: &Bundle) -> Result<(), RenderError> {
+pub(crate) fn check(bundle: &Bundle) -> Result<(), RenderError> {
     let mut findings = Vec::new();
     for check in CHECKS {
         check(bundle, &mut findings);

@@ -11,92 +11,81 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    model::{Bundle, Csv, Deployment, InstallMode, Permission, Webhook},
-    properties, version,
-};
 use crate::{
-    BundleFiles, RenderError,
+    BundleFiles, ReadError,
     budget::Budget,
-    limits::OBJECTS_MAX,
+    csv::{Csv, Deployment, InstallMode, Permission, Webhook},
+    declared,
+    limits::{BUNDLE_BYTES_MAX, COPIES, FILES_MAX, OBJECTS_MAX},
+    metadata, properties,
     typed::{CLUSTER_SERVICE_VERSION, CUSTOM_RESOURCE_DEFINITION, convert, numbers_of_64_bits},
+    version,
 };
 
-const ANNOTATIONS: &str = "metadata/annotations.yaml";
-const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
-
-/// Reads a bundle.
-pub(super) fn load(files: &BundleFiles, budget: &mut Budget) -> Result<Bundle, RenderError> {
-    let package = package_name(files, budget)?;
-    let mut found = Found::default();
-    for (name, content) in files.below("manifests/") {
-        if let Some((folder, _)) = name.split_once('/') {
-            return Err(RenderError::Subdirectory { path: format!("manifests/{folder}") });
-        }
-        found.file(&format!("manifests/{name}"), content, budget)?;
-    }
-    if !found.any_file {
-        return Err(RenderError::Missing { path: "manifests" });
-    }
-    if found.csvs.len() > 1 {
-        let names = found.csvs.into_iter().map(|csv| csv.name).collect();
-        return Err(RenderError::SeveralClusterServiceVersions { names });
-    }
-    let mut csv = found.csvs.pop().ok_or(RenderError::NoClusterServiceVersion)?;
-    properties::merge(&mut csv.annotations, files.get("metadata/properties.yaml"), budget)?;
-    Ok(Bundle { package, csv, crds: found.crds, others: found.others })
+/// A bundle that was read.
+#[derive(Debug, Clone)]
+pub struct Bundle {
+    /// The package that its annotations name; may be empty.
+    pub package: String,
+    /// Its ClusterServiceVersion.
+    pub csv: Csv,
+    /// CustomResourceDefinitions, typed, in reading order.
+    pub crds: Vec<Value>,
+    /// All other objects as shipped, in reading order.
+    pub others: Vec<Value>,
+    /// The properties by which the bundle declares what it needs and provides, each `{"type", "value"}`; or why its
+    /// dependencies cannot be read.
+    pub declared: Result<Vec<Value>, String>,
+    /// Memory that the objects take until a revision is written, in bytes, estimated.
+    pub memory: usize,
 }
 
-/// Whether a bundle brings the CRD of this name. What cannot be read brings nothing here: rendering says why.
-pub fn defines(files: &BundleFiles, crd: &str, memory: usize) -> bool {
+impl Bundle {
+    /// Reads a bundle within `memory` bytes, its files included.
+    ///
+    /// # Errors
+    /// It is no bundle, or larger than one may be.
+    pub fn read(files: &BundleFiles, memory: usize) -> Result<Self, ReadError> {
+        for (what, count, limit) in
+            [("files", files.len(), FILES_MAX), ("bytes", files.bytes(), BUNDLE_BYTES_MAX)]
+        {
+            if count > limit {
+                return Err(ReadError::TooLarge { what, limit });
+            }
+        }
+        let mut budget = Budget::new(memory, files.bytes());
+        let package = metadata::package(files, &mut budget)?;
+        let mut found = Found::default();
+        for (name, content) in files.below("manifests/") {
+            if let Some((folder, _)) = name.split_once('/') {
+                return Err(ReadError::Subdirectory { path: format!("manifests/{folder}") });
+            }
+            found.file(&format!("manifests/{name}"), content, &mut budget)?;
+        }
+        if !found.any_file {
+            return Err(ReadError::Missing { path: "manifests" });
+        }
+        if found.csvs.len() > 1 {
+            let names = found.csvs.into_iter().map(|csv| csv.name).collect();
+            return Err(ReadError::SeveralClusterServiceVersions { names });
+        }
+        let mut csv = found.csvs.pop().ok_or(ReadError::NoClusterServiceVersion)?;
+        properties::merge(&mut csv.annotations, files.get("metadata/properties.yaml"), &mut budget)?;
+        let declared = declared::properties(&csv, files, &mut budget)?;
+        let memory = budget.spent().saturating_mul(COPIES);
+        Ok(Self { package, csv, crds: found.crds, others: found.others, declared, memory })
+    }
+}
+
+/// Whether a bundle has the CRD of this name. A manifest that cannot be read counts as one without: [`Bundle::read`]
+/// says why.
+pub fn defines_crd(files: &BundleFiles, crd: &str, memory: usize) -> bool {
     let mut budget = Budget::new(memory, files.bytes());
     let texts = files.below("manifests/").filter_map(|(_, content)| std::str::from_utf8(content).ok());
     texts.filter(|text| text.contains(crd)).any(|text| {
         olm_yaml::mixed_within(text, budget.limits())
             .map_while(|document| document.ok().filter(|document| budget.charge(document).is_ok()))
             .any(|object| object["kind"] == "CustomResourceDefinition" && object["metadata"]["name"] == crd)
-    })
-}
-
-/// The package that `metadata/annotations.yaml` names; empty when it names none, which validation reports.
-fn package_name(files: &BundleFiles, budget: &mut Budget) -> Result<String, RenderError> {
-    let content = files.get(ANNOTATIONS).ok_or(RenderError::Missing { path: ANNOTATIONS })?;
-    let invalid = |message: String| RenderError::Metadata { path: ANNOTATIONS, message };
-    let value = one(content, budget, invalid)?;
-    let annotations = match &value {
-        Value::Null => return Ok(String::new()),
-        Value::Object(map) => folded(map, "annotations").unwrap_or(&Value::Null),
-        _ => return Err(invalid("not a map".to_owned())),
-    };
-    match annotations {
-        Value::Null => Ok(String::new()),
-        Value::Object(map) => match folded(map, PACKAGE) {
-            None | Some(Value::Null) => Ok(String::new()),
-            Some(Value::String(name)) => Ok(name.clone()),
-            Some(scalar @ (Value::Number(_) | Value::Bool(_))) => Ok(scalar.to_string()),
-            Some(_) => Err(invalid(format!("annotation {PACKAGE} is not text"))),
-        },
-        _ => Err(invalid("annotations is not a map".to_owned())),
-    }
-}
-
-/// The first document of a metadata file.
-pub(super) fn one(
-    content: &[u8],
-    budget: &mut Budget,
-    invalid: impl FnOnce(String) -> RenderError,
-) -> Result<Value, RenderError> {
-    let read = olm_yaml::text(content).and_then(|text| olm_yaml::one_within(text, budget.limits()));
-    let value =
-        read.map_err(|error| budget.exceeded(&error).unwrap_or_else(|| invalid(error.to_string())))?;
-    budget.charge(&value)?;
-    Ok(value)
-}
-
-/// The member that Go's `encoding/json` reads into the field `name`: whatever its case, the exact one first.
-pub(super) fn folded<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    map.get(name).or_else(|| {
-        map.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next_back()
     })
 }
 
@@ -110,15 +99,15 @@ struct Found {
 }
 
 impl Found {
-    fn file(&mut self, path: &str, content: &[u8], budget: &mut Budget) -> Result<(), RenderError> {
+    fn file(&mut self, path: &str, content: &[u8], budget: &mut Budget) -> Result<(), ReadError> {
         self.any_file = true;
-        let text = olm_yaml::text(content).map_err(|error| RenderError::undecodable(path, &error))?;
+        let text = olm_yaml::text(content).map_err(|error| ReadError::undecodable(path, &error))?;
         for (index, document) in olm_yaml::mixed_within(text, budget.limits()).enumerate() {
             let document = document.map_err(|error| {
-                budget.exceeded(&error).unwrap_or_else(|| RenderError::undecodable(path, &error))
+                budget.exceeded(&error).unwrap_or_else(|| ReadError::undecodable(path, &error))
             })?;
             budget.charge(&document)?;
-            let invalid = |message: String| RenderError::Objects {
+            let invalid = |message: String| ReadError::Objects {
                 path: path.to_owned(),
                 message: format!("unable to decode \"{path}\": document {}: {message}", index + 1),
             };
@@ -136,8 +125,8 @@ impl Found {
         &mut self,
         mut map: Map<String, Value>,
         path: &str,
-        invalid: &dyn Fn(String) -> RenderError,
-    ) -> Result<(), RenderError> {
+        invalid: &dyn Fn(String) -> ReadError,
+    ) -> Result<(), ReadError> {
         let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         if kind.is_empty() {
             return Err(invalid("Object 'Kind' is missing".to_owned()));
@@ -175,12 +164,12 @@ impl Found {
         Ok(())
     }
 
-    fn object(&mut self, kind: &str, mut object: Value, path: &str) -> Result<(), RenderError> {
+    fn object(&mut self, kind: &str, mut object: Value, path: &str) -> Result<(), ReadError> {
         self.objects += 1;
         if self.objects > OBJECTS_MAX {
-            return Err(RenderError::TooLarge { what: "objects", limit: OBJECTS_MAX });
+            return Err(ReadError::TooLarge { what: "objects", limit: OBJECTS_MAX });
         }
-        let invalid = |message: String| RenderError::Objects { path: path.to_owned(), message };
+        let invalid = |message: String| ReadError::Objects { path: path.to_owned(), message };
         match kind {
             "ClusterServiceVersion" => {
                 convert(&CLUSTER_SERVICE_VERSION, &mut object).map_err(|error| invalid(error.to_string()))?;
@@ -226,6 +215,14 @@ struct Spec {
     webhookdefinitions: Vec<Webhook>,
     customresourcedefinitions: Definitions,
     apiservicedefinitions: Definitions,
+    #[serde(default)]
+    related_images: Vec<RelatedImage>,
+}
+
+#[derive(Deserialize)]
+struct RelatedImage {
+    #[serde(default)]
+    image: String,
 }
 
 #[derive(Deserialize)]
@@ -312,5 +309,6 @@ fn csv(object: Value) -> Result<Csv, String> {
         owned_kinds,
         required_kinds,
         owns_api_services: !spec.apiservicedefinitions.owned.is_empty(),
+        related_images: spec.related_images.into_iter().map(|related| related.image).collect(),
     })
 }

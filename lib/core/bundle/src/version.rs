@@ -4,7 +4,7 @@
 
 /// Whether `text` is a version after blanks, a leading `v` and leading zeros are taken off and missing parts
 /// are filled up.
-pub(super) fn check_tolerant(text: &str) -> Result<(), &'static str> {
+pub(crate) fn check_tolerant(text: &str) -> Result<(), &'static str> {
     let text = text.trim();
     let text = text.strip_prefix('v').unwrap_or(text);
     let core_end = text.find(['-', '+']).unwrap_or(text.len());

@@ -1,0 +1,70 @@
+//! Why a bundle cannot be read. The texts are upstream's where it has one for the case.
+
+use olm_yaml::YamlError;
+use thiserror::Error;
+
+/// A bundle that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// A file or folder that every bundle has is missing.
+    #[error("open {path}: no such file or directory")]
+    Missing {
+        /// What is missing, relative to the bundle.
+        path: &'static str,
+    },
+    /// A folder inside `manifests`.
+    #[error(
+        "subdirectories are not allowed within the \"manifests\" directory of the bundle image filesystem: found \"{path}\""
+    )]
+    Subdirectory {
+        /// The folder, relative to the bundle.
+        path: String,
+    },
+    /// A file of `manifests` that can't be read as Kubernetes objects.
+    #[error("error parsing objects in \"{path}\": {message}")]
+    Objects {
+        /// The file, relative to the bundle.
+        path: String,
+        /// What is wrong with it, and where.
+        message: String,
+    },
+    /// No ClusterServiceVersion.
+    #[error("no ClusterServiceVersion found in \"manifests\"")]
+    NoClusterServiceVersion,
+    /// Several ClusterServiceVersions: upstream takes the last, catalogs are made from the first.
+    #[error("bundle contains more than one ClusterServiceVersion: {}", .names.join(", "))]
+    SeveralClusterServiceVersions {
+        /// Their names, in reading order.
+        names: Vec<String>,
+    },
+    /// A metadata file that is not the YAML it should be.
+    #[error("failed to unmarshal {path}: {message}")]
+    Metadata {
+        /// The file, or the annotation as upstream calls it.
+        path: &'static str,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The bundle is larger than anything that could be applied.
+    #[error("bundle has more than {limit} {what}")]
+    TooLarge {
+        /// What is counted.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// Reading it takes more memory than the caller allows.
+    #[error("rendering the bundle takes more than {mebibytes} MiB of memory")]
+    Memory {
+        /// What was allowed.
+        mebibytes: usize,
+    },
+}
+
+impl ReadError {
+    /// A file of `manifests` that is not readable as YAML or JSON.
+    pub(crate) fn undecodable(path: &str, error: &YamlError) -> Self {
+        Self::Objects { path: path.to_owned(), message: format!("unable to decode \"{path}\": {error}") }
+    }
+}

@@ -1,0 +1,29 @@
+//! The reader of registry+v1 bundles: `manifests/` and `metadata/` around one ClusterServiceVersion (CSV).
+//!
+//! [`Bundle::read`] reads a bundle as it is installed. What renders, checks, compares or catalogs a bundle starts
+//! from it. Nothing here reads folders or clusters: a bundle is its files.
+
+mod budget;
+mod csv;
+mod declared;
+mod error;
+mod files;
+mod json;
+mod limits;
+mod load;
+mod metadata;
+mod properties;
+mod quantity;
+mod time;
+pub mod typed;
+mod version;
+
+pub use csv::{
+    CONVERSION, Csv, Deployment, InstallMode, MUTATING, Permission, PolicyRule, VALIDATING, Webhook,
+};
+pub use error::ReadError;
+pub use files::BundleFiles;
+pub use json::go_json;
+pub use limits::{MEMORY_BYTES_MAX, usual_memory};
+pub use load::{Bundle, defines_crd};
+pub use metadata::{ANNOTATIONS, PACKAGE_ANNOTATION, labels};

@@ -1,0 +1,102 @@
+//! The files of `metadata/`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::{BundleFiles, ReadError, budget::Budget};
+
+/// The file with the annotations of a bundle.
+pub const ANNOTATIONS: &str = "metadata/annotations.yaml";
+/// The annotation that names a bundle's package.
+pub const PACKAGE_ANNOTATION: &str = "operators.operatorframework.io.bundle.package.v1";
+
+/// The package that `metadata/annotations.yaml` names; empty when it names none, which validation reports.
+pub(crate) fn package(files: &BundleFiles, budget: &mut Budget) -> Result<String, ReadError> {
+    let content = files.get(ANNOTATIONS).ok_or(ReadError::Missing { path: ANNOTATIONS })?;
+    let invalid = |message: String| ReadError::Metadata { path: ANNOTATIONS, message };
+    let value = one(content, budget, invalid)?;
+    let annotations = match &value {
+        Value::Null => return Ok(String::new()),
+        Value::Object(map) => folded(map, "annotations").unwrap_or(&Value::Null),
+        _ => return Err(invalid("not a map".to_owned())),
+    };
+    match annotations {
+        Value::Null => Ok(String::new()),
+        Value::Object(map) => match folded(map, PACKAGE_ANNOTATION) {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(name)) => Ok(name.clone()),
+            Some(scalar @ (Value::Number(_) | Value::Bool(_))) => Ok(scalar.to_string()),
+            Some(_) => Err(invalid(format!("annotation {PACKAGE_ANNOTATION} is not text"))),
+        },
+        _ => Err(invalid("annotations is not a map".to_owned())),
+    }
+}
+
+/// The first document of a metadata file.
+pub(crate) fn one(
+    content: &[u8],
+    budget: &mut Budget,
+    invalid: impl FnOnce(String) -> ReadError,
+) -> Result<Value, ReadError> {
+    let read = olm_yaml::text(content).and_then(|text| olm_yaml::one_within(text, budget.limits()));
+    let value =
+        read.map_err(|error| budget.exceeded(&error).unwrap_or_else(|| invalid(error.to_string())))?;
+    budget.charge(&value)?;
+    Ok(value)
+}
+
+/// The member that Go's `encoding/json` reads into the field `name`: whatever its case, the exact one first.
+pub(crate) fn folded<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    map.get(name).or_else(|| {
+        map.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next_back()
+    })
+}
+
+/// The annotations of a file as the labels of an image, which are text.
+///
+/// # Errors
+/// The text says what cannot be a label.
+pub fn labels(content: &[u8]) -> Result<BTreeMap<String, String>, String> {
+    let document = olm_yaml::text(content).and_then(olm_yaml::one).map_err(|error| error.to_string())?;
+    let annotations = document.get("annotations").and_then(Value::as_object);
+    let annotations = annotations.ok_or("annotations: missing or not a mapping")?;
+    let mut labels = BTreeMap::new();
+    for (key, value) in annotations {
+        let value = value
+            .as_str()
+            .ok_or_else(|| format!("annotations: the value of {key:?} is not a string: put it in quotes"))?;
+        labels.insert(key.clone(), value.to_owned());
+    }
+    if labels.get(PACKAGE_ANNOTATION).is_none_or(String::is_empty) {
+        return Err(format!("annotations: {PACKAGE_ANNOTATION:?} is missing: it names the bundle's package"));
+    }
+    Ok(labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::labels;
+
+    #[test]
+    fn annotations_become_labels_as_they_are() {
+        let text = "annotations:\n  operators.operatorframework.io.bundle.package.v1: \"a\"\n  x: 'true'\n";
+        let labels = labels(text.as_bytes()).expect("valid");
+        assert_eq!(labels["x"], "true");
+        assert_eq!(labels.len(), 2);
+    }
+
+    #[test]
+    fn annotations_that_cannot_be_labels_are_refused_by_name() {
+        for (text, wanted) in [
+            ("{}", "annotations: missing or not a mapping"),
+            ("annotations: [a]", "annotations: missing or not a mapping"),
+            ("annotations: {a: true}", "annotations: the value of \"a\" is not a string: put it in quotes"),
+            ("annotations: {a: b}", "is missing: it names the bundle's package"),
+            ("annotations: {a: b", ""),
+        ] {
+            let error = labels(text.as_bytes()).expect_err(text);
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+}

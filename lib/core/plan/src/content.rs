@@ -1,0 +1,154 @@
+//! The difference between the contents of two bundles, without a cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use olm_object::ObjectKey;
+use olm_objectset::{phase_of, sha256};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    difference::differences,
+    fields::stated,
+    images::{ImageChange, image_changes},
+    objects::{Change, ObjectPlan},
+    rights::{Account, operator_rights},
+};
+
+/// The difference between the objects of two bundles, in the parts of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContentDifference {
+    /// The objects of both.
+    pub objects: Vec<ObjectPlan>,
+    /// Images of workloads, those that stay included.
+    pub images: Vec<ImageChange>,
+    /// Rights that the operator's accounts gain.
+    pub gained_rights: Vec<Account>,
+    /// Rights that they lose.
+    pub lost_rights: Vec<Account>,
+}
+
+/// Compares the objects of two bundles.
+pub fn content_difference(before: &[Value], after: &[Value]) -> ContentDifference {
+    let [old, new] = [before, after].map(by_key);
+    let keys: BTreeSet<&ObjectKey> = old.keys().chain(new.keys()).collect();
+    ContentDifference {
+        objects: keys.into_iter().map(|key| object(key, old.get(key), new.get(key))).collect(),
+        images: image_changes(before, after),
+        gained_rights: operator_rights(before, after).increase,
+        lost_rights: operator_rights(after, before).increase,
+    }
+}
+
+fn by_key(objects: &[Value]) -> BTreeMap<ObjectKey, Value> {
+    objects.iter().map(|object| (ObjectKey::of(object), stated(object))).collect()
+}
+
+fn object(key: &ObjectKey, before: Option<&Value>, after: Option<&Value>) -> ObjectPlan {
+    let (change, fields) = match (before, after) {
+        (None, _) => (Change::Create, Vec::new()),
+        (_, None) => (Change::Delete, Vec::new()),
+        (Some(before), Some(after)) => match differences(before, after) {
+            same if same.is_empty() => (Change::Keep, same),
+            changed => (Change::Change, changed),
+        },
+    };
+    ObjectPlan {
+        change,
+        phase: phase_of(&key.group, &key.kind).to_owned(),
+        api_version: key.api_version(),
+        kind: key.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        fields,
+        content: after.filter(|_| change == Change::Create).cloned(),
+        before_digest: before.map(sha256),
+        after_digest: after.map(sha256),
+        note: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn objects(role: &str, rules: &Value) -> Vec<Value> {
+        vec![
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+                "metadata": {"name": role}, "rules": rules}),
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+                "metadata": {"name": role}, "roleRef": {"kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": "sa", "namespace": "ns"}]}),
+        ]
+    }
+
+    fn rights_of(difference: &ContentDifference) -> String {
+        let text = difference.to_text();
+        text.split_once("Rights of the operator that are new").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn objects_and_images_are_compared() {
+        let deployment = |name: &str, image: &str| {
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"},
+                "spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
+        };
+        let before = [deployment("a", "x:1"), deployment("gone", "y"), deployment("same", "z")];
+        let after = [deployment("a", "x:2"), deployment("new", "n"), deployment("same", "z")];
+        assert_eq!(
+            content_difference(&before, &after).to_text(),
+            "Objects\n  ~ Deployment.apps/v1 n/a\n      \
+             spec.template.spec.containers[c].image: \"x:1\" -> \"x:2\"\n  - Deployment.apps/v1 n/gone\n  \
+             + Deployment.apps/v1 n/new\n    1 more that stay as they are\n\
+             Images\n  Deployment n/a [c]: x:1 -> x:2\n  Deployment n/gone [c]: y -> (none)\n  \
+             Deployment n/new [c]: (none) -> n\n\
+             Rights of the operator that are new: none\nRights of the operator that it loses: none\n"
+        );
+    }
+
+    #[test]
+    fn rights_are_compared_by_who_holds_them() {
+        let pods = json!([{"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["get"]}]);
+        let split = json!([
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+        ]);
+        let old = objects("a", &pods);
+        let same = content_difference(&old, &objects("b", &split));
+        assert_eq!((same.gained_rights, same.lost_rights), (Vec::new(), Vec::new()));
+        let other = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
+        assert_eq!(
+            rights_of(&content_difference(&old, &objects("c", &other))),
+            "\n  ns/sa\n    + /metrics: get in the whole cluster\nRights of the operator that it loses\n  ns/sa\n    \
+             - pods: get in the whole cluster\n    - secrets: get in the whole cluster\n    ! may read Secrets of every namespace\n"
+        );
+    }
+
+    #[test]
+    fn an_aggregated_role_grants_everything() {
+        let old = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]));
+        let mut new = objects("a", &json!([]));
+        new[0]["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
+        let rights = rights_of(&content_difference(&old, &new));
+        assert!(
+            rights.starts_with(
+                "\n  ns/sa\n    + *: * in the whole cluster\n    + */*: * in the whole cluster\n"
+            )
+        );
+    }
+
+    #[test]
+    fn accounts_of_equal_names_in_two_namespaces_are_two() {
+        let old = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]));
+        let mut new = old.clone();
+        new[1]["subjects"][0]["namespace"] = json!("other");
+        assert_eq!(
+            rights_of(&content_difference(&old, &new)),
+            "\n  other/sa\n    + pods: get in the whole cluster\nRights of the operator that it loses\n  ns/sa\n    \
+             - pods: get in the whole cluster\n"
+        );
+    }
+}
