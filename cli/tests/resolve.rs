@@ -113,7 +113,7 @@ fn a_failure_is_explained_and_shows_in_the_exit_code() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), format!("error: {error}\n"));
     let output = resolve(&[&arguments[..], &["-o", "json"]].concat());
     assert_eq!(json(&output)["error"], error);
-    assert_eq!(json(&output)["passedOver"].as_array().map(Vec::len), Some(3));
+    assert_eq!(json(&output)["rejected"].as_array().map(Vec::len), Some(3));
 }
 
 #[test]
@@ -216,4 +216,47 @@ fn what_is_wrong_is_named() {
     }
     let help = text(&resolve(&["--help"]));
     assert!(help.contains("Exit codes: 0") && help.contains("Examples:"), "{help}");
+}
+
+fn olm(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_olm")).args(arguments).output().expect("runs")
+}
+
+/// As upstream's reader of documents has it, for every field at their top.
+#[test]
+fn two_spellings_of_the_default_channel_are_refused_by_every_command() {
+    let both = "\"DefaultChannel\":\"other\",\"defaultChannel\":\"stable\"";
+    let catalog = folder(&two().replacen("\"defaultChannel\":\"stable\"", both, 1));
+    let place = path(catalog.path());
+    for arguments in [
+        &["catalog", "list", "packages", place][..],
+        &["catalog", "validate", place],
+        &["resolve", "--catalog", place, "--package", "p"],
+    ] {
+        let output = olm(arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?}: {}", text(&output));
+        let all = format!("{}{errors}", text(&output));
+        assert!(all.contains("has duplicate keys that differ only in case"), "{arguments:?}: {all}");
+    }
+}
+
+/// Below the top of a document Go's decoder assigns both, the last for good. With the first, nothing would replace
+/// version 1.0.0: the channel would have two heads, and no edge would lead to version 1.1.0.
+#[test]
+fn of_two_spellings_of_an_edge_the_last_counts_in_every_command() {
+    let edges = json!({"Replaces": "p.v0.9.0", "replaces": "p.v1.0.0"});
+    let catalog = folder(&catalog(&[("1.0.0", json!({}), json!([])), ("1.1.0", edges, json!([]))]));
+    let place = path(catalog.path());
+    let answer = |arguments: &[&str]| {
+        let output = olm(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        text(&output)
+    };
+    assert_eq!(answer(&["catalog", "validate", place]), "valid: 1 package, 1 channel, 2 bundles\n");
+    let channels = answer(&["catalog", "list", "channels", place]);
+    assert!(channels.contains("p.v1.1.0") && !channels.contains("p.v1.0.0"), "{channels}");
+    let resolved =
+        answer(&["resolve", "--catalog", place, "--package", "p", "--installed", "p.v1.0.0=1.0.0"]);
+    assert!(resolved.starts_with("bundle    p.v1.1.0\n"), "{resolved}");
 }

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use olm_opm::{Documents, LoadError, WriteError, each_document};
+use olm_opm::{Documents, WriteError, each_document};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -79,15 +79,6 @@ struct Part {
     packages: Vec<String>,
 }
 
-/// Why a document could not be taken over.
-#[derive(Debug, thiserror::Error)]
-enum TakeError {
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    #[error(transparent)]
-    Write(#[from] WriteError),
-}
-
 impl Compose {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let config = read_config(&self.config).with_context(|| self.config.display().to_string())?;
@@ -135,7 +126,7 @@ impl Compose {
         };
         let opened = self.registries.catalog(&source).await?;
         let mut documents = Documents::default();
-        each_document::<TakeError>(&opened.tree, &mut |_, meta| Ok(documents.push(meta)?))?;
+        each_document::<WriteError>(&opened.tree, &mut |_, meta| documents.push(meta))?;
         if documents.is_empty() {
             bail!("the catalog is empty");
         }

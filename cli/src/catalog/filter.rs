@@ -3,19 +3,15 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Write,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use olm_opm::{Documents, LoadError, Note, Part, Selection, WriteError, each_document};
+use olm_opm::{Documents, Note, Part, Selection, WriteError, each_document};
 use serde::Serialize;
 
-use super::{
-    folder::{NewFolder, single_name},
-    form::Form,
-    read::Catalog,
-};
+use super::{folder::NewFolder, form::Form, read::Catalog};
 use crate::{
     output::{self, Format},
     sources::Tree,
@@ -55,15 +51,6 @@ struct Filtered<'p> {
     notes: &'p [Note],
 }
 
-/// Why a document could not be taken over.
-#[derive(Debug, thiserror::Error)]
-enum TakeError {
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    #[error(transparent)]
-    Write(#[from] WriteError),
-}
-
 impl Filter {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let selection = self.selection()?;
@@ -71,7 +58,7 @@ impl Filter {
         let part = selection.of(&outline).with_context(|| self.catalog.source.to_string())?;
         drop(outline);
         let documents = take(&files, &part).with_context(|| self.catalog.source.to_string())?;
-        self.write(&documents)?;
+        NewFolder::create(&self.folder)?.write_catalog(&documents, self.form.into())?;
         let filtered = Filtered {
             folder: self.folder.display().to_string(),
             packages: documents.packages().map(str::to_owned).collect(),
@@ -103,28 +90,11 @@ impl Filter {
             default_channels: defaults.collect::<Result<_, _>>()?,
         })
     }
-
-    fn write(&self, documents: &Documents) -> anyhow::Result<()> {
-        let form: olm_opm::Form = self.form.into();
-        let file = format!("catalog.{}", form.extension());
-        let folder = NewFolder::create(&self.folder)?;
-        for package in documents.packages() {
-            if !single_name(package) {
-                bail!("invalid package name {package:?}: must be a single local path element");
-            }
-            folder.write(&Path::new(package).join(&file), &documents.package(package, form))?;
-        }
-        let rest = documents.without_package(form);
-        if !rest.is_empty() {
-            folder.write(Path::new(&file), &rest)?;
-        }
-        folder.finish()
-    }
 }
 
-fn take(files: &Tree, part: &Part) -> Result<Documents, TakeError> {
+fn take(files: &Tree, part: &Part) -> Result<Documents, WriteError> {
     let mut documents = Documents::default();
-    each_document::<TakeError>(files, &mut |_, meta| Ok(part.take(meta, &mut documents)?))?;
+    each_document::<WriteError>(files, &mut |_, meta| part.take(meta, &mut documents))?;
     Ok(documents)
 }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use olm_opm::{Documents, Form};
 
 /// A folder that is being written; gone when it is dropped before [`Self::finish`].
 #[derive(Debug)]
@@ -42,6 +43,22 @@ impl NewFolder {
             fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
         }
         fs::write(&file, content).with_context(|| file.display().to_string())
+    }
+
+    /// Writes a catalog with a folder for each package, and puts the folder into its place.
+    pub(crate) fn write_catalog(self, documents: &Documents, form: Form) -> anyhow::Result<()> {
+        let file = format!("catalog.{}", form.extension());
+        for package in documents.packages() {
+            if !single_name(package) {
+                bail!("invalid package name {package:?}: must be a single local path element");
+            }
+            self.write(&Path::new(package).join(&file), &documents.package(package, form))?;
+        }
+        let rest = documents.without_package(form);
+        if !rest.is_empty() {
+            self.write(Path::new(&file), &rest)?;
+        }
+        self.finish()
     }
 
     /// Puts the folder into its place.

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::{Args, ValueEnum};
-use olm_opm::{UpgradeGraph, View, dot, mermaid, svg};
+use olm_opm::{UpgradeGraph, View, mermaid, svg};
 
 use super::read::Catalog;
 use crate::output;
@@ -30,8 +30,6 @@ enum Drawing {
     /// Text that many web pages show as a flow chart.
     #[default]
     Mermaid,
-    /// Text for Graphviz.
-    Dot,
     /// A picture.
     Svg,
 }
@@ -46,7 +44,6 @@ impl Graph {
         }
         let text = match self.output {
             Drawing::Mermaid => mermaid(&graph),
-            Drawing::Dot => dot(&graph),
             Drawing::Svg => svg(&graph),
         };
         out.write_all(text.as_bytes())?;

@@ -2,17 +2,14 @@
 //!
 //! The folder comes to be as a whole or not at all.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{io::Write, path::PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
 
 use crate::{
     catalog::{
-        folder::{NewFolder, single_name},
+        folder::NewFolder,
         form::Form,
         rendering::{Allowed, Migrations, Renderer},
     },
@@ -57,19 +54,7 @@ impl Migrate {
         };
         let documents = renderer.documents(&[self.reference]).await.context("render catalog image")?;
         drop(renderer);
-        let form: olm_opm::Form = self.output.into();
-        let file = format!("catalog.{}", form.extension());
-        for package in documents.packages() {
-            if !single_name(package) {
-                bail!("invalid package name {package:?}: must be a single local path element");
-            }
-            folder.write(&Path::new(package).join(&file), &documents.package(package, form))?;
-        }
-        let rest = documents.without_package(form);
-        if !rest.is_empty() {
-            folder.write(Path::new(&file), &rest)?;
-        }
-        folder.finish()?;
+        folder.write_catalog(&documents, self.output.into())?;
         let target = self.folder.display().to_string();
         writeln!(out, "{} documents written to {}", documents.len(), olm_text::one_line(&target))?;
         Ok(())

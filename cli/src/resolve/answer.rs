@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, fmt::Write};
 use olm_dependencies::{Provider, Requirement, cluster_extension, providers, requirements};
 use olm_fbc::PackageContent;
 use olm_resolve::{
-    Audience, CatalogView, DeprecationData, PassedOver, Request, Resolution, ResolveError,
-    SUMMARY_BUNDLES_MAX, advice, deprecation_status, explain, summary,
+    Audience, CatalogView, DeprecationData, DeprecationReason, RejectedCandidate, Request, Resolution,
+    ResolveError, SUMMARY_BUNDLES_MAX, advice, deprecation_status, explain, summary,
 };
 use olm_text::one_line;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub(super) struct Answer {
     requirements: Vec<Needed>,
     /// All bundles of the package that are not the answer, when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    passed_over: Option<Vec<PassedOver>>,
+    rejected: Option<Vec<RejectedCandidate>>,
     /// The first of them in one line, on an error.
     #[serde(skip)]
     summary: String,
@@ -61,7 +61,7 @@ impl Answer {
         result: Result<Resolution, ResolveError>,
         explains: bool,
     ) -> Self {
-        let passed_over = explains.then(|| explain(request, views).unwrap_or_default());
+        let rejected = explains.then(|| explain(request, views).unwrap_or_default());
         match result {
             Ok(found) => Self {
                 deprecations: deprecations(request, &found),
@@ -69,17 +69,17 @@ impl Answer {
                 resolution: Some(found),
                 error: None,
                 advice: None,
-                passed_over,
+                rejected,
                 summary: String::new(),
             },
             Err(error) => Self {
-                summary: summary(error.passed_over(), SUMMARY_BUNDLES_MAX),
+                summary: summary(&error.rejected, SUMMARY_BUNDLES_MAX),
                 advice: advice(&error, Audience::CommandLine),
                 error: Some(error.to_string()),
                 resolution: None,
                 deprecations: Vec::new(),
                 requirements: Vec::new(),
-                passed_over,
+                rejected,
             },
         }
     }
@@ -115,17 +115,17 @@ impl Answer {
         if let Some(advice) = &self.advice {
             let _ = write!(text, "\n{advice}");
         }
-        match &self.passed_over {
+        match &self.rejected {
             Some(all) if all.is_empty() => {}
             Some(all) => {
-                text.push_str("\n\nPassed over, the closest first:");
+                text.push_str("\n\nRejected, the closest first:");
                 for one in all {
                     let _ = write!(text, "\n  {one}");
                 }
             }
             None if self.summary.is_empty() => {}
             None => {
-                let _ = write!(text, "\nPassed over: {}", self.summary);
+                let _ = write!(text, "\nRejected: {}", self.summary);
             }
         }
         text
@@ -160,7 +160,7 @@ fn deprecations(request: &Request, found: &Resolution) -> Vec<String> {
     let data = DeprecationData::Available(found.deprecation.as_ref());
     let status = deprecation_status(data, &request.channels, Some(&found.bundle));
     let told = [status.package, status.channel, status.bundle].into_iter();
-    told.filter(|one| one.status == olm_resolve::Truth::True).map(|one| one.message).collect()
+    told.filter(|one| one.reason == DeprecationReason::Deprecated).map(|one| one.message).collect()
 }
 
 /// What the bundle declares in its catalog. A requirement that cannot be understood is told as such.

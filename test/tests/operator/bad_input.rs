@@ -36,7 +36,7 @@ async fn requests_that_no_bundle_meets() -> Result<()> {
     let text = "no bundles found for package \"lighthouse-operator\" matching version \">=9.0.0\"";
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
     scenario
-        .shows(Stalled, &format!("True/Blocked/{text}\nAsk for another version range.\nPassed over: "))
+        .shows(Stalled, &format!("True/Blocked/{text}\nAsk for another version range.\nRejected: "))
         .await?;
     scenario.set_version("1.0.0").await?;
     scenario.installed("1.0.0").await?;
@@ -112,6 +112,18 @@ async fn catalog_images_that_cannot_be_used() -> Result<()> {
                     .build()?,
             ]),
             "True/Retrying/error storing fbc: error walking FBC root: ",
+        ),
+        (
+            "twice",
+            Some(vec![
+                LayerBuilder::new(Compression::Gzip)
+                    .file(
+                        "configs/a.yaml",
+                        "schema: olm.package\nname: p\nDefaultChannel: a\ndefaultChannel: b\n",
+                    )?
+                    .build()?,
+            ]),
+            "True/Retrying/error storing fbc: error walking FBC root: a.yaml: document at offset 0 has duplicate keys",
         ),
         ("cut", Some(vec![cut_short()?]), "True/Retrying/source catalog content: error applying image: "),
     ] {

@@ -151,6 +151,11 @@ impl<'a> Scenario<'a> {
 
     /// Pushes bundles (folders by version) and a catalog of them as `<name>-catalog:<tag>`.
     pub(crate) async fn push(&self, package: &str, bundles: &[(&str, PathBuf)], tag: &str) -> Result<String> {
+        self.push_catalog(&self.push_bundles(package, bundles).await?, tag).await
+    }
+
+    /// Pushes bundles (folders by version) and returns a catalog of them.
+    pub(crate) async fn push_bundles(&self, package: &str, bundles: &[(&str, PathBuf)]) -> Result<String> {
         let mut pushed = Vec::new();
         for (version, folder) in bundles {
             // A version may hold characters that a tag may not.
@@ -163,7 +168,7 @@ impl<'a> Scenario<'a> {
             pushed.push((*version, image));
         }
         let listed: Vec<(&str, &str)> = pushed.iter().map(|(v, i)| (*v, i.as_str())).collect();
-        self.push_catalog(&catalog(package, &listed), tag).await
+        Ok(catalog(package, &listed))
     }
 
     pub(crate) async fn push_catalog(&self, content: &str, tag: &str) -> Result<String> {

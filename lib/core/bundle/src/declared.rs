@@ -6,6 +6,7 @@
 //!
 //! Source: operator-registry `pkg/registry/registry_to_model.go`.
 
+use olm_go::json::escape_html;
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -13,7 +14,6 @@ use crate::{
     BundleFiles, ReadError,
     budget::Budget,
     csv::{Csv, OLM_PROPERTIES},
-    json::go_json,
     limits::ANNOTATION_BYTES_MAX,
     metadata::one,
 };
@@ -141,5 +141,5 @@ fn limit_of_first_generation(csv: &Csv) -> Option<String> {
     let all: Properties<'_> = serde_json::from_str(text).ok()?;
     let limit = all.properties.iter().find(|e| e.kind.as_deref() == Some(MAX_OPENSHIFT_VERSION))?;
     let value = limit.value.map_or("null", RawValue::get);
-    Some(go_json(&format!("{{\"type\":\"{MAX_OPENSHIFT_VERSION}\",\"value\":{value}}}")))
+    Some(escape_html(&format!("{{\"type\":\"{MAX_OPENSHIFT_VERSION}\",\"value\":{value}}}")))
 }

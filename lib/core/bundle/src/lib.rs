@@ -8,7 +8,6 @@ mod csv;
 mod declared;
 mod error;
 mod files;
-mod json;
 mod limits;
 mod load;
 mod metadata;
@@ -16,14 +15,12 @@ mod properties;
 mod quantity;
 mod time;
 pub mod typed;
-mod version;
 
 pub use csv::{
     CONVERSION, Csv, Deployment, InstallMode, MUTATING, Permission, PolicyRule, VALIDATING, Webhook,
 };
 pub use error::ReadError;
 pub use files::BundleFiles;
-pub use json::go_json;
 pub use limits::{MEMORY_BYTES_MAX, usual_memory};
 pub use load::{Bundle, defines_crd};
 pub use metadata::{ANNOTATIONS, PACKAGE_ANNOTATION, labels};

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 
+use olm_semver::Version;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -19,7 +20,6 @@ use crate::{
     limits::{BUNDLE_BYTES_MAX, COPIES, FILES_MAX, OBJECTS_MAX},
     metadata, properties,
     typed::{CLUSTER_SERVICE_VERSION, CUSTOM_RESOURCE_DEFINITION, convert, numbers_of_64_bits},
-    version,
 };
 
 /// A bundle that was read.
@@ -284,7 +284,7 @@ fn csv(object: Value) -> Result<Csv, String> {
     let TypedCsv { metadata, spec } =
         serde_json::from_value(object).map_err(|_| "not a ClusterServiceVersion".to_owned())?;
     if let Some(version) = &spec.version {
-        version::check_tolerant(version).map_err(|message| format!("spec.version: {message}"))?;
+        Version::parse_tolerant(version).map_err(|error| format!("spec.version: {error}"))?;
     }
     let install_modes: BTreeSet<_> = spec
         .install_modes

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use olm_go::field;
+use serde_json::Value;
 
 use crate::{BundleFiles, ReadError, budget::Budget};
 
@@ -18,12 +19,12 @@ pub(crate) fn package(files: &BundleFiles, budget: &mut Budget) -> Result<String
     let value = one(content, budget, invalid)?;
     let annotations = match &value {
         Value::Null => return Ok(String::new()),
-        Value::Object(map) => folded(map, "annotations").unwrap_or(&Value::Null),
+        Value::Object(map) => field::scalar(map, "annotations").unwrap_or(&Value::Null),
         _ => return Err(invalid("not a map".to_owned())),
     };
     match annotations {
         Value::Null => Ok(String::new()),
-        Value::Object(map) => match folded(map, PACKAGE_ANNOTATION) {
+        Value::Object(map) => match field::scalar(map, PACKAGE_ANNOTATION) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(name)) => Ok(name.clone()),
             Some(scalar @ (Value::Number(_) | Value::Bool(_))) => Ok(scalar.to_string()),
@@ -44,13 +45,6 @@ pub(crate) fn one(
         read.map_err(|error| budget.exceeded(&error).unwrap_or_else(|| invalid(error.to_string())))?;
     budget.charge(&value)?;
     Ok(value)
-}
-
-/// The member that Go's `encoding/json` reads into the field `name`: whatever its case, the exact one first.
-pub(crate) fn folded<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    map.get(name).or_else(|| {
-        map.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next_back()
-    })
 }
 
 /// The annotations of a file as the labels of an image, which are text.

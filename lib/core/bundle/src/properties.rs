@@ -8,20 +8,17 @@
 
 use std::fmt;
 
+use olm_go::{
+    field,
+    json::{self, Html},
+};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{
-    ReadError,
-    budget::Budget,
-    csv::OLM_PROPERTIES,
-    json::{go_json, go_value},
-    limits::ANNOTATION_BYTES_MAX,
-    metadata::{folded, one},
-};
+use crate::{ReadError, budget::Budget, csv::OLM_PROPERTIES, limits::ANNOTATION_BYTES_MAX, metadata::one};
 
 const ANNOTATION: &str = "csv.metadata.annotations['olm.properties']";
 const FILE_PATH: &str = "metadata/properties.yaml";
@@ -46,11 +43,11 @@ impl<'de> Deserialize<'de> for Shipped<'de> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut shipped = Shipped::default();
                 while let Some(name) = map.next_key::<String>()? {
-                    if name.eq_ignore_ascii_case("type") {
+                    if field::names(&name, "type") {
                         if let Some(kind) = map.next_value()? {
                             shipped.kind = kind;
                         }
-                    } else if name.eq_ignore_ascii_case("value") {
+                    } else if field::names(&name, "value") {
                         shipped.value = Some(map.next_value()?);
                     } else {
                         map.next_value::<serde::de::IgnoredAny>()?;
@@ -116,7 +113,7 @@ fn from_file(content: &[u8], budget: &mut Budget) -> Result<Vec<String>, ReadErr
     let value = one(content, budget, invalid)?;
     let entries = match value {
         Value::Null => return Ok(Vec::new()),
-        Value::Object(map) => match folded(&map, "properties") {
+        Value::Object(map) => match field::raw(&map, "properties") {
             None | Some(Value::Null) => return Ok(Vec::new()),
             Some(Value::Array(entries)) => entries.clone(),
             Some(_) => return Err(invalid("properties is not a list".to_owned())),
@@ -131,19 +128,22 @@ fn from_file(content: &[u8], budget: &mut Budget) -> Result<Vec<String>, ReadErr
                 Value::Null => Map::new(),
                 _ => return Err(invalid("a property is not a map".to_owned())),
             };
-            let kind = match folded(&map, "type") {
+            let kind = match field::scalar(&map, "type") {
                 None | Some(Value::Null) => String::new(),
                 Some(Value::String(kind)) => kind.clone(),
                 Some(scalar @ (Value::Number(_) | Value::Bool(_))) => scalar.to_string(),
                 Some(_) => return Err(invalid("a property's type is not text".to_owned())),
             };
-            Ok(entry_text(&kind, &go_value(folded(&map, "value").unwrap_or(&Value::Null))))
+            Ok(entry_text(
+                &kind,
+                &json::to_text(field::raw(&map, "value").unwrap_or(&Value::Null), Html::Kept),
+            ))
         })
         .collect()
 }
 
 fn entry_text(kind: &str, value: &str) -> String {
-    go_json(&format!("{{\"type\":{},\"value\":{value}}}", Value::from(kind)))
+    json::escape_html(&format!("{{\"type\":{},\"value\":{value}}}", Value::from(kind)))
 }
 
 /// JSON without the white space between its tokens.

@@ -7,7 +7,6 @@
 mod allowance;
 mod difference;
 mod finding;
-mod literal;
 mod paths;
 mod rules;
 mod safe_changes;

@@ -44,7 +44,7 @@ impl Expression {
         let parsed = parse(text, patterns).map_err(RequirementError::Expression)?;
         let compiled = Self { text: text.to_owned(), parsed: Arc::new(parsed) };
         match compiled.run(&[], budget) {
-            // What it says of no properties may be an error, but if it says something, it must be yes or no.
+            // Without properties it may fail, but a result must be true or false.
             Ok(Value::Bool(_)) | Err(Stop::Failed(_) | Stop::Undecided(_)) => {}
             Ok(_) => return Err(RequirementError::Expression("it must give true or false".to_owned())),
             Err(Stop::Exhausted) => return Err(RequirementError::ExpressionCost),
@@ -56,12 +56,13 @@ impl Expression {
         &self.text
     }
 
-    /// The text in it that tells most: the longest that is not one of OLM's own types, which every bundle has.
-    pub(crate) fn sign(&self) -> Option<&str> {
+    /// The text in it that identifies it best in a catalog: the longest that is not one of OLM's own types, which every
+    /// bundle has.
+    pub(crate) fn search_term(&self) -> Option<&str> {
         // Between every second pair of quotes; an escaped quote only makes the text shorter.
         let texts = ['\'', '"'].map(|quote| self.text.split(quote).skip(1).step_by(2));
-        let told = texts.into_iter().flatten().filter(|text| !text.contains(['\'', '"', '\\']));
-        told.filter(|text| !text.is_empty()).max_by_key(|text| (!text.starts_with("olm."), text.len()))
+        let plain = texts.into_iter().flatten().filter(|text| !text.contains(['\'', '"', '\\']));
+        plain.filter(|text| !text.is_empty()).max_by_key(|text| (!text.starts_with("olm."), text.len()))
     }
 
     /// Whether it gives true for these properties; an error is as good as false.
@@ -94,27 +95,12 @@ fn function<'a>(name: &str, arguments: &[Value<'a>]) -> Option<Evaluated<'a>> {
 }
 
 fn semver_compare(a: &str, b: &str) -> Option<i64> {
-    Some(match tolerant(a)?.cmp_precedence(&tolerant(b)?) {
+    let (a, b) = (Version::parse_tolerant(a).ok()?, Version::parse_tolerant(b).ok()?);
+    Some(match a.cmp_precedence(&b) {
         Ordering::Less => -1,
         Ordering::Equal => 0,
         Ordering::Greater => 1,
     })
-}
-
-/// A version in the tolerant reading: blanks around it, a leading `v`, missing numbers and leading zeros do no
-/// harm.
-fn tolerant(text: &str) -> Option<Version> {
-    let text = text.trim();
-    let text = text.strip_prefix('v').unwrap_or(text);
-    let end = text.find(['-', '+']).unwrap_or(text.len());
-    let (core, rest) = text.split_at(end);
-    let mut numbers: Vec<&str> = core.split('.').map(|n| n.trim_start_matches('0')).collect();
-    if numbers.len() > 3 || (numbers.len() < 3 && !rest.is_empty()) {
-        return None;
-    }
-    numbers.resize(3, "0");
-    let numbers: Vec<&str> = numbers.into_iter().map(|n| if n.is_empty() { "0" } else { n }).collect();
-    format!("{}{rest}", numbers.join(".")).parse().ok()
 }
 
 #[cfg(test)]
@@ -185,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn the_text_that_tells_most_is_found() {
-        for (rule, sign) in [
+    fn the_search_term_is_the_longest_text() {
+        for (rule, term) in [
             ("properties.exists(p, p.type == 'certified' && p.value == true)", Some("certified")),
             ("properties.exists(p, p.type == \"olm.package\" && p.value.packageName == \"db\")", Some("db")),
             ("properties.exists(p, p.type == 'olm.label')", Some("olm.label")),
             ("true", None),
         ] {
-            assert_eq!(compile(rule).unwrap().sign(), sign, "{rule}");
+            assert_eq!(compile(rule).unwrap().search_term(), term, "{rule}");
         }
     }
 

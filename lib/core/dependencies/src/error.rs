@@ -1,6 +1,7 @@
 //! Why a declared requirement cannot be understood.
 
-use olm_semver::{ParseError, Quoted};
+use olm_go::Quoted;
+use olm_semver::ParseError;
 use thiserror::Error;
 
 use crate::limits::{

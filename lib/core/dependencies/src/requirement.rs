@@ -4,8 +4,9 @@ use std::{collections::BTreeSet, fmt};
 
 use olm_cel::{Budget, Patterns};
 use olm_fbc::Property;
+use olm_go::Quoted;
 use olm_object::GroupVersionKind;
-use olm_semver::{Quoted, SkipRange};
+use olm_semver::SkipRange;
 use olm_text::one_line;
 use serde::Deserialize;
 use serde_json::Value;
@@ -260,7 +261,7 @@ impl Requirement {
         let mut all = BTreeSet::new();
         self.walk(&mut |predicate| match predicate {
             Predicate::Kind(kind) => drop(all.insert(kind.kind.as_str())),
-            Predicate::Expression(expression) => all.extend(expression.sign()),
+            Predicate::Expression(expression) => all.extend(expression.search_term()),
             _ => {}
         });
         all

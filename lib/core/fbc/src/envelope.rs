@@ -2,12 +2,12 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use crate::{
-    FbcError,
-    canonical::{Member, decode},
-    keys::means,
-    limits::NAME_BYTES_MAX,
+use olm_go::{
+    field::names,
+    json::{Member, decode},
 };
+
+use crate::{FbcError, limits::NAME_BYTES_MAX};
 
 /// The fields that every document may have, borrowed from its line; absent ones are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,9 +33,9 @@ impl<'a> Envelope<'a> {
         let mut envelope = Self::default();
         for member in members {
             let (key, field) = match decode(&line[member.key()]) {
-                key if means(&key, "schema") => ("schema", &mut envelope.schema),
-                key if means(&key, "package") => ("package", &mut envelope.package),
-                key if means(&key, "name") => ("name", &mut envelope.name),
+                key if names(&key, "schema") => ("schema", &mut envelope.schema),
+                key if names(&key, "package") => ("package", &mut envelope.package),
+                key if names(&key, "name") => ("name", &mut envelope.name),
                 _ => continue,
             };
             let value = &line[member.value()];
@@ -70,6 +70,6 @@ fn has_duplicates(line: &[u8], members: &[Member]) -> bool {
 }
 
 /// Unicode case folding, by way of upper case (which merges what lower case alone keeps apart).
-pub(crate) fn fold(key: &str) -> String {
+fn fold(key: &str) -> String {
     key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }

@@ -8,13 +8,11 @@
 //! needs, [`IgnoreRules`] and [`walk_order`] say which files are read, and in what order. For serving, nothing
 //! more is asked of a catalog; its authors' commands are in the crate `olm-opm`.
 
-mod canonical;
 mod envelope;
 mod error;
 mod files;
 mod ignore;
 mod index;
-pub mod keys;
 pub mod limits;
 mod meta;
 mod model;
@@ -24,7 +22,6 @@ mod record;
 mod window;
 pub mod yaml;
 
-pub use canonical::print_float;
 pub use envelope::Envelope;
 pub use error::{CatalogError, FbcError};
 pub use files::{CatalogFiles, FileError, content_paths};

@@ -7,10 +7,9 @@
 
 use std::{io::Read, ops::Range};
 
-use crate::{
-    Envelope, FbcError, WindowReader,
-    canonical::{Canonicalizer, Member, Stop},
-};
+use olm_go::json::{Canonicalizer, JsonError, Member};
+
+use crate::{Envelope, FbcError, WindowReader};
 
 /// So many bytes at the head of a file are looked at to tell JSON from YAML.
 const PEEK_BYTES: usize = 4096;
@@ -76,7 +75,7 @@ impl<R: Read> MetaReader<R> {
     pub fn over(window: WindowReader<R>) -> Self {
         Self {
             window,
-            canonicalizer: Canonicalizer::default(),
+            canonicalizer: Canonicalizer::new(b"\"properties\""),
             form: Form::Unknown,
             lines: 0,
             empty: Empty::PassedOver,
@@ -119,7 +118,7 @@ impl<R: Read> MetaReader<R> {
         }
         let (line, members) = (self.canonicalizer.line(), self.canonicalizer.top());
         let envelope = Envelope::of(line, members, offset)?;
-        Ok(Some(Meta { envelope, line, members, properties: self.canonicalizer.properties() }))
+        Ok(Some(Meta { envelope, line, members, properties: self.canonicalizer.elements() }))
     }
 
     fn detect(&mut self) -> Result<Form, FbcError> {
@@ -149,7 +148,7 @@ impl<R: Read> MetaReader<R> {
                     self.form = Form::Json { documents: documents.saturating_add(1) };
                     return Ok(JsonStep::Document);
                 }
-                Err(Stop::Incomplete) => {
+                Err(JsonError::Incomplete) => {
                     if self.window.fill()? {
                         continue;
                     }
@@ -158,8 +157,8 @@ impl<R: Read> MetaReader<R> {
                     }
                     return Err(FbcError::Truncated);
                 }
-                Err(Stop::Invalid { .. }) if documents <= 1 => return Ok(JsonStep::NotJson),
-                Err(Stop::Invalid { offset, problem }) => {
+                Err(JsonError::Invalid { .. }) if documents <= 1 => return Ok(JsonStep::NotJson),
+                Err(JsonError::Invalid { offset, problem }) => {
                     return Err(FbcError::Json { offset: self.window.position() + offset as u64, problem });
                 }
             }
@@ -190,8 +189,8 @@ impl<R: Read> MetaReader<R> {
                         .map_err(|_| FbcError::Json { offset, problem: "value cannot be written" })?;
                     return match self.canonicalizer.document(&json) {
                         Ok(_) => Ok(true),
-                        Err(Stop::Incomplete) => Err(FbcError::Truncated),
-                        Err(Stop::Invalid { problem, .. }) => Err(FbcError::Json { offset, problem }),
+                        Err(JsonError::Incomplete) => Err(FbcError::Truncated),
+                        Err(JsonError::Invalid { problem, .. }) => Err(FbcError::Json { offset, problem }),
                     };
                 }
                 _ => return Err(FbcError::NotAnObject { offset }),

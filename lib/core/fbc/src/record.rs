@@ -4,9 +4,9 @@
 //! (whole manifests and CSV metadata) and every field beside name, package, image and properties. A field of
 //! an unexpected form is kept as it is, so that reading the record fails where reading the document would.
 
-use crate::{
-    Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, canonical::decode, keys::means,
-};
+use olm_go::{field::names, json::decode};
+
+use crate::{Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
 
 /// Properties by which nothing is resolved, as the heads of their canonical lines. They make up 90 % of a
 /// catalog. All others are kept, because constraints may ask for any.
@@ -28,7 +28,7 @@ impl Meta<'_> {
         }
         let mut separator = b'{';
         for &field in fields {
-            let found = self.members.iter().rfind(|member| means(&decode(&self.line[member.key()]), field));
+            let found = self.members.iter().rfind(|member| names(&decode(&self.line[member.key()]), field));
             let Some(member) = found else { continue };
             records.push(separator);
             separator = b',';

@@ -87,9 +87,9 @@ mod tests {
 
     #[test]
     fn a_rule_is_read_and_written_as_roles_have_it() {
-        let role = json!({"apiGroups": ["", "apps"], "resources": ["pods"], "resourceNames": ["a"], "verbs": ["get"]});
-        let rule = Rule::of(&role);
-        assert_eq!(json!(rule), role);
+        let entry = json!({"apiGroups": ["", "apps"], "resources": ["pods"], "resourceNames": ["a"], "verbs": ["get"]});
+        let rule = Rule::of(&entry);
+        assert_eq!(json!(rule), entry);
         assert_eq!(rule.entries(), 5);
         let on_paths = json!({"nonResourceURLs": ["/metrics*"], "verbs": ["get"]});
         assert_eq!(json!(Rule::of(&on_paths)), on_paths);

@@ -5,14 +5,14 @@
 //! order. Unknown fields of bundles are dropped when they are taken apart, as the original does.
 
 use olm_fbc::{Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE};
+use olm_go::{
+    base64,
+    json::{self, Html, Object},
+};
 use serde_json::{Value, value::RawValue};
 use thiserror::Error;
 
-use crate::{
-    DecodeError, Documents, FieldError, Outline, WriteError, base64,
-    fields::Fields,
-    raw::{self, Html, Object},
-};
+use crate::{DecodeError, Documents, FieldError, Outline, WriteError, fields::Fields};
 
 pub(crate) use olm_fbc::{
     PROPERTY_BUNDLE_OBJECT as BUNDLE_OBJECT, PROPERTY_CSV_METADATA as CSV_METADATA, PROPERTY_GVK as GVK,
@@ -77,7 +77,7 @@ impl Blob {
         let text = String::from_utf8_lossy(meta.line);
         let (schema, name) = (envelope.schema.to_string(), envelope.name.to_string());
         let package = if schema == PACKAGE { name.clone() } else { envelope.package.to_string() };
-        Ok(Self { schema, package, name, json: raw::finish(text.into_owned().into_bytes()) })
+        Ok(Self { schema, package, name, json: json::into_raw(text.into_owned().into_bytes()) })
     }
 
     /// A document that was part of another one.
@@ -85,7 +85,7 @@ impl Blob {
     /// # Errors
     /// It is no catalog content.
     pub(crate) fn of_value(value: &Value) -> Result<Self, BlobError> {
-        let text = raw::of_value(value, Html::Kept);
+        let text = json::to_raw(value, Html::Kept);
         let mut reader = MetaReader::new(text.get().as_bytes());
         match reader.next_meta()? {
             Some(meta) => Self::of(&meta),
@@ -196,8 +196,8 @@ impl BundleBlob {
         };
         for property in fields.objects("properties")? {
             let content = property
-                .get_with_null("value")
-                .map_or_else(|| RawValue::NULL.to_owned(), |content| raw::of_value(content, Html::Kept));
+                .raw("value")
+                .map_or_else(|| RawValue::NULL.to_owned(), |content| json::to_raw(content, Html::Kept));
             bundle.properties.push(BlobProperty::new(property.text("type")?, content));
         }
         for image in fields.objects("relatedImages")? {
@@ -254,7 +254,7 @@ impl BundleBlob {
             object.text("image", &related.image);
         });
         object.end();
-        let json = raw::finish(out);
+        let json = json::into_raw(out);
         Blob {
             schema: SCHEMA_BUNDLE.to_owned(),
             package: self.package.clone(),

@@ -7,14 +7,13 @@
 
 mod shapes;
 
-use serde_json::{Map, Value};
+use olm_go::{base64, field::names};
+use serde_json::Value;
 use thiserror::Error;
 
 pub(crate) use shapes::{BUNDLE, BUNDLE_OBJECT, CHANNEL, DEPRECATION, PACKAGE, property};
 
-use crate::{base64, limits::QUOTED_DOCUMENT_BYTES_MAX};
-pub(crate) use olm_fbc::keys::field;
-use olm_fbc::keys::means;
+use crate::limits::QUOTED_DOCUMENT_BYTES_MAX;
 
 /// A document is no catalog content, although it is an object. The texts are the original's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -35,7 +34,7 @@ pub enum DecodeError {
     },
     /// A manifest within a bundle cannot be read.
     #[error("read bundle objects: package {}, bundle {}: {problem}",
-        olm_semver::Quoted(.package), olm_semver::Quoted(.bundle))]
+        olm_go::Quoted(.package), olm_go::Quoted(.bundle))]
     Object {
         /// Package of the bundle.
         package: String,
@@ -123,7 +122,7 @@ fn check_at(value: &Value, shape: &Shape, root: &str, path: &mut Vec<&'static st
         }
         (Shape::Structure(_, fields), Value::Object(members)) => {
             members.iter().try_for_each(|(key, member)| {
-                let Some((name, shape)) = fields.iter().find(|(name, _)| means(key, name)) else {
+                let Some((name, shape)) = fields.iter().find(|(name, _)| names(key, name)) else {
                     return Ok(());
                 };
                 path.push(name);
@@ -155,16 +154,6 @@ fn mismatch(value: &Value, shape: &Shape, root: &str, path: &[&'static str]) -> 
 
 fn is_byte(value: &Value) -> bool {
     value.as_u64().is_some_and(|number| u8::try_from(number).is_ok())
-}
-
-/// A text field; absent ones are empty.
-pub(crate) fn text<'v>(object: &'v Map<String, Value>, name: &str) -> &'v str {
-    field(object, name).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The elements of a list field; absent ones have none.
-pub(crate) fn list<'v>(object: &'v Map<String, Value>, name: &str) -> &'v [Value] {
-    field(object, name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]

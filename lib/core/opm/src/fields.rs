@@ -1,9 +1,10 @@
-//! Reading fields of a decoded document the way the original's decoder fills its structures: names match
-//! whatever their case, null is like absent, and a value of another type is an error that names the field.
+//! Fields of a decoded document, read as Go's decoder fills structures; a value of another type is an error that names
+//! the field.
 
-use olm_fbc::keys::{field_or_null, means};
 use serde_json::{Map, Value};
 use thiserror::Error;
+
+use olm_go::field;
 
 /// A field has another type than its meaning asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -41,25 +42,30 @@ impl<'a> Fields<'a> {
     /// Where the first field stands that is none of `known`.
     pub(crate) fn unknown(&self, known: &[&str]) -> Option<String> {
         let mut keys = self.map?.keys();
-        keys.find(|key| !known.iter().any(|name| means(key, name))).map(|key| self.path_of(key))
+        keys.find(|key| !known.iter().any(|name| field::names(key, name))).map(|key| self.path_of(key))
     }
 
     fn path_of(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// The value of a field; null is like absent.
-    pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
-        self.get_with_null(name).filter(|value| !value.is_null())
+    /// The value of a text, number, flag or structure.
+    fn scalar(&self, name: &str) -> Option<&'a Value> {
+        field::scalar(self.map?, name)
     }
 
-    /// The value of a field, null included.
-    pub(crate) fn get_with_null(&self, name: &str) -> Option<&'a Value> {
-        field_or_null(self.map?, name)
+    /// The value of a list or map; null is like absent.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.raw(name).filter(|value| !value.is_null())
+    }
+
+    /// The value of a field that may be anything, null included.
+    pub(crate) fn raw(&self, name: &str) -> Option<&'a Value> {
+        field::raw(self.map?, name)
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<&'a str, FieldError> {
-        match self.get(name) {
+        match self.scalar(name) {
             None => Ok(""),
             Some(Value::String(text)) => Ok(text),
             Some(other) => Err(self.wrong(name, "a string", other)),
@@ -67,7 +73,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn boolean(&self, name: &str) -> Result<bool, FieldError> {
-        match self.get(name) {
+        match self.scalar(name) {
             None => Ok(false),
             Some(Value::Bool(value)) => Ok(*value),
             Some(other) => Err(self.wrong(name, "a boolean", other)),
@@ -76,7 +82,7 @@ impl<'a> Fields<'a> {
 
     /// A whole number of 32 bits.
     pub(crate) fn integer(&self, name: &str) -> Result<i32, FieldError> {
-        let Some(value) = self.get(name) else { return Ok(0) };
+        let Some(value) = self.scalar(name) else { return Ok(0) };
         value
             .as_i64()
             .and_then(|number| i32::try_from(number).ok())
@@ -84,7 +90,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn object(&self, name: &str) -> Result<Self, FieldError> {
-        Self::at(self.get(name), self.path_of(name))
+        Self::at(self.scalar(name), self.path_of(name))
     }
 
     fn items(&self, name: &str) -> Result<&'a [Value], FieldError> {
@@ -113,7 +119,7 @@ impl<'a> Fields<'a> {
 
     /// A map of strings, sorted by key.
     pub(crate) fn text_map(&self, name: &str) -> Result<Vec<(&'a str, &'a str)>, FieldError> {
-        let object = self.object(name)?;
+        let object = Self::at(self.get(name), self.path_of(name))?;
         let Some(map) = object.map else { return Ok(Vec::new()) };
         let mut entries = Vec::with_capacity(map.len());
         for (key, value) in map {
@@ -145,7 +151,8 @@ fn kind(value: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use olm_fbc::{ChannelEntry, keys::field};
+    use olm_fbc::ChannelEntry;
+    use olm_go::field;
     use serde_json::json;
 
     use super::Fields;
@@ -181,21 +188,25 @@ mod tests {
         );
     }
 
-    /// Whoever reads a document, and for whatever: the same keys mean the same.
+    /// Reading for resolution, for validation and for templates gives the same answer.
     #[test]
     fn all_readers_find_the_same_value() {
-        for (document, wanted) in [
-            (json!({"Replaces": "a", "replaces": "b"}), "b"),
-            (json!({"REPLACES": "a", "Replaces": "b"}), "b"),
-            (json!({"Replaces": "a", "replaces": null}), "a"),
-            (json!({"replaces": "a", "replace\u{17f}": "b"}), "b"),
-            (json!({"replaces": null}), ""),
+        for (document, replaces, skips) in [
+            (json!({"Replaces": "a", "replaces": "b"}), "b", 0),
+            (json!({"REPLACES": "a", "Replaces": "b"}), "b", 0),
+            (json!({"Replaces": "a", "replaces": null}), "a", 0),
+            (json!({"replaces": "a", "replace\u{17f}": "b"}), "b", 0),
+            (json!({"replaces": null}), "", 0),
+            (json!({"Skips": ["a"], "skips": null}), "", 0),
+            (json!({"Skips": null, "skips": ["a"]}), "", 1),
         ] {
             let object = document.as_object().unwrap();
-            let outlined = field(object, "replaces").and_then(|value| value.as_str()).unwrap_or_default();
+            let outlined = (field::text(object, "replaces"), field::list(object, "skips").len());
             let resolved: ChannelEntry = serde_json::from_str(&document.to_string()).unwrap();
-            let templated = Fields::of(&document).unwrap().text("replaces").unwrap();
-            assert_eq!([outlined, &resolved.replaces, templated], [wanted; 3], "{document}");
+            let fields = Fields::of(&document).unwrap();
+            let templated = (fields.text("replaces").unwrap(), fields.texts("skips").unwrap().len());
+            let all = [outlined, (&resolved.replaces, resolved.skips.len()), templated];
+            assert_eq!(all, [(replaces, skips); 3], "{document}");
         }
     }
 }

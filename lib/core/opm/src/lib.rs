@@ -7,7 +7,6 @@
 //! forms by [`migrate()`]; all of that works on [`Blob`]s. [`Selection`] takes parts of a catalog, [`Documents`]
 //! writes catalogs.
 
-mod base64;
 mod blob;
 mod decode;
 mod fields;
@@ -17,7 +16,6 @@ mod migrate;
 mod outline;
 mod picture;
 mod property;
-mod raw;
 mod registry_v1;
 mod selection;
 pub mod template;
@@ -30,7 +28,7 @@ pub use fields::FieldError;
 pub use load::{LoadError, each_document, outline};
 pub use migrate::{MigrationError, MigrationLevel, UnknownLevel, migrate};
 pub use outline::{BundleOutline, Finding, ImageSyntax, Outline};
-pub use picture::{PictureError, UpgradeGraph, View, dot, mermaid, svg};
+pub use picture::{PictureError, UpgradeGraph, View, mermaid, svg};
 pub use registry_v1::{BundleError, BundleTree, RegistryV1Bundle};
 pub use selection::{Note, NoteKind, Part, Selection, SelectionError};
 pub use validate::{ErrorTree, GraphError, Report, head, validate};

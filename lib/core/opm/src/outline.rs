@@ -12,13 +12,17 @@ use olm_fbc::{
     PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED, Package, PackageReference, SCHEMA_BUNDLE, SCHEMA_CHANNEL,
     SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, limits::DOCUMENT_NODES_MAX, nodes,
 };
-use olm_semver::{Quoted, Release, Version};
+use olm_go::{
+    Quoted,
+    field::{self, list, text},
+};
+use olm_semver::{Release, Version};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
     DecodeError,
-    decode::{self, Shape, list, text},
+    decode::{self, Shape},
     limits::WARNINGS_MAX,
     property,
 };
@@ -201,7 +205,7 @@ fn channel(object: &Map<String, Value>) -> Channel {
 
 fn deprecation(object: &Map<String, Value>) -> Deprecation {
     let entry = |entry: &Map<String, Value>| {
-        let reference = decode::field(entry, "reference").and_then(Value::as_object);
+        let reference = field::scalar(entry, "reference").and_then(Value::as_object);
         let part = |name| reference.map(|reference| owned(reference, name)).unwrap_or_default();
         DeprecationEntry {
             reference: PackageReference { schema: part("schema"), name: part("name") },

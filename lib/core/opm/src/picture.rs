@@ -1,21 +1,20 @@
-//! Upgrade graphs of channels, to be drawn: as Mermaid text, as Graphviz text, or as a picture.
+//! Upgrade graphs of channels, to be drawn: as Mermaid text or as a picture (SVG).
 //!
 //! Nothing is validated, but versions have to be known, because the order of the entries and the edges of skip
 //! ranges depend on them. Arrows lead from the older bundle to the newer one.
 
-mod dot;
 mod mermaid;
 mod svg;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use olm_fbc::{Channel, ChannelEntry, PROPERTY_PACKAGE, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
-use olm_semver::{Quoted, SkipRange, Version};
+use olm_go::Quoted;
+use olm_semver::{SkipRange, Version};
 use thiserror::Error;
 
 use crate::{BundleOutline, Outline, limits::PICTURE_EDGES_MAX};
 
-pub use dot::dot;
 pub use mermaid::mermaid;
 pub use svg::svg;
 

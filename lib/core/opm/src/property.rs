@@ -1,10 +1,12 @@
 //! The properties of a bundle: known types are checked, others only need a value.
 
-use olm_fbc::keys::field_or_null;
-use olm_semver::Quoted;
+use olm_go::{
+    Quoted,
+    field::{self, text},
+};
 use serde_json::{Map, Value};
 
-use crate::decode::{self, text};
+use crate::decode;
 
 /// A property whose value has the form that its type asks for.
 #[derive(Debug, Clone, Copy)]
@@ -37,5 +39,5 @@ fn parse_one(index: usize, property: &Value) -> Result<Known<'_>, String> {
 
 /// The value, null included: only an absent one is an error.
 pub(crate) fn raw_value(property: &Map<String, Value>) -> Option<&Value> {
-    field_or_null(property, "value")
+    field::raw(property, "value")
 }

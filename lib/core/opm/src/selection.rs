@@ -7,18 +7,16 @@ mod strands;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olm_fbc::{
-    Channel, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, keys::means,
+use olm_fbc::{Channel, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
+use olm_go::{
+    Quoted,
+    field::{self, list, text},
 };
-use olm_semver::Quoted;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::{
-    Documents, Outline, WriteError,
-    decode::{field, list, text},
-};
+use crate::{Documents, Outline, WriteError};
 
 /// What is wanted of a catalog.
 #[derive(Debug, Clone, Default)]
@@ -229,7 +227,7 @@ impl PackagePart {
             if text(&document, "defaultChannel") == self.default_channel {
                 return Ok(None);
             }
-            document.retain(|key, _| !means(key, "defaultChannel"));
+            document.retain(|key, _| !field::names(key, "defaultChannel"));
             document.insert("defaultChannel".into(), self.default_channel.clone().into());
         } else {
             let entries = list(&document, "entries");
@@ -237,7 +235,7 @@ impl PackagePart {
             if staying.len() == entries.len() {
                 return Ok(None);
             }
-            document.retain(|key, _| !means(key, "entries"));
+            document.retain(|key, _| !field::names(key, "entries"));
             document.insert("entries".into(), staying.into());
         }
         serde_json::to_vec(&document).map(Some).map_err(failed)
@@ -246,7 +244,7 @@ impl PackagePart {
     /// Whether an entry of the deprecations is about something that goes.
     fn is_gone(&self, entry: &Value) -> bool {
         let reference =
-            entry.as_object().and_then(|entry| field(entry, "reference")).and_then(Value::as_object);
+            entry.as_object().and_then(|entry| field::scalar(entry, "reference")).and_then(Value::as_object);
         let Some(reference) = reference else { return false };
         !self.has(text(reference, "schema"), text(reference, "name"))
     }

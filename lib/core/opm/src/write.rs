@@ -15,9 +15,11 @@ use std::collections::BTreeMap;
 use olm_fbc::{
     Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
-use olm_semver::Quoted;
+use olm_go::Quoted;
 use serde_json::value::RawValue;
 use thiserror::Error;
+
+use crate::LoadError;
 
 /// The form of a written catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,9 @@ pub enum WriteError {
     /// The text is no document.
     #[error(transparent)]
     Document(#[from] FbcError),
+    /// The catalog that documents are taken from cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
 }
 
 /// The documents of a catalog, in the order in which they are written.

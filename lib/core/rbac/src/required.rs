@@ -83,13 +83,13 @@ pub fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Permission> {
 pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Permissions that roles and bindings among the targets grant to others: the account must hold them itself, or be
-/// allowed to `escalate` or `bind`. `roles` has the rules of roles that are referred to but not among the targets.
+/// allowed to `escalate` or `bind`. `others` has the rules of roles that are referred to but not among the targets.
 ///
 /// Where the roles have more rules than can be compared, the permission to `escalate` or `bind` is what is needed.
 pub fn escalation_rules(
     targets: &[Target<'_>],
     held: &Held,
-    roles: &BTreeMap<(String, String, String), Vec<Rule>>,
+    others: &BTreeMap<(String, String, String), Vec<Rule>>,
 ) -> Vec<Permission> {
     let (mut needed, mut seen, mut entries) = (Vec::new(), BTreeSet::new(), 0_usize);
     let shipped = Shipped::of(targets);
@@ -115,7 +115,7 @@ pub fn escalation_rules(
             let (resource, namespace, name) = Shipped::key(resource, &target.namespace, &name);
             let unshipped = || {
                 let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
-                roles.get(&key).cloned().unwrap_or_default()
+                others.get(&key).cloned().unwrap_or_default()
             };
             shipped.get((resource, namespace, name)).map_or_else(unshipped, rules_of)
         };

@@ -2,7 +2,7 @@
 //!
 //! Source: operator-controller `internal/shared/util/hash` and `rukpak/util`.
 
-use olm_bundle::go_json;
+use olm_go::json::escape_html;
 use serde::Serialize;
 use sha2::{Digest, Sha224};
 
@@ -26,7 +26,7 @@ pub(crate) fn object_name(base: &str, suffix: &str) -> String {
 
 /// SHA-224 in base 36 of the value's JSON as Go writes it, with a line feed. Fields in declaration order.
 pub(crate) fn deep_hash<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
-    let mut json = go_json(&serde_json::to_string(value)?);
+    let mut json = escape_html(&serde_json::to_string(value)?);
     json.push('\n');
     Ok(base36(Sha224::digest(json.as_bytes()).to_vec()))
 }

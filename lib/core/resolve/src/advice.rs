@@ -1,12 +1,12 @@
-//! What a person can do when there is no answer.
+//! Advice for users whose request has no answer.
 
 use std::fmt::Write;
 
 use olm_text::one_line;
 
-use crate::{PassedOver, Reason, ResolveError};
+use crate::{Cause, Reason, RejectedCandidate, ResolveError, Wanted};
 
-/// Whom the advice is for: what is to be changed has other names on a cluster than on the command line.
+/// The reader of the advice: settings have other names on a cluster than on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     /// Whoever writes a ClusterExtension and its catalogs.
@@ -15,16 +15,16 @@ pub enum Audience {
     CommandLine,
 }
 
-/// A sentence about what to do; `None` where the error says it all.
+/// The remedy; `None` where the text of the error suffices.
 pub fn advice(error: &ResolveError, audience: Audience) -> Option<String> {
-    let told = match error {
-        ResolveError::CatalogUnavailable { waiting_for, passed_over, .. } if passed_over.is_empty() => format!(
+    let remedy = match &error.cause {
+        Cause::CatalogUnavailable { waiting_for, .. } if error.rejected.is_empty() => format!(
             "No catalog that can be read has the package: check its name. If it is in {}: look at the conditions of ClusterCatalog {}.",
             catalogs(waiting_for),
             first(waiting_for)
         ),
-        ResolveError::CatalogUnavailable { waiting_for, answer, .. } => {
-            let mut told = format!(
+        Cause::CatalogUnavailable { waiting_for, answer, .. } => {
+            let mut remedy = format!(
                 "Waiting for {}: look at the conditions of ClusterCatalog {}.",
                 catalogs(waiting_for),
                 first(waiting_for)
@@ -32,14 +32,14 @@ pub fn advice(error: &ResolveError, audience: Audience) -> Option<String> {
             if let Some(answer) = answer {
                 // Writing to a String cannot fail.
                 let _ = write!(
-                    told,
+                    remedy,
                     " Without it the answer would be bundle {} of catalog {}.",
                     answer.bundle, answer.catalog
                 );
             }
-            told
+            remedy
         }
-        ResolveError::NotFound { wanted, passed_over } if passed_over.is_empty() => match audience {
+        Cause::NotFound { wanted } if error.rejected.is_empty() => match audience {
             Audience::Cluster => format!(
                 "No catalog that may be used has a package {:?}: check the name, the catalog selector, and that a ClusterCatalog with the package is serving.",
                 wanted.package
@@ -49,34 +49,33 @@ pub fn advice(error: &ResolveError, audience: Audience) -> Option<String> {
                 wanted.package
             ),
         },
-        ResolveError::NotFound { passed_over, .. } => rejected(error, passed_over, audience)?,
-        ResolveError::Ambiguous { catalogs, .. } => match audience {
+        Cause::NotFound { wanted } => rejected(wanted, &error.rejected, audience)?,
+        Cause::Ambiguous { catalogs, .. } => match audience {
             Audience::Cluster => format!(
                 "Choose one: select a catalog (selector with matchLabels olm.operatorframework.io/metadata.name: {}), or give the catalogs different priorities, of which the highest wins.",
                 first(catalogs)
             ),
             Audience::CommandLine => "Choose one: give only one --catalog, or different priorities (--catalog <catalog>=1), of which the highest wins.".to_owned(),
         },
-        ResolveError::InvalidRange { .. } => {
+        Cause::InvalidRange { .. } => {
             "Correct the version: for instance 1.2.3, 1.2.x, \">=1.2.0 <2.0.0\" or \"~1.2 || ^2.0\".".to_owned()
         }
-        ResolveError::UnsupportedDependency { .. } => {
+        Cause::UnsupportedDependency { .. } => {
             "Dependencies are refused as asked for; otherwise they are checked against what is installed.".to_owned()
         }
-        ResolveError::InvalidBundleVersion { .. } => {
+        Cause::InvalidBundleVersion { .. } => {
             "The catalog is wrong here, only its author can correct it. Ask for another version or catalog.".to_owned()
         }
-        ResolveError::InvalidInstalledVersion { .. } => {
+        Cause::InvalidInstalledVersion { .. } => {
             let policy = certifying(audience);
             format!("Upgrade edges cannot be followed from there. {policy} and name the version to go to.")
         }
     };
-    Some(one_line(&told).into_owned())
+    Some(one_line(&remedy).into_owned())
 }
 
-/// What would let one of the rejected bundles of the package be the answer.
-fn rejected(error: &ResolveError, all: &[PassedOver], audience: Audience) -> Option<String> {
-    let ResolveError::NotFound { wanted, .. } = error else { return None };
+/// The change of the request that would let one of the rejected candidates be the answer.
+fn rejected(wanted: &Wanted, all: &[RejectedCandidate], audience: Audience) -> Option<String> {
     // The only thing between a bundle and the answer.
     let by_alone = |wanted: fn(&Reason) -> bool| {
         all.iter().find(|one| matches!(one.reasons.as_slice(), [only] if wanted(only)))

@@ -1,7 +1,8 @@
 //! What resolution reads in a bundle of a catalog.
 
 use olm_fbc::{Bundle, Property};
-use olm_semver::{BundleVersion, ParseError, Quoted, ReleaseSupport};
+use olm_go::Quoted;
+use olm_semver::{BundleVersion, ParseError, ReleaseSupport};
 use serde::Deserialize;
 use thiserror::Error;
 

@@ -6,7 +6,7 @@ use olm_fbc::{Bundle, Channel, PackageContent, SCHEMA_BUNDLE};
 use olm_semver::BundleVersion;
 
 use crate::{
-    BundleVersionError, CatalogView, ResolveError, bundle_version,
+    BundleVersionError, CatalogView, Cause, bundle_version,
     order::{self, Candidate},
     request::Query,
     successors::successors,
@@ -29,7 +29,7 @@ fn channels<'a>(query: &'a Query<'_>, content: &'a PackageContent) -> impl Itera
 }
 
 impl<'a> Filter<'a> {
-    pub(crate) fn new(query: &'a Query<'a>, content: &'a PackageContent) -> Result<Self, ResolveError> {
+    pub(crate) fn new(query: &'a Query<'a>, content: &'a PackageContent) -> Result<Self, Cause> {
         let names = |channel: &'a Channel| channel.entries.iter().map(|entry| entry.name.as_str());
         let in_channels =
             (!query.request.channels.is_empty()).then(|| channels(query, content).flat_map(names).collect());
@@ -110,7 +110,7 @@ pub(crate) fn best<'a>(
     query: &'a Query<'a>,
     catalog: &'a CatalogView<'a>,
     content: &'a PackageContent,
-) -> Result<Option<Found<'a>>, ResolveError> {
+) -> Result<Option<Found<'a>>, Cause> {
     let filter = Filter::new(query, content)?;
     let candidate = content
         .bundles

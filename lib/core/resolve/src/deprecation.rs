@@ -1,11 +1,11 @@
-//! What the deprecation conditions of an extension say.
+//! The deprecation conditions of an extension.
 
 use olm_fbc::{Deprecation, DeprecationEntry, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
 use olm_text::one_line;
 
 use crate::{CatalogView, Request};
 
-/// What the catalog of the resolved bundle says.
+/// The deprecations that the catalog of the resolved bundle lists.
 #[derive(Debug, Clone, Copy)]
 pub enum DeprecationData<'a> {
     /// No catalog can be asked that has the package.
@@ -27,81 +27,55 @@ pub struct DeprecationStatus {
     pub bundle: DeprecationCondition,
 }
 
-/// Status, reason and message of a condition.
+/// Reason and message of a condition. The reason decides about its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeprecationCondition {
-    /// Status.
-    pub status: Truth,
     /// Reason.
     pub reason: DeprecationReason,
     /// Message.
     pub message: String,
 }
 
-/// Status of a condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Truth {
-    /// `True`.
-    True,
-    /// `False`.
-    False,
-    /// `Unknown`.
-    Unknown,
-}
-
-/// Reason of a deprecation condition.
+/// Reason of a deprecation condition, with its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeprecationReason {
-    /// Something is deprecated.
+    /// `True`: something is deprecated.
     Deprecated,
-    /// Nothing is.
+    /// `False`: nothing is deprecated.
     NotDeprecated,
-    /// Nothing is known.
+    /// `Unknown`: the catalogs cannot be read.
     DeprecationStatusUnknown,
-    /// There is nothing to be deprecated.
+    /// `Unknown`: no bundle is installed.
     Absent,
 }
 
-impl DeprecationReason {
-    /// The reason as written in conditions.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Deprecated => "Deprecated",
-            Self::NotDeprecated => "NotDeprecated",
-            Self::DeprecationStatusUnknown => "DeprecationStatusUnknown",
-            Self::Absent => "Absent",
-        }
-    }
-}
-
-fn condition(status: Truth, reason: DeprecationReason, message: impl Into<String>) -> DeprecationCondition {
-    DeprecationCondition { status, reason, message: message.into() }
+fn condition(reason: DeprecationReason, message: impl Into<String>) -> DeprecationCondition {
+    DeprecationCondition { reason, message: message.into() }
 }
 
 fn unknown() -> DeprecationCondition {
     condition(
-        Truth::Unknown,
         DeprecationReason::DeprecationStatusUnknown,
         "deprecation status unknown: catalog data unavailable",
     )
 }
 
 fn absent() -> DeprecationCondition {
-    condition(Truth::Unknown, DeprecationReason::Absent, "no bundle installed yet")
+    condition(DeprecationReason::Absent, "no bundle installed yet")
 }
 
-fn told(messages: &[&str], otherwise: &str) -> DeprecationCondition {
+fn of_messages(messages: &[&str], otherwise: &str) -> DeprecationCondition {
     if messages.is_empty() {
-        condition(Truth::False, DeprecationReason::NotDeprecated, otherwise)
+        condition(DeprecationReason::NotDeprecated, otherwise)
     } else {
-        // A line for each message: what a catalog says cannot look like more of them.
+        // A line for each message: a text of a catalog cannot look like several messages.
         let messages: Vec<_> = messages.iter().map(|message| one_line(message)).collect();
-        condition(Truth::True, DeprecationReason::Deprecated, messages.join("\n"))
+        condition(DeprecationReason::Deprecated, messages.join("\n"))
     }
 }
 
-/// What is known of deprecation where no bundle could be chosen: what the catalog says that the installed bundle is
-/// from, else the only one that has the package.
+/// The deprecations that apply where no bundle could be chosen: those of the catalog that the installed bundle is
+/// from, else of the only one that has the package.
 pub fn deprecation_data<'a>(request: &Request, catalogs: &'a [CatalogView<'_>]) -> DeprecationData<'a> {
     let having = || {
         let readable =
@@ -152,9 +126,9 @@ pub fn deprecation_status(
         entry.reference.schema == SCHEMA_BUNDLE && installed == Some(entry.reference.name.as_str())
     });
     DeprecationStatus {
-        deprecated: told(&[package.as_slice(), &channel, &bundle].concat(), "not deprecated"),
-        package: told(&package, "package not deprecated"),
-        channel: told(&channel, "channel not deprecated"),
-        bundle: if installed.is_some() { told(&bundle, "bundle not deprecated") } else { absent() },
+        deprecated: of_messages(&[package.as_slice(), &channel, &bundle].concat(), "not deprecated"),
+        package: of_messages(&package, "package not deprecated"),
+        channel: of_messages(&channel, "channel not deprecated"),
+        bundle: if installed.is_some() { of_messages(&bundle, "bundle not deprecated") } else { absent() },
     }
 }

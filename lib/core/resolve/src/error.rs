@@ -1,117 +1,145 @@
-//! Why there is no answer, in upstream's words.
+//! A request without an answer: the cause, and the candidates that were rejected.
 
-use std::fmt;
+use std::{error::Error, fmt};
 
 use olm_fbc::CatalogError;
-use olm_semver::{ParseError, Quoted};
-use thiserror::Error;
+use olm_go::Quoted;
+use olm_semver::ParseError;
 
-use crate::{BundleVersionError, PassedOver, Resolution};
+use crate::{BundleVersionError, RejectedCandidate, Resolution};
 
-/// Why a request has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ResolveError {
+/// A request has no answer. Displays as its cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolveError {
+    /// The cause.
+    pub cause: Cause,
+    /// Each bundle of the package with the reasons against it, the closest first; empty when the request itself is wrong.
+    pub rejected: Vec<RejectedCandidate>,
+}
+
+/// The cause of a missing answer. Displays in the words of operator-controller `resolve/catalog.go`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
     /// The version range cannot be parsed.
-    #[error("desired version range {} is invalid: {source}", Quoted(.range))]
     InvalidRange {
         /// The range.
         range: String,
-        /// Why.
+        /// The problem.
         source: Box<ParseError>,
     },
     /// The installed bundle's version cannot be parsed, so no edge can be found.
-    #[error(
-        "error walking catalogs: error finding upgrade edges: error parsing installed bundle version: {source}"
-    )]
     InvalidInstalledVersion {
-        /// Why.
+        /// The problem.
         source: Box<ParseError>,
     },
     /// A catalog that the answer depends on cannot be read: wait for it.
-    #[error("error walking catalogs: error getting package {} from catalog {}: {source}",
-        Quoted(.package), Quoted(.catalog))]
     CatalogUnavailable {
         /// The package.
         package: String,
         /// The catalog: that of the highest priority, then the first by name.
         catalog: String,
-        /// Why it cannot be read.
+        /// The problem of that catalog.
         source: Box<CatalogError>,
         /// All catalogs the answer depends on that cannot be read, by name.
         waiting_for: Vec<String>,
         /// The answer without them, for when waiting has taken long enough.
         answer: Option<Box<Resolution>>,
-        /// Bundles that could be read, but are no answer.
-        passed_over: Vec<PassedOver>,
     },
     /// No catalog has a bundle that the request allows.
-    #[error("{}", NotFound(.wanted))]
     NotFound {
-        /// What was asked for.
+        /// The request.
         wanted: Box<Wanted>,
-        /// All bundles of the package.
-        passed_over: Vec<PassedOver>,
     },
     /// Several catalogs of the same priority have different answers.
-    #[error("{}", Ambiguous(.wanted, .catalogs))]
     Ambiguous {
-        /// What was asked for.
+        /// The request.
         wanted: Box<Wanted>,
         /// The catalogs with a candidate, by name.
         catalogs: Vec<String>,
-        /// All bundles of the package.
-        passed_over: Vec<PassedOver>,
     },
     /// The best bundle has no valid version.
-    #[error("error getting resolved bundle version for bundle {}: {source}", Quoted(.bundle))]
     InvalidBundleVersion {
         /// The bundle.
         bundle: String,
-        /// Why.
+        /// The problem.
         source: Box<BundleVersionError>,
-        /// All bundles of the package.
-        passed_over: Vec<PassedOver>,
     },
     /// The best bundle declares dependencies, and these are refused. No other bundle is tried.
-    #[error("validating bundle {}: bundle {} has a dependency declared via property {} which is currently not supported",
-        Quoted(.bundle), Quoted(.bundle), Quoted(.property))]
     UnsupportedDependency {
         /// The bundle.
         bundle: String,
         /// Type of the property.
         property: String,
-        /// All bundles of the package.
-        passed_over: Vec<PassedOver>,
     },
 }
 
-impl ResolveError {
-    /// Each bundle that is no answer, and why; those that come closest first.
-    pub fn passed_over(&self) -> &[PassedOver] {
-        match self {
-            Self::InvalidRange { .. } | Self::InvalidInstalledVersion { .. } => &[],
-            Self::CatalogUnavailable { passed_over, .. }
-            | Self::NotFound { passed_over, .. }
-            | Self::Ambiguous { passed_over, .. }
-            | Self::InvalidBundleVersion { passed_over, .. }
-            | Self::UnsupportedDependency { passed_over, .. } => passed_over,
-        }
-    }
-
-    pub(crate) fn with_passed_over(mut self, all: Vec<PassedOver>) -> Self {
-        match &mut self {
-            Self::InvalidRange { .. } | Self::InvalidInstalledVersion { .. } => {}
-            Self::CatalogUnavailable { passed_over, .. }
-            | Self::NotFound { passed_over, .. }
-            | Self::Ambiguous { passed_over, .. }
-            | Self::InvalidBundleVersion { passed_over, .. }
-            | Self::UnsupportedDependency { passed_over, .. } => *passed_over = all,
-        }
-        self
+impl Cause {
+    /// Whether the request itself is wrong, whatever the catalogs have.
+    pub(crate) fn is_invalid_request(&self) -> bool {
+        matches!(self, Self::InvalidRange { .. } | Self::InvalidInstalledVersion { .. })
     }
 }
 
-/// What was asked for, as errors tell it.
+impl From<Cause> for ResolveError {
+    fn from(cause: Cause) -> Self {
+        Self { cause, rejected: Vec::new() }
+    }
+}
+
+impl fmt::Display for ResolveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidRange { range, source } => {
+                write!(f, "desired version range {} is invalid: {source}", Quoted(range))
+            }
+            Self::InvalidInstalledVersion { source } => write!(
+                f,
+                "error walking catalogs: error finding upgrade edges: error parsing installed bundle version: {source}"
+            ),
+            Self::CatalogUnavailable { package, catalog, source, .. } => {
+                let (package, catalog) = (Quoted(package), Quoted(catalog));
+                write!(
+                    f,
+                    "error walking catalogs: error getting package {package} from catalog {catalog}: {source}"
+                )
+            }
+            Self::NotFound { wanted } => wanted.write(f, "no bundles found"),
+            Self::Ambiguous { wanted, catalogs } => {
+                wanted.write(f, "found bundles")?;
+                write!(f, " in multiple catalogs with the same priority [{}]", catalogs.join(" "))
+            }
+            Self::InvalidBundleVersion { bundle, source } => {
+                write!(f, "error getting resolved bundle version for bundle {}: {source}", Quoted(bundle))
+            }
+            Self::UnsupportedDependency { bundle, property } => {
+                let (bundle, property) = (Quoted(bundle), Quoted(property));
+                write!(
+                    f,
+                    "validating bundle {bundle}: bundle {bundle} has a dependency declared via property {property} which is currently not supported"
+                )
+            }
+        }
+    }
+}
+
+impl Error for ResolveError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.cause {
+            Cause::InvalidRange { source, .. } | Cause::InvalidInstalledVersion { source } => Some(source),
+            Cause::CatalogUnavailable { source, .. } => Some(source),
+            Cause::InvalidBundleVersion { source, .. } => Some(source),
+            Cause::NotFound { .. } | Cause::Ambiguous { .. } | Cause::UnsupportedDependency { .. } => None,
+        }
+    }
+}
+
+/// The request, as errors name it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Package name.
@@ -122,23 +150,6 @@ pub struct Wanted {
     pub channels: Vec<String>,
     /// Version text of the installed bundle.
     pub installed_version: Option<String>,
-}
-
-struct NotFound<'a>(&'a Wanted);
-
-impl fmt::Display for NotFound<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write(f, "no bundles found")
-    }
-}
-
-struct Ambiguous<'a>(&'a Wanted, &'a [String]);
-
-impl fmt::Display for Ambiguous<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write(f, "found bundles")?;
-        write!(f, " in multiple catalogs with the same priority [{}]", self.1.join(" "))
-    }
 }
 
 impl Wanted {

@@ -1,4 +1,4 @@
-//! Why each bundle that is not the answer is not.
+//! Rejected candidates: each bundle that is not the answer, with the reasons against it.
 
 use std::{
     collections::BTreeMap,
@@ -6,12 +6,13 @@ use std::{
 };
 
 use olm_fbc::PackageContent;
-use olm_semver::{BundleVersion, Quoted};
+use olm_go::Quoted;
+use olm_semver::BundleVersion;
 use olm_text::one_line;
 use serde::Serialize;
 
 use crate::{
-    CatalogNote, CatalogView, Request, Resolution, ResolveError,
+    CatalogNote, CatalogView, Cause, Request, Resolution, ResolveError,
     candidates::{self, Filter},
     order::{self, Candidate},
     request::Query,
@@ -20,7 +21,7 @@ use crate::{
 /// A bundle that is not the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PassedOver {
+pub struct RejectedCandidate {
     /// Name of the catalog.
     pub catalog: String,
     /// Name of the bundle.
@@ -28,11 +29,11 @@ pub struct PassedOver {
     /// Its version and release, when valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<BundleVersion>,
-    /// Why; never empty.
+    /// The reasons; never empty.
     pub reasons: Vec<Reason>,
 }
 
-/// Why a bundle is not the answer. Displays as a clause about the bundle.
+/// A reason against a bundle. Displays as a clause about the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Reason {
@@ -154,49 +155,47 @@ impl Reason {
     }
 }
 
-impl fmt::Display for PassedOver {
+impl fmt::Display for RejectedCandidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reasons: Vec<String> = self.reasons.iter().map(Reason::to_string).collect();
         f.write_str(&one_line(&format!("{} (catalog {}): {}", self.bundle, self.catalog, reasons.join(", "))))
     }
 }
 
-/// The first `max` bundles passed over and how many more there are, in one line; empty when there are none.
-pub fn summary(passed_over: &[PassedOver], max: usize) -> String {
+/// The first `max` rejected candidates and the number of the others, in one line; empty when there are none.
+pub fn summary(rejected: &[RejectedCandidate], max: usize) -> String {
     let mut text = String::new();
-    for (i, one) in passed_over.iter().take(max).enumerate() {
+    for (i, one) in rejected.iter().take(max).enumerate() {
         // Writing to a String cannot fail.
         let _ = write!(text, "{}{one}", if i > 0 { "; " } else { "" });
     }
-    if passed_over.len() > max {
-        let _ = write!(text, "; and {} more", passed_over.len() - max);
+    if rejected.len() > max {
+        let _ = write!(text, "; and {} more", rejected.len() - max);
     }
     text
 }
 
-/// Each bundle of the readable catalogs that [`resolve`](crate::resolve) does not answer with, and why; those
-/// that come closest first.
+/// Each bundle of the readable catalogs that [`resolve`](crate::resolve) does not answer with, the closest first.
 ///
 /// # Errors
-/// The request itself is wrong: [`ResolveError::InvalidRange`], [`ResolveError::InvalidInstalledVersion`].
-pub fn explain(request: &Request, catalogs: &[CatalogView<'_>]) -> Result<Vec<PassedOver>, ResolveError> {
+/// The request itself is wrong: [`Cause::InvalidRange`], [`Cause::InvalidInstalledVersion`].
+pub fn explain(
+    request: &Request,
+    catalogs: &[CatalogView<'_>],
+) -> Result<Vec<RejectedCandidate>, ResolveError> {
     match crate::resolve(request, catalogs) {
-        Ok(answer) => Ok(passed_over(&Query::new(request)?, catalogs, &Ok(answer))),
-        Err(error @ (ResolveError::InvalidRange { .. } | ResolveError::InvalidInstalledVersion { .. })) => {
-            Err(error)
-        }
-        Err(error) => Ok(error.passed_over().to_vec()),
+        Ok(answer) => Ok(rejected(&Query::new(request)?, catalogs, Ok(&answer))),
+        Err(error) if error.cause.is_invalid_request() => Err(error),
+        Err(error) => Ok(error.rejected),
     }
 }
 
-type Answer = Result<Resolution, ResolveError>;
-
 /// As [`explain`], for an answer that is known. Empty when the request itself is wrong.
-pub(crate) fn passed_over(
+pub(crate) fn rejected(
     query: &Query<'_>,
     catalogs: &[CatalogView<'_>],
-    answer: &Answer,
-) -> Vec<PassedOver> {
+    answer: Result<&Resolution, &Cause>,
+) -> Vec<RejectedCandidate> {
     let mut all = Vec::new();
     for catalog in catalogs {
         let Ok(content) = catalog.content.as_ref() else { continue };
@@ -228,13 +227,13 @@ pub(crate) fn passed_over(
             .then_with(|| a_catalog.cmp(b_catalog))
             .then_with(|| a.bundle.name.cmp(&b.bundle.name))
     });
-    let passed_over = |(candidate, catalog, reasons): (Candidate<'_>, &str, Vec<Reason>)| PassedOver {
+    let rejected = |(candidate, catalog, reasons): (Candidate<'_>, &str, Vec<Reason>)| RejectedCandidate {
         catalog: catalog.to_owned(),
         bundle: candidate.bundle.name.clone(),
         version: candidate.version.ok(),
         reasons,
     };
-    all.into_iter().map(passed_over).collect()
+    all.into_iter().map(rejected).collect()
 }
 
 fn closeness(reasons: &[Reason]) -> (u8, usize) {
@@ -258,7 +257,7 @@ fn channels_of_bundles<'a>(query: &Query<'_>, content: &'a PackageContent) -> BT
     channels
 }
 
-/// Which conditions of the request the bundle does not meet.
+/// The conditions of the request that the bundle does not meet.
 fn not_allowed(
     query: &Query<'_>,
     filter: &Filter<'_>,
@@ -287,12 +286,12 @@ fn not_allowed(
     reasons
 }
 
-/// Why the best bundle of a catalog is not the answer; `None` when it is.
+/// The reason against the best bundle of a catalog; `None` when it is the answer.
 fn not_chosen(
     query: &Query<'_>,
     catalog: &CatalogView<'_>,
     candidate: &Candidate<'_>,
-    answer: &Answer,
+    answer: Result<&Resolution, &Cause>,
 ) -> Option<Reason> {
     let bundle = &candidate.bundle.name;
     Some(match answer {
@@ -310,27 +309,23 @@ fn not_chosen(
                 }
             }
         }
-        Err(ResolveError::Ambiguous { catalogs, .. }) if catalogs.iter().any(|name| name == catalog.name) => {
+        Err(Cause::Ambiguous { catalogs, .. }) if catalogs.iter().any(|name| name == catalog.name) => {
             Reason::Ambiguous { catalogs: catalogs.clone() }
         }
-        Err(ResolveError::Ambiguous { .. }) => Reason::Deprecated { better: None },
-        Err(ResolveError::UnsupportedDependency { bundle: chosen, property, .. }) if chosen == bundle => {
+        Err(Cause::Ambiguous { .. }) => Reason::Deprecated { better: None },
+        Err(Cause::UnsupportedDependency { bundle: chosen, property, .. }) if chosen == bundle => {
             Reason::Dependency { property: property.clone() }
         }
-        Err(ResolveError::InvalidBundleVersion { bundle: chosen, source, .. }) if chosen == bundle => {
+        Err(Cause::InvalidBundleVersion { bundle: chosen, source, .. }) if chosen == bundle => {
             Reason::InvalidVersion { cause: source.to_string() }
         }
-        Err(ResolveError::UnsupportedDependency { .. } | ResolveError::InvalidBundleVersion { .. }) => {
+        Err(Cause::UnsupportedDependency { .. } | Cause::InvalidBundleVersion { .. }) => {
             Reason::LowerPriority { catalog: None }
         }
-        Err(ResolveError::CatalogUnavailable { waiting_for, .. }) => {
+        Err(Cause::CatalogUnavailable { waiting_for, .. }) => {
             Reason::AwaitsCatalog { catalogs: waiting_for.clone() }
         }
-        Err(
-            ResolveError::NotFound { .. }
-            | ResolveError::InvalidRange { .. }
-            | ResolveError::InvalidInstalledVersion { .. },
-        ) => {
+        Err(Cause::NotFound { .. } | Cause::InvalidRange { .. } | Cause::InvalidInstalledVersion { .. }) => {
             let origin = query.request.installed.as_ref().and_then(|installed| installed.catalog.clone());
             Reason::NotOrigin { catalog: origin.unwrap_or_default() }
         }

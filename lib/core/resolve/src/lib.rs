@@ -1,12 +1,19 @@
-//! Which bundle to install: one pure function from a request and what the catalogs say to an answer.
+//! Chooses the bundle to install: one pure function from a request and the contents of catalogs to an answer.
 //!
-//! Only the highest version that the request and the catalogs' upgrade edges allow is an answer; edges are
-//! walked one at a time, there is no solver. Channel order and default channels play no part. The answer does
-//! not depend on the order of catalogs, nor on that of bundles with different versions.
+//! 1. [`Request`]: its version range is parsed once; a wrong one is the cause of an error ([`Cause`]).
+//! 2. Scope: the catalog of the installed bundle alone where it is required, or preferred and it has an answer;
+//!    otherwise all catalogs that the caller selected.
+//! 3. Filter, per catalog: a bundle is in the wanted channels, in the range, reachable from the installed bundle by one
+//!    upgrade edge (or of its version and release), and of its major version where updates to others are blocked.
+//! 4. Best of a catalog: not deprecated before deprecated, then the highest version and release.
+//! 5. Choice: not deprecated before deprecated, then the highest priority; several of the same priority are ambiguous
+//!    unless they offer one bundle by one digest.
+//! 6. A catalog that cannot be read and could change the choice is waited for; the error carries the answer without it.
+//! 7. [`Resolution`]: bundle, image, properties, and its declared dependencies, which the caller checks.
+//! 8. Without an answer, [`ResolveError`] has the cause and all rejected candidates; [`advice`] has the remedy.
 //!
-//! Catalogs are chosen by the caller (selector, availability), and waited for by the caller too: an error says
-//! for which catalog, and what the answer would be without it. What declared dependencies ask for is handed
-//! back, not checked.
+//! Channel order and default channels do not count, and neither does the order of catalogs, nor that of bundles with
+//! different versions.
 
 mod advice;
 mod bundle;
@@ -27,11 +34,11 @@ mod tests;
 pub use advice::{Audience, advice};
 pub use bundle::{BundleVersionError, bundle_version};
 pub use deprecation::{
-    DeprecationCondition, DeprecationData, DeprecationReason, DeprecationStatus, Truth, deprecation_data,
+    DeprecationCondition, DeprecationData, DeprecationReason, DeprecationStatus, deprecation_data,
     deprecation_status,
 };
-pub use error::{ResolveError, Wanted};
-pub use explain::{PassedOver, Reason, explain, summary};
+pub use error::{Cause, ResolveError, Wanted};
+pub use explain::{Reason, RejectedCandidate, explain, summary};
 pub use fallback::keep_installed;
 pub use limits::SUMMARY_BUNDLES_MAX;
 pub use request::{

@@ -30,7 +30,7 @@ pub(crate) fn candidates(a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
 pub(crate) enum Choice<'a> {
     /// No catalog has a candidate.
     Nothing,
-    /// The first is the answer; the others are passed over.
+    /// The first is the answer; the others are rejected.
     One(Found<'a>, Vec<Found<'a>>),
     /// Several catalogs of the highest priority offer different bundles. Names all catalogs with a candidate,
     /// those of lower priority too, as upstream.

@@ -3,7 +3,7 @@
 use olm_fbc::{CatalogError, PackageContent};
 use olm_semver::{BundleVersion, Constraint, ParseError, ReleaseSupport};
 
-use crate::ResolveError;
+use crate::Cause;
 
 /// What an extension asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -110,9 +110,9 @@ pub(crate) struct Query<'a> {
 }
 
 impl<'a> Query<'a> {
-    pub(crate) fn new(request: &'a Request) -> Result<Self, ResolveError> {
+    pub(crate) fn new(request: &'a Request) -> Result<Self, Cause> {
         let range = match request.version.as_deref().filter(|version| !version.is_empty()) {
-            Some(text) => Some(text.parse::<Constraint>().map_err(|source| ResolveError::InvalidRange {
+            Some(text) => Some(text.parse::<Constraint>().map_err(|source| Cause::InvalidRange {
                 range: text.to_owned(),
                 source: Box::new(source),
             })?),
@@ -134,14 +134,14 @@ impl<'a> Query<'a> {
     }
 
     /// The bundle whose successors are asked for; `None` when any bundle is allowed.
-    pub(crate) fn upgrade_from(&self) -> Result<Option<(&'a Installed, &BundleVersion)>, ResolveError> {
+    pub(crate) fn upgrade_from(&self) -> Result<Option<(&'a Installed, &BundleVersion)>, Cause> {
         match (self.request.upgrade_policy, &self.installed) {
             (UpgradePolicy::SelfCertified, _) | (UpgradePolicy::CatalogProvided, None) => Ok(None),
             (UpgradePolicy::CatalogProvided, Some((installed, Ok(version)))) => {
                 Ok(Some((installed, version)))
             }
             (UpgradePolicy::CatalogProvided, Some((_, Err(error)))) => {
-                Err(ResolveError::InvalidInstalledVersion { source: Box::new(error.clone()) })
+                Err(Cause::InvalidInstalledVersion { source: Box::new(error.clone()) })
             }
         }
     }

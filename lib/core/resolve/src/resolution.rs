@@ -5,7 +5,7 @@ use olm_semver::BundleVersion;
 use serde::Serialize;
 
 use crate::{
-    DependencyHandling, ResolveError, Wanted,
+    Cause, DependencyHandling, Wanted,
     bundle::{dependencies, properties},
     candidates::Found,
     request::Query,
@@ -27,9 +27,9 @@ pub struct Resolution {
     pub image: String,
     /// Its properties, without those that hold content only.
     pub properties: Vec<Property>,
-    /// Those of its properties that declare dependencies. Nobody has checked them.
+    /// Those of its properties that declare dependencies. They are not checked here.
     pub dependencies: Vec<Property>,
-    /// What this catalog says about deprecation in the package.
+    /// The catalog's deprecations in the package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecation: Option<Deprecation>,
     /// Other catalogs that had a candidate, or could not be read, by name.
@@ -77,22 +77,19 @@ impl Resolution {
         query: &Query<'_>,
         found: &Found<'_>,
         other_catalogs: Vec<OtherCatalog>,
-    ) -> Result<Self, ResolveError> {
+    ) -> Result<Self, Cause> {
         let bundle = found.candidate.bundle;
-        let version =
-            found.candidate.version.clone().map_err(|source| ResolveError::InvalidBundleVersion {
-                bundle: bundle.name.clone(),
-                source: Box::new(source),
-                passed_over: Vec::new(),
-            })?;
+        let version = found.candidate.version.clone().map_err(|source| Cause::InvalidBundleVersion {
+            bundle: bundle.name.clone(),
+            source: Box::new(source),
+        })?;
         let dependencies: Vec<_> = dependencies(bundle).cloned().collect();
         if let (DependencyHandling::Refuse, Some(property)) =
             (query.request.options.dependencies, dependencies.first())
         {
-            return Err(ResolveError::UnsupportedDependency {
+            return Err(Cause::UnsupportedDependency {
                 bundle: bundle.name.clone(),
                 property: property.kind.clone(),
-                passed_over: Vec::new(),
             });
         }
         Ok(Self {

@@ -3,7 +3,7 @@
 use olm_fbc::{CatalogError, PackageContent};
 
 use crate::{
-    CatalogNote, CatalogView, OtherCatalog, Request, Resolution, ResolveError, SameCatalog, Wanted,
+    CatalogNote, CatalogView, Cause, OtherCatalog, Request, Resolution, ResolveError, SameCatalog, Wanted,
     candidates::{self, Found},
     explain,
     order::{self, Choice},
@@ -20,22 +20,20 @@ struct Unreadable<'a> {
 /// The bundle to install.
 ///
 /// # Errors
-/// See [`ResolveError`]. Every error but those about the request itself tells of each bundle of the package why
-/// it is no answer. [`ResolveError::CatalogUnavailable`] is told only when the catalog that cannot be read could
+/// See [`Cause`]. Every error but those about the request itself lists each bundle of the package with the reasons
+/// against it. [`Cause::CatalogUnavailable`] is returned only when the catalog that cannot be read could
 /// change the answer: it has the answer's priority or a higher one, it is the installed bundle's origin, or
 /// there is no answer without it. A catalog of lower priority is not waited for, although it could have a bundle
 /// that is not deprecated where the answer is.
 pub fn resolve(request: &Request, catalogs: &[CatalogView<'_>]) -> Result<Resolution, ResolveError> {
     let query = Query::new(request)?;
-    let answer = decide(&query, catalogs);
-    if answer.is_ok() {
-        return answer;
-    }
-    let passed_over = explain::passed_over(&query, catalogs, &answer);
-    answer.map_err(|error| error.with_passed_over(passed_over))
+    decide(&query, catalogs).map_err(|cause| {
+        let rejected = explain::rejected(&query, catalogs, Err(&cause));
+        ResolveError { cause, rejected }
+    })
 }
 
-fn decide<'a>(query: &'a Query<'a>, catalogs: &'a [CatalogView<'a>]) -> Result<Resolution, ResolveError> {
+fn decide<'a>(query: &'a Query<'a>, catalogs: &'a [CatalogView<'a>]) -> Result<Resolution, Cause> {
     let Some(origin) = query.request.installed.as_ref().and_then(|installed| installed.catalog.as_deref())
     else {
         return among(query, catalogs, None);
@@ -89,7 +87,7 @@ fn among<'a>(
     query: &'a Query<'a>,
     catalogs: &'a [CatalogView<'a>],
     needed: Option<&str>,
-) -> Result<Resolution, ResolveError> {
+) -> Result<Resolution, Cause> {
     let (mut found, mut unreadable) = (Vec::new(), Vec::new());
     for catalog in catalogs {
         match &catalog.content {
@@ -114,9 +112,7 @@ fn among<'a>(
         .sort_by(|a, b| b.catalog.priority.cmp(&a.catalog.priority).then(a.catalog.name.cmp(b.catalog.name)));
 
     let answer = match choice {
-        Choice::Nothing => {
-            Err(ResolveError::NotFound { wanted: Box::new(Wanted::of(query)), passed_over: Vec::new() })
-        }
+        Choice::Nothing => Err(Cause::NotFound { wanted: Box::new(Wanted::of(query)) }),
         Choice::One(first, rest) => {
             let others = others(&first, &rest, &unreadable);
             Resolution::new(query, &first, others)
@@ -124,22 +120,17 @@ fn among<'a>(
         Choice::Ambiguous(all) => {
             let mut names: Vec<_> = all.iter().map(|found| found.catalog.name.to_owned()).collect();
             names.sort();
-            Err(ResolveError::Ambiguous {
-                wanted: Box::new(Wanted::of(query)),
-                catalogs: names,
-                passed_over: Vec::new(),
-            })
+            Err(Cause::Ambiguous { wanted: Box::new(Wanted::of(query)), catalogs: names })
         }
     };
     match awaited.first() {
         None => answer,
-        Some(first) => Err(ResolveError::CatalogUnavailable {
+        Some(first) => Err(Cause::CatalogUnavailable {
             package: query.request.package.clone(),
             catalog: first.catalog.name.to_owned(),
             source: Box::new(first.error.clone()),
             waiting_for: names(&awaited),
             answer: answer.ok().map(Box::new),
-            passed_over: Vec::new(),
         }),
     }
 }

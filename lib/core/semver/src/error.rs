@@ -1,12 +1,14 @@
-//! Why a version, release or range could not be parsed, in the words of the original libraries.
+//! Errors of versions, releases and ranges, in the words of the libraries that upstream parses them with.
 
 use std::fmt;
 
 use thiserror::Error;
 
-use crate::{CONSTRAINT_BYTES_MAX, CONSTRAINT_GROUPS_MAX, Quoted, RELEASE_BYTES_MAX, SKIP_RANGE_BYTES_MAX};
+use olm_go::Quoted;
 
-/// Why a text is no version, release, constraint or skip range.
+use crate::{CONSTRAINT_BYTES_MAX, CONSTRAINT_GROUPS_MAX, RELEASE_BYTES_MAX, SKIP_RANGE_BYTES_MAX};
+
+/// A text that is no version, release, constraint or skip range.
 ///
 /// The texts are those of the Go libraries blang/semver v4 and Masterminds/semver v3, and of
 /// operator-registry for releases, since conditions contain them.
@@ -18,7 +20,10 @@ pub enum ParseError {
     /// A version has fewer than three numbers.
     #[error("No Major.Minor.Patch elements found")]
     VersionElements,
-    /// A part of a version has a character that may not stand there.
+    /// A version read tolerantly has fewer than three numbers and something behind them.
+    #[error("Short version cannot contain PreRelease/Build meta data")]
+    ShortVersion,
+    /// A part of a version has a character that is not allowed there.
     #[error("Invalid character(s) found in {} {}", .part.noun(), Quoted(.text))]
     Characters {
         /// Which part.
@@ -167,6 +172,7 @@ impl ParseError {
         match self {
             Self::VersionEmpty
             | Self::VersionElements
+            | Self::ShortVersion
             | Self::ConstraintGroups
             | Self::SkipRangeFirst
             | Self::SkipRangeLast => 0,

@@ -13,7 +13,6 @@ mod constraint;
 mod error;
 mod limits;
 mod order;
-mod quoted;
 mod release;
 mod skip_range;
 mod version;
@@ -24,7 +23,6 @@ pub use error::{ParseError, Part};
 pub use limits::{
     CONSTRAINT_BYTES_MAX, CONSTRAINT_GROUPS_MAX, OPERAND_BYTES_MAX, RELEASE_BYTES_MAX, SKIP_RANGE_BYTES_MAX,
 };
-pub use quoted::Quoted;
 pub use release::Release;
 pub use skip_range::SkipRange;
 pub use version::{Identifier, Version};

@@ -62,6 +62,29 @@ impl Version {
         &self.build
     }
 
+    /// Reads a version tolerantly: without blanks around it, a leading `v` and leading zeros, and with zeros for
+    /// missing numbers.
+    ///
+    /// Source: blang/semver v4 `ParseTolerant`.
+    ///
+    /// # Errors
+    /// It is no version even so.
+    pub fn parse_tolerant(text: &str) -> Result<Self, ParseError> {
+        let text = text.trim();
+        let text = text.strip_prefix('v').unwrap_or(text);
+        let without_zeros = |part: &str| {
+            let rest = if part.len() > 1 { part.trim_start_matches('0') } else { part };
+            let has_digit = part.len() < 2 || rest.starts_with(|c: char| c.is_ascii_digit());
+            if has_digit { rest.to_owned() } else { format!("0{rest}") }
+        };
+        let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
+        if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
+            return Err(ParseError::ShortVersion);
+        }
+        parts.resize(3, "0".to_owned());
+        parts.join(".").parse()
+    }
+
     /// The same version without build metadata.
     #[must_use]
     pub fn without_build(mut self) -> Self {
@@ -263,6 +286,31 @@ mod tests {
         ] {
             let found = text.parse::<Version>().unwrap_err();
             assert_eq!((found.to_string().as_str(), found.position()), (error, position), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn tolerant_reading_mends_what_blang_mends() {
+        for (text, version) in [
+            ("1.2.3", "1.2.3"),
+            ("v1.2", "1.2.0"),
+            ("1", "1.0.0"),
+            (" 1.02.3 ", "1.2.3"),
+            ("00.0.00-rc.1", "0.0.0-rc.1"),
+            ("1.2.03-rc.1+build.01", "1.2.3-rc.1+build.01"),
+            ("1.2.3+a", "1.2.3+a"),
+            ("", "strconv.ParseUint: parsing \"\": invalid syntax"),
+            ("1.", "strconv.ParseUint: parsing \"\": invalid syntax"),
+            ("1..2", "strconv.ParseUint: parsing \"\": invalid syntax"),
+            ("abc", "Invalid character(s) found in major number \"0abc\""),
+            ("vv1", "Invalid character(s) found in major number \"0v1\""),
+            ("1.2.3.4", "Invalid character(s) found in patch number \"3.4\""),
+            ("1.2-rc", "Short version cannot contain PreRelease/Build meta data"),
+            ("1.2.3-", "Prerelease is empty"),
+            ("1.2.3-01", "Numeric PreRelease version must not contain leading zeroes \"01\""),
+        ] {
+            let found = Version::parse_tolerant(text).map_or_else(|e| e.to_string(), |v| v.to_string());
+            assert_eq!(found, version, "{text:?}");
         }
     }
 

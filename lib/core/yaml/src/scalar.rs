@@ -214,13 +214,5 @@ fn float_key(value: f64) -> String {
     if short.is_infinite() {
         return if short > 0.0 { ".inf" } else { "-.inf" }.to_owned();
     }
-    let scientific = format!("{short:e}");
-    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
-    match exponent.parse::<i32>() {
-        Ok(power) if short != 0.0 && !(-4..6).contains(&power) => {
-            let sign = if power < 0 { '-' } else { '+' };
-            format!("{mantissa}e{sign}{:02}", power.abs())
-        }
-        _ => format!("{short}"),
-    }
+    olm_go::float::general(short)
 }

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use olm_api::v1::{ClusterExtension, UpgradeConstraintPolicy};
 use olm_fbc::Property;
 use olm_resolve::{
-    Audience, CatalogView, DeprecationData, Installed, MajorUpdates, Request, Resolution, ResolveError,
-    SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, deprecation_data, deprecation_status, keep_installed,
-    resolve, summary,
+    Audience, CatalogView, Cause, DeprecationData, Installed, MajorUpdates, Request, Resolution,
+    ResolveError, SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, deprecation_data, deprecation_status,
+    keep_installed, resolve, summary,
 };
 use olm_semver::ReleaseSupport;
 use olm_text::one_line;
@@ -94,7 +94,7 @@ impl Steps<'_> {
             Ok(found) => return Ok(found),
             Err(error) => error,
         };
-        let ResolveError::CatalogUnavailable { waiting_for, .. } = &error else { return Err(error) };
+        let Cause::CatalogUnavailable { waiting_for, .. } = &error.cause else { return Err(error) };
         if self.catalogs.wait_for(waiting_for, self.now) != Wait::Over {
             return Err(error);
         }
@@ -103,18 +103,18 @@ impl Steps<'_> {
         resolve(request, &rest).map_err(|_| error)
     }
 
-    /// What was looked at and why it did not do.
+    /// The remedy and the rejected candidates.
     fn explanation(&self, error: &ResolveError, progress: &mut Progress) -> Option<String> {
         let mut told: Vec<String> = advice(error, Audience::Cluster).into_iter().collect();
-        if let ResolveError::CatalogUnavailable { waiting_for, answer: Some(_), .. } = error
+        if let Cause::CatalogUnavailable { waiting_for, answer: Some(_), .. } = &error.cause
             && let Wait::Until(deadline) = self.catalogs.wait_for(waiting_for, self.now)
         {
             progress.look_again = Some(until(self.now, deadline));
             told.push(format!("That answer is taken at {deadline:.0} if nothing changes before."));
         }
-        let summary = summary(error.passed_over(), SUMMARY_BUNDLES_MAX);
+        let summary = summary(&error.rejected, SUMMARY_BUNDLES_MAX);
         if !summary.is_empty() {
-            told.push(format!("Passed over: {summary}"));
+            told.push(format!("Rejected: {summary}"));
         }
         (!told.is_empty()).then(|| told.join("\n"))
     }

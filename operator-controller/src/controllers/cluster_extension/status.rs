@@ -16,7 +16,7 @@ use olm_api::{
         RevisionStatus,
     },
 };
-use olm_resolve::{DeprecationReason, DeprecationStatus, Truth};
+use olm_resolve::{DeprecationReason, DeprecationStatus};
 use olm_runtime::PANIC_REPORT;
 use olm_text::one_line;
 
@@ -173,16 +173,11 @@ impl Writer<'_> {
             (BundleDeprecated, &found.bundle),
         ];
         for (type_, condition) in conditions {
-            let status = match condition.status {
-                Truth::True => True,
-                Truth::False => False,
-                Truth::Unknown => Unknown,
-            };
-            let reason = match condition.reason {
-                DeprecationReason::Deprecated => Reason::Deprecated,
-                DeprecationReason::NotDeprecated => Reason::NotDeprecated,
-                DeprecationReason::DeprecationStatusUnknown => Reason::DeprecationStatusUnknown,
-                DeprecationReason::Absent => Reason::Absent,
+            let (status, reason) = match condition.reason {
+                DeprecationReason::Deprecated => (True, Reason::Deprecated),
+                DeprecationReason::NotDeprecated => (False, Reason::NotDeprecated),
+                DeprecationReason::DeprecationStatusUnknown => (Unknown, Reason::DeprecationStatusUnknown),
+                DeprecationReason::Absent => (Unknown, Reason::Absent),
             };
             self.put(type_, status, reason, &condition.message);
         }

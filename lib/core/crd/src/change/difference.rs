@@ -4,9 +4,9 @@
 //! map equals none, numbers are compared as numbers, and members that the API does not have do not count. This is
 //! crdify's `equality.Semantic.DeepEqual` on decoded types.
 
+use olm_go::json::marshal;
 use serde_json::Value;
 
-use super::literal;
 use crate::schema::{
     ANNOTATIONS, DOCS_MEMBERS, Kind, MEMBERS, Member, Members, RULE_MEMBERS, element, value,
 };
@@ -67,7 +67,7 @@ fn same_value(old: &Value, new: &Value, kind: Kind) -> bool {
     match kind {
         Kind::Text | Kind::TextPointer | Kind::Flag | Kind::FlagPointer | Kind::TextList => false,
         Kind::Float | Kind::Integer => old.is_number() && new.is_number() && old.as_f64() == new.as_f64(),
-        Kind::Json | Kind::JsonList => literal::json(old) == literal::json(new),
+        Kind::Json | Kind::JsonList => marshal(old) == marshal(new),
         Kind::Schema | Kind::SchemaOrFlag => same_schema(old, new),
         Kind::SchemaList => same_list(old, new, same_schema),
         Kind::SchemaMap | Kind::Dependencies => same_map(old, new, same_schema),

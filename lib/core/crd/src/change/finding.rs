@@ -9,7 +9,7 @@ use olm_text::one_line;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::literal::quote;
+use olm_go::Quoted;
 
 /// The set of changes that are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -277,5 +277,5 @@ impl Report {
 
 /// Upstream's sentence about the definition `name`.
 fn refusal(name: &str, findings: &str) -> String {
-    format!("validating upgrade for CRD {}: {findings}", quote(name))
+    format!("validating upgrade for CRD {}: {findings}", Quoted(name))
 }

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use olm_go::{Quoted, float, json::marshal};
 use serde_json::Value;
 
-use super::{Check, Finding, difference, literal};
+use super::{Check, Finding, difference};
 use crate::{
     definition::Definition,
     schema::{
@@ -55,18 +56,18 @@ pub(crate) fn check(member: &str, values: Values<'_>) -> Result<Option<(Check, O
 
 /// `spec.scope` must not change.
 pub(crate) fn scope(old: &Definition<'_>, new: &Definition<'_>) -> Option<Finding> {
-    let text = || format!("scope changed : {} -> {}", literal::quote(old.scope), literal::quote(new.scope));
+    let text = || format!("scope changed : {} -> {}", Quoted(old.scope), Quoted(new.scope));
     (old.scope != new.scope)
         .then(|| Finding::on_crd(Check::Scope, "spec.scope", (old.scope.into(), new.scope.into()), text()))
 }
 
 fn type_changed((old, new): Values<'_>, member: &str) -> Answer {
     let (old, new) = (text(old, member)?, text(new, member)?);
-    Ok(Some(format!("type changed : {} -> {}", literal::quote(old), literal::quote(new))))
+    Ok(Some(format!("type changed : {} -> {}", Quoted(old), Quoted(new))))
 }
 
 fn default_changed(values: Values<'_>) -> Option<String> {
-    let raw = |value: &Value| literal::quote(&literal::json(value));
+    let raw = |value: &Value| Quoted(&marshal(value)).to_string();
     match values {
         (None, None) => None,
         (None, Some(new)) => Some(format!("default added when there was none previously : {}", raw(new))),
@@ -82,7 +83,7 @@ fn pattern_changed((old, new): Values<'_>, member: &str) -> Answer {
         (_, true) => "removed",
         _ => "changed",
     };
-    Ok(Some(format!("pattern {change} : {} -> {}", literal::quote(old), literal::quote(new))))
+    Ok(Some(format!("pattern {change} : {} -> {}", Quoted(old), Quoted(new))))
 }
 
 fn nullable_changed(values: Values<'_>) -> Option<String> {
@@ -98,13 +99,13 @@ type Limit = (f64, String);
 
 fn float(value: &Value, member: &str) -> Result<Limit, Misfit> {
     let number = value.as_f64().ok_or_else(|| Misfit::new(member, "a number"))?;
-    Ok((number, literal::float(number)))
+    Ok((number, float::general(number)))
 }
 
 fn integer(value: &Value, member: &str) -> Result<Limit, Misfit> {
     let number = value.as_f64().filter(|number| number.fract() == 0.0);
     let number = number.ok_or_else(|| Misfit::new(member, "an integer"))?;
-    Ok((number, literal::json(value)))
+    Ok((number, marshal(value)))
 }
 
 fn lower((old, new): Values<'_>, member: &str, read: fn(&Value, &str) -> Result<Limit, Misfit>) -> Answer {
@@ -130,7 +131,7 @@ fn upper((old, new): Values<'_>, member: &str, read: fn(&Value, &str) -> Result<
 fn enum_changed((old, new): Values<'_>, member: &str) -> Answer {
     let set = |values| -> Result<BTreeSet<String>, Misfit> {
         // crdify decodes null as an empty text.
-        let raw = |value: &Value| if value.is_null() { String::new() } else { literal::json(value) };
+        let raw = |value: &Value| if value.is_null() { String::new() } else { marshal(value) };
         Ok(access::list(values, member)?.iter().map(raw).collect())
     };
     let (old, new) = (set(old)?, set(new)?);
@@ -154,7 +155,7 @@ fn required_changed((old, new): Values<'_>, member: &str) -> Answer {
 fn one_of_changed((old, new): Values<'_>, member: &str) -> Answer {
     let set = |values| -> Result<BTreeSet<String>, Misfit> {
         let members = access::list(values, member)?.iter();
-        Ok(members.map(|member| literal::json(&difference::without_annotations(member))).collect())
+        Ok(members.map(|member| marshal(&difference::without_annotations(member))).collect())
     };
     let (old, new) = (set(old)?, set(new)?);
     if old.is_empty() {

@@ -5,7 +5,9 @@
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
-use super::{Check, Finding, Policy, Reason, Scope, literal, versions};
+use olm_go::json::marshal;
+
+use super::{Check, Finding, Policy, Reason, Scope, versions};
 use crate::{
     CrdError,
     definition::{Definition, Version},
@@ -49,7 +51,7 @@ fn fingerprint(finding: &Finding) -> String {
     if finding.check == Check::Unhandled {
         for values in [&finding.old, &finding.new] {
             fingerprint.push('\n');
-            fingerprint.push_str(&literal::json(values));
+            fingerprint.push_str(&marshal(values));
         }
     }
     fingerprint

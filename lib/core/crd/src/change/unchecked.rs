@@ -1,12 +1,12 @@
 //! Changes of members that have no check (crdify's `unhandled`): refused, because no rule says that they are safe.
 
+use olm_go::json::marshal;
 use olm_text::{cut, one_line};
 use serde_json::{Map, Value};
 
 use super::{
     Policy, Reason,
     difference::{Difference, canonical_value},
-    literal::json,
     safe_changes,
 };
 use crate::{
@@ -71,7 +71,7 @@ fn add_changed_fields(path: &str, old: Option<&Value>, new: Option<&Value>, fiel
             }
         }
         (old, new) => {
-            let [old, new] = [old, new].map(|value| value.map_or_else(|| "none".to_owned(), json));
+            let [old, new] = [old, new].map(|value| value.map_or_else(|| "none".to_owned(), marshal));
             if old == new {
                 return;
             }

@@ -1,20 +1,20 @@
-//! Reading documents as Go's JSON package reads them: keys in any case, unknown ones passed over, null as a
-//! field's zero value. Published catalogs have nulls, because the original writes them.
+//! Documents read as Go's JSON package reads them: keys in any case, of which the last counts, unknown ones ignored.
+//! Published catalogs have nulls, because opm writes them.
 
 use std::fmt;
 
+use olm_go::field::names;
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
 };
-
-use crate::keys::means;
+use serde_json::Value;
 
 use super::{
     Bundle, Channel, ChannelEntry, Deprecation, DeprecationEntry, Package, PackageReference, Property,
 };
 
-/// Finds the field that a key means, without keeping the key.
+/// Finds the field that a key names, without keeping the key.
 struct FieldOf(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for FieldOf {
@@ -33,7 +33,28 @@ impl Visitor<'_> for FieldOf {
     }
 
     fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().copied().find(|field| means(key, field)))
+        Ok(self.0.iter().copied().find(|field| names(key, field)))
+    }
+}
+
+/// The effect of null on a field.
+trait AssignNull {
+    /// Leaves texts and structures as they are.
+    fn assign_null(&mut self) {}
+}
+
+impl AssignNull for String {}
+impl AssignNull for PackageReference {}
+
+impl<T> AssignNull for Vec<T> {
+    fn assign_null(&mut self) {
+        self.clear();
+    }
+}
+
+impl AssignNull for Value {
+    fn assign_null(&mut self) {
+        *self = Self::Null;
     }
 }
 
@@ -58,8 +79,9 @@ macro_rules! read_as_go_does {
                         let mut read = $name::default();
                         while let Some(field) = map.next_key_seed(FieldOf(&[$($key),+]))? {
                             match field {
-                                $(Some($key) => if let Some(value) = map.next_value::<Option<_>>()? {
-                                    read.$field = value;
+                                $(Some($key) => match map.next_value::<Option<_>>()? {
+                                    Some(value) => read.$field = value,
+                                    None => read.$field.assign_null(),
                                 },)+
                                 _ => {
                                     map.next_value::<IgnoredAny>()?;

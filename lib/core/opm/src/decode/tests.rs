@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{BUNDLE, CHANNEL, DEPRECATION, PACKAGE, Shape, check, field, list, property, text};
+use super::{BUNDLE, CHANNEL, DEPRECATION, PACKAGE, Shape, check, property};
 
 fn assert_refused(cases: &[(&Shape, serde_json::Value, &str)]) {
     for (shape, value, expected) in cases {
@@ -102,13 +102,4 @@ fn unknown_fields_nulls_and_missing_fields_pass() {
     }
     assert_eq!(check(&json!({"base64data": [1, 255]}), property("olm.bundle.object")), Ok(()));
     assert!(check(&json!({"data": [1, 256]}), property("olm.bundle.object")).is_err());
-}
-
-#[test]
-fn keys_are_found_whatever_their_case() {
-    let value = json!({"Name": "a", "NAME": "b", "Entries": [1], "other": null});
-    let object = value.as_object().expect("an object");
-    assert_eq!(text(object, "name"), "a");
-    assert_eq!(list(object, "entries").len(), 1);
-    assert_eq!(field(object, "other"), None);
 }

@@ -7,14 +7,15 @@ use olm_fbc::{
     PROPERTY_BUNDLE_OBJECT, PROPERTY_CHANNEL, PROPERTY_CONSTRAINT, PROPERTY_CSV_METADATA, PROPERTY_GVK,
     PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
 };
+use olm_go::{
+    Quoted,
+    field::{self, list, text},
+};
 use olm_object::names;
-use olm_semver::{Quoted, SkipRange};
+use olm_semver::SkipRange;
 use serde_json::{Map, Value};
 
-use crate::{
-    decode::{field, list, text},
-    property,
-};
+use crate::property;
 
 /// Names with this prefix belong to OLM.
 const RESERVED_PREFIX: &str = "olm.";
@@ -43,7 +44,7 @@ pub(super) fn every(object: &Map<String, Value>, notes: &mut Vec<String>) {
     if given_but_empty(object, "package") {
         notes.push("package is empty: leave it out or name one".into());
     }
-    let Some(properties) = field(object, "properties") else { return };
+    let Some(properties) = field::raw(object, "properties").filter(|value| !value.is_null()) else { return };
     let Some(properties) = properties.as_array() else {
         notes.push("properties is not a list".into());
         return;
@@ -112,9 +113,9 @@ fn empty_group(place: &str, name: &str, range: &str) -> String {
 
 /// Rules for packages.
 pub(super) fn package(object: &Map<String, Value>, notes: &mut Vec<String>) {
-    let Some(icon) = field(object, "icon").and_then(Value::as_object) else { return };
+    let Some(icon) = field::scalar(object, "icon").and_then(Value::as_object) else { return };
     for name in ["base64data", "mediatype"] {
-        if field(icon, name).is_none() {
+        if field::scalar(icon, name).is_none() {
             notes.push(format!("icon.{name} is missing"));
         }
     }
@@ -122,7 +123,7 @@ pub(super) fn package(object: &Map<String, Value>, notes: &mut Vec<String>) {
 
 /// Rules for channels.
 pub(super) fn channel(object: &Map<String, Value>, notes: &mut Vec<String>) {
-    if field(object, "entries").is_none() {
+    if field::raw(object, "entries").is_none_or(Value::is_null) {
         notes.push("entries is missing".into());
     }
     for (index, entry) in list(object, "entries").iter().enumerate() {
@@ -173,7 +174,7 @@ fn first_of(places: &[usize], list: &str, problem: &str) -> Option<String> {
 
 /// Rules for deprecations.
 pub(super) fn deprecation(object: &Map<String, Value>, notes: &mut Vec<String>) {
-    if field(object, "name").is_some() {
+    if field::scalar(object, "name").is_some() {
         notes.push("name is set: deprecations belong to a package and have no name".into());
     }
 }
@@ -186,5 +187,5 @@ pub(super) fn custom(schema: &str, notes: &mut Vec<String>) {
 }
 
 fn given_but_empty(object: &Map<String, Value>, name: &str) -> bool {
-    field(object, name).is_some_and(|value| value.as_str() == Some(""))
+    field::scalar(object, name).is_some_and(|value| value.as_str() == Some(""))
 }

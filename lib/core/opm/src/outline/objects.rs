@@ -1,13 +1,13 @@
 //! The manifests that a bundle of the older form carries in its properties.
 
 use olm_fbc::{PROPERTY_BUNDLE_OBJECT, yaml};
+use olm_go::{
+    base64,
+    field::{self, text},
+};
 use serde_json::Value;
 
-use crate::{
-    base64,
-    decode::{self, field, text},
-    property::raw_value,
-};
+use crate::{decode, property::raw_value};
 
 const CSV_KIND: &str = "ClusterServiceVersion";
 
@@ -48,7 +48,7 @@ pub(crate) fn read(properties: &[Value]) -> Result<Manifests, String> {
 
 /// The manifest in the value of a property; null when there is none.
 fn manifest(value: &Value) -> Result<Value, String> {
-    let data = value.as_object().and_then(|object| field(object, "data"));
+    let data = value.as_object().and_then(|object| field::scalar(object, "data"));
     let bytes = match data {
         Some(Value::String(encoded)) => base64::decode(encoded.as_bytes())
             .map_err(|at| format!("illegal base64 data at input byte {at}"))?,

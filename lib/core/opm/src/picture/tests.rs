@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use olm_fbc::MetaReader;
 
-use super::{PictureError, UpgradeGraph, View, dot, mermaid, svg};
+use super::{PictureError, UpgradeGraph, View, mermaid, svg};
 use crate::Outline;
 
 fn outline(text: &str) -> Outline {
@@ -79,20 +79,6 @@ fn what_is_deprecated_or_skipped_is_marked_in_its_own_package_only() {
     assert!(mermaid(&graph(&text)).contains("  class p-c-a skipped\n"));
 }
 
-#[test]
-fn dot_has_every_node_and_edge() {
-    let drawn = dot(&graph(&sample()));
-    for line in [
-        "      \"p/ch/p.v1.5.0\" [label=\"p.v1.5.0\", style=\"rounded,dashed\"];",
-        "      \"p/ch/p.v1.5.0\" -> \"p/ch/p.v2.0.0\" [label=\"skips\", style=dashed];",
-        "      \"p/ch/p.v1.0.0\" -> \"p/ch/p.v2.0.0\" [label=\"skipRange >=1.0.0 <2.0.0\", style=dotted];",
-        "      \"p/ch/p.v1.0.0\" -> \"p/ch/p.v2.0.0\" [label=\"replaces\"];",
-    ] {
-        assert!(drawn.lines().any(|found| found == line), "{line}\n{drawn}");
-    }
-    assert_eq!(drawn.matches('{').count(), drawn.matches('}').count());
-}
-
 /// The places of the boxes with these class attributes, as (x, y).
 fn boxes(svg: &str) -> Vec<(usize, usize)> {
     let number = |text: &str, name: &str| {
@@ -163,11 +149,10 @@ fn names_cannot_break_out_of_a_picture() {
     let drawn = svg(&graph);
     assert!(!drawn.contains("<script") && !drawn.contains('\u{1b}') && !drawn.contains("\"]--"), "{drawn}");
     assert!(drawn.contains("&lt;script&gt;"));
-    for text in [mermaid(&graph), dot(&graph)] {
-        assert!(!text.contains('\u{1b}'), "{text}");
-        assert!(text.lines().all(|line| !line.trim().starts_with("end\"")), "{text}");
-    }
-    assert!(!mermaid(&graph).contains("\"]; end[\""), "{}", mermaid(&graph));
+    let text = mermaid(&graph);
+    assert!(!text.contains('\u{1b}'), "{text}");
+    assert!(text.lines().all(|line| !line.trim().starts_with("end\"")), "{text}");
+    assert!(!text.contains("\"]; end[\""), "{text}");
 }
 
 #[test]

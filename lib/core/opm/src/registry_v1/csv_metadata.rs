@@ -3,13 +3,10 @@
 //! Written as the original's structures print: known fields only, in their order, empty ones left out, except
 //! that `apiServiceDefinitions`, `crdDescriptions` and `provider` always are there.
 
+use olm_go::json::{self, Html, Object};
 use serde_json::{Value, value::RawValue};
 
-use crate::{
-    FieldError,
-    fields::Fields,
-    raw::{self, Html, Object},
-};
+use crate::{FieldError, fields::Fields};
 
 /// The value of the property for a ClusterServiceVersion.
 pub(crate) fn csv_metadata(csv: &Value) -> Result<Box<RawValue>, FieldError> {
@@ -41,7 +38,7 @@ pub(crate) fn csv_metadata(csv: &Value) -> Result<Box<RawValue>, FieldError> {
     texts(&mut provider, &spec.object("provider")?, &["name", "url"])?;
     provider.end();
     object.end();
-    Ok(raw::finish(out))
+    Ok(json::into_raw(out))
 }
 
 /// Strings that are left out when empty.
@@ -80,7 +77,7 @@ fn text_list(object: &mut Object<'_>, fields: &Fields<'_>, name: &str) -> Result
     if !items.is_empty() {
         let out = object.key(name);
         separated(out, &items, |out, item| {
-            raw::text(out, item, Html::Kept);
+            json::write_text(out, item, Html::Kept);
             Ok(())
         })?;
     }
@@ -166,9 +163,9 @@ fn descriptor(object: &mut Object<'_>, descriptor: &Fields<'_>) -> Result<(), Fi
     always(object, descriptor, &["path"])?;
     texts(object, descriptor, &["displayName", "description"])?;
     text_list(object, descriptor, "x-descriptors")?;
-    if let Some(value) = descriptor.get_with_null("value") {
+    if let Some(value) = descriptor.raw("value") {
         // The original passes this on as its encoder wrote the ClusterServiceVersion.
-        raw::value(object.key("value"), value, Html::Escaped);
+        json::write_value(object.key("value"), value, Html::Escaped);
     }
     Ok(())
 }

@@ -3,14 +3,11 @@
 //! Names of files do not matter: the first one that has annotations gives them, and so for the others. A file
 //! that is not what is looked for is passed over.
 
+use olm_go::json::{self, Html};
 use serde_json::{Value, value::RawValue};
 
 use super::{BundleError, BundleTree};
-use crate::{
-    BlobProperty,
-    fields::Fields,
-    raw::{self, Html},
-};
+use crate::{BlobProperty, fields::Fields};
 
 const FOLDER: &str = "metadata/";
 const PACKAGE_KEY: &str = "operators.operatorframework.io.bundle.package.v1";
@@ -76,7 +73,7 @@ fn text(value: &Value, scalars: Scalars) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Bool(_) | Value::Number(_) if scalars == Scalars::Converted => {
-            Some(raw::of_value(value, Html::Kept).get().to_owned())
+            Some(json::to_raw(value, Html::Kept).get().to_owned())
         }
         _ => None,
     }
@@ -91,7 +88,7 @@ fn typed_list(document: &Value, name: &str, scalars: Scalars) -> Option<Vec<Blob
         // The original keeps the text its YAML reader made, in which these characters are escaped.
         let html = if scalars == Scalars::Converted { Html::Escaped } else { Html::Kept };
         let value =
-            item.get("value").map_or_else(|| RawValue::NULL.to_owned(), |value| raw::of_value(value, html));
+            item.get("value").map_or_else(|| RawValue::NULL.to_owned(), |value| json::to_raw(value, html));
         list.push(BlobProperty { kind, value });
     }
     Some(list)

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use olm_go::{
+    base64,
+    json::{self, Html},
+};
 use serde_json::{Value, value::RawValue};
 
 use super::{BundleError, Manifest, Metadata, RegistryV1Bundle, apis::Apis, object_at};
 use crate::{
-    BlobProperty, FieldError, base64,
+    BlobProperty, FieldError,
     blob::{BUNDLE_OBJECT, GVK, GVK_REQUIRED, PACKAGE, PACKAGE_REQUIRED},
     fields::Fields,
-    raw::{self, Html},
 };
 
 /// The annotation of a ClusterServiceVersion that holds properties.
@@ -89,7 +92,7 @@ fn compact(value: &RawValue) -> Box<RawValue> {
         }
         out.push(character);
     }
-    raw::finish(out.into_bytes())
+    json::into_raw(out.into_bytes())
 }
 
 /// All properties of the blob, in no particular order.
@@ -117,7 +120,7 @@ pub(super) fn all(bundle: &RegistryV1Bundle) -> Result<Vec<BlobProperty>, Bundle
             GVK => drop(required.insert(read_gvk(&dependency.value).map_err(wrong)?)),
             PACKAGE => {
                 let [name, range, _] = read_package(&dependency.value).map_err(wrong)?;
-                let value = raw::object_of_texts(&[("packageName", &name), ("versionRange", &range)]);
+                let value = json::object_of_texts(&[("packageName", &name), ("versionRange", &range)]);
                 all.push(BlobProperty::new(PACKAGE_REQUIRED, value));
             }
             _ => all.push(dependency.clone()),
@@ -145,8 +148,8 @@ pub(super) fn all(bundle: &RegistryV1Bundle) -> Result<Vec<BlobProperty>, Bundle
 /// The value of an `olm.bundle.object`: the manifest as the original's encoder writes it, in base64.
 fn object_value(object: &Value) -> Box<RawValue> {
     let mut json = Vec::new();
-    raw::value(&mut json, object, Html::Escaped);
-    raw::object_of_texts(&[("data", &base64::encode(&json))])
+    json::write_value(&mut json, object, Html::Escaped);
+    json::object_of_texts(&[("data", &base64::encode(&json))])
 }
 
 fn package(name: &str, version: &str, release: &str) -> Box<RawValue> {
@@ -154,11 +157,11 @@ fn package(name: &str, version: &str, release: &str) -> Box<RawValue> {
     if !release.is_empty() {
         members.push(("release", release));
     }
-    raw::object_of_texts(&members)
+    json::object_of_texts(&members)
 }
 
 fn gvk((group, version, kind): &Gvk) -> Box<RawValue> {
-    raw::object_of_texts(&[("group", group), ("kind", kind), ("version", version)])
+    json::object_of_texts(&[("group", group), ("kind", kind), ("version", version)])
 }
 
 fn with_value<T>(

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use olm_fbc::{Channel, ChannelEntry};
-use olm_semver::{Quoted, SkipRange, Version};
+use olm_go::Quoted;
+use olm_semver::{SkipRange, Version};
 
 use super::{Note, NoteKind, PackagePart};
 use crate::{BundleOutline, Outline, validate::check_graph};

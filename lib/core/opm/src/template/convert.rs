@@ -1,13 +1,11 @@
 //! From a catalog back to a template, as the text of one JSON document.
 
 use olm_fbc::SCHEMA_BUNDLE;
+use olm_go::json::{self, Html, Object};
 use serde_json::{Value, value::RawValue};
 
 use super::TemplateKind;
-use crate::{
-    Blob, BlobError, BundleBlob,
-    raw::{self, Html, Object},
-};
+use crate::{Blob, BlobError, BundleBlob};
 
 /// The basic template of a catalog: its bundles are given by their images alone.
 ///
@@ -30,11 +28,6 @@ pub fn to_substitutes(blobs: &[Blob]) -> Box<RawValue> {
     template(TemplateKind::Substitutes, blobs)
 }
 
-/// JSON text with `<`, `>` and `&` escaped, which occur in its strings only: templates are printed so.
-fn escaped(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
-}
-
 fn template(kind: TemplateKind, entries: &[Blob]) -> Box<RawValue> {
     let mut out = Vec::new();
     let mut object = Object::new(&mut out, Html::Escaped);
@@ -45,12 +38,12 @@ fn template(kind: TemplateKind, entries: &[Blob]) -> Box<RawValue> {
         if index > 0 {
             list.push(b',');
         }
-        list.extend_from_slice(escaped(entry.json.get()).as_bytes());
+        list.extend_from_slice(json::escape_html(entry.json.get()).as_bytes());
     }
     list.push(b']');
     if kind == TemplateKind::Substitutes {
         object.value("substitutions", &Value::Array(Vec::new()));
     }
     object.end();
-    raw::finish(out)
+    json::into_raw(out)
 }

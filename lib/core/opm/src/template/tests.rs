@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{BoxError, BundleRenderer, Template, TemplateKind, to_basic, to_substitutes};
-use crate::{Blob, BlobProperty, BundleBlob, raw};
+use olm_go::json;
+
+use crate::{Blob, BlobProperty, BundleBlob};
 
 /// Renders `image/NAME/VERSION` as the bundle NAME.vVERSION of the package NAME.
 struct Images {
@@ -25,7 +27,7 @@ impl BundleRenderer for Images {
             name: format!("{package}.v{version}"),
             package: package.to_owned(),
             image: image.to_owned(),
-            properties: vec![BlobProperty::new("olm.package", raw::object_of_texts(&identity))],
+            properties: vec![BlobProperty::new("olm.package", json::object_of_texts(&identity))],
             csv: Some(json!({
                 "metadata": {"annotations": self.annotations.get(image)},
                 "spec": {

@@ -6,8 +6,8 @@ use olm_fbc::{
     Channel, ChannelEntry, Deprecation, DeprecationEntry, PackageReference, SCHEMA_BUNDLE, SCHEMA_CHANNEL,
     SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
+use olm_go::Quoted;
 use olm_object::names;
-use olm_semver::Quoted;
 
 use crate::{BundleOutline, Finding, Outline};
 

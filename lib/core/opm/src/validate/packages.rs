@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use olm_fbc::{ChannelEntry, PROPERTY_PACKAGE};
-use olm_semver::{Quoted, SkipRange};
+use olm_go::Quoted;
+use olm_semver::SkipRange;
 
 use super::{
     ErrorTree,

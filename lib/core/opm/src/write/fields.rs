@@ -1,9 +1,10 @@
 //! The fields of the known schemas: their order, and which are left out when they are empty.
 
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-use olm_fbc::{SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, keys};
-use serde_json::value::RawValue;
+use olm_fbc::{SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
+use olm_go::field;
 
 /// A field of a structure.
 struct Field {
@@ -13,16 +14,25 @@ struct Field {
     form: FieldForm,
 }
 
+impl Field {
+    /// Whether null sets the field to nothing: slices and raw messages.
+    fn is_emptied_by_null(&self) -> bool {
+        matches!(self.form, Bytes | List(_) | Texts) || self.missing == Some(NULL)
+    }
+}
+
 enum FieldForm {
     /// As it is.
     Raw,
+    /// A list of texts, written as it is.
+    Texts,
     /// Base64, written without the line breaks it may have.
     Bytes,
     Structure(&'static [Field]),
     List(&'static [Field]),
 }
 
-use FieldForm::{Bytes, List, Raw, Structure};
+use FieldForm::{Bytes, List, Raw, Structure, Texts};
 
 const fn always(name: &'static str, missing: &'static str, form: FieldForm) -> Field {
     Field { name, missing: Some(missing), form }
@@ -48,7 +58,7 @@ static PACKAGE: [Field; 6] = [
 static ENTRY: [Field; 4] = [
     always("name", EMPTY, Raw),
     optional("replaces", Raw),
-    optional("skips", Raw),
+    optional("skips", Texts),
     optional("skipRange", Raw),
 ];
 static CHANNEL: [Field; 5] = [
@@ -97,7 +107,12 @@ fn structure(text: &str, fields: &[Field], out: &mut String) -> Result<(), serde
     let mut separator = '{';
     for field in fields {
         let members = members.iter().map(|(key, value)| (key.as_str(), value.get()));
-        let value = keys::find(members, field.name, |value| *value == NULL).filter(|value| *value != NULL);
+        let value = if field.is_emptied_by_null() {
+            field::last(members, field.name)
+        } else {
+            field::last(members.filter(|(_, value)| *value != NULL), field.name)
+        };
+        let value = value.filter(|value| *value != NULL);
         let value = match (value, field.missing) {
             (Some(EMPTY | "[]") | None, None) => continue,
             (Some(value), _) => value,
@@ -112,7 +127,7 @@ fn structure(text: &str, fields: &[Field], out: &mut String) -> Result<(), serde
             Bytes => out.push_str(&value.replace("\\n", "").replace("\\r", "")),
             Structure(fields) => structure(value, fields, out)?,
             List(fields) if value != NULL => list(value, fields, out)?,
-            Raw | List(_) => out.push_str(value),
+            Raw | Texts | List(_) => out.push_str(value),
         }
     }
     if separator == '{' {

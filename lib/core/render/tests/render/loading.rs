@@ -83,7 +83,10 @@ fn wrong_types_fail_with_kubernetes_words_and_the_place() {
         ),
         (bundle().container("stdin", json!("yes")), format!("unrecognized type: bool at {at}.stdin")),
         (bundle().container("args", json!({})), format!("cannot restore slice from map at {at}.args")),
-        (bundle().set("/spec/version", json!("abc")), "spec.version: not a semantic version".to_owned()),
+        (
+            bundle().set("/spec/version", json!("abc")),
+            "spec.version: Invalid character(s) found in major number \"0abc\"".to_owned(),
+        ),
         (
             bundle().set("/spec/version", json!(1)),
             "cannot convert int64 to string at spec.version".to_owned(),

@@ -227,7 +227,7 @@ fn major_updates_can_be_blocked() {
     case().keeping_major().resolves_to("2.0.0");
     let error = case().installed("1.0.0").keeping_major().wants("2.x").resolve().unwrap_err();
     assert_eq!(
-        error.passed_over()[0].to_string(),
+        error.rejected[0].to_string(),
         "p.v2.0.0 (catalog catalog): has another major version than p.v1.0.0, and major updates are blocked"
     );
 }

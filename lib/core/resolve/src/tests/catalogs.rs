@@ -1,7 +1,7 @@
 //! Several catalogs: priority, deprecation, ambiguity, catalogs that cannot be read, the catalog of origin.
 
 use super::case::Case;
-use crate::{CatalogNote, ResolveError, UpgradePolicy};
+use crate::{CatalogNote, Cause, ResolveError, UpgradePolicy};
 
 fn notes(answer: &crate::Resolution) -> Vec<(&str, &CatalogNote)> {
     answer.other_catalogs.iter().map(|other| (other.name.as_str(), &other.note)).collect()
@@ -74,7 +74,7 @@ fn equal_priorities_are_ambiguous() {
         .catalog("a", 0)
         .package("p", ["1.0.0 image r/p:1"])
         .fails("found bundles for package \"p\" in multiple catalogs with the same priority [a b]");
-    assert!(matches!(error, ResolveError::Ambiguous { .. }));
+    assert!(matches!(error.cause, Cause::Ambiguous { .. }));
     Case::new("the range and the channels are told, and catalogs of lower priority")
         .catalog("a", 1)
         .package("p", ["1.0.0"])
@@ -108,7 +108,10 @@ fn the_same_bundle_by_the_same_digest_is_not_ambiguous() {
     {
         let case =
             Case::new(other).catalog("a", 0).package("p", [same]).catalog("b", 0).package("p", [other]);
-        assert!(matches!(case.resolve(), Err(ResolveError::Ambiguous { .. })), "{other}");
+        assert!(
+            matches!(case.resolve(), Err(ResolveError { cause: Cause::Ambiguous { .. }, .. })),
+            "{other}"
+        );
     }
 }
 
@@ -136,14 +139,14 @@ fn an_unreadable_catalog_that_could_change_the_answer_is_waited_for() {
                 "error walking catalogs: error getting package \"p\" from catalog \"away\": catalog \"away\" is not \
                  being served",
             );
-        let ResolveError::CatalogUnavailable { answer, waiting_for, passed_over, .. } = error else {
-            panic!("{error:?}")
+        let Cause::CatalogUnavailable { answer, waiting_for, .. } = error.cause else {
+            panic!("not waiting")
         };
         let answer = answer.unwrap();
         assert_eq!((answer.bundle.as_str(), answer.other_catalogs.len()), ("p.v1.0.0", 1));
         assert_eq!(waiting_for, ["away"]);
         assert_eq!(
-            passed_over[0].to_string(),
+            error.rejected[0].to_string(),
             "p.v1.0.0 (catalog readable): a better one may be in a catalog that cannot be read: away"
         );
     }
@@ -162,7 +165,7 @@ fn without_an_answer_every_unreadable_catalog_is_waited_for() {
         .unreadable()
         .wants("2.x")
         .fails("error walking catalogs: error getting package \"p\" from catalog \"y\": catalog \"y\" is not being served");
-    let ResolveError::CatalogUnavailable { answer: None, waiting_for, .. } = error else {
+    let Cause::CatalogUnavailable { answer: None, waiting_for, .. } = error.cause else {
         panic!("{error:?}")
     };
     assert_eq!(waiting_for, ["x", "y", "z"]);
@@ -181,8 +184,8 @@ fn an_ambiguity_stands_unless_a_better_catalog_is_away() {
             .resolve()
             .unwrap_err()
     };
-    assert!(matches!(tie(0), ResolveError::Ambiguous { .. }));
-    assert!(matches!(tie(1), ResolveError::CatalogUnavailable { answer: None, .. }));
+    assert!(matches!(tie(0).cause, Cause::Ambiguous { .. }));
+    assert!(matches!(tie(1).cause, Cause::CatalogUnavailable { answer: None, .. }));
 }
 
 fn two_catalogs() -> Case {
@@ -214,7 +217,7 @@ fn the_catalog_of_origin_is_stayed_with_while_it_lists_the_installed_bundle() {
 #[test]
 fn an_unreadable_origin_is_waited_for_whatever_its_priority() {
     let case = two_catalogs().catalog("away", -5).unreadable().installed_from("away");
-    let ResolveError::CatalogUnavailable { answer, waiting_for, .. } = case.resolve().unwrap_err() else {
+    let Cause::CatalogUnavailable { answer, waiting_for, .. } = case.resolve().unwrap_err().cause else {
         panic!()
     };
     assert_eq!(answer.unwrap().catalog, "better");
@@ -224,9 +227,9 @@ fn an_unreadable_origin_is_waited_for_whatever_its_priority() {
 #[test]
 fn an_unreadable_origin_would_settle_an_ambiguity() {
     let case = two_catalogs().catalog("rival", 9).package("p", ["1.0.0", "1.3.0 replaces 1.0.0"]);
-    assert!(matches!(case.resolve(), Err(ResolveError::Ambiguous { .. })));
+    assert!(matches!(case.resolve(), Err(ResolveError { cause: Cause::Ambiguous { .. }, .. })));
     let error = case.catalog("away", -5).unreadable().installed_from("away").resolve().unwrap_err();
-    assert!(matches!(error, ResolveError::CatalogUnavailable { answer: None, .. }), "{error}");
+    assert!(matches!(error.cause, Cause::CatalogUnavailable { answer: None, .. }), "{error}");
 }
 
 #[test]
@@ -241,7 +244,7 @@ fn others_than_the_origin_may_be_forbidden() {
         .staying_in_catalog()
         .fails(&format!("{text} matching version \">=1.2.0\""));
     assert_eq!(
-        error.passed_over()[0].to_string(),
+        error.rejected[0].to_string(),
         "p.v1.2.0 (catalog better): the installed bundle is from catalog origin"
     );
     two_catalogs().installed_from("removed").staying_in_catalog().fails(text);

@@ -4,16 +4,18 @@ use olm_fbc::Deprecation;
 
 use super::case::Case;
 use crate::{
-    DeprecationCondition, DeprecationData, DeprecationStatus, Truth, deprecation_data, deprecation_status,
+    DeprecationCondition, DeprecationData, DeprecationReason, DeprecationStatus, deprecation_data,
+    deprecation_status,
 };
 
 fn shown(condition: &DeprecationCondition) -> String {
-    let status = match condition.status {
-        Truth::True => "True",
-        Truth::False => "False",
-        Truth::Unknown => "Unknown",
+    let reason = match condition.reason {
+        DeprecationReason::Deprecated => "True/Deprecated",
+        DeprecationReason::NotDeprecated => "False/NotDeprecated",
+        DeprecationReason::DeprecationStatusUnknown => "Unknown/DeprecationStatusUnknown",
+        DeprecationReason::Absent => "Unknown/Absent",
     };
-    format!("{status}/{}/{}", condition.reason.as_str(), condition.message)
+    format!("{reason}/{}", condition.message)
 }
 
 fn all(status: &DeprecationStatus) -> [String; 4] {

@@ -52,7 +52,7 @@ fn no_edge_means_no_answer() {
 }
 
 fn reasons(error: &ResolveError) -> Vec<String> {
-    error.passed_over().iter().map(ToString::to_string).collect()
+    error.rejected.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn every_bundle_is_told_about_the_closest_first() {
         ]
     );
     assert_eq!(
-        summary(error.passed_over(), 1),
+        summary(&error.rejected, 1),
         "p.v2.0.0 (catalog catalog): is outside the range \"1.1 || 1.5\"; and 5 more"
     );
     assert_eq!(summary(&[], 1), "");
@@ -230,6 +230,6 @@ fn hostile_names_stay_on_their_line() {
     let mut case = Case::new("hostile").package("p", ["1.0.0"]).wants("9");
     "p.v1\nReady: True\u{202e}".clone_into(&mut case.content().bundles[0].name);
     let error = case.resolve().unwrap_err();
-    let told = summary(error.passed_over(), 9);
+    let told = summary(&error.rejected, 9);
     assert!(told.starts_with("p.v1 Ready: True\\u{202e} (catalog "), "{told}");
 }

@@ -5,7 +5,7 @@ use olm_semver::{Constraint, SkipRange, Version};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::case::{Case, Catalog, package};
-use crate::{Installed, Request, Resolution, ResolveError, UpgradePolicy, resolve};
+use crate::{Cause, Installed, Request, Resolution, ResolveError, UpgradePolicy, resolve};
 
 const VERSIONS: [&str; 8] =
     ["0.1.0", "0.2.0", "0.3.0-rc.1", "0.3.0", "1.0.0", "1.1.0", "2.0.0-alpha", "2.0.0"];
@@ -155,19 +155,19 @@ proptest! {
                     prop_assert!(deprecated < other_deprecated || version.cmp_precedence(other).is_ge());
                 }
             }
-            Err(ResolveError::NotFound { passed_over, .. }) => {
+            Err(ResolveError { cause: Cause::NotFound { .. }, rejected }) => {
                 prop_assert!(case.catalogs.iter().all(|c| allowed(c).is_empty()));
                 let bundles: usize = case.catalogs.iter().map(|c| c.content.as_ref().map_or(0, |c| c.bundles.len())).sum();
-                prop_assert_eq!(passed_over.len(), bundles);
-                prop_assert!(passed_over.iter().all(|one| !one.reasons.is_empty()));
+                prop_assert_eq!(rejected.len(), bundles);
+                prop_assert!(rejected.iter().all(|one| !one.reasons.is_empty()));
             }
-            Err(ResolveError::Ambiguous { catalogs, .. }) => {
+            Err(ResolveError { cause: Cause::Ambiguous { catalogs, .. }, .. }) => {
                 prop_assert!(catalogs.len() > 1);
                 for name in catalogs {
                     prop_assert!(!allowed(case.catalogs.iter().find(|c| c.name == name).unwrap()).is_empty());
                 }
             }
-            Err(ResolveError::CatalogUnavailable { waiting_for, .. }) => {
+            Err(ResolveError { cause: Cause::CatalogUnavailable { waiting_for, .. }, .. }) => {
                 for name in waiting_for {
                     prop_assert!(case.catalogs.iter().find(|c| c.name == name).unwrap().content.is_err());
                 }
@@ -224,8 +224,8 @@ fn ten_thousand_bundles_are_resolved_and_explained() {
         .resolves_to("0.4999.0");
     let error =
         Case::new("none").package("p", all()).installed("0.9999.0").wants("1.x").resolve().unwrap_err();
-    assert_eq!(error.passed_over().len(), 10_000);
-    assert_eq!(error.passed_over()[0].bundle, "p.v0.9999.0");
+    assert_eq!(error.rejected.len(), 10_000);
+    assert_eq!(error.rejected[0].bundle, "p.v0.9999.0");
 }
 
 /// Two million skips in a circle, and ranges of hundreds of groups in several channels.

@@ -160,14 +160,14 @@ fn unreadable_revisions_clear_the_installed_bundle() {
 fn an_unresolvable_package_is_retried_and_explained() {
     let error = StepError::Resolution {
         text: "no bundles found for package \"x\"".into(),
-        explanation: Some("Passed over: nothing".into()),
+        explanation: Some("Rejected: nothing".into()),
     };
     let status = after(&progress(&[]), Err(error));
     assert_eq!(shown(&status, Installed).unwrap(), "False/Failed/No bundle installed");
     assert_eq!(shown(&status, Progressing).unwrap(), "True/Retrying/no bundles found for package \"x\"");
     assert_eq!(
         shown(&status, Stalled).unwrap(),
-        "True/Blocked/no bundles found for package \"x\"\nPassed over: nothing"
+        "True/Blocked/no bundles found for package \"x\"\nRejected: nothing"
     );
 }
 

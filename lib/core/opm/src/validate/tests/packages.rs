@@ -473,7 +473,7 @@ fn a_bundle_that_carries_its_manifests_needs_no_image() {
     }
     let csv = r#"{"kind":"ClusterServiceVersion","spec":{"displayName":"The P"}}"#;
     let encoded = "eyJraW5kIjoiQ2x1c3RlclNlcnZpY2VWZXJzaW9uIiwic3BlYyI6eyJkaXNwbGF5TmFtZSI6IlRoZSBQIn19";
-    assert_eq!(crate::base64::decode(encoded.as_bytes()).as_deref(), Ok(csv.as_bytes()));
+    assert_eq!(olm_go::base64::decode(encoded.as_bytes()).as_deref(), Ok(csv.as_bytes()));
     let properties = json!([{"type": "olm.bundle.object", "value": {"data": encoded}}]);
     let outline = outline(&with_properties("p", "p.v1.0.0", "", &properties)).expect("taken");
     assert_eq!(outline.bundles()[0].display_name, "The P");

@@ -1,14 +1,14 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{Canonicalizer, Stop};
+use super::{Canonicalizer, JsonError};
 
 fn canonical(input: &str) -> String {
     bytes(input.as_bytes())
 }
 
 fn bytes(input: &[u8]) -> String {
-    let mut canonicalizer = Canonicalizer::default();
+    let mut canonicalizer = Canonicalizer::new(b"\"properties\"");
     let used =
         canonicalizer.document(input).unwrap_or_else(|stop| panic!("{}: {stop:?}", input.escape_ascii()));
     assert_eq!(used, input.trim_ascii_end().len());
@@ -16,7 +16,7 @@ fn bytes(input: &[u8]) -> String {
 }
 
 #[test]
-fn lines_are_what_the_original_encodes() {
+fn lines_are_as_go_encodes_decoded_maps() {
     for (input, line) in [
         ("{}", "{}"),
         (r#" { "b" : [ 1 , { } , [ ] ] , "a" : null } "#, r#"{"a":null,"b":[1,{},[]]}"#),
@@ -91,25 +91,25 @@ fn what_is_no_object_is_refused() {
         "{\"a\":[1 2]}",
         "{\"a\":[1}}",
     ] {
-        let stop = Canonicalizer::default().document(input.as_bytes());
-        assert!(matches!(stop, Err(Stop::Invalid { .. })), "{input}: {stop:?}");
+        let stop = Canonicalizer::new(b"\"properties\"").document(input.as_bytes());
+        assert!(matches!(stop, Err(JsonError::Invalid { .. })), "{input}: {stop:?}");
     }
 }
 
 #[test]
 fn nesting_has_a_limit() {
     let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
-    assert!(Canonicalizer::default().document(nested(100).as_bytes()).is_ok());
-    let stop = Canonicalizer::default().document(nested(100_000).as_bytes());
-    assert!(matches!(stop, Err(Stop::Invalid { problem: "document is nested too deeply", .. })));
+    assert!(Canonicalizer::new(b"\"properties\"").document(nested(100).as_bytes()).is_ok());
+    let stop = Canonicalizer::new(b"\"properties\"").document(nested(100_000).as_bytes());
+    assert!(matches!(stop, Err(JsonError::Invalid { problem: "document is nested too deeply", .. })));
 }
 
 #[test]
 fn every_beginning_of_a_document_is_incomplete() {
     let input = r#"{"schema":"olm.bundle","b":[1.5e3,true,{"x":"é\ud83d\ude00\n\/"}],"a":null}"#;
     for end in 0..input.len() {
-        let stop = Canonicalizer::default().document(&input.as_bytes()[..end]);
-        assert_eq!(stop, Err(Stop::Incomplete), "{}", &input.as_bytes()[..end].escape_ascii());
+        let stop = Canonicalizer::new(b"\"properties\"").document(&input.as_bytes()[..end]);
+        assert_eq!(stop, Err(JsonError::Incomplete), "{}", &input.as_bytes()[..end].escape_ascii());
     }
 }
 
@@ -143,10 +143,10 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(input: Vec<u8>) {
-        let _ = Canonicalizer::default().document(&input);
+        let _ = Canonicalizer::new(b"\"properties\"").document(&input);
         let mut object = b"{\"a\":\"".to_vec();
         object.extend_from_slice(&input);
-        let mut canonicalizer = Canonicalizer::default();
+        let mut canonicalizer = Canonicalizer::new(b"\"properties\"");
         if canonicalizer.document(&object).is_ok() {
             prop_assert!(serde_json::from_slice::<Value>(canonicalizer.line()).is_ok());
         }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{Cursor, Stop};
+use super::{Cursor, JsonError};
+use crate::json::{Html, write_char};
 
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -35,14 +36,14 @@ fn plain(bytes: &[u8]) -> usize {
 }
 
 /// Copies the string at the cursor, quotes included, in its canonical form.
-pub(super) fn string(cursor: &mut Cursor<'_>, line: &mut Vec<u8>) -> Result<(), Stop> {
+pub(super) fn string(cursor: &mut Cursor<'_>, line: &mut Vec<u8>) -> Result<(), JsonError> {
     let input = cursor.input;
     let mut at = cursor.at + 1;
     // What lies between here and `at` is canonical and not copied yet; the opening quote is part of it.
     let mut pending = cursor.at;
     loop {
         at += plain(&input[at..]);
-        let byte = *input.get(at).ok_or(Stop::Incomplete)?;
+        let byte = *input.get(at).ok_or(JsonError::Incomplete)?;
         match byte {
             b'"' => {
                 at += 1;
@@ -50,7 +51,7 @@ pub(super) fn string(cursor: &mut Cursor<'_>, line: &mut Vec<u8>) -> Result<(), 
                 cursor.at = at;
                 return Ok(());
             }
-            b'\\' => match *input.get(at + 1).ok_or(Stop::Incomplete)? {
+            b'\\' => match *input.get(at + 1).ok_or(JsonError::Incomplete)? {
                 b'"' | b'\\' | b'n' | b't' | b'r' | b'b' | b'f' => at += 2,
                 b'/' => {
                     line.extend_from_slice(&input[pending..at]);
@@ -64,11 +65,13 @@ pub(super) fn string(cursor: &mut Cursor<'_>, line: &mut Vec<u8>) -> Result<(), 
                     at += unicode_escape(input, at, line)?;
                     pending = at;
                 }
-                _ => return Err(Stop::Invalid { offset: at, problem: "unknown escape in a string" }),
+                _ => return Err(JsonError::Invalid { offset: at, problem: "unknown escape in a string" }),
             },
-            0..0x20 => return Err(Stop::Invalid { offset: at, problem: "control character in a string" }),
+            0..0x20 => {
+                return Err(JsonError::Invalid { offset: at, problem: "control character in a string" });
+            }
             _ => {
-                let stretch = input[at..].iter().position(u8::is_ascii).ok_or(Stop::Incomplete)?;
+                let stretch = input[at..].iter().position(u8::is_ascii).ok_or(JsonError::Incomplete)?;
                 let bytes = &input[at..at + stretch];
                 match std::str::from_utf8(bytes) {
                     Ok(text) if !text.contains(['\u{2028}', '\u{2029}']) => at += stretch,
@@ -88,62 +91,45 @@ pub(super) fn string(cursor: &mut Cursor<'_>, line: &mut Vec<u8>) -> Result<(), 
 fn repaired(bytes: &[u8], line: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
-            character_to(character, line);
+            write_char(line, character, Html::Kept);
         }
         for _ in chunk.invalid() {
-            character_to(char::REPLACEMENT_CHARACTER, line);
+            write_char(line, char::REPLACEMENT_CHARACTER, Html::Kept);
         }
-    }
-}
-
-/// Writes a character as it stands in a canonical string.
-fn character_to(character: char, line: &mut Vec<u8>) {
-    match character {
-        '"' => line.extend_from_slice(b"\\\""),
-        '\\' => line.extend_from_slice(b"\\\\"),
-        '\n' => line.extend_from_slice(b"\\n"),
-        '\r' => line.extend_from_slice(b"\\r"),
-        '\t' => line.extend_from_slice(b"\\t"),
-        '\u{8}' => line.extend_from_slice(b"\\b"),
-        '\u{c}' => line.extend_from_slice(b"\\f"),
-        '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => {
-            line.extend_from_slice(format!("\\u{:04x}", u32::from(character)).as_bytes());
-        }
-        _ => line.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
     }
 }
 
 /// Rewrites the `\u` escape at `at` (with its second half, if it is a surrogate pair); answers its length.
-fn unicode_escape(input: &[u8], at: usize, line: &mut Vec<u8>) -> Result<usize, Stop> {
+fn unicode_escape(input: &[u8], at: usize, line: &mut Vec<u8>) -> Result<usize, JsonError> {
     let first = hex(input, at)?;
     if let Some(character) = char::from_u32(first) {
-        character_to(character, line);
+        write_char(line, character, Html::Kept);
         return Ok(6);
     }
     // A surrogate: without its other half it stands for the replacement character.
     match input.get(at + 6..at + 8) {
-        None => return Err(Stop::Incomplete),
+        None => return Err(JsonError::Incomplete),
         Some(b"\\u") => {
             let second = hex(input, at + 6)?;
             if (0xd800..0xdc00).contains(&first) && (0xdc00..0xe000).contains(&second) {
                 let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                character_to(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), line);
+                write_char(line, char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), Html::Kept);
                 return Ok(12);
             }
         }
         Some(_) => {}
     }
-    character_to(char::REPLACEMENT_CHARACTER, line);
+    write_char(line, char::REPLACEMENT_CHARACTER, Html::Kept);
     Ok(6)
 }
 
-fn hex(input: &[u8], at: usize) -> Result<u32, Stop> {
-    let digits = input.get(at + 2..at + 6).ok_or(Stop::Incomplete)?;
+fn hex(input: &[u8], at: usize) -> Result<u32, JsonError> {
+    let digits = input.get(at + 2..at + 6).ok_or(JsonError::Incomplete)?;
     digits.iter().try_fold(0, |number, &digit| {
         let value = char::from(digit).to_digit(16);
         value
             .map(|value| number * 16 + value)
-            .ok_or(Stop::Invalid { offset: at, problem: "malformed escape in a string" })
+            .ok_or(JsonError::Invalid { offset: at, problem: "malformed escape in a string" })
     })
 }
 
@@ -152,8 +138,8 @@ pub(super) fn inner(quoted: &[u8]) -> &[u8] {
     quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default()
 }
 
-/// What a canonical string (quotes included) stands for.
-pub(crate) fn decode(quoted: &[u8]) -> Cow<'_, str> {
+/// The text that a canonical string (quotes included) encodes.
+pub fn decode(quoted: &[u8]) -> Cow<'_, str> {
     let inner = inner(quoted);
     if inner.contains(&b'\\') {
         // Canonical strings are valid JSON, so the fallback is never taken.

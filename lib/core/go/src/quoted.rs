@@ -22,14 +22,20 @@ impl fmt::Display for Quoted<'_> {
                 '\x0b' => f.write_str("\\v")?,
                 ' '..='~' => f.write_char(c)?,
                 '\0'..='\x1f' | '\x7f' => write!(f, "\\x{:02x}", u32::from(c))?,
-                // Debug formatting escapes what is not printable, which is what Go asks too.
-                _ if c.escape_debug().len() == 1 => f.write_char(c)?,
+                _ if is_printable(c) => f.write_char(c)?,
                 '\u{80}'..='\u{ffff}' => write!(f, "\\u{:04x}", u32::from(c))?,
                 _ => write!(f, "\\U{:08x}", u32::from(c))?,
             }
         }
         f.write_char('"')
     }
+}
+
+/// Whether Go prints a character beyond ASCII as it is: letters, marks, numbers, punctuation and symbols.
+fn is_printable(character: char) -> bool {
+    // Behind another character, escape_debug escapes characters that are not printable and no marks.
+    let pair: String = ['a', character].into_iter().collect();
+    pair.escape_debug().nth(1) == Some(character)
 }
 
 #[cfg(test)]
@@ -44,7 +50,8 @@ mod tests {
             ("a\"b\\c", r#""a\"b\\c""#),
             ("\t\n\r\x0b\x0c\x07\x08", r#""\t\n\r\v\f\a\b""#),
             ("\0\x1b\x7f", r#""\x00\x1b\x7f""#),
-            ("grün 漢", "\"grün 漢\""),
+            ("grün 漢 e\u{301}", "\"grün 漢 e\u{301}\""),
+            ("\u{a0}\u{feff}", "\"\\u00a0\\ufeff\""),
             ("\u{200b}\u{e0001}", "\"\\u200b\\U000e0001\""),
         ] {
             assert_eq!(Quoted(text).to_string(), quoted, "{text:?}");

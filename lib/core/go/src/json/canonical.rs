@@ -1,37 +1,37 @@
-//! Rewrites one JSON object as the canonical line that catalogs are served as, in one pass over its bytes.
+//! Rewrites one JSON object as one canonical line, in one pass over its bytes.
 //!
-//! Canonical is what the original's decode to a generic map and encode give: keys sorted bytewise at every
-//! level and unique (the last of equal ones wins), no white space, numbers as 64-bit floats print, strings
-//! escaped no more than needed, U+2028 and U+2029 escaped, invalid UTF-8 replaced.
+//! Canonical is the text that Go gives when a document is decoded to a map and encoded again without HTML escapes:
+//! keys sorted bytewise at every level and unique (the last of equal ones wins), no white space, numbers as 64-bit
+//! floats print, strings escaped no more than needed, U+2028 and U+2029 escaped, invalid UTF-8 replaced.
 //!
 //! Values are written as they are met. Only an object whose keys came out of order is put together a second
-//! time, from the pieces already written; no tree is built. Nothing here knows about catalogs, except that
-//! the elements of a top-level list called `properties` are remembered for [`crate::Meta`].
+//! time, from the segments already written; no tree is built. The elements of one top-level list, named by the caller,
+//! are remembered.
 
 mod number;
 mod text;
 
 use std::{cmp::Ordering, ops::Range};
 
-use crate::limits::DOCUMENT_DEPTH_MAX;
+use super::DEPTH_MAX;
 
-/// Why a document could not be rewritten.
+/// A document that cannot be rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub enum JsonError {
     /// The bytes end within the document.
     Incomplete,
     /// The bytes are no JSON object.
     Invalid {
         /// Position in the given bytes.
         offset: usize,
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
     },
 }
 
 /// A member of an object, as positions in the line.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Member {
+pub struct Member {
     start: usize,
     key_end: usize,
     end: usize,
@@ -39,33 +39,44 @@ pub(crate) struct Member {
 
 impl Member {
     /// The key, quotes included.
-    pub(crate) fn key(self) -> Range<usize> {
+    pub fn key(self) -> Range<usize> {
         self.start..self.key_end
     }
 
     /// The value.
-    pub(crate) fn value(self) -> Range<usize> {
+    pub fn value(self) -> Range<usize> {
         self.key_end + 1..self.end
     }
 }
 
 /// Buffers that are used again for each document.
-#[derive(Debug, Default)]
-pub(crate) struct Canonicalizer {
+#[derive(Debug)]
+pub struct Canonicalizer {
+    /// The top-level list whose elements are remembered, as a quoted key.
+    list_key: &'static [u8],
     line: Vec<u8>,
     scratch: Vec<u8>,
     open: Vec<Member>,
     top: Vec<Member>,
-    properties: Vec<Range<usize>>,
+    elements: Vec<Range<usize>>,
 }
 
 impl Canonicalizer {
-    /// Reads one object from the head of `input`; answers how many bytes it took.
-    pub(crate) fn document(&mut self, input: &[u8]) -> Result<usize, Stop> {
+    /// Remembers the elements of the top-level list with this key, which is given in quotes.
+    pub fn new(list_key: &'static [u8]) -> Self {
+        let (line, scratch, open, top, elements) = Default::default();
+        Self { list_key, line, scratch, open, top, elements }
+    }
+
+    /// Reads one object from the head of `input` and returns its length.
+    ///
+    /// # Errors
+    /// The bytes are no JSON object, or end within it.
+    pub fn document(&mut self, input: &[u8]) -> Result<usize, JsonError> {
         self.line.clear();
         self.open.clear();
         self.top.clear();
-        self.properties.clear();
+        self.elements.clear();
         let mut cursor = Cursor { input, at: 0 };
         match cursor.token()? {
             b'{' => self.object(&mut cursor, 1)?,
@@ -75,21 +86,21 @@ impl Canonicalizer {
     }
 
     /// The line of the last document, without line feed.
-    pub(crate) fn line(&self) -> &[u8] {
+    pub fn line(&self) -> &[u8] {
         &self.line
     }
 
     /// Its top-level members, in the order of the line.
-    pub(crate) fn top(&self) -> &[Member] {
+    pub fn top(&self) -> &[Member] {
         &self.top
     }
 
-    /// Elements of the top-level list `properties`, relative to the start of its value.
-    pub(crate) fn properties(&self) -> &[Range<usize>] {
-        &self.properties
+    /// Elements of the remembered list, relative to the start of its value.
+    pub fn elements(&self) -> &[Range<usize>] {
+        &self.elements
     }
 
-    fn value(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<(), Stop> {
+    fn value(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<(), JsonError> {
         match cursor.token()? {
             b'"' => text::string(cursor, &mut self.line),
             b'{' => self.object(cursor, depth + 1),
@@ -102,20 +113,25 @@ impl Canonicalizer {
         }
     }
 
-    fn literal(&mut self, cursor: &mut Cursor<'_>, word: &'static [u8]) -> Result<(), Stop> {
+    fn literal(&mut self, cursor: &mut Cursor<'_>, word: &'static [u8]) -> Result<(), JsonError> {
         let rest = &cursor.input[cursor.at..];
         if rest.starts_with(word) {
             self.line.extend_from_slice(word);
             cursor.at += word.len();
             Ok(())
         } else if word.starts_with(rest) {
-            Err(Stop::Incomplete)
+            Err(JsonError::Incomplete)
         } else {
             Err(cursor.invalid("a value is expected"))
         }
     }
 
-    fn list(&mut self, cursor: &mut Cursor<'_>, depth: usize, capture: Option<usize>) -> Result<(), Stop> {
+    fn list(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        depth: usize,
+        capture: Option<usize>,
+    ) -> Result<(), JsonError> {
         cursor.enter(depth)?;
         self.line.push(b'[');
         if cursor.token()? == b']' {
@@ -127,7 +143,7 @@ impl Canonicalizer {
             let start = self.line.len();
             self.value(cursor, depth)?;
             if let Some(base) = capture {
-                self.properties.push(start - base..self.line.len() - base);
+                self.elements.push(start - base..self.line.len() - base);
             }
             let token = cursor.token()?;
             cursor.at += 1;
@@ -140,7 +156,7 @@ impl Canonicalizer {
         }
     }
 
-    fn object(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<(), Stop> {
+    fn object(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<(), JsonError> {
         cursor.enter(depth)?;
         self.line.push(b'{');
         let body = self.line.len();
@@ -178,7 +194,7 @@ impl Canonicalizer {
         Ok(())
     }
 
-    fn member(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<Member, Stop> {
+    fn member(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<Member, JsonError> {
         if cursor.token()? != b'"' {
             return Err(cursor.invalid("a key is expected"));
         }
@@ -190,10 +206,10 @@ impl Canonicalizer {
         }
         cursor.at += 1;
         self.line.push(b':');
-        let captured = depth == 1 && &self.line[start..key_end] == b"\"properties\"";
+        let captured = depth == 1 && &self.line[start..key_end] == self.list_key;
         if captured {
             // Of several lists of that name the last one counts.
-            self.properties.clear();
+            self.elements.clear();
         }
         if captured && cursor.token()? == b'[' {
             self.list(cursor, depth + 1, Some(key_end + 1))?;
@@ -241,8 +257,7 @@ fn order(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-pub use number::print as print_float;
-pub(crate) use text::decode;
+pub use text::decode;
 
 /// A position in the bytes of a document.
 struct Cursor<'a> {
@@ -252,31 +267,31 @@ struct Cursor<'a> {
 
 impl Cursor<'_> {
     /// The next byte that is not white space, left where it is.
-    fn token(&mut self) -> Result<u8, Stop> {
+    fn token(&mut self) -> Result<u8, JsonError> {
         while let Some(&byte) = self.input.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
                 return Ok(byte);
             }
             self.at += 1;
         }
-        Err(Stop::Incomplete)
+        Err(JsonError::Incomplete)
     }
 
     /// Steps over an opening bracket.
-    fn enter(&mut self, depth: usize) -> Result<(), Stop> {
-        if depth > DOCUMENT_DEPTH_MAX {
+    fn enter(&mut self, depth: usize) -> Result<(), JsonError> {
+        if depth > DEPTH_MAX {
             return Err(self.invalid("document is nested too deeply"));
         }
         self.at += 1;
         Ok(())
     }
 
-    fn invalid(&self, problem: &'static str) -> Stop {
-        Stop::Invalid { offset: self.at, problem }
+    fn invalid(&self, problem: &'static str) -> JsonError {
+        JsonError::Invalid { offset: self.at, problem }
     }
 
-    fn invalid_before(&self, problem: &'static str) -> Stop {
-        Stop::Invalid { offset: self.at - 1, problem }
+    fn invalid_before(&self, problem: &'static str) -> JsonError {
+        JsonError::Invalid { offset: self.at - 1, problem }
     }
 }
 

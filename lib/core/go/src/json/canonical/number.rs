@@ -1,19 +1,18 @@
-//! Numbers: what a 64-bit float prints, shortest form, exponent from 1e21 and below 1e-6.
+//! Numbers as 64-bit floats print.
 
-use std::io::Write as _;
-
-use super::{Cursor, Stop};
+use super::{Cursor, JsonError};
+use crate::float;
 
 /// Integers of so many digits survive a 64-bit float and print as themselves.
 const EXACT_DIGITS: usize = 15;
 
 /// Copies the number at the cursor in its canonical form.
-pub(super) fn number(cursor: &mut Cursor<'_>, line: &mut Vec<u8>) -> Result<(), Stop> {
+pub(super) fn number(cursor: &mut Cursor<'_>, line: &mut Vec<u8>) -> Result<(), JsonError> {
     let rest = &cursor.input[cursor.at..];
     let length = rest
         .iter()
         .position(|byte| !matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'))
-        .ok_or(Stop::Incomplete)?;
+        .ok_or(JsonError::Incomplete)?;
     let number = &rest[..length];
     let integer = integer_digits(number).ok_or_else(|| cursor.invalid("malformed number"))?;
     if integer == Integer::Small {
@@ -22,7 +21,7 @@ pub(super) fn number(cursor: &mut Cursor<'_>, line: &mut Vec<u8>) -> Result<(), 
         let parsed = std::str::from_utf8(number).ok().and_then(|text| text.parse::<f64>().ok());
         let float =
             parsed.filter(|float| float.is_finite()).ok_or_else(|| cursor.invalid("number out of range"))?;
-        print(float, line);
+        line.extend_from_slice(float::json(float).as_bytes());
     }
     cursor.at += length;
     Ok(())
@@ -63,17 +62,4 @@ fn integer_digits(number: &[u8]) -> Option<Integer> {
         rest = &exponent[count..];
     }
     rest.is_empty().then_some(Integer::Other)
-}
-
-/// Prints a float; also for what is not read from a document.
-pub fn print(float: f64, line: &mut Vec<u8>) {
-    let size = float.abs();
-    // Writing to a Vec cannot fail.
-    if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        let text = format!("{float:e}");
-        let signed = if text.contains("e-") { text } else { text.replace('e', "e+") };
-        line.extend_from_slice(signed.as_bytes());
-    } else {
-        let _ = write!(line, "{float}");
-    }
 }
