@@ -117,17 +117,18 @@ async fn bundles_that_never_come_delay_no_other_extension_and_hold_up_no_end() -
         ensure!(found.starts_with("False/Reconciling/Pulling bundle hanging-"), "{name} is {found:?}");
         Ok(())
     };
-    for name in &hanging {
-        wait::until(&format!("{name} to be pulled"), DEADLINE, async || pulling(name).await).await?;
-    }
+    let asked = || (0..HANGING).filter(|n| !hostile.seen(&format!("hanging-{n}")).is_empty()).count();
+    wait::until("the registry to be asked", DEADLINE, async || {
+        wait::check(asked() >= 2, || format!("{} pulls have begun", asked()))
+    })
+    .await?;
     honest.create_extension(LIGHTHOUSE, json!({})).await?;
     honest.installed("1.0.0").await?;
     for name in &hanging {
         // None of them has come to an end meanwhile.
-        pulling(name).await?;
+        wait::until(&format!("{name} to be pulled"), DEADLINE, async || pulling(name).await).await?;
     }
-    let asked = (0..HANGING).filter(|n| !hostile.seen(&format!("hanging-{n}")).is_empty()).count();
-    ensure!(asked == 2, "{asked} pulls at one registry at the same time");
+    ensure!(asked() == 2, "{} pulls at one registry at the same time", asked());
 
     // A deletion waits for no pull, and gives its place to the next.
     traps.extensions().delete(&hanging[0], &kube::api::DeleteParams::default()).await?;
