@@ -43,7 +43,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     ("olm-cel", &[]),
     ("olm-crd", &["olm-text", "olm-go", "olm-cel"]),
     ("olm-fbc", &["olm-go", "olm-yaml"]),
-    ("olm-opm", &["olm-text", "olm-go", "olm-object", "olm-yaml", "olm-semver", "olm-fbc"]),
+    ("olm-opm", &["olm-text", "olm-go", "olm-object", "olm-yaml", "olm-semver", "olm-bundle", "olm-fbc"]),
     ("olm-resolve", &["olm-text", "olm-go", "olm-semver", "olm-fbc"]),
     ("olm-dependencies", &["olm-text", "olm-go", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
     ("olm-bundle", &["olm-go", "olm-yaml", "olm-semver"]),

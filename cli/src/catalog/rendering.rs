@@ -228,7 +228,6 @@ fn read_bundle(
     level: MigrationLevel,
 ) -> anyhow::Result<(BundleBlob, Vec<String>)> {
     let files = tree.bundle_files()?;
-    let files = files.iter().map(|(path, content)| (path.to_owned(), content.to_vec())).collect();
     let bundle = RegistryV1Bundle::read(&files)?;
     let image = image.unwrap_or_else(|| {
         let reference =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX};
 use olm_opm::{
-    BundleBlob, BundleTree, RegistryV1Bundle,
+    BundleBlob, RegistryV1Bundle,
     template::{BoxError, BundleRenderer, Template},
 };
 use olm_rbac::{Grant, Held, Style, escalation_rules, missing, needed, report, targets};
@@ -81,23 +81,18 @@ pub(super) const TEMPLATE_WORDS: &[&str] = &[
 ];
 
 /// The files in an input: each begins with a line `=== path`.
-fn files(input: &[u8]) -> BundleTree {
+fn files(input: &[u8]) -> BundleFiles {
     let text = String::from_utf8_lossy(input);
-    let mut files = BTreeMap::new();
-    for part in text.split("=== ").skip(1) {
-        let (path, content) = part.split_once('\n').unwrap_or((part, ""));
-        files.insert(path.to_owned(), content.as_bytes().to_vec());
-    }
-    files
+    let parts = text.split("=== ").skip(1);
+    parts
+        .map(|part| part.split_once('\n').unwrap_or((part, "")))
+        .map(|(path, content)| (path, content.as_bytes()))
+        .collect()
 }
 
 /// Bundles: what is rendered are objects, and the permissions that they need can be told.
 pub(super) fn bundle(input: &[u8]) -> String {
-    let mut bundle = BundleFiles::new();
-    for (path, content) in files(input) {
-        bundle.insert(&path, content);
-    }
-    let read = Bundle::read(&bundle, MEMORY_BYTES_MAX).map_err(Into::into);
+    let read = Bundle::read(&files(input), MEMORY_BYTES_MAX).map_err(Into::into);
     let rendered = match read.and_then(|bundle| render(bundle, &Options::new("ns"))) {
         Ok(rendered) => rendered,
         Err(error) => return kind(&error),

@@ -1,9 +1,10 @@
 //! The reader of registry+v1 bundles: `manifests/` and `metadata/` around one ClusterServiceVersion (CSV).
 //!
-//! [`Bundle::read`] reads a bundle as it is installed. What renders, checks, compares or catalogs a bundle starts
-//! from it. Nothing here reads folders or clusters: a bundle is its files.
+//! [`Bundle::read`] reads a bundle as it is installed, [`first_manifests`] and [`first_metadata`] as opm does for
+//! catalogs. Whatever renders, checks, compares or catalogs a bundle starts from them. Nothing here reads folders or clusters: a bundle is its files.
 
 mod budget;
+mod catalog;
 mod csv;
 mod declared;
 mod error;
@@ -16,6 +17,10 @@ mod quantity;
 mod time;
 pub mod typed;
 
+/// The kind of the manifest that describes the operator.
+pub const CSV_KIND: &str = "ClusterServiceVersion";
+
+pub use catalog::{Manifest, MetadataDocument, first_manifests, first_metadata};
 pub use csv::{
     CONVERSION, Csv, Deployment, InstallMode, MUTATING, Permission, PolicyRule, VALIDATING, Webhook,
 };

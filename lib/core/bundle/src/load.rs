@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    BundleFiles, ReadError,
+    BundleFiles, CSV_KIND, ReadError,
     budget::Budget,
     csv::{Csv, Deployment, InstallMode, Permission, Webhook},
     declared,
@@ -171,7 +171,7 @@ impl Found {
         }
         let invalid = |message: String| ReadError::Objects { path: path.to_owned(), message };
         match kind {
-            "ClusterServiceVersion" => {
+            CSV_KIND => {
                 convert(&CLUSTER_SERVICE_VERSION, &mut object).map_err(|error| invalid(error.to_string()))?;
                 self.csvs.push(csv(object).map_err(invalid)?);
             }

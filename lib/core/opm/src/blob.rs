@@ -4,6 +4,7 @@
 //! templates work on bundles; the values of its properties stay text, so nothing is lost or put in another
 //! order. Unknown fields of bundles are dropped when they are taken apart, as the original does.
 
+use olm_bundle::CSV_KIND;
 use olm_fbc::{Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE};
 use olm_go::{
     base64,
@@ -19,9 +20,6 @@ pub(crate) use olm_fbc::{
     PROPERTY_GVK_REQUIRED as GVK_REQUIRED, PROPERTY_PACKAGE as PACKAGE,
     PROPERTY_PACKAGE_REQUIRED as PACKAGE_REQUIRED,
 };
-
-/// The kind of the manifest that describes the operator.
-pub(crate) const CSV_KIND: &str = "ClusterServiceVersion";
 
 /// A document is no catalog content.
 #[derive(Debug, Error)]

@@ -29,7 +29,7 @@ pub use load::{LoadError, each_document, outline};
 pub use migrate::{MigrationError, MigrationLevel, UnknownLevel, migrate};
 pub use outline::{BundleOutline, Finding, ImageSyntax, Outline};
 pub use picture::{PictureError, UpgradeGraph, View, mermaid, svg};
-pub use registry_v1::{BundleError, BundleTree, RegistryV1Bundle};
+pub use registry_v1::{BundleError, RegistryV1Bundle};
 pub use selection::{Note, NoteKind, Part, Selection, SelectionError};
 pub use validate::{ErrorTree, GraphError, Report, head, validate};
 pub use write::{Documents, Form, WriteError, document_text};

@@ -10,12 +10,10 @@
 mod apis;
 mod csv_metadata;
 mod images;
-mod manifests;
 mod metadata;
 mod properties;
 
-use std::collections::BTreeMap;
-
+use olm_bundle::{BundleFiles, CSV_KIND, Manifest, first_manifests};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -24,12 +22,6 @@ pub(crate) use csv_metadata::csv_metadata;
 use crate::{BlobProperty, BundleBlob, FieldError, fields::Fields};
 use apis::Apis;
 use metadata::Metadata;
-
-/// The kind of the manifest that describes the operator.
-pub(crate) const CSV_KIND: &str = "ClusterServiceVersion";
-
-/// The files of a bundle: paths such as `manifests/csv.yaml` and their content.
-pub type BundleTree = BTreeMap<String, Vec<u8>>;
 
 /// Why a bundle could not be turned into a blob.
 #[derive(Debug, Error)]
@@ -88,13 +80,6 @@ pub enum BundleError {
     },
 }
 
-/// A manifest and where it comes from.
-#[derive(Debug)]
-struct Manifest {
-    file: String,
-    object: Value,
-}
-
 /// A bundle as read from its files.
 #[derive(Debug)]
 pub struct RegistryV1Bundle {
@@ -116,13 +101,13 @@ impl RegistryV1Bundle {
     /// # Errors
     /// There are no annotations or no ClusterServiceVersion, these have fields of wrong types, or the
     /// ClusterServiceVersion owns an API that no CRD of the bundle provides.
-    pub fn read(files: &BundleTree) -> Result<Self, BundleError> {
+    pub fn read(files: &BundleFiles) -> Result<Self, BundleError> {
         let mut warnings = Vec::new();
-        let manifests = manifests::read(files, &mut warnings);
+        let manifests = first_manifests(files, &mut warnings);
         if manifests.is_empty() {
             return Err(BundleError::NoObjects);
         }
-        let csv = manifests.iter().position(|manifest| kind(&manifest.object) == CSV_KIND);
+        let csv = manifests.iter().position(|manifest| manifest.kind() == CSV_KIND);
         let csv = csv.ok_or(BundleError::NoCsv)?;
         let name = text_at(&manifests[csv], &["metadata"], "name")?.to_owned();
         let apis = Apis::of(&manifests, &manifests[csv])?;
@@ -176,11 +161,6 @@ impl RegistryV1Bundle {
             csv: Some(csv.object.clone()),
         })
     }
-}
-
-/// The kind of an object.
-fn kind(object: &Value) -> &str {
-    object.get("kind").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The object a path of fields leads to.

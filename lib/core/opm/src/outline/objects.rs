@@ -1,5 +1,6 @@
 //! The manifests that a bundle of the older form carries in its properties.
 
+use olm_bundle::CSV_KIND;
 use olm_fbc::{PROPERTY_BUNDLE_OBJECT, yaml};
 use olm_go::{
     base64,
@@ -8,8 +9,6 @@ use olm_go::{
 use serde_json::Value;
 
 use crate::{decode, property::raw_value};
-
-const CSV_KIND: &str = "ClusterServiceVersion";
 
 /// What is kept of them.
 #[derive(Debug, Default)]

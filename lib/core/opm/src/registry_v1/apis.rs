@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use super::{BundleError, Manifest, kind, object_at};
+use olm_bundle::Manifest;
+
+use super::{BundleError, object_at};
 use crate::{FieldError, fields::Fields};
 
 const CRD_KIND: &str = "CustomResourceDefinition";
@@ -34,7 +36,7 @@ pub(super) struct Apis {
 impl Apis {
     pub(super) fn of(manifests: &[Manifest], csv: &Manifest) -> Result<Self, BundleError> {
         let mut provided = BTreeSet::new();
-        for manifest in manifests.iter().filter(|manifest| kind(&manifest.object) == CRD_KIND) {
+        for manifest in manifests.iter().filter(|manifest| manifest.kind() == CRD_KIND) {
             let wrong = |source| BundleError::Manifest { file: manifest.file.clone(), source };
             provided.extend(crd_apis(&object_at(manifest, &[])?).map_err(wrong)?);
         }

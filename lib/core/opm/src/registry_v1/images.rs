@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{BundleError, Manifest, object_at};
+use olm_bundle::Manifest;
+
+use super::{BundleError, object_at};
 use crate::{FieldError, RelatedImage, fields::Fields};
 
 /// The only install strategy there is.

@@ -3,14 +3,13 @@
 //! Names of files do not matter: the first one that has annotations gives them, and so for the others. A file
 //! that is not what is looked for is passed over.
 
+use olm_bundle::{BundleFiles, MetadataDocument, PACKAGE_ANNOTATION, first_metadata};
 use olm_go::json::{self, Html};
 use serde_json::{Value, value::RawValue};
 
-use super::{BundleError, BundleTree};
+use super::BundleError;
 use crate::{BlobProperty, fields::Fields};
 
-const FOLDER: &str = "metadata/";
-const PACKAGE_KEY: &str = "operators.operatorframework.io.bundle.package.v1";
 const CHANNELS_KEY: &str = "operators.operatorframework.io.bundle.channels.v1";
 const DEFAULT_CHANNEL_KEY: &str = "operators.operatorframework.io.bundle.channel.default.v1";
 
@@ -23,23 +22,19 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    pub(super) fn read(files: &BundleTree) -> Result<Self, BundleError> {
+    pub(super) fn read(files: &BundleFiles) -> Result<Self, BundleError> {
         let mut package = None;
         let mut found = Self::default();
-        for (path, content) in files {
-            let Some(name) = path.strip_prefix(FOLDER) else { continue };
-            if name.contains('/') {
-                continue;
-            }
-            let Some((document, scalars)) = first_document(content) else { continue };
+        for MetadataDocument { value, is_json } in first_metadata(files) {
+            let scalars = if is_json { Scalars::Strict } else { Scalars::Converted };
             if package.is_none() {
-                package = annotations(&document, scalars);
+                package = annotations(&value, scalars);
             }
             if found.dependencies.is_empty() {
-                found.dependencies = typed_list(&document, "dependencies", scalars).unwrap_or_default();
+                found.dependencies = typed_list(&value, "dependencies", scalars).unwrap_or_default();
             }
             if found.properties.is_empty() {
-                found.properties = typed_list(&document, "properties", scalars).unwrap_or_default();
+                found.properties = typed_list(&value, "properties", scalars).unwrap_or_default();
             }
         }
         found.package = package.ok_or(BundleError::NoAnnotations)?;
@@ -54,16 +49,10 @@ enum Scalars {
     Strict,
 }
 
-fn first_document(content: &[u8]) -> Option<(Value, Scalars)> {
-    let text = olm_yaml::text(content).ok()?;
-    let scalars = if text.trim_start().starts_with('{') { Scalars::Strict } else { Scalars::Converted };
-    Some((olm_yaml::mixed(text).next()?.ok()?, scalars))
-}
-
 /// The package named by annotations, which may be empty; `None` when these are no annotations.
 fn annotations(document: &Value, scalars: Scalars) -> Option<String> {
     let annotations = Fields::of(document).ok()?.object("annotations").ok()?;
-    let [package, channels, default] = [PACKAGE_KEY, CHANNELS_KEY, DEFAULT_CHANNEL_KEY]
+    let [package, channels, default] = [PACKAGE_ANNOTATION, CHANNELS_KEY, DEFAULT_CHANNEL_KEY]
         .map(|key| annotations.get(key).map_or(Some(String::new()), |value| text(value, scalars)));
     let (package, channels, default) = (package?, channels?, default?);
     (!package.is_empty() || !channels.is_empty() || !default.is_empty()).then_some(package)

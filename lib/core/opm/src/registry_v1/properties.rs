@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use olm_bundle::Manifest;
 use olm_go::{
     base64,
     json::{self, Html},
 };
 use serde_json::{Value, value::RawValue};
 
-use super::{BundleError, Manifest, Metadata, RegistryV1Bundle, apis::Apis, object_at};
+use super::{BundleError, Metadata, RegistryV1Bundle, apis::Apis, object_at};
 use crate::{
     BlobProperty, FieldError,
     blob::{BUNDLE_OBJECT, GVK, GVK_REQUIRED, PACKAGE, PACKAGE_REQUIRED},

@@ -1,6 +1,7 @@
+use olm_bundle::BundleFiles;
 use serde_json::{Value, json};
 
-use super::{BundleTree, RegistryV1Bundle};
+use super::RegistryV1Bundle;
 use crate::BundleBlob;
 
 const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
@@ -46,7 +47,7 @@ const ANNOTATIONS: &str = "annotations:
   operators.operatorframework.io.bundle.channels.v1: beta,stable
 ";
 
-fn tree(files: &[(&str, &str)]) -> BundleTree {
+fn tree(files: &[(&str, &str)]) -> BundleFiles {
     let base = [
         ("manifests/csv.yaml", CSV),
         ("manifests/crd.yaml", CRD),
@@ -197,7 +198,7 @@ fn what_cannot_be_read_among_the_manifests_is_passed_over_with_a_warning() {
 
 #[test]
 fn a_bundle_that_is_none_is_refused_with_what_is_missing() {
-    let empty = BundleTree::new();
+    let empty = BundleFiles::new();
     assert!(RegistryV1Bundle::read(&empty).unwrap_err().to_string().starts_with("no bundle objects found"));
     for (files, wanted) in [
         ([("manifests/csv.yaml", "kind: Role")], "no csv in bundle"),
