@@ -66,8 +66,10 @@ pub fn relation(set: &ObjectMeta, extension: ExtensionId<'_>) -> Relation {
     match revision_of(set) {
         Some(owner) if owner == extension => Relation::Revision,
         Some(owner) if owner.uid != extension.uid => Relation::Unrelated,
-        // What an extension of this name left behind when it was deleted without its dependents.
-        None if set.owner_references.iter().flatten().next().is_none() && mark(set).is_some() => {
+        // What an earlier extension of this name left behind when it was deleted without its dependents.
+        None if set.owner_references.iter().flatten().next().is_none()
+            && mark(set).is_some_and(|uid| uid != extension.uid) =>
+        {
             Relation::Unrelated
         }
         _ if claims(set, extension) => Relation::Foreign,
@@ -104,6 +106,11 @@ pub fn claimed(set: &ObjectMeta) -> impl Iterator<Item = (&str, Option<&str>)> {
         .map(|r| (r.name.as_str(), Some(r.uid.as_str())));
     let label = set.labels.as_ref().and_then(|labels| labels.get(OWNER_NAME_LABEL));
     references.chain(label.map(|name| (name.as_str(), None)))
+}
+
+/// The UIDs by which an object set may claim to belong to an extension.
+pub fn claimed_uids(set: &ObjectMeta) -> impl Iterator<Item = &str> {
+    set.owner_references.iter().flatten().map(|r| r.uid.as_str()).chain(mark(set))
 }
 
 /// Whether the revisions that an earlier program made for an extension are marked: from then on no other is.
@@ -229,6 +236,7 @@ mod tests {
             ),
             ("left by an earlier extension", vec![], Some("x"), Some("ext"), Unrelated),
             ("with the label alone", vec![], None, Some("ext"), Foreign),
+            ("with the mark alone", vec![], Some("u"), None, Foreign),
             ("with nothing", vec![], None, None, Unrelated),
             ("of another extension", by(OURS, KIND, "other", "o"), Some("o"), Some("other"), Unrelated),
         ]

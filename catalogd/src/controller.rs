@@ -289,9 +289,9 @@ impl Reconciler {
         let facts = Facts { generation: catalog.metadata.generation, served, outcome, base_url: &base_url };
         let before = catalog.status.clone().unwrap_or_default();
         let after = status(&before, &facts, self.clock.now());
-        // What the leader holds is what all are to serve.
-        if let Some(served) = served {
-            self.store.announce(name, Some((served.reference.to_owned(), Some(served.unpacked_at))));
+        // What the leader holds is what all are to serve, with one time for all of them.
+        if served.is_some() {
+            self.store.announce(name, announced(Some(&after)));
         }
         if after == before {
             return Ok(false);

@@ -14,6 +14,7 @@ use flate2::Crc;
 use olm_fbc::{CatalogFiles, FbcError, FileError, Index, Meta, MetaReader, content_paths};
 use olm_image::{DiskBudget, DiskCharge};
 use olm_text::{cut, one_line};
+use olm_yaml::RepairBudget;
 use thiserror::Error;
 
 use crate::{limits::CATALOG_BYTES_MAX, store::FileSum};
@@ -98,10 +99,11 @@ pub(crate) fn ingest(
         lines: Writer::create(folder, LINES_FILE, disk)?,
         records: Writer::create(folder, RECORDS_FILE, disk)?,
     };
+    let repairs = RepairBudget::default();
     for path in &content_paths(files)? {
         let content = |source| IngestError::Content { path: shown(path), source };
         let file = files.open(path).map_err(|error| content(error.into()))?;
-        let mut reader = MetaReader::new(file);
+        let mut reader = MetaReader::new(file).repairing_within(&repairs);
         while let Some(meta) = reader.next_meta().map_err(content)? {
             sink.document(&meta).map_err(|stop| stop.at(path))?;
         }

@@ -47,6 +47,8 @@ pub use error::CatalogdError;
 pub use flags::{FlagError, SharedFlags};
 pub use gates::{FeatureGates, log_gates};
 pub use http::ContentServer;
+#[doc(hidden)]
+pub use http::answer_graphql;
 pub use ingest::IngestError;
 pub use olm_fbc::CatalogFiles;
 pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};

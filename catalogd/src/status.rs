@@ -172,16 +172,25 @@ impl Writer {
                 self.status.last_unpacked = None;
             }
             (_, Some(served)) => {
+                // A leader that had to unpack what another one had unpacked before has no news for anybody.
+                let before = self.status.resolved_source.as_ref().map(|source| digest(&source.image.ref_));
+                if before != Some(digest(served.reference)) || self.status.last_unpacked.is_none() {
+                    self.status.last_unpacked = Some(Time(served.unpacked_at));
+                }
                 self.status.resolved_source = Some(ResolvedCatalogSource {
                     type_: CatalogSourceType::Image,
                     image: ResolvedImageSource { ref_: served.reference.to_owned() },
                 });
                 self.status.urls = Some(ClusterCatalogUrls { base: facts.base_url.to_owned() });
-                self.status.last_unpacked = Some(Time(served.unpacked_at));
             }
             (_, None) => {}
         }
     }
+}
+
+/// The digest in a reference to content.
+fn digest(reference: &str) -> &str {
+    reference.rsplit_once('@').map_or(reference, |(_, digest)| digest)
 }
 
 #[cfg(test)]

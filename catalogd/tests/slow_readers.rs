@@ -1,6 +1,10 @@
 //! Clients that ask for much and read nothing, and the others beside them. A program of its own, so that its memory
 //! is the server's.
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails like the test itself")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a helper of a test fails, and prints, like the test itself"
+)]
 
 use std::{
     collections::BTreeMap,
@@ -14,18 +18,24 @@ use catalogd::{
     CatalogDirectory, CatalogFiles, CatalogStore, Config, ContentServer, HttpReader, RemoteCatalog,
     SystemClock,
 };
-use olm_runtime::{ServerLimits, listen, serve};
+use olm_runtime::{ServerLimits, TlsProfile, listen, self_signed, serve, server_config};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpSocket, TcpStream},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::TcpSocket,
     time::timeout,
 };
+use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
 const REFERENCE: &str = "quay.io/a/b@sha256:1111111111111111111111111111111111111111111111111111111111111111";
 /// For whatever should happen by itself.
 const DEADLINE: Duration = Duration::from_mins(2);
-/// What the server may take beside what it takes when it is idle, in bytes.
+/// What the server may take beside what it takes when it is idle, in bytes; with TLS the clients' sessions, which are in
+/// the same process, are counted as well.
 const MEMORY_MAX: u64 = 60 << 20;
 
 /// What the catalog has at least.
@@ -43,12 +53,22 @@ impl CatalogFiles for Files {
     }
 }
 
+/// A server, and how it is spoken to.
+#[derive(Clone)]
+struct Server {
+    address: SocketAddr,
+    tls: Option<TlsConnector>,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
 /// A split operator-controller's view of the catalogs.
-struct Directory(SocketAddr);
+struct Directory(String);
 
 impl CatalogDirectory for Directory {
     fn find(&self, _: &str) -> Option<RemoteCatalog> {
-        let base_url = format!("http://{}/catalogs/c", self.0);
+        let base_url = format!("{}/catalogs/c", self.0);
         Some(RemoteCatalog { base_url, reference: REFERENCE.to_owned() })
     }
 }
@@ -68,18 +88,25 @@ fn catalog() -> Files {
     Files(BTreeMap::from([("c.json".to_owned(), lines.into_bytes())]))
 }
 
-async fn ask(server: SocketAddr, from: IpAddr, path: &str) -> TcpStream {
+async fn ask(server: &Server, from: IpAddr, path: &str) -> Box<dyn Stream> {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     socket.bind((from, 0).into()).unwrap();
-    let mut stream = socket.connect(server).await.unwrap();
+    let plain = socket.connect(server.address).await.unwrap();
+    let mut stream: Box<dyn Stream> = match &server.tls {
+        None => Box::new(plain),
+        Some(tls) => {
+            let name = ServerName::try_from("localhost").unwrap();
+            Box::new(tls.connect(name, plain).await.unwrap())
+        }
+    };
     let request = format!("GET /catalogs/c/api/v1/{path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     stream
 }
 
 /// The status of a small answer, and how long it took.
-async fn served(server: SocketAddr, from: IpAddr) -> (String, Duration) {
+async fn served(server: &Server, from: IpAddr) -> (String, Duration) {
     let started = Instant::now();
     let mut answer = Vec::new();
     let mut stream = ask(server, from, "metas?schema=olm.package").await;
@@ -95,19 +122,35 @@ fn status(field: &str) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
 }
 
+/// One after the other: the memory is that of the process.
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_do_not_read_shut_out_nobody_and_take_little_memory() {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    silent_clients(true).await;
+    silent_clients(false).await;
+}
+
+async fn silent_clients(with_tls: bool) {
+    println!("{}", if with_tls { "with TLS" } else { "without TLS" });
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(CatalogStore::open(folder.path()).unwrap());
     store.install("c", REFERENCE, jiff::Timestamp::UNIX_EPOCH, &catalog()).unwrap();
     let listener = listen("127.0.0.1:0").unwrap();
-    let server = listener.local_addr().unwrap();
+    let address = listener.local_addr().unwrap();
+    let made = self_signed(&["localhost".to_owned()]).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(made.ca_pem.as_bytes()).unwrap()).unwrap();
+    let tls = with_tls.then(|| {
+        let client = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        TlsConnector::from(Arc::new(client))
+    });
+    let config = with_tls.then(|| server_config(made.serving, &TlsProfile::default()).unwrap());
+    let server = &Server { address, tls };
     // Ten times as fast as in earnest: an answer that nobody reads ends after 3 s.
     let limits = ServerLimits { speed_window: Duration::from_millis(300), ..ServerLimits::default() };
     let stop = CancellationToken::new();
     let content = ContentServer::unmeasured(store, &Config::default());
-    let serving = tokio::spawn(serve(listener, content.router(), None, limits, stop.clone()));
+    let serving = tokio::spawn(serve(listener, content.router(), config, limits, stop.clone()));
     let address = |last: u8| IpAddr::from([127, 0, 0, last]);
     assert_eq!(served(server, address(1)).await.0, "200");
     let before = status("VmRSS:");
@@ -121,8 +164,11 @@ async fn clients_that_do_not_read_shut_out_nobody_and_take_little_memory() {
     println!("another client: {code} after {time:?}");
     assert!(code == "200" && time < Duration::from_secs(2), "{code} {time:?}");
 
-    let (directory, cache) = (Arc::new(Directory(server)), tempfile::tempdir().unwrap());
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let scheme = if with_tls { "https://localhost" } else { "http://127.0.0.1" };
+    let base = format!("{scheme}:{}", server.address.port());
+    let (directory, cache) = (Arc::new(Directory(base)), tempfile::tempdir().unwrap());
+    let root = reqwest::Certificate::from_pem(made.ca_pem.as_bytes()).unwrap();
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([root]).build().unwrap();
     let reader = HttpReader::new(client, directory, Arc::new(SystemClock), cache.path()).unwrap();
     let snapshot = timeout(DEADLINE, reader.package("c", "p")).await.unwrap().unwrap();
     assert_eq!(snapshot.content.channels[0].name, "a", "a split controller fetches the whole catalog");

@@ -1,10 +1,10 @@
 //! Wakes who depends on permissions: a ServiceAccount, role or binding that appears or changes may be what somebody waits
-//! for, and a ServiceAccount that is deleted ends what was done with it.
+//! for, and a ServiceAccount that is deleted, or created again, ends what was done with it.
 //!
-//! Only the fact of a change is used, so the watches carry metadata and keep nothing.
+//! The watches carry metadata: of ServiceAccounts the UID counts, of everything else the fact of a change.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -17,19 +17,12 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::PartialObjectMeta,
-    core::DeserializeGuard,
-    runtime::{
-        reflector::Store,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
-use olm_api::v1::ClusterExtension;
 use olm_runtime::{AccountRef, Accounts, Chance};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-
-use crate::controllers::cluster_extension::Record;
 
 /// Changes that come together, as when a manifest is applied, wake once.
 const GATHER: Duration = Duration::from_millis(50);
@@ -53,8 +46,8 @@ pub(crate) struct Waiting {
 struct Need {
     /// Whether something is in the way that any change may remove.
     waits: bool,
-    /// The ServiceAccount it acts as.
-    account: Option<AccountRef>,
+    /// The ServiceAccount it acts as, and its UID if it is bound to one.
+    account: Option<(AccountRef, Option<String>)>,
 }
 
 impl Waiting {
@@ -63,9 +56,9 @@ impl Waiting {
         self.users().entry(user.clone()).or_default().waits = waits;
     }
 
-    /// `user` is to be woken when this ServiceAccount is deleted.
-    pub(crate) fn acts_as(&self, user: User, account: &AccountRef) {
-        self.users().entry(user).or_default().account = Some(account.clone());
+    /// `user` is to be woken when this ServiceAccount is deleted, and when another one than that of the UID has the name.
+    pub(crate) fn acts_as(&self, user: User, account: &AccountRef, uid: Option<String>) {
+        self.users().entry(user).or_default().account = Some((account.clone(), uid));
     }
 
     /// Nothing wakes `user` any more.
@@ -73,18 +66,18 @@ impl Waiting {
         self.users().remove(user);
     }
 
-    /// Who waits, or acts as a ServiceAccount that is gone; and those ServiceAccounts.
-    fn affected(&self, is_gone: impl Fn(&AccountRef) -> bool) -> (Vec<User>, BTreeSet<AccountRef>) {
-        let mut gone = BTreeSet::new();
+    /// Who waits, or has lost its ServiceAccount; those ServiceAccounts go to `lost`.
+    fn affected(&self, seen: &Seen, lost: &mut Vec<AccountRef>) -> Vec<User> {
         let mut affected = Vec::new();
         for (user, need) in &*self.users() {
-            let lost = need.account.as_ref().filter(|account| is_gone(account));
-            gone.extend(lost.cloned());
-            if need.waits || lost.is_some() {
+            let account = need.account.as_ref();
+            let account = account.filter(|(account, uid)| seen.is_lost(account, uid.as_deref()));
+            lost.extend(account.map(|(account, _)| account.clone()));
+            if need.waits || account.is_some() {
                 affected.push(user.clone());
             }
         }
-        (affected, gone)
+        affected
     }
 
     fn users(&self) -> MutexGuard<'_, BTreeMap<User, Need>> {
@@ -108,99 +101,93 @@ impl Waiting {
     }
 }
 
-/// What a watch has seen.
+/// What an event of a watch means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
-    /// Something appeared or changed.
+    /// Something other than a ServiceAccount appeared or changed.
     Some,
-    /// The ServiceAccount was deleted.
-    Deleted(AccountRef),
+    /// The ServiceAccount has this UID now, or is gone.
+    Account(AccountRef, Option<String>),
     /// These are all ServiceAccounts: others may have been deleted while nobody watched.
-    All(BTreeSet<AccountRef>),
+    All(BTreeMap<AccountRef, String>),
 }
 
-/// Changes that came together.
+/// What was seen of ServiceAccounts, in changes that came together.
 #[derive(Debug, Default)]
-struct Gathered {
-    deleted: BTreeSet<AccountRef>,
-    all: Option<BTreeSet<AccountRef>>,
+struct Seen {
+    /// The UIDs of some; none of what is gone.
+    changed: BTreeMap<AccountRef, Option<String>>,
+    /// All that there were before these changes, if they were listed.
+    all: Option<BTreeMap<AccountRef, String>>,
 }
 
-impl Gathered {
-    fn add(&mut self, change: Change) {
-        match change {
-            Change::Some => {}
-            Change::Deleted(account) => {
-                self.deleted.insert(account);
-            }
-            Change::All(accounts) => self.all = Some(accounts),
+impl Change {
+    /// Forgets tokens of ServiceAccounts that are gone or replaced, at once: the API server accepts them for some seconds.
+    fn forget(&self, accounts: &Accounts) {
+        match self {
+            Self::Some => {}
+            Self::Account(account, Some(uid)) => accounts.forget_others(account, uid),
+            Self::Account(account, None) => accounts.forget(account),
+            Self::All(all) => all.iter().for_each(|(account, uid)| accounts.forget_others(account, uid)),
         }
     }
-
-    fn is_gone(&self, account: &AccountRef) -> bool {
-        self.deleted.contains(account) || self.all.as_ref().is_some_and(|all| !all.contains(account))
-    }
-}
-
-/// What is made of the ServiceAccounts that are seen.
-pub(crate) struct Seen {
-    /// Whose tokens are forgotten when their ServiceAccount is gone, or another one has the name.
-    pub(crate) accounts: Accounts,
-    /// Those that used the one before are woken.
-    pub(crate) extensions: Store<DeserializeGuard<ClusterExtension>>,
 }
 
 impl Seen {
-    fn account(&self, found: &PartialObjectMeta<ServiceAccount>, waiting: &Waiting) {
-        let (Some(namespace), Some(uid)) = (found.namespace(), found.uid()) else { return };
-        let account = AccountRef { namespace, name: found.name_any() };
-        self.accounts.forget_others(&account, &uid);
-        let state = self.extensions.state();
-        for extension in state.iter().filter_map(|guarded| guarded.0.as_ref().ok()) {
-            let used = Record::of(extension).filter(|record| record.account == account);
-            if used.and_then(|record| record.service_account).is_some_and(|used| used != uid) {
-                waiting.waits(&User::Extension(extension.name_any()), true);
-            }
+    fn add(&mut self, change: Change) {
+        match change {
+            Change::Some => {}
+            Change::Account(account, uid) => drop(self.changed.insert(account, uid)),
+            Change::All(all) => *self = Self { changed: BTreeMap::new(), all: Some(all) },
         }
+    }
+
+    /// Whether the ServiceAccount is gone, or is another one than that of `uid`.
+    fn is_lost(&self, account: &AccountRef, uid: Option<&str>) -> bool {
+        let now = match (self.changed.get(account), &self.all) {
+            (Some(now), _) => now.as_ref(),
+            (None, Some(all)) => all.get(account),
+            (None, None) => return false,
+        };
+        now.is_none_or(|now| uid.is_some_and(|uid| uid != now))
     }
 }
 
 /// Watches ServiceAccounts, roles and bindings. At every change it sends the names of those who wait, and of those whose
-/// ServiceAccount was deleted; the token of such a ServiceAccount is forgotten.
+/// ServiceAccount was deleted or created again; the token of the one before is forgotten.
 pub(crate) async fn run(
     client: Client,
     chance: &Chance,
     waiting: Arc<Waiting>,
-    seen: Seen,
+    accounts: Accounts,
     extensions: mpsc::Sender<String>,
     sets: mpsc::Sender<String>,
     shutdown: CancellationToken,
 ) {
-    let accounts = seen.accounts.clone();
     let mut changes = SelectAll::new();
-    let note = waiting.clone();
-    let see = move |found: &PartialObjectMeta<ServiceAccount>| seen.account(found, &note);
-    changes.push(changed_accounts(client.clone(), chance, see).boxed());
+    changes.push(changed_accounts(client.clone(), chance).boxed());
     changes.push(changed::<Role>(client.clone(), chance).boxed());
     changes.push(changed::<RoleBinding>(client.clone(), chance).boxed());
     changes.push(changed::<ClusterRole>(client.clone(), chance).boxed());
     changes.push(changed::<ClusterRoleBinding>(client, chance).boxed());
+    let mut changes = changes.inspect(|change| change.forget(&accounts));
     loop {
-        let mut gathered = Gathered::default();
+        let mut seen = Seen::default();
         tokio::select! {
             () = shutdown.cancelled() => return,
-            Some(one) = changes.next() => gathered.add(one),
+            Some(one) = changes.next() => seen.add(one),
         }
         let time = tokio::time::sleep(GATHER);
         tokio::pin!(time);
         loop {
             tokio::select! {
                 () = &mut time => break,
-                Some(one) = changes.next() => gathered.add(one),
+                Some(one) = changes.next() => seen.add(one),
             }
         }
-        let (affected, gone) = waiting.affected(|account| gathered.is_gone(account));
-        for account in &gone {
+        let mut lost = Vec::new();
+        let affected = waiting.affected(&seen, &mut lost);
+        for account in &lost {
             accounts.forget(account);
         }
         for user in affected {
@@ -230,16 +217,10 @@ where
     })
 }
 
-fn changed_accounts<F>(client: Client, chance: &Chance, see: F) -> impl Stream<Item = Change> + Send + use<F>
-where
-    F: Fn(&PartialObjectMeta<ServiceAccount>) + Send,
-{
+fn changed_accounts(client: Client, chance: &Chance) -> impl Stream<Item = Change> + Send + use<> {
     let api: Api<PartialObjectMeta<ServiceAccount>> = Api::all(client);
-    let mut listed = BTreeSet::new();
+    let mut listed = BTreeMap::new();
     chance.watch(api, watcher::Config::default()).filter_map(move |event| {
-        if let Ok(Event::Apply(found) | Event::InitApply(found)) = &event {
-            see(found);
-        }
         std::future::ready(match event {
             Ok(event) => meaning(event, &mut listed),
             Err(error) => {
@@ -253,21 +234,21 @@ where
 /// What an event of the ServiceAccounts' watch means; `listed` is what a list has shown so far.
 fn meaning(
     event: Event<PartialObjectMeta<ServiceAccount>>,
-    listed: &mut BTreeSet<AccountRef>,
+    listed: &mut BTreeMap<AccountRef, String>,
 ) -> Option<Change> {
     let named = |one: &PartialObjectMeta<ServiceAccount>| AccountRef {
         namespace: one.namespace().unwrap_or_default(),
         name: one.name_any(),
     };
     match event {
-        Event::Apply(_) => Some(Change::Some),
-        Event::Delete(one) => Some(Change::Deleted(named(&one))),
+        Event::Apply(one) => Some(Change::Account(named(&one), one.uid())),
+        Event::Delete(one) => Some(Change::Account(named(&one), None)),
         Event::Init => {
             listed.clear();
             None
         }
         Event::InitApply(one) => {
-            listed.insert(named(&one));
+            listed.insert(named(&one), one.uid().unwrap_or_default());
             None
         }
         Event::InitDone => Some(Change::All(std::mem::take(listed))),
@@ -282,10 +263,11 @@ mod tests {
         AccountRef { namespace: "n".to_owned(), name: name.to_owned() }
     }
 
-    fn meta(name: &str) -> PartialObjectMeta<ServiceAccount> {
+    fn meta(name: &str, uid: &str) -> PartialObjectMeta<ServiceAccount> {
         let mut meta = PartialObjectMeta::default();
         meta.metadata.name = Some(name.to_owned());
         meta.metadata.namespace = Some("n".to_owned());
+        meta.metadata.uid = Some(uid.to_owned());
         meta
     }
 
@@ -293,40 +275,71 @@ mod tests {
         User::Extension(name.to_owned())
     }
 
+    fn found(name: &str, uid: &str) -> Change {
+        Change::Account(account(name), Some(uid.to_owned()))
+    }
+
+    fn deleted(name: &str) -> Change {
+        Change::Account(account(name), None)
+    }
+
+    fn all(accounts: &[(&str, &str)]) -> Change {
+        Change::All(accounts.iter().map(|(name, uid)| (account(name), (*uid).to_owned())).collect())
+    }
+
     fn woken(waiting: &Waiting, changes: impl IntoIterator<Item = Change>) -> Vec<User> {
-        let mut gathered = Gathered::default();
-        changes.into_iter().for_each(|change| gathered.add(change));
-        waiting.affected(|account| gathered.is_gone(account)).0
+        let mut seen = Seen::default();
+        changes.into_iter().for_each(|change| seen.add(change));
+        waiting.affected(&seen, &mut Vec::new())
     }
 
     #[test]
     fn who_waits_is_woken_by_every_change_and_who_is_content_by_the_end_of_its_account() {
         let waiting = Waiting::default();
         let set = User::Set("content-1".to_owned());
-        waiting.acts_as(extension("content"), &account("a"));
-        waiting.acts_as(set.clone(), &account("a"));
-        waiting.acts_as(extension("waits"), &account("b"));
+        waiting.acts_as(extension("content"), &account("a"), None);
+        waiting.acts_as(set.clone(), &account("a"), None);
+        waiting.acts_as(extension("waits"), &account("b"), None);
         waiting.waits(&extension("waits"), true);
 
         assert_eq!(woken(&waiting, [Change::Some]), [extension("waits")]);
         let both = [extension("content"), extension("waits"), set.clone()];
-        assert_eq!(woken(&waiting, [Change::Some, Change::Deleted(account("a"))]), both);
+        assert_eq!(woken(&waiting, [Change::Some, deleted("a")]), both);
         // Deleted while nobody watched.
-        assert_eq!(woken(&waiting, [Change::All(BTreeSet::from([account("b")]))]), both);
+        assert_eq!(woken(&waiting, [all(&[("b", "2")])]), both);
         waiting.waits(&extension("waits"), false);
-        assert_eq!(woken(&waiting, [Change::All(BTreeSet::from([account("a")]))]), [extension("waits")]);
+        assert_eq!(woken(&waiting, [all(&[("a", "1")])]), [extension("waits")]);
 
         waiting.forget(&extension("content"));
-        assert_eq!(woken(&waiting, [Change::Deleted(account("a"))]), [set]);
+        assert_eq!(woken(&waiting, [deleted("a")]), [set]);
+    }
+
+    #[test]
+    fn who_is_bound_to_an_account_is_woken_when_another_one_has_its_name() {
+        let waiting = Waiting::default();
+        waiting.acts_as(extension("bound"), &account("a"), Some("1".to_owned()));
+        waiting.acts_as(extension("unbound"), &account("a"), None);
+        let none: [User; 0] = [];
+        assert_eq!(woken(&waiting, [found("a", "1")]), none);
+        assert_eq!(woken(&waiting, [found("a", "2")]), [extension("bound")]);
+        assert_eq!(woken(&waiting, [all(&[("a", "2")])]), [extension("bound")]);
+        assert_eq!(woken(&waiting, [deleted("a"), found("a", "2")]), [extension("bound")]);
+        // What came last counts.
+        assert_eq!(woken(&waiting, [deleted("a"), found("a", "1")]), none);
+        assert_eq!(woken(&waiting, [found("a", "2"), all(&[("a", "1")])]), none);
+        assert_eq!(woken(&waiting, [all(&[("a", "1")]), found("a", "2")]), [extension("bound")]);
+        // It is bound to the new one now.
+        waiting.acts_as(extension("bound"), &account("a"), Some("2".to_owned()));
+        assert_eq!(woken(&waiting, [found("a", "2")]), none);
     }
 
     #[test]
     fn a_list_tells_which_accounts_are_left() {
-        let mut listed = BTreeSet::new();
+        let mut listed = BTreeMap::new();
         assert_eq!(meaning(Event::Init, &mut listed), None);
-        assert_eq!(meaning(Event::InitApply(meta("a")), &mut listed), None);
-        assert_eq!(meaning(Event::InitDone, &mut listed), Some(Change::All(BTreeSet::from([account("a")]))));
-        assert_eq!(meaning(Event::Apply(meta("b")), &mut listed), Some(Change::Some));
-        assert_eq!(meaning(Event::Delete(meta("b")), &mut listed), Some(Change::Deleted(account("b"))));
+        assert_eq!(meaning(Event::InitApply(meta("a", "1")), &mut listed), None);
+        assert_eq!(meaning(Event::InitDone, &mut listed), Some(all(&[("a", "1")])));
+        assert_eq!(meaning(Event::Apply(meta("b", "2")), &mut listed), Some(found("b", "2")));
+        assert_eq!(meaning(Event::Delete(meta("b", "2")), &mut listed), Some(deleted("b")));
     }
 }

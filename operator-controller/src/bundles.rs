@@ -1,10 +1,12 @@
 //! Bundles: pulled once by digest, kept on disk, and read within the memory that all of them share.
 //!
-//! No worker of a controller waits for a registry: bundles that are not kept are pulled by jobs ([`Bundles::request`]).
+//! No worker of a controller waits for a registry or for memory: bundles that are not kept are pulled by jobs, and those
+//! for which there is no memory now are read when there is ([`Bundles::request`]).
 //! A bundle is foreign input. Its image is limited while it streams in, its files are brought into memory only when
 //! there is room for what becomes of them, and one that the controller was reading when it was killed
 //! is not read again before others had their turn.
 
+mod admission;
 mod cache;
 mod interrupted;
 
@@ -16,6 +18,7 @@ use olm_runtime::{BackoffLimits, Chance, Job, Jobs, MemoryBudget, MemoryShare, P
 use thiserror::Error;
 use tokio::sync::mpsc;
 
+use admission::{Admissions, Admitted};
 use cache::Cache;
 pub(crate) use interrupted::Reading;
 use interrupted::{Interrupted, Interruptions};
@@ -50,8 +53,15 @@ fn limits() -> Limits {
 pub(crate) struct Bundles {
     source: Source,
     memory: MemoryBudget,
-    /// The pulls under way; without them, pulls are waited for.
-    jobs: Option<Jobs<Pulled, (), BundleError>>,
+    /// What goes on outside of the workers; without it, pulls and memory are waited for.
+    background: Option<Background>,
+}
+
+/// What extensions wait for.
+#[derive(Clone)]
+struct Background {
+    pulls: Jobs<Pulled, (), BundleError>,
+    admissions: Arc<Admissions>,
 }
 
 /// What a job works with.
@@ -94,6 +104,8 @@ pub(crate) enum Requested {
     Loaded(Loaded),
     /// It is being pulled; the extension is reconciled again when it is there, or cannot be had.
     Pulling,
+    /// It waits until others need less memory; the extension is reconciled again then.
+    Waiting,
     /// It cannot be had.
     Failed {
         error: Arc<BundleError>,
@@ -124,7 +136,7 @@ pub(crate) enum NextPull {
 
 /// How much memory is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
+enum Need {
     /// What bundles of that size usually take.
     Usual,
     /// All there is: no other bundle is in memory then.
@@ -156,6 +168,14 @@ impl BundleError {
             Self::Interrupted(_) | Self::Damaged | Self::Panicked(_) => false,
         }
     }
+
+    /// A sentence for whoever named the image; `None` where the error may pass by itself, or says it all.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Pull(error) => error.advice(),
+            Self::Interrupted(_) | Self::Damaged | Self::Panicked(_) => None,
+        }
+    }
 }
 
 impl From<FileError> for BundleError {
@@ -174,7 +194,7 @@ impl Bundles {
         let cache = Cache::open(folder, puller.disk())?;
         let source =
             Source { puller: puller.limited(limits()), cache, interruptions: Interruptions::default() };
-        Ok(Self { source, memory, jobs: None })
+        Ok(Self { source, memory, background: None })
     }
 
     /// Notes in `folder` what is being read, and keeps what a process that was killed had noted there for later.
@@ -186,10 +206,11 @@ impl Bundles {
         Ok(Self { source, ..self })
     }
 
-    /// Pulls by jobs, and sends the names of extensions whose bundle has come, or failed to, to `ended`.
+    /// Pulls by jobs, and sends the names of extensions whose bundle has come, failed to, or can be read, to `ended`.
     pub(crate) fn pulling_by_jobs(self, ended: mpsc::Sender<String>, chance: &Chance) -> Self {
-        let jobs = Jobs::new(ended, BackoffLimits::default(), chance.clone());
-        Self { jobs: Some(jobs), ..self }
+        let admissions = Arc::new(Admissions::new(self.memory.clone(), ended.clone()));
+        let pulls = Jobs::new(ended, BackoffLimits::default(), chance.clone());
+        Self { background: Some(Background { pulls, admissions }), ..self }
     }
 
     /// The process is asked to end: what is being read from now on is not interrupted by an accident.
@@ -199,31 +220,39 @@ impl Bundles {
 
     /// An extension needs no bundle any more; a pull that nobody else needs is ended.
     pub(crate) fn release(&self, extension: &str) {
-        if let Some(jobs) = &self.jobs {
-            jobs.release(extension);
+        if let Some(Background { pulls, admissions }) = &self.background {
+            pulls.release(extension);
+            admissions.release(extension);
         }
     }
 
-    /// The files of the bundle that `reference` names, for an extension. Waits until there is memory for them, but for
-    /// no registry if pulls are jobs.
-    pub(crate) async fn request(&self, extension: &str, reference: &str, need: Need) -> Requested {
-        let Some(jobs) = &self.jobs else {
-            return self.load(reference, need).await.map_or_else(Requested::from, Requested::Loaded);
+    /// The files of the bundle that `reference` names, for an extension. Waits for no registry and no memory, unless
+    /// nothing goes on outside of the workers.
+    pub(crate) async fn request(&self, extension: &str, reference: &str) -> Requested {
+        let Some(Background { pulls, admissions }) = &self.background else {
+            return self.load(reference, Need::Usual).await.map_or_else(Requested::from, Requested::Loaded);
         };
         let parsed = match Reference::parse(reference) {
             Ok(parsed) => parsed,
             Err(error) => return BundleError::from(PullError::from(error)).into(),
         };
-        if let Some(kept) = self.source.kept(&parsed) {
-            match self.read(kept, need).await {
-                Ok(loaded) => return Requested::Loaded(loaded),
-                Err(BundleError::Damaged) => {}
-                Err(error) => return error.into(),
-            }
+        let kept = match admissions.take(extension, reference) {
+            Admitted::Waits => return Requested::Waiting,
+            Admitted::Yes(pulled, memory) => self.bring(pulled, memory).await.map(Requested::Loaded),
+            Admitted::No => match self.source.kept(&parsed) {
+                Some(kept) => self.admit((extension, reference), kept, Need::Usual).await,
+                None => Err(BundleError::Damaged),
+            },
+        };
+        match kept {
+            Ok(requested) => return requested,
+            Err(BundleError::Damaged) => {}
+            Err(error) => return error.into(),
         }
-        match jobs.request(extension, reference, |_| self.source.clone().fetch(parsed)) {
+        match pulls.request(extension, reference, |_| self.source.clone().fetch(parsed)) {
             Job::Done(pulled) => {
-                self.read(pulled, need).await.map_or_else(Requested::from, Requested::Loaded)
+                let admitted = self.admit((extension, reference), pulled, Need::Usual).await;
+                admitted.unwrap_or_else(Requested::from)
             }
             Job::Running { failed: None, .. } => Requested::Pulling,
             Job::Running { failed: Some(error), .. } => {
@@ -233,6 +262,31 @@ impl Bundles {
                 Requested::Failed { error, next: Some(NextPull::After { wait, is_new }) }
             }
         }
+    }
+
+    /// The same for a bundle that turned out not to be like others of its size: it may take all memory, once no other
+    /// bundle takes any.
+    pub(crate) async fn request_alone(&self, extension: &str, reference: &str, pulled: Pulled) -> Requested {
+        let admitted = self.admit((extension, reference), pulled, Need::All).await;
+        admitted.unwrap_or_else(Requested::from)
+    }
+
+    /// Reads a bundle from disk for an extension, or lets the extension wait for memory.
+    async fn admit(
+        &self,
+        (extension, reference): (&str, &str),
+        pulled: Pulled,
+        need: Need,
+    ) -> Result<Requested, BundleError> {
+        let Some(Background { admissions, .. }) = &self.background else {
+            return self.read(pulled, need).await.map(Requested::Loaded);
+        };
+        let bytes = self.memory_for(&pulled, need)?;
+        let Some(memory) = self.memory.try_share(bytes) else {
+            admissions.wait(extension, reference, pulled, bytes);
+            return Ok(Requested::Waiting);
+        };
+        self.bring(pulled, memory).await.map(Requested::Loaded)
     }
 
     /// The files of the bundle that `reference` names. Waits until they are pulled and there is memory for them.
@@ -253,31 +307,39 @@ impl Bundles {
     ///
     /// # Errors
     /// It is not there any more or damaged, or was being read when the controller was killed.
-    pub(crate) async fn read(&self, pulled: Pulled, need: Need) -> Result<Loaded, BundleError> {
+    async fn read(&self, pulled: Pulled, need: Need) -> Result<Loaded, BundleError> {
+        let memory = self.memory.share(self.memory_for(&pulled, need)?).await;
+        self.bring(pulled, memory).await
+    }
+
+    /// How much memory a bundle is given, in bytes.
+    fn memory_for(&self, pulled: &Pulled, need: Need) -> Result<usize, BundleError> {
         let key = pulled.key();
-        let need = if self.source.interruptions.check(&key)? { Need::All } else { need };
+        if self.source.interruptions.check(&key)? || need == Need::All {
+            return Ok(MEMORY_BYTES_MAX);
+        }
+        let bytes = match &pulled.files {
+            Some(files) => files.paths().filter_map(|path| files.size(path)).sum(),
+            None => self.source.cache.find(&key).ok_or(BundleError::Damaged)?.bytes(),
+        };
+        Ok(usual_memory(usize::try_from(bytes).unwrap_or(usize::MAX)))
+    }
+
+    /// Brings a bundle into its memory.
+    async fn bring(&self, pulled: Pulled, memory: MemoryShare) -> Result<Loaded, BundleError> {
+        let key = pulled.key();
         let Some(files) = pulled.files.clone() else {
             let cached = self.source.cache.find(&key).ok_or(BundleError::Damaged)?;
-            let (memory, reading) = self.admit(&key, cached.bytes(), need).await;
+            let reading = self.source.interruptions.begin(&key);
             let files = self.source.cache.read(cached).await.ok_or(BundleError::Damaged)?;
             return Ok(Loaded { files, memory, reading, pulled });
         };
-        let bytes = files.paths().filter_map(|path| files.size(path)).sum();
-        let (memory, reading) = self.admit(&key, bytes, need).await;
+        let reading = self.source.interruptions.begin(&key);
         let mut bundle = BundleFiles::new();
         for path in files.paths() {
             bundle.insert(path, files.read(path, FILE_BYTES_MAX)?);
         }
         Ok(Loaded { files: bundle, memory, reading, pulled })
-    }
-
-    async fn admit(&self, key: &str, bytes: u64, need: Need) -> (MemoryShare, Reading) {
-        let wanted = match need {
-            Need::Usual => usual_memory(usize::try_from(bytes).unwrap_or(usize::MAX)),
-            Need::All => MEMORY_BYTES_MAX,
-        };
-        let memory = self.memory.share(wanted).await;
-        (memory, self.source.interruptions.begin(key))
     }
 }
 

@@ -288,8 +288,9 @@ impl Operator {
         let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
 
         let dependents = Arc::new(Dependents::new(wake_extension.clone()));
-        let sets = revisions(client.clone(), chance, wake_extension.clone(), dependents.clone());
         let extensions = Source::<ClusterExtension>::all(client.clone(), chance);
+        let wake_owner = (wake_extension.clone(), extensions.store.clone());
+        let sets = revisions(client.clone(), chance, wake_owner, dependents.clone());
         let (known_catalogs, changed_catalogs) = known_catalogs(client.clone(), chance);
         let settings = Settings::new(self.config.default_account.clone());
         let kinds = Arc::new(Awaited::default());
@@ -320,7 +321,7 @@ impl Operator {
         let (all_extensions, catalogs) = (extensions.store.clone(), known_catalogs.store.clone());
         let everyone = Everyone::new(&extensions.store, &wake_extension, &waiting, &wake_set);
         let wake_all = async || everyone.wake().await;
-        let seen = access::Seen { accounts: self.accounts.clone(), extensions: extensions.store.clone() };
+        let accounts = self.accounts.clone();
         let namespace = &self.config.system_namespace;
         let gate = Gate::default();
         let facts = self.facts((&extensions, &sets, &known_catalogs), &settings);
@@ -339,7 +340,7 @@ impl Operator {
             self.follow_dependents(changed_crds, dependents, &wake_all, stop.clone()),
             settings.follow(client.clone(), chance, namespace, &wake_all, stop.clone()),
             guarding,
-            access::run(client, chance, waiting, seen, wake_extension, wake_set, stop.clone()),
+            access::run(client, chance, waiting, accounts, wake_extension, wake_set, stop.clone()),
             self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop.clone()),
         );

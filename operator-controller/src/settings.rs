@@ -1,9 +1,13 @@
 //! What the administrator sets for all extensions: the ConfigMap that the admission policies read as well, or the
 //! flags of a process without policies.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
 
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, ResourceExt as _,
@@ -15,10 +19,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::{DEFAULT_ACCOUNT_KEY, SETTINGS_CONFIG_MAP};
 
+/// How long API servers may admit objects by a default account that was replaced: they learn of the settings by a watch.
+/// Times have whole seconds, which takes away one of these.
+const REPLACED: Duration = Duration::from_secs(2);
+
+/// The account of those that name none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct DefaultAccount {
+    account: AccountRef,
+    /// When it was set, if the ConfigMap says so.
+    since: Option<Timestamp>,
+}
+
 /// The settings in force; clones see a change at once.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    default_account: Arc<RwLock<Option<AccountRef>>>,
+    default_account: Arc<RwLock<Option<DefaultAccount>>>,
     /// Set when the ConfigMap was read, or need not be.
     known: Arc<SetOnce<()>>,
     /// A flag named the account: the ConfigMap is not asked.
@@ -30,6 +46,7 @@ impl Settings {
     pub(crate) fn new(default_account: Option<AccountRef>) -> Self {
         let fixed = default_account.is_some();
         let known = Arc::new(if fixed { SetOnce::new_with(Some(())) } else { SetOnce::new() });
+        let default_account = default_account.map(|account| DefaultAccount { account, since: None });
         Self { default_account: Arc::new(RwLock::new(default_account)), known, fixed }
     }
 
@@ -45,11 +62,23 @@ impl Settings {
 
     /// The account of extensions that name none.
     pub(crate) fn default_account(&self) -> Option<AccountRef> {
-        self.default_account.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let present = self.default_account.read().unwrap_or_else(PoisonError::into_inner);
+        present.as_ref().map(|default| default.account.clone())
+    }
+
+    /// The same account, if it was the one that admission asked about for whatever was created at `created` or changed
+    /// since: it was the default before.
+    pub(crate) fn default_account_checked_at(&self, created: Option<Timestamp>) -> Option<AccountRef> {
+        let present = self.default_account.read().unwrap_or_else(PoisonError::into_inner);
+        let DefaultAccount { account, since } = present.as_ref()?;
+        let is_checked = since.zip(created).is_some_and(|(since, created)| {
+            created.duration_since(since) >= jiff::SignedDuration::try_from(REPLACED).unwrap_or_default()
+        });
+        is_checked.then(|| account.clone())
     }
 
     /// Whether it differs from what was in force.
-    fn set(&self, account: Option<AccountRef>) -> bool {
+    fn set(&self, account: Option<DefaultAccount>) -> bool {
         let mut present = self.default_account.write().unwrap_or_else(PoisonError::into_inner);
         let differs = *present != account;
         *present = account;
@@ -83,14 +112,14 @@ impl Settings {
             };
             let account = match event {
                 None => return,
-                Some(Ok(Event::Apply(map))) => account_of(&map),
+                Some(Ok(Event::Apply(map))) => default_of(&map),
                 Some(Ok(Event::Delete(_))) => None,
                 Some(Ok(Event::Init)) => {
                     listed = None;
                     continue;
                 }
                 Some(Ok(Event::InitApply(map))) => {
-                    listed = account_of(&map);
+                    listed = default_of(&map);
                     continue;
                 }
                 Some(Ok(Event::InitDone)) => listed.take(),
@@ -104,6 +133,20 @@ impl Settings {
             }
         }
     }
+}
+
+fn default_of(map: &ConfigMap) -> Option<DefaultAccount> {
+    Some(DefaultAccount { account: account_of(map)?, since: set_at(map) })
+}
+
+/// When the default account was set, or later. Whoever changes a field is its only owner, and later ones have joined, so
+/// each of the owners set this very value, and its entry has a time after that.
+fn set_at(map: &ConfigMap) -> Option<Timestamp> {
+    let owners = map.metadata.managed_fields.iter().flatten().filter(|entry| {
+        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
+        fields.is_some_and(|fields| fields["f:data"].get(format!("f:{DEFAULT_ACCOUNT_KEY}")).is_some())
+    });
+    owners.filter_map(|owner| owner.time.as_ref()).map(|time| time.0).min()
 }
 
 /// The default account that the settings name, if they do.
@@ -135,7 +178,49 @@ pub fn account(text: &str, system_namespace: &str) -> Result<AccountRef, String>
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn the_default_account_is_for_what_was_created_after_it_was_set() {
+        let entry = |manager: &str, second: i64, fields: serde_json::Value| {
+            json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+                   "time": at(second).to_string(), "fieldsV1": fields})
+        };
+        let data = json!({"f:data": {".": {}, "f:default-service-account": {}}});
+        let settings = |entries: &[serde_json::Value]| {
+            let map = json!({
+                "metadata": {"name": "olmv1-settings", "namespace": "sys", "managedFields": entries},
+                "data": {"default-service-account": "ns/a"},
+            });
+            let settings = Settings::new(None);
+            settings.set(default_of(&serde_json::from_value(map).unwrap()));
+            settings
+        };
+        let is_used = |settings: &Settings, created: i64| {
+            assert!(settings.default_account().is_some());
+            settings.default_account_checked_at(Some(at(created))).is_some()
+        };
+        // Another field is changed later, and another owner joins later.
+        let labels = json!({"f:metadata": {"f:labels": {"f:a": {}}}});
+        for later in [labels, data.clone()] {
+            let known = settings(&[entry("admin", 100, data.clone()), entry("tool", 200, later)]);
+            for (created, wanted) in
+                [(0, false), (99, false), (100, false), (101, false), (102, true), (500, true)]
+            {
+                assert_eq!(is_used(&known, created), wanted, "{created}");
+            }
+            assert_eq!(known.default_account_checked_at(None), None);
+        }
+        // Nothing says when it was set.
+        assert!(!is_used(&settings(&[]), 500));
+        assert!(!is_used(&Settings::new(Some(account("ns/a", "sys").unwrap())), 500));
+    }
 
     #[test]
     fn accounts_may_leave_out_the_namespace() {

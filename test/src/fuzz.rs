@@ -9,6 +9,7 @@
 mod bundles;
 mod catalogs;
 mod expressions;
+mod graphql;
 mod hostile;
 mod images;
 mod measure;
@@ -24,6 +25,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub use hostile::{Hostile, hostile};
@@ -49,11 +51,12 @@ const fn target(name: &'static str, run: fn(&[u8]) -> String, words: &'static [&
 }
 
 /// Every reader under test.
-pub const TARGETS: [Target; 22] = [
+pub const TARGETS: [Target; 23] = [
     target("yaml", targets::yaml, targets::YAML_WORDS),
     target("fbc", targets::fbc, targets::FBC_WORDS),
     target("catalog", catalogs::catalog, targets::FBC_WORDS),
     target("index", catalogs::index, &["olmindex", "\u{1}\0\0\0"]),
+    target("graphql", graphql::graphql, graphql::GRAPHQL_WORDS),
     target("layer", targets::layer, targets::LAYER_WORDS),
     target("compressed", images::compressed, targets::LAYER_WORDS),
     target("manifest", images::manifest, images::MANIFEST_WORDS),
@@ -212,6 +215,12 @@ impl std::fmt::Display for Worst {
         }
         Ok(())
     }
+}
+
+/// The lines of an input that are JSON.
+fn json_lines(input: &[u8]) -> Vec<Value> {
+    let text = String::from_utf8_lossy(input);
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// The kind of an error: its text without what varies.

@@ -1,4 +1,4 @@
-//! Eight hostile bundles and two hostile catalogs arrive at once, in a process that has the memory of the Deployment,
+//! Eight hostile bundles and three hostile catalogs arrive at once, in a process that has the memory of the Deployment,
 //! while an honest extension is installed beside them.
 
 mod shapes;

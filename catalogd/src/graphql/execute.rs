@@ -296,7 +296,9 @@ fn resolve_in<'a>(
     name: &str,
 ) -> Option<Resolved<'a>> {
     let field = shape.fields.get(name)?;
-    let value = field.keys.iter().find_map(|key| object.get(key)).unwrap_or(&Json::Null);
+    // Of several the last in the document, which has its keys in order.
+    let found = field.keys.iter().filter_map(|key| object.get_key_value(key));
+    let value = found.max_by_key(|(key, _)| *key).map_or(&Json::Null, |(_, value)| value);
     let null = Resolved::Leaf(Json::Null);
     Some(match (&field.shape, value) {
         (_, Json::Null) => null,

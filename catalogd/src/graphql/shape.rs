@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, io};
 
+use olm_fbc::nodes;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -146,21 +147,6 @@ pub(super) fn read_document(
         return Ok(Read::TooLarge);
     }
     Ok(Read::Document(serde_json::from_slice(line)?))
-}
-
-/// Values and keys of a JSON text, or a few more: counted by their punctuation, before anything is made of them.
-fn nodes(json: &[u8]) -> usize {
-    let (mut nodes, mut in_string, mut escaped) = (0, false, false);
-    for byte in json {
-        if in_string {
-            in_string = escaped || *byte != b'"';
-            escaped = !escaped && *byte == b'\\';
-        } else {
-            in_string = *byte == b'"';
-            nodes += usize::from(matches!(byte, b'{' | b'[' | b',' | b':'));
-        }
-    }
-    nodes
 }
 
 /// Bytes of names that may still be remembered.

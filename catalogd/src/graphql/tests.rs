@@ -90,6 +90,15 @@ async fn schemas_that_would_have_one_name_make_no_types() {
 }
 
 #[tokio::test]
+async fn of_keys_that_are_one_field_the_last_in_the_document_counts() {
+    let test = TestStore::new();
+    let documents = r#"{"schema":"x","fooBar":"b","foo-bar":"a"}{"schema":"x","foo-bar":"c"}{"schema":"x","foo_bar":"e","fooBar":"d"}"#;
+    let generation = test.install("c", ONE, &[("c.json", documents)]);
+    let answer = ask(&generation, "{xs{fooBar}}").await;
+    assert_eq!(answer["data"], json!({"xs": [{"fooBar": "b"}, {"fooBar": "c"}, {"fooBar": "e"}]}));
+}
+
+#[tokio::test]
 async fn very_many_different_fields_make_no_types() {
     let test = TestStore::new();
     let fields: Vec<String> = (0..20_000).map(|number| format!("\"field{number}\":1")).collect();

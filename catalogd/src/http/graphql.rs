@@ -5,37 +5,61 @@ use axum::{
     http::{HeaderValue, Request, Response, StatusCode, header},
 };
 use http_body_util::{BodyExt, Limited};
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::text;
 use crate::limits::{GRAPHQL_BODY_BYTES_MAX, GRAPHQL_BODY_TIMEOUT, GRAPHQL_QUERY_BYTES_MAX};
 
+const INVALID: &str = "Invalid request body";
+
 /// The query in a request's body; the answer to a request that has none. Only `query` counts.
 pub(super) async fn query(request: Request<Body>) -> Result<String, Response<Body>> {
     let refused = |why: &str| text(StatusCode::BAD_REQUEST, why);
-    let invalid = || refused("Invalid request body");
+    let invalid = || refused(INVALID);
     let body = Limited::new(request.into_body(), GRAPHQL_BODY_BYTES_MAX).collect();
     let read = tokio::time::timeout(GRAPHQL_BODY_TIMEOUT, body).await;
     let body = read.map_err(|_| invalid())?.map_err(|_| invalid())?.to_bytes();
-    // What stands behind the first value is not looked at.
-    let first = serde_json::Deserializer::from_slice(&body).into_iter::<Value>().next();
-    let query = match first {
-        Some(Ok(Value::Object(fields))) => {
-            // Keys differ in case only to whoever looks closely.
-            let field = fields.into_iter().find(|(key, _)| key.eq_ignore_ascii_case("query"));
-            match field.map(|(_, value)| value) {
-                Some(Value::String(query)) => query,
-                None | Some(Value::Null) => String::new(),
-                Some(_) => return Err(invalid()),
+    parse(&body).map_err(refused)
+}
+
+/// The query in a body, or what is wrong with it. What stands behind the first value is not looked at.
+pub(super) fn parse(body: &[u8]) -> Result<String, &'static str> {
+    let first = serde_json::Deserializer::from_slice(body).into_iter::<Option<Fields>>().next();
+    let fields = first.and_then(Result::ok).ok_or(INVALID)?;
+    let query = fields.map(|Fields(query)| query).unwrap_or_default();
+    match query.len() {
+        0 => Err("Query cannot be empty"),
+        bytes if bytes > GRAPHQL_QUERY_BYTES_MAX => Err("Query too large"),
+        _ => Ok(query),
+    }
+}
+
+/// The fields of a request as Go reads them: keys in any case, and of several the last that is not null.
+struct Fields(String);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfMap;
+        impl<'de> Visitor<'de> for OfMap {
+            type Value = Fields;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut query = String::new();
+                while let Some(key) = map.next_key::<String>()? {
+                    if key.eq_ignore_ascii_case("query") {
+                        query = map.next_value::<Option<String>>()?.unwrap_or(query);
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(Fields(query))
             }
         }
-        Some(Ok(Value::Null)) => String::new(),
-        _ => return Err(invalid()),
-    };
-    match query.len() {
-        0 => Err(refused("Query cannot be empty")),
-        bytes if bytes > GRAPHQL_QUERY_BYTES_MAX => Err(refused("Query too large")),
-        _ => Ok(query),
+        deserializer.deserialize_map(OfMap)
     }
 }
 
@@ -44,4 +68,29 @@ pub(super) fn answered(json: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::from(json));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{INVALID, parse};
+
+    #[test]
+    fn of_equal_keys_the_last_counts() {
+        for (body, query) in [
+            (r#"{"query":"a"}"#, Ok("a")),
+            (r#"{"query":"a","query":"b"}"#, Ok("b")),
+            (r#"{"query":"a","QUERY":"b"}"#, Ok("b")),
+            (r#"{"QUERY":"a","query":"b"}"#, Ok("b")),
+            (r#"{"QUERY":"a","query":"b","Query":"c","variables":{"query":"d"}}"#, Ok("c")),
+            (r#"{"query":"a","Query":null} behind it"#, Ok("a")),
+            (r#"{"other":[1,{}]}"#, Err("Query cannot be empty")),
+            ("null", Err("Query cannot be empty")),
+            (r#"{"query":"a","Query":1}"#, Err(INVALID)),
+            (r#"["a"]"#, Err(INVALID)),
+            ("", Err(INVALID)),
+            (r#"{"query":"a""#, Err(INVALID)),
+        ] {
+            assert_eq!(parse(body.as_bytes()), query.map(str::to_owned), "{body}");
+        }
+    }
 }

@@ -156,6 +156,24 @@ fn unavailable_and_deleted_catalogs_name_no_content() {
     }
 }
 
+/// A leader whose cache is empty unpacks the same content once more.
+#[test]
+fn the_time_of_unpacking_is_that_of_the_content() {
+    let good = after(&ClusterCatalogStatus::default(), Some(served(true)), Outcome::Succeeded);
+    let again = |before: &ClusterCatalogStatus, reference: &'static str| {
+        let served = Served { reference, unpacked_at: at(900), current: true };
+        after(before, Some(served), Outcome::Succeeded).last_unpacked.unwrap().0
+    };
+    assert_eq!(again(&good, REFERENCE), at(5));
+    let moved = REFERENCE.replace("quay.io", "registry.example.com");
+    assert_ne!(moved, REFERENCE);
+    assert_eq!(again(&good, moved.leak()), at(5));
+    assert_eq!(again(&good, "quay.io/a/b@sha256:other"), at(900));
+    assert_eq!(again(&ClusterCatalogStatus { last_unpacked: None, ..good.clone() }, REFERENCE), at(900));
+    let gone = after(&good, None, Outcome::Unavailable);
+    assert_eq!(again(&gone, REFERENCE), at(900), "it was not served meanwhile");
+}
+
 #[test]
 fn the_same_facts_change_nothing() {
     let good = after(&ClusterCatalogStatus::default(), Some(served(true)), Outcome::Succeeded);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use olm_dependencies::{Provider, Requirement, cluster_extension, providers, requirements};
+use olm_dependencies::{Provider, Requirement, Work, cluster_extension, providers, requirements};
 use olm_fbc::PackageContent;
 use olm_resolve::{
     Audience, CatalogView, DeprecationData, DeprecationReason, RejectedCandidate, Request, Resolution,
@@ -189,7 +189,7 @@ fn one_needed(
             .iter()
             .map(|(catalog, package)| (catalog.name.as_str(), catalog.priority, package))
             .collect();
-        providers(requirement, &views)
+        providers(requirement, &views, &Work::default())
     });
     let first = met_by.as_ref().and_then(|all| all.first());
     let first = first.filter(|first| named.insert(first.package.clone()));

@@ -237,7 +237,7 @@ pub(super) fn default_account() -> Policy {
         validations: vec![
             (format!("{name} == '' || {}", may_use(namespace, name)), may_not_use(&field, namespace, name)),
             (
-                // It waits for a default account, which may be any.
+                // It acts as no account until it names one.
                 format!("{name} != '' || {}", may_use_all()),
                 format!(
                     "'metadata.annotations: name the service account of this ClusterObjectSet in \

@@ -3,6 +3,7 @@
 mod acting;
 mod annotations;
 mod apply;
+mod content;
 mod crd_changes;
 mod identity;
 mod keeping;
@@ -24,7 +25,7 @@ mod takeover;
 mod validate;
 
 pub(crate) use annotations::{KNOWN, UNKNOWN};
-pub(crate) use identity::{FROM_DEFAULT, Identity, Record};
+pub(crate) use identity::{FROM_DEFAULT, Identity};
 #[cfg(test)]
 pub(crate) use progress::Created;
 pub(crate) use progress::{Progress, StepError};

@@ -166,8 +166,9 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
     let (wake, woken) = mpsc::channel::<String>(WAKES);
     let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
     let dependents = Arc::new(Dependents::new(wake.clone()));
-    let sets = revisions(client.clone(), &chance, wake.clone(), dependents.clone());
     let extensions = Source::<ClusterExtension>::all(client.clone(), &chance);
+    let wake_owner = (wake.clone(), extensions.store.clone());
+    let sets = revisions(client.clone(), &chance, wake_owner, dependents.clone());
     let (known, _names) = known_catalogs(client.clone(), &chance);
     let ports = cluster_extension::Ports {
         accounts: Accounts::of(client.clone(), client.clone()),

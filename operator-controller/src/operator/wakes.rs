@@ -9,7 +9,7 @@ use kube::{
     runtime::reflector::{ObjectRef, Store},
 };
 use olm_api::{
-    ownership::{claimed, named_like_revision_of},
+    ownership::{claimed, claimed_uids, named_like_revision_of, revision_of},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
 use olm_runtime::{Chance, OwnerChanged, Source, Wake};
@@ -72,15 +72,11 @@ pub(super) fn known_catalogs(
 pub(super) fn revisions(
     client: kube::Client,
     chance: &Chance,
-    wake: mpsc::Sender<String>,
+    (wake, extensions): (mpsc::Sender<String>, Store<DeserializeGuard<ClusterExtension>>),
     dependents: Arc<Dependents>,
 ) -> Source<ClusterObjectSet> {
     Source::<ClusterObjectSet>::all(client, chance).observed(move |set| {
-        // A claim that does not hold, and a name that is taken, are reported by the extension.
-        let name = set.name_any();
-        let claimed = claimed(&set.metadata).map(|(name, _)| name);
-        let owners: BTreeSet<String> =
-            claimed.chain(named_like_revision_of(&name)).map(str::to_owned).collect();
+        let owners = concerned(set, &extensions);
         let (wake, dependents) = (wake.clone(), dependents.clone());
         let goes = set.metadata.deletion_timestamp.is_some();
         async move {
@@ -91,6 +87,26 @@ pub(super) fn revisions(
             if goes { dependents.wake_met().await } else { dependents.wake().await }
         }
     })
+}
+
+/// The extensions that a set concerns. A claim that does not hold, and a name that is taken, are reported by the extension.
+fn concerned(
+    set: &ClusterObjectSet,
+    extensions: &Store<DeserializeGuard<ClusterExtension>>,
+) -> BTreeSet<String> {
+    let name = set.name_any();
+    let claimed = claimed(&set.metadata).map(|(name, _)| name);
+    let mut owners: BTreeSet<String> =
+        claimed.chain(named_like_revision_of(&name)).map(str::to_owned).collect();
+    // The UID of an extension under another name than its own; no honest revision has one.
+    let own = revision_of(&set.metadata).map(|extension| extension.uid);
+    let others: BTreeSet<&str> = claimed_uids(&set.metadata).filter(|uid| Some(*uid) != own).collect();
+    if !others.is_empty() {
+        let state = extensions.state();
+        let meant = state.iter().filter(|one| one.uid().is_some_and(|uid| others.contains(uid.as_str())));
+        owners.extend(meant.map(|one| one.name_any()));
+    }
+    owners
 }
 
 /// Wakes by name.

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX};
+use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX, ReadError, usual_memory};
 use olm_opm::{
     BundleBlob, RegistryV1Bundle,
     template::{BoxError, BundleRenderer, Template},
 };
 use olm_rbac::{Grant, Held, Style, escalation_rules, missing, needed, report, targets};
-use olm_render::{Options, render};
+use olm_render::{Options, RenderError, render};
 use serde_json::Value;
 
-use super::kind;
+use super::{json_lines, kind};
 
 pub(super) const BUNDLE_WORDS: &[&str] = &[
     "=== manifests/csv.yaml\n",
@@ -92,8 +92,17 @@ fn files(input: &[u8]) -> BundleFiles {
 
 /// Bundles: what is rendered are objects, and the permissions that they need can be told.
 pub(super) fn bundle(input: &[u8]) -> String {
-    let read = Bundle::read(&files(input), MEMORY_BYTES_MAX).map_err(Into::into);
-    let rendered = match read.and_then(|bundle| render(bundle, &Options::new("ns"))) {
+    let bundle = files(input);
+    let within = |memory| {
+        let read = Bundle::read(&bundle, memory).map_err(RenderError::from);
+        read.and_then(|bundle| render(bundle, &Options::new("ns")))
+    };
+    // As the controller does: with what bundles of that size usually take, and with everything if that is too little.
+    let usual = match within(usual_memory(bundle.bytes())) {
+        Err(RenderError::Bundle(ReadError::Memory { .. })) => within(MEMORY_BYTES_MAX),
+        usual => usual,
+    };
+    let rendered = match usual {
         Ok(rendered) => rendered,
         Err(error) => return kind(&error),
     };
@@ -119,10 +128,9 @@ fn permissions(objects: &[Value]) -> String {
 
 /// Rules of a role, and on the lines after those rules that are held: what is missing is never more than the role.
 pub(super) fn rules(input: &[u8]) -> String {
-    let text = String::from_utf8_lossy(input);
-    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let Some(rules) = lines.next() else { return "no rules".to_owned() };
-    let held: Vec<olm_object::Rule> = lines.map(|rule| olm_object::Rule::of(&rule)).collect();
+    let values = json_lines(input);
+    let [rules, held @ ..] = values.as_slice() else { return "no rules".to_owned() };
+    let held: Vec<olm_object::Rule> = held.iter().map(olm_object::Rule::of).collect();
     let held = Held { cluster: held, namespaces: BTreeMap::new() };
     let meta = |name: &str| serde_json::json!({"name": name});
     let role = serde_json::json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",

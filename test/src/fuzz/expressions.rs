@@ -2,12 +2,12 @@
 
 use olm_cel::{Budget, Patterns, Stop, Typing, Untyped, Value as Computed, evaluate, parse};
 use olm_crd::{OBJECT_STEPS_MAX, Policy, Schema, Upgrade};
-use olm_dependencies::{Present, is_met, requirements};
+use olm_dependencies::{Present, Work, is_met, requirements};
 use olm_fbc::Property;
 use olm_semver::{Constraint, SkipRange, Version};
 use serde_json::Value;
 
-use super::kind;
+use super::{json_lines, kind};
 
 pub(super) const CRD_WORDS: &[&str] = &[
     "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":",
@@ -101,15 +101,9 @@ pub(super) const VERSION_WORDS: &[&str] = &[
     "\n",
 ];
 
-/// JSON values, one a line.
-fn lines(input: &[u8]) -> Vec<Value> {
-    let text = String::from_utf8_lossy(input);
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
-}
-
 /// A definition, the one that is to replace it, and objects of it.
 pub(super) fn crd(input: &[u8]) -> String {
-    let values = lines(input);
+    let values = json_lines(input);
     let [old, new, objects @ ..] = values.as_slice() else { return "too few lines".to_owned() };
     let compared = match olm_crd::compare(old, new, Policy::Ours) {
         Ok(report) => format!("refused {}", report.is_refused()),
@@ -159,7 +153,8 @@ pub(super) fn constraint(input: &[u8]) -> String {
     match requirements(&properties) {
         Ok(required) => {
             let present = [Present { package: "p", version: None, properties: &properties }];
-            let met = required.iter().filter(|one| is_met(one, &present, &|_| false)).count();
+            let work = Work::default();
+            let met = required.iter().filter(|one| is_met(one, &present, &|_| false, &work)).count();
             assert!(required.iter().all(|one| !one.to_string().is_empty()));
             format!("{} of {}", met.min(3), required.len().min(4))
         }

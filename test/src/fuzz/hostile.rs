@@ -43,7 +43,7 @@ type Maker = fn() -> String;
 
 /// All of them, each made anew.
 pub fn hostile() -> impl Iterator<Item = Hostile> {
-    let all: [(&'static str, &'static str, Maker); 33] = [
+    let all: [(&'static str, &'static str, Maker); 36] = [
         ("yaml", "quoted lines below a deep one", quoted_below_deep),
         ("yaml", "nested anchors", nested_anchors),
         ("yaml", "small mappings", || format!("[{}]", "{a: 1},".repeat(100_000))),
@@ -63,6 +63,18 @@ pub fn hostile() -> impl Iterator<Item = Hostile> {
         ("rules", "many held rules", many_rules),
         ("rules", "long texts in a product", long_texts),
         ("catalog", "a schema for each document", schemas),
+        ("graphql", "numbers", || {
+            format!("{}\n---\n{{\"schema\":\"x\",\"a\":[1{}]}}", asked("{xs{a}}"), ",1".repeat(3_000_000))
+        }),
+        ("graphql", "different fields", || {
+            let fields: Vec<String> = (0..50_000).map(|i| format!(",\"f{i}\":[{{\"g\":1}}]")).collect();
+            format!("{}\n---\n{{\"schema\":\"x\"{}}}", asked("{xs{f1{g}}}"), fields.concat())
+        }),
+        ("graphql", "fragments of fragments", || {
+            let fragments: Vec<String> =
+                (0..900).map(|i| format!("fragment f{i} on Query{{...f{} ...f{}}}", i + 1, i + 2)).collect();
+            asked(&format!("{{...f0}} {}", fragments.join(" ")))
+        }),
         ("catalog", "very deep", || {
             format!("{{\"schema\":\"x\",\"a\":{}1{}}}", "[".repeat(200_000), "]".repeat(200_000))
         }),
@@ -208,6 +220,11 @@ fn forbidden_rules() -> String {
         "{CSV}  webhookdefinitions:\n  - {{type: ValidatingAdmissionWebhook, generateName: {}, deploymentName: d, sideEffects: None, admissionReviewVersions: [v1], rules: [{{apiGroups: [{groups}], resources: [{resources}]}}]}}\n",
         "w".repeat(100_000)
     )
+}
+
+/// The body of a request with a query.
+fn asked(query: &str) -> String {
+    format!("{{\"query\":\"{query}\"}}")
 }
 
 fn schemas() -> String {

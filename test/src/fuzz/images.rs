@@ -10,7 +10,7 @@ use olm_objectset::has_created_fields;
 use olm_plan::{Found, ObjectFacts, object_plan};
 use serde_json::Value;
 
-use super::{kind, targets::Layers};
+use super::{json_lines, kind, targets::Layers};
 
 pub(super) const MANIFEST_WORDS: &[&str] = &[
     "{\"schemaVersion\":2,",
@@ -169,8 +169,7 @@ pub(super) fn policy(input: &[u8]) -> String {
 
 /// An object as the cluster has it, and on the next lines what the revisions say of it.
 pub(super) fn managed_fields(input: &[u8]) -> String {
-    let text = String::from_utf8_lossy(input);
-    let mut values = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut values = json_lines(input).into_iter();
     let Some(live) = values.next().filter(Value::is_object) else { return "no object".to_owned() };
     let (desired, old) = (values.next().unwrap_or(Value::Null), values.next());
     let created = has_created_fields(&live);

@@ -12,7 +12,7 @@ use olm_image::{
     PullerConfig, Reference, Select, candidates,
 };
 use olm_objectset::Release;
-use olm_yaml::Limits;
+use olm_yaml::{Limits, RepairBudget};
 
 use super::kind;
 
@@ -205,7 +205,7 @@ pub(super) fn yaml(input: &[u8]) -> String {
     // Within the default limits it is only read.
     let within = olm_yaml::mixed(text).take_while(Result::is_ok).count();
     let mut seen = String::new();
-    for value in olm_yaml::mixed_within(text, limits) {
+    for value in olm_yaml::mixed_within(text, limits, &RepairBudget::default()) {
         match value {
             Ok(value) => seen = format!("{} values", if value.is_object() { "objects" } else { "other" }),
             Err(error) => seen = kind(&error),

@@ -85,7 +85,10 @@ pub(super) fn bundles() -> [Bundle; 8] {
             ..Bundle::new("braces", too_much, &[])
         },
         Bundle::new("laughs", too_much, &[("manifests/a.yaml", laughs())]),
-        Bundle { cluster_permissions: product(), ..Bundle::new("product", "", &[]) },
+        Bundle {
+            cluster_permissions: product(),
+            ..Bundle::new("product", "service account requires the following permissions", &[])
+        },
         Bundle::new("repair", "error parsing objects in", &[("manifests/a.yaml", unindented())]),
         Bundle::new("deep", "unable to decode", &[("manifests/a.yaml", "[".repeat(1_000_000))]),
         Bundle {
@@ -95,15 +98,23 @@ pub(super) fn bundles() -> [Bundle; 8] {
     ]
 }
 
-/// Hundreds of thousands of documents, each of a schema of its own; and one document of millions of numbers.
-pub(super) fn catalogs() -> [Catalog; 2] {
-    let mut documents = String::new();
-    for index in 0..400_000 {
-        let _ = writeln!(documents, "{{\"schema\":\"s{index}\"}}");
-    }
+/// Hundreds of thousands of documents, each of a schema of its own, and as many of them as are accepted; and one document
+/// of millions of numbers.
+pub(super) fn catalogs() -> [Catalog; 3] {
+    let documents = |count: usize| {
+        (0..count).fold(String::new(), |mut text, index| {
+            let _ = writeln!(text, "{{\"schema\":\"s{index}\"}}");
+            text
+        })
+    };
     let numbers = format!("{{\"schema\":\"numbers\",\"numbers\":[1{}]}}", ",1".repeat(7_000_000));
     [
-        Catalog { name: "documents", rejection: "", text: documents },
+        Catalog {
+            name: "documents",
+            rejection: "their index takes more than 32 MiB",
+            text: documents(400_000),
+        },
+        Catalog { name: "schemas", rejection: "", text: documents(200_000) },
         Catalog { name: "numbers", rejection: "", text: numbers },
     ]
 }

@@ -12,12 +12,11 @@ use std::{collections::BTreeSet, path::PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::{
     core::v1::{ConfigMap, ServiceAccount},
-    rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
+    rbac::v1::{Role, RoleBinding},
 };
 use kube::{
     Api, Client, Resource, ResourceExt as _,
-    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
-    discovery::ApiResource,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use olm_api::{
     ConditionType::{self, Progressing, Ready},
@@ -52,47 +51,25 @@ const SETTINGS: &str = "lighthouse-operator-settings";
 
 /// A user with every verb on extensions and revisions, and nothing else.
 async fn tenant(scenario: &Scenario<'_>) -> Result<Client> {
-    let name = format!("{}-tenant", scenario.name);
     let rules = json!([{"apiGroups": ["olm.operatorframework.io"], "verbs": ["*"],
                         "resources": ["clusterextensions", "clusterobjectsets"]}]);
-    create::<ClusterRole>(&scenario.client, None, &json!({"metadata": {"name": name}, "rules": rules}))
-        .await?;
-    let binding = json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}],
-    });
-    create::<ClusterRoleBinding>(&scenario.client, None, &binding).await?;
-    scenario.world.cluster.client_for(TENANT, &["system:authenticated"]).await
+    Ok(scenario.user(TENANT, rules).await?.1)
 }
 
 /// Gives the tenant one right over the scenario's account.
 async fn allow(scenario: &Scenario<'_>, resource: &str, verb: &str) -> Result<()> {
     let name = format!("{verb}-{}", resource.replace('/', "-"));
-    let role = json!({"metadata": {"name": name, "namespace": scenario.name}, "rules": [
-        {"apiGroups": [""], "resources": [resource], "resourceNames": [ACCOUNT], "verbs": [verb]}]});
-    create::<Role>(&scenario.client, Some(&scenario.name), &role).await?;
-    let binding = json!({
-        "metadata": {"name": name, "namespace": scenario.name},
+    let role: Role = serde_json::from_value(json!({"metadata": {"name": name}, "rules": [
+        {"apiGroups": [""], "resources": [resource], "resourceNames": [ACCOUNT], "verbs": [verb]}]}))?;
+    let binding: RoleBinding = serde_json::from_value(json!({
+        "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}],
-    });
-    create::<RoleBinding>(&scenario.client, Some(&scenario.name), &binding).await
-}
-
-async fn create<K>(client: &Client, namespace: Option<&str>, object: &Value) -> Result<()>
-where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
-{
-    let resource = ApiResource::erase::<K>(&());
-    let api: Api<DynamicObject> = match namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    };
-    let mut object = object.clone();
-    object["apiVersion"] = K::api_version(&()).into();
-    object["kind"] = K::kind(&()).into();
-    api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User",
+                      "name": format!("{}-{TENANT}", scenario.name)}],
+    }))?;
+    let (client, namespace) = (&scenario.client, scenario.name.as_str());
+    Api::namespaced(client.clone(), namespace).create(&PostParams::default(), &role).await?;
+    Api::namespaced(client.clone(), namespace).create(&PostParams::default(), &binding).await?;
     Ok(())
 }
 
@@ -149,6 +126,11 @@ fn object_set(scenario: &Scenario<'_>, annotations: &Value, labels: &Value) -> V
         "spec": {"lifecycleState": "Active", "revision": 9, "collisionProtection": "Prevent",
                  "phases": [{"name": "deploy", "objects": [{"object": map}]}]},
     })
+}
+
+/// What is said to the tenant about the default account.
+fn not_the_default(scenario: &Scenario<'_>) -> String {
+    format!("(not set; the default account applies): {}-{TENANT} may not act as", scenario.name)
 }
 
 fn wants(objection: Option<&str>, wanted: &str) -> Result<()> {
@@ -220,10 +202,22 @@ async fn a_held_deletion_keeps_its_spec(scenario: &Scenario<'_>, tenant: &Client
     wants(told.as_deref(), "may not act as the service account \"successor\"")?;
     let cleared = json!({"spec": {"serviceAccount": null, "source": {"catalog": {"version": "1.0.0"}}}});
     let told = objection_to_patch(tenant, &scenario.name, &cleared).await?;
-    wants(told.as_deref(), "(not set; the default account applies): tenant may not act as")?;
+    wants(told.as_deref(), &not_the_default(scenario))?;
     let labels = json!({"metadata": {"labels": {"team": "b"}}});
     let told = objection_to_patch(tenant, &scenario.name, &labels).await?;
     ensure!(told.is_none(), "labels are not guarded: {told:?}");
+    // What was recorded of the account stays until the end, whoever asks.
+    let identity = |value: Value| json!({"metadata": {"annotations": {IDENTITY_ANNOTATION: value}}});
+    let recorded =
+        scenario.extensions().get(&scenario.name).await?.annotations()[IDENTITY_ANNOTATION].clone();
+    let other = recorded.replace(&format!("/{SUCCESSOR} "), &format!("/{ACCOUNT} "));
+    ensure!(other != recorded, "{recorded} does not name {SUCCESSOR}");
+    for client in [tenant, &scenario.client] {
+        for value in [Value::Null, other.as_str().into()] {
+            let told = objection_to_patch(client, &scenario.name, &identity(value)).await?;
+            wants(told.as_deref(), "stays as it is until the extension is gone")?;
+        }
+    }
     // Another deletion policy comes too late: that nothing is left shows that it was not followed.
     let looked_at = || reconciled(&scenario.world.operator, &scenario.name);
     let before = looked_at();
@@ -283,7 +277,10 @@ async fn refused_by_spec_and_annotation(scenario: &Scenario<'_>, tenant: &Client
     let told = objection::<ClusterExtension>(tenant, &named).await?;
     wants(
         told.as_deref(),
-        "spec.serviceAccount.name: tenant may not act as the service account \"installer\"",
+        &format!(
+            "spec.serviceAccount.name: {}-{TENANT} may not act as the service account \"installer\"",
+            scenario.name
+        ),
     )?;
     let spec = json!({"spec": {"source": {"catalog": {"version": "1.1.0"}}}});
     wants(objection_to_patch(tenant, &scenario.name, &spec).await?.as_deref(), "may not act as")?;
@@ -307,18 +304,9 @@ async fn refused_by_revision(scenario: &Scenario<'_>, tenant: &Client) -> Result
         wants(told.as_deref(), wanted)?;
     }
     // A revision for an extension that its writer may not update, and one of two masters.
-    let stranger = scenario.world.cluster.client_for("stranger", &["system:authenticated"]).await?;
-    let sets = json!([{"apiGroups": ["olm.operatorframework.io"], "verbs": ["*"], "resources": ["clusterobjectsets"]},
-                      {"apiGroups": [""], "verbs": ["create"], "resources": ["serviceaccounts/token"]}]);
-    let name = format!("{}-stranger", scenario.name);
-    create::<ClusterRole>(&scenario.client, None, &json!({"metadata": {"name": name}, "rules": sets}))
-        .await?;
-    let binding = json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "stranger"}],
-    });
-    create::<ClusterRoleBinding>(&scenario.client, None, &binding).await?;
+    let rules = json!([{"apiGroups": ["olm.operatorframework.io"], "verbs": ["*"], "resources": ["clusterobjectsets"]},
+                       {"apiGroups": [""], "verbs": ["create"], "resources": ["serviceaccounts/token"]}]);
+    let (_, stranger) = scenario.user("stranger", rules).await?;
     let told = objection::<ClusterObjectSet>(&stranger, &object_set(scenario, &account, &claim)).await?;
     wants(told.as_deref(), "stranger may not")?;
     let mut owned = object_set(scenario, &account, &json!({}));
@@ -337,14 +325,11 @@ async fn the_default_account_is_guarded_too(scenario: &Scenario<'_>, tenant: &Cl
     let unnamed = extension(scenario, None);
     let told = objection::<ClusterExtension>(&scenario.client, &unnamed).await?;
     wants(told.as_deref(), "not set, and the cluster has no default account")?;
-    let settings: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
-    let account = format!("{}/{ACCOUNT}", scenario.name);
-    let patch = json!({"data": {"default-service-account": account}});
-    settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    set_default(scenario, ACCOUNT).await?;
     // The API server's policies learn of the settings by a watch of their own.
     olm_test::wait::until("the default account to count", DEADLINE, async || {
         let told = objection::<ClusterExtension>(tenant, &unnamed).await?;
-        wants(told.as_deref(), "(not set; the default account applies): tenant may not act as")
+        wants(told.as_deref(), &not_the_default(scenario))
     })
     .await?;
     let told = objection::<ClusterExtension>(&scenario.client, &unnamed).await?;

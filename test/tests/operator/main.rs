@@ -15,6 +15,7 @@ mod keeping;
 mod kinds;
 mod kstatus;
 mod leader;
+mod leftovers;
 mod marks;
 mod modes;
 mod plan;

@@ -7,15 +7,19 @@ use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, ResourceQuota},
+    core::v1::{ConfigMap, Namespace, ResourceQuota, ServiceAccount},
     events::v1::Event,
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
 use kube::{
-    Api,
-    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams},
+    Api, ResourceExt as _,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams},
 };
-use olm_api::{ConditionType::Progressing, names::PLAN_DIGEST_ANNOTATION, v1::ClusterObjectSet};
+use olm_api::{
+    ConditionType::Progressing,
+    names::{IDENTITY_ANNOTATION, PLAN_DIGEST_ANNOTATION},
+    v1::ClusterObjectSet,
+};
 use olm_test::{cluster::Options, process::cargo_program, rights::create_account, wait};
 use serde_json::{Value, json};
 
@@ -23,7 +27,7 @@ use self::{
     bundle::{PACKAGE, PASSWORDS, Version, write},
     webhook::NoDryRuns,
 };
-use crate::world::{ACCOUNT, DEADLINE, Scenario, World};
+use crate::world::{ACCOUNT, COLLECTED, DEADLINE, Scenario, World};
 
 /// Objects of a version: account, Secret, ConfigMap, CRD, role, binding, Deployment.
 const OBJECTS: usize = 7;
@@ -367,6 +371,52 @@ impl Asked {
             reads: asked.iter().filter(|event| event.verb == "get").map(|event| event.name.clone()).collect(),
         })
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> Result<()> {
+    let (scenario, _folder) = prepared("planagain", &[Version::FIRST]).await?;
+    scenario.create_extension(PACKAGE, json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    scenario.shows(Progressing, "False/Blocked/").await?;
+    let again = "was deleted and created again since this extension began to use it";
+    let account = format!("service account \"{ACCOUNT}\" in namespace {:?} {again}", scenario.name);
+    let answer = diff(&scenario).await?;
+    answer.ensure(0, &["no difference"])?;
+    ensure!(answer.errors.contains("Blocked: ") && answer.errors.contains(&account), "{}", answer.errors);
+
+    // One that waits for permissions, and has nothing yet.
+    let place = format!("{}-place", scenario.name);
+    scenario.world.cluster.create_namespace(&place).await?;
+    create_account(&scenario.client, &place, ACCOUNT).await?;
+    let mut waiting = serde_json::to_value(crate::small::extension(&scenario, PACKAGE)?)?;
+    waiting["metadata"]["name"] = place.as_str().into();
+    waiting["spec"]["namespace"] = place.as_str().into();
+    scenario.extensions().create(&PostParams::default(), &serde_json::from_value(waiting)?).await?;
+    wait::until("the namespace to be recorded", DEADLINE, async || {
+        let found = scenario.extensions().get(&place).await?;
+        let recorded = found.annotations().get(IDENTITY_ANNOTATION).cloned().unwrap_or_default();
+        wait::check(recorded.contains(" namespace=") && !recorded.contains("=-"), || recorded)
+    })
+    .await?;
+    let before = olm(&scenario, &["diff", &place]).await?;
+    before.ensure(2, &["would become revision"])?;
+    ensure!(!before.text.contains(again), "{}", before.text);
+    let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
+    namespaces.delete(&place, &DeleteParams::default()).await?;
+    wait::until("the namespace to be gone", COLLECTED, async || {
+        wait::check(namespaces.get_opt(&place).await?.is_none(), || "it is still there".into())
+    })
+    .await?;
+    scenario.world.cluster.create_namespace(&place).await?;
+    create_account(&scenario.client, &place, ACCOUNT).await?;
+    let answer = olm(&scenario, &["diff", &place]).await?;
+    answer.ensure(2, &["Blocked\n", &format!("the namespace of spec.namespace {again}")])?;
+    crate::small::remove(&scenario, &place).await?;
+    scenario.delete_extension().await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,14 +30,24 @@ const HANGING: usize = 8;
 /// What the program has to end within when it is asked to.
 const END: Duration = Duration::from_secs(10);
 
+/// More registries than the pulls that the process used to have a place for.
+const REGISTRIES: usize = 20;
+
 /// A world with a registry beside the honest one; both are spoken to without TLS.
 async fn world() -> Result<(World, FaultyRegistry, StateDirectory)> {
+    let (world, mut hostile, directory) = world_with(1).await?;
+    Ok((world, hostile.remove(0), directory))
+}
+
+/// A world with so many registries beside the honest one.
+async fn world_with(count: usize) -> Result<(World, Vec<FaultyRegistry>, StateDirectory)> {
     let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
-    let hostile = FaultyRegistry::start(&registry.url(), None)?;
+    let started = std::iter::repeat_with(|| FaultyRegistry::start(&registry.url(), None)).take(count);
+    let hostile = started.collect::<Result<Vec<_>>>()?;
     let directory = StateDirectory::new("registries")?;
     let conf = directory.path().join("registries.conf");
     let mut text = String::new();
-    for host in [registry.address(), hostile.address()] {
+    for host in hostile.iter().map(FaultyRegistry::address).chain([registry.address()]) {
         writeln!(text, "[[registry]]\nlocation = {host:?}\ninsecure = true")?;
     }
     std::fs::write(&conf, text)?;
@@ -107,17 +117,18 @@ async fn bundles_that_never_come_delay_no_other_extension_and_hold_up_no_end() -
         ensure!(found.starts_with("False/Reconciling/Pulling bundle hanging-"), "{name} is {found:?}");
         Ok(())
     };
-    for name in &hanging {
-        wait::until(&format!("{name} to be pulled"), DEADLINE, async || pulling(name).await).await?;
-    }
+    let asked = || (0..HANGING).filter(|n| !hostile.seen(&format!("hanging-{n}")).is_empty()).count();
+    wait::until("the registry to be asked", DEADLINE, async || {
+        wait::check(asked() >= 2, || format!("{} pulls have begun", asked()))
+    })
+    .await?;
     honest.create_extension(LIGHTHOUSE, json!({})).await?;
     honest.installed("1.0.0").await?;
     for name in &hanging {
         // None of them has come to an end meanwhile.
-        pulling(name).await?;
+        wait::until(&format!("{name} to be pulled"), DEADLINE, async || pulling(name).await).await?;
     }
-    let asked = (0..HANGING).filter(|n| !hostile.seen(&format!("hanging-{n}")).is_empty()).count();
-    ensure!(asked == 2, "{asked} pulls at one registry at the same time");
+    ensure!(asked() == 2, "{} pulls at one registry at the same time", asked());
 
     // A deletion waits for no pull, and gives its place to the next.
     traps.extensions().delete(&hanging[0], &kube::api::DeleteParams::default()).await?;
@@ -131,6 +142,61 @@ async fn bundles_that_never_come_delay_no_other_extension_and_hold_up_no_end() -
     hostile.set("drip", Some(Fault::Drip(Duration::from_secs(5))));
     create_dripping(&traps, "drip", &format!("{}/drip:v1", hostile.address())).await?;
     world.operator.process().terminate(END).await?;
+    Ok(())
+}
+
+/// Catalogs whose layers drip and bundles that never come, each of them two pulls of a registry of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension() -> Result<()> {
+    let (world, hostile, _directory) = world_with(REGISTRIES).await?;
+    let traps = Scenario::new(&world, "traps").await?;
+    let mut content = String::new();
+    let noise: String = std::iter::repeat_with(fastrand::alphanumeric).take(100_000).collect();
+    let blob = json!({"schema": "olm.package", "name": "drip", "description": noise}).to_string();
+    world.images.push_catalog(&blob, "drip:v1").await?;
+    for (number, registry) in hostile.iter().enumerate() {
+        let repository = format!("hanging-{number}");
+        registry.set(&repository, Some(Fault::Hang));
+        registry.set("drip", Some(Fault::Drip(Duration::from_millis(500))));
+        content += &catalog(&repository, &[("1.0.0", &format!("{}/{repository}:v1", registry.address()))]);
+    }
+    let reference = traps.push_catalog(&content, "latest").await?;
+    traps.create_catalog(&reference, None).await?;
+    create_account(&traps.client, &traps.name, ACCOUNT).await?;
+    traps.catalog_serves().await?;
+    let catalogs: Api<ClusterCatalog> = Api::all(traps.client.clone());
+    let mut hanging = Vec::new();
+    for (number, registry) in hostile.iter().enumerate() {
+        hanging.push(create_hanging(&traps, number).await?);
+        create_dripping(&traps, &format!("drip-{number}"), &format!("{}/drip:v1", registry.address()))
+            .await?;
+    }
+    // The first attempt of each, which no other one follows.
+    let waits = async |number: usize| -> Result<()> {
+        let name = format!("drip-{number}");
+        let conditions = catalogs.get(&name).await?.status.unwrap_or_default().conditions;
+        let catalog = conditions.find(Ready).map(|ready| ready.message.clone()).unwrap_or_default();
+        ensure!(catalog.starts_with("Pulling "), "{name} is {catalog:?}");
+        let bundle = ready(&traps, &hanging[number]).await?;
+        ensure!(bundle.starts_with("False/Reconciling/Pulling bundle hanging-"), "{number} is {bundle:?}");
+        Ok(())
+    };
+    for number in 0..REGISTRIES {
+        wait::until(&format!("{number} to be pulled"), DEADLINE, async || waits(number).await).await?;
+    }
+    let honest = Scenario::new(&world, "honest").await?;
+    honest.prepare(LIGHTHOUSE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    honest.create_extension(LIGHTHOUSE, json!({})).await?;
+    honest.installed("1.0.0").await?;
+    for (number, registry) in hostile.iter().enumerate() {
+        // Each has what it asked for, and none has come to an end meanwhile.
+        waits(number).await?;
+        ensure!(!registry.seen(&format!("hanging-{number}")).is_empty(), "bundle {number} was not asked for");
+        ensure!(
+            registry.seen("drip").iter().any(|seen| seen.request.contains("/blobs/")),
+            "catalog {number} was not asked for"
+        );
+    }
     Ok(())
 }
 

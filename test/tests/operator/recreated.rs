@@ -56,14 +56,6 @@ async fn revision_is_blocked(scenario: &Scenario<'_>, revision: &str) -> Result<
     .await
 }
 
-/// Brings a reconcile of a revision.
-async fn touch(scenario: &Scenario<'_>, set: &str) -> Result<()> {
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    let patch = json!({"metadata": {"labels": {"touched": "true"}}});
-    sets.patch(set, &PatchParams::default(), &Patch::Merge(&patch)).await?;
-    Ok(())
-}
-
 /// Writes by the ServiceAccount since `mark`.
 fn writes_as_account(scenario: &Scenario<'_>, mark: u64) -> Result<Vec<String>> {
     let user = format!("system:serviceaccount:{}:{ACCOUNT}", scenario.name);
@@ -85,20 +77,9 @@ async fn objection(client: &Client, name: &str, patch: &Value) -> Result<Option<
 
 /// Somebody who may write extensions, and use no ServiceAccount.
 async fn tenant(scenario: &Scenario<'_>) -> Result<Client> {
-    let name = format!("{}-tenant", scenario.name);
-    let role: k8s_openapi::api::rbac::v1::ClusterRole = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "rules": [{"apiGroups": ["olm.operatorframework.io"], "verbs": ["get", "create", "update", "patch"],
-                   "resources": ["clusterextensions"]}],
-    }))?;
-    let binding: k8s_openapi::api::rbac::v1::ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
-    }))?;
-    Api::all(scenario.client.clone()).create(&PostParams::default(), &role).await?;
-    Api::all(scenario.client.clone()).create(&PostParams::default(), &binding).await?;
-    let client = scenario.world.cluster.client_for(&name, &["system:authenticated"]).await?;
+    let rules = json!([{"apiGroups": ["olm.operatorframework.io"], "verbs": ["get", "create", "update", "patch"],
+                        "resources": ["clusterextensions"]}]);
+    let (_, client) = scenario.user("tenant", rules).await?;
     let harmless = json!({"metadata": {"labels": {"team": "a"}}});
     wait::until("the tenant to have its rights", DEADLINE, async || {
         let told = objection(&client, &scenario.name, &harmless).await?;
@@ -130,7 +111,6 @@ async fn an_extension_does_not_act_in_a_namespace_that_was_created_again() -> Re
         "{BLOCKED}the namespace of spec.namespace was deleted and created again since this extension began to use it"
     );
     scenario.shows(Progressing, &told).await?;
-    touch(&scenario, &revision).await?;
     revision_is_blocked(&scenario, &revision).await?;
     ensure!(maps(&scenario).get_opt("lamp-data").await?.is_none(), "it was installed in the new namespace");
     let writes = writes_as_account(&scenario, mark)?;

@@ -192,6 +192,26 @@ async fn a_broken_catalog_and_a_misspelt_package_are_told_apart() -> Result<()> 
     crate::small::remove(&scenario, &misspelt).await
 }
 
+// The catalog is fine, only the image that it names is not there. Upstream's text says the status and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_image_that_does_not_exist_is_stalled_with_the_remedy() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "noimage").await?;
+    let missing = format!("{}/no-such-bundle:v1.0.0", scenario.world.images.host());
+    let content = olm_test::images::catalog("noimage", &[("1.0.0", &missing)]);
+    let reference = scenario.push_catalog(&content, "latest").await?;
+    scenario.create_catalog(&reference, None).await?;
+    rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    scenario.catalog_serves().await?;
+    scenario.create_extension("noimage", json!({})).await?;
+    let error = "error for resolved bundle \"noimage.v1.0.0\" with version \"1.0.0\": ";
+    let advice = "\nThe registry does not have this image: correct the reference, or push the image.";
+    shows(&scenario, &scenario.name, Stalled, &["True/Blocked/", error, advice]).await?;
+    let progressing = scenario.shown().await?.condition(Progressing);
+    ensure!(progressing.starts_with(&format!("True/Retrying/{error}")), "{progressing}");
+    ensure!(!progressing.contains('\n'), "upstream's text is changed: {progressing}");
+    scenario.delete_extension().await
+}
+
 // The catalog is fine, only the range is not: what the catalog says of deprecation is known, and nothing of what it says
 // can look like a line or an instruction of the program.
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,62 @@
-//! Catalogs that have never been served: waited for, but not for ever.
+//! What is waited for, but not for ever: catalogs that have never been served, and definitions that are being deleted.
 
 use anyhow::{Result, ensure};
-use olm_api::ConditionType::{Progressing, Ready, Stalled};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, ResourceExt as _,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+};
+use olm_api::{
+    ConditionType::{Progressing, Ready, Stalled},
+    v1::ClusterObjectSet,
+};
+use olm_test::wait;
 use serde_json::json;
 
 use crate::{
-    small::{further_catalog, of_scenario, push, serves, small},
-    world::{Scenario, World},
+    small::{further_catalog, of_scenario, prepare, push, serves, small},
+    world::{DEADLINE, Scenario, World},
 };
+
+/// The definition belongs to the revision before, and is on its way out until the last object of its kind is gone. Its
+/// end is no event of the new revision.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_waits_for_a_definition_to_be_gone_continues_then() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "dying").await?;
+    let group = scenario.group();
+    let bundles = [
+        small("dying", "1.0.0").brings(&group, "Jewel"),
+        small("dying", "1.1.0").brings(&group, "Jewel").replaces("1.0.0"),
+    ];
+    prepare(&scenario, &bundles, &[]).await?;
+    scenario.create_extension("dying", json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Jewel"));
+    let jewels: Api<DynamicObject> = Api::namespaced_with(scenario.client.clone(), &scenario.name, &kind);
+    let jewel = json!({"apiVersion": format!("{group}/v1"), "kind": "Jewel",
+                       "metadata": {"name": "held", "finalizers": ["example.com/held"]}});
+    jewels.create(&PostParams::default(), &serde_json::from_value(jewel)?).await?;
+    let definitions: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
+    let definition = format!("jewels.{group}");
+    let before = definitions.get(&definition).await?.uid();
+    definitions.delete(&definition, &DeleteParams::default()).await?;
+
+    scenario.set_version("1.1.0").await?;
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    let waits = format!("{definition}: is being deleted, and made anew once it has gone");
+    wait::until("the new revision to wait", DEADLINE, async || {
+        let status = sets.get(&format!("{}-2", scenario.name)).await?.status.unwrap_or_default();
+        let ready = status.conditions.find(Ready).map(|ready| ready.message.clone()).unwrap_or_default();
+        wait::check(ready.contains(&waits), || ready)
+    })
+    .await?;
+    let free = json!({"metadata": {"finalizers": null}});
+    jewels.patch("held", &PatchParams::default(), &Patch::Merge(&free)).await?;
+    scenario.installed("1.1.0").await?;
+    let after = definitions.get(&definition).await?;
+    ensure!(after.uid() != before && after.metadata.deletion_timestamp.is_none(), "{:?}", after.metadata);
+    scenario.delete_extension().await
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_catalog_that_never_comes_is_waited_for_until_the_deadline() -> Result<()> {

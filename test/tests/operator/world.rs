@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::{
     Api, Client,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -125,6 +126,21 @@ impl<'a> Scenario<'a> {
         let name = unique_name(base);
         world.cluster.create_namespace(&name).await?;
         Ok(Self { world, client: world.cluster.client().await?, name, bundles: tempfile::tempdir()? })
+    }
+
+    /// Somebody with these rights in the whole cluster: their name and client. The authorizer learns of them by a watch.
+    pub(crate) async fn user(&self, suffix: &str, rules: Value) -> Result<(String, Client)> {
+        let name = format!("{}-{suffix}", self.name);
+        let role: ClusterRole = serde_json::from_value(json!({"metadata": {"name": name}, "rules": rules}))?;
+        let binding: ClusterRoleBinding = serde_json::from_value(json!({
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
+        }))?;
+        Api::all(self.client.clone()).create(&PostParams::default(), &role).await?;
+        Api::all(self.client.clone()).create(&PostParams::default(), &binding).await?;
+        let client = self.world.cluster.client_for(&name, &["system:authenticated"]).await?;
+        Ok((name, client))
     }
 
     /// The API group of the sample operator in this test: a CRD has one owner, so each test has its own.

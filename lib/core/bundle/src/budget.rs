@@ -1,6 +1,6 @@
 //! What reading a bundle may still cost; one budget for all of its files.
 
-use olm_yaml::{Limits, YamlError};
+use olm_yaml::{Limits, RepairBudget, YamlError};
 use serde_json::Value;
 
 use crate::{
@@ -27,19 +27,33 @@ pub(crate) struct Budget {
     spent: usize,
     /// Most nodes of one document while it is read.
     document: usize,
+    /// What may be read again of all files.
+    repairs: RepairBudget,
 }
 
 impl Budget {
     /// For a bundle whose files have `files` bytes, within `memory` bytes.
     pub(crate) fn new(memory: usize, files: usize) -> Self {
         let left = memory.saturating_sub(files);
-        Self { memory, nodes: NODES_MAX, objects: left / COPIES, spent: 0, document: left / NODE_BYTES }
+        Self {
+            memory,
+            nodes: NODES_MAX,
+            objects: left / COPIES,
+            spent: 0,
+            document: left / NODE_BYTES,
+            repairs: RepairBudget::default(),
+        }
     }
 
     /// The limits of the next document.
     pub(crate) fn limits(&self) -> Limits {
         let expanded_bytes = DOCUMENT.expanded_bytes.min(self.objects);
         Limits { nodes: self.nodes.min(self.document), expanded_bytes, ..DOCUMENT }
+    }
+
+    /// What may be read again of all files.
+    pub(crate) fn repairs(&self) -> &RepairBudget {
+        &self.repairs
     }
 
     /// The budget's error in place of the reader's, if the budget is why the document was not read.

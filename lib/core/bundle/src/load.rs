@@ -83,7 +83,7 @@ pub fn defines_crd(files: &BundleFiles, crd: &str, memory: usize) -> bool {
     let mut budget = Budget::new(memory, files.bytes());
     let texts = files.below("manifests/").filter_map(|(_, content)| std::str::from_utf8(content).ok());
     texts.filter(|text| text.contains(crd)).any(|text| {
-        olm_yaml::mixed_within(text, budget.limits())
+        olm_yaml::mixed_within(text, budget.limits(), budget.repairs())
             .map_while(|document| document.ok().filter(|document| budget.charge(document).is_ok()))
             .any(|object| object["kind"] == "CustomResourceDefinition" && object["metadata"]["name"] == crd)
     })
@@ -102,7 +102,7 @@ impl Found {
     fn file(&mut self, path: &str, content: &[u8], budget: &mut Budget) -> Result<(), ReadError> {
         self.any_file = true;
         let text = olm_yaml::text(content).map_err(|error| ReadError::undecodable(path, &error))?;
-        for (index, document) in olm_yaml::mixed_within(text, budget.limits()).enumerate() {
+        for (index, document) in olm_yaml::mixed_within(text, budget.limits(), budget.repairs()).enumerate() {
             let document = document.map_err(|error| {
                 budget.exceeded(&error).unwrap_or_else(|| ReadError::undecodable(path, &error))
             })?;

@@ -40,7 +40,8 @@ pub(crate) fn one(
     budget: &mut Budget,
     invalid: impl FnOnce(String) -> ReadError,
 ) -> Result<Value, ReadError> {
-    let read = olm_yaml::text(content).and_then(|text| olm_yaml::one_within(text, budget.limits()));
+    let read = olm_yaml::text(content)
+        .and_then(|text| olm_yaml::one_within(text, budget.limits(), budget.repairs()));
     let value =
         read.map_err(|error| budget.exceeded(&error).unwrap_or_else(|| invalid(error.to_string())))?;
     budget.charge(&value)?;

@@ -36,6 +36,11 @@ impl Budget {
         Self { steps, patterns: Patterns::default() }
     }
 
+    /// Steps that are left.
+    pub fn left(&self) -> u64 {
+        self.steps
+    }
+
     /// Takes `steps` from what is left.
     ///
     /// # Errors

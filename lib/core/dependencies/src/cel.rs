@@ -10,10 +10,7 @@ use olm_cel::{Budget, Evaluated, Patterns, Stop, Typing, Untyped, Value, evaluat
 use olm_fbc::Property;
 use olm_semver::Version;
 
-use crate::{
-    RequirementError,
-    limits::{EXPRESSION_BYTES_MAX, EXPRESSION_STEPS_MAX},
-};
+use crate::{RequirementError, limits::EXPRESSION_BYTES_MAX, work::Work};
 
 /// A compiled expression. Equality is that of the texts.
 #[derive(Debug, Clone)]
@@ -66,8 +63,8 @@ impl Expression {
     }
 
     /// Whether it gives true for these properties; an error is as good as false.
-    pub(crate) fn holds(&self, properties: &[Property]) -> bool {
-        matches!(self.run(properties, &mut Budget::new(EXPRESSION_STEPS_MAX)), Ok(Value::Bool(true)))
+    pub(crate) fn holds(&self, properties: &[Property], work: &Work) -> bool {
+        work.evaluate(|budget| self.run(properties, budget).map(|value| matches!(value, Value::Bool(true))))
     }
 
     fn run<'a>(&'a self, properties: &'a [Property], budget: &mut Budget) -> Evaluated<'a> {
@@ -108,6 +105,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::limits::EXPRESSION_STEPS_MAX;
 
     fn properties(value: serde_json::Value) -> Vec<Property> {
         serde_json::from_value(value).unwrap()
@@ -118,7 +116,7 @@ mod tests {
     }
 
     fn holds(rule: &str, value: serde_json::Value) -> bool {
-        compile(rule).unwrap_or_else(|e| panic!("{rule}: {e}")).holds(&properties(value))
+        compile(rule).unwrap_or_else(|e| panic!("{rule}: {e}")).holds(&properties(value), &Work::default())
     }
 
     #[test]
@@ -194,10 +192,10 @@ mod tests {
         let quadratic = compile("properties.all(a, properties.exists(b, a.type == b.type))").unwrap();
         let few: Vec<Property> =
             (0..40).map(|i| Property { kind: format!("t{i}"), value: json!(i) }).collect();
-        assert!(quadratic.holds(&few));
+        assert!(quadratic.holds(&few, &Work::default()));
         let many: Vec<Property> =
             (0..4000).map(|i| Property { kind: format!("t{i}"), value: json!(i) }).collect();
-        assert!(!quadratic.holds(&many), "undecided is as good as false");
+        assert!(!quadratic.holds(&many, &Work::default()), "undecided is as good as false");
     }
 
     #[test]

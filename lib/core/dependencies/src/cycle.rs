@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Present, Requirement, evaluate, is_met};
 use olm_object::GroupVersionKind;
+
+use crate::{Present, Requirement, Work, evaluate, is_met};
 
 /// A bundle that is chosen for an extension and not installed yet.
 #[derive(Debug, Clone, Copy)]
@@ -53,19 +54,26 @@ fn edges(
     installed: &[Present<'_>],
     served: &dyn Fn(&GroupVersionKind) -> bool,
 ) -> BTreeMap<usize, Option<BTreeSet<usize>>> {
-    let unmet: Vec<Vec<&Requirement>> =
-        waiting.iter().map(|one| evaluate::unmet(one.requirements, installed, served)).collect();
+    // Each has a share of the work, so that nobody's expressions hold up the others.
+    let work = Work::shares(waiting.len());
+    let unmet: Vec<Vec<&Requirement>> = waiting
+        .iter()
+        .zip(&work)
+        .map(|(one, work)| evaluate::unmet(one.requirements, installed, served, work))
+        .collect();
     let mut alive: BTreeSet<usize> = (0..waiting.len()).collect();
     loop {
-        let providers = |requirement: &Requirement| -> BTreeSet<usize> {
+        let providers = |requirement: &Requirement, work: &Work| -> BTreeSet<usize> {
             let meets = |other: &usize| {
-                !requirement.is_conflict() && is_met(requirement, &[waiting[*other].bundle], &|_| false)
+                !requirement.is_conflict() && is_met(requirement, &[waiting[*other].bundle], &|_| false, work)
             };
             alive.iter().copied().filter(meets).collect()
         };
         let needed = |index: &usize| -> Option<BTreeSet<usize>> {
-            let each: Vec<_> = unmet[*index].iter().map(|requirement| providers(requirement)).collect();
-            each.iter().all(|one| !one.is_empty()).then(|| each.into_iter().flatten().collect())
+            let own = &work[*index];
+            let each: Vec<_> = unmet[*index].iter().map(|requirement| providers(requirement, own)).collect();
+            let is_met = own.check().is_ok() && each.iter().all(|one| !one.is_empty());
+            is_met.then(|| each.into_iter().flatten().collect())
         };
         let found: BTreeMap<usize, Option<BTreeSet<usize>>> =
             alive.iter().map(|index| (*index, needed(index))).collect();

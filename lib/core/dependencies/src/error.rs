@@ -67,4 +67,9 @@ pub enum RequirementError {
         "property olm.constraint: cel.rule takes too many steps: nest fewer loops, use smaller regular expressions, or add up fewer texts and lists"
     )]
     ExpressionCost,
+    /// All expressions together take too long.
+    #[error(
+        "property olm.constraint: the cel.rule expressions take too many steps for the bundles that are installed: use fewer or simpler ones"
+    )]
+    EvaluationCost,
 }

@@ -5,7 +5,7 @@ use olm_object::GroupVersionKind;
 use olm_semver::Version;
 
 use crate::{
-    Requirement,
+    Requirement, Work,
     requirement::{Predicate, provided_kinds},
 };
 
@@ -22,18 +22,19 @@ pub struct Present<'a> {
 
 /// Whether what is installed meets the requirement. `served` says which kinds the cluster serves.
 ///
-/// An expression that fails is not met, as in the original.
+/// An expression that fails is not met, as in the original. The answer means nothing if the `work` was too much.
 pub fn is_met(
     requirement: &Requirement,
     installed: &[Present<'_>],
     served: &dyn Fn(&GroupVersionKind) -> bool,
+    work: &Work,
 ) -> bool {
     match &requirement.predicate {
-        Predicate::Not(members) => {
-            !installed.iter().any(|present| members.iter().any(|member| holds(&member.predicate, present)))
-        }
+        Predicate::Not(members) => !installed
+            .iter()
+            .any(|present| members.iter().any(|member| holds(&member.predicate, present, work))),
         predicate => {
-            installed.iter().any(|present| holds(predicate, present)) || is_served(predicate, served)
+            installed.iter().any(|present| holds(predicate, present, work)) || is_served(predicate, served)
         }
     }
 }
@@ -43,12 +44,13 @@ pub fn unmet<'a>(
     requirements: &'a [Requirement],
     installed: &[Present<'_>],
     served: &dyn Fn(&GroupVersionKind) -> bool,
+    work: &Work,
 ) -> Vec<&'a Requirement> {
-    requirements.iter().filter(|one| !is_met(one, installed, served)).collect()
+    requirements.iter().filter(|one| !is_met(one, installed, served, work)).collect()
 }
 
 /// Whether the statement is true of one bundle.
-pub(crate) fn holds(predicate: &Predicate, present: &Present<'_>) -> bool {
+pub(crate) fn holds(predicate: &Predicate, present: &Present<'_>, work: &Work) -> bool {
     match predicate {
         Predicate::Package { name, range } => {
             name == present.package
@@ -57,10 +59,10 @@ pub(crate) fn holds(predicate: &Predicate, present: &Present<'_>) -> bool {
                     .is_none_or(|range| present.version.is_some_and(|version| range.contains(version)))
         }
         Predicate::Kind(kind) => provided_kinds(present.properties).any(|provided| provided == *kind),
-        Predicate::Expression(expression) => expression.holds(present.properties),
-        Predicate::All(members) => members.iter().all(|member| holds(&member.predicate, present)),
-        Predicate::Any(members) => members.iter().any(|member| holds(&member.predicate, present)),
-        Predicate::Not(members) => !members.iter().any(|member| holds(&member.predicate, present)),
+        Predicate::Expression(expression) => expression.holds(present.properties, work),
+        Predicate::All(members) => members.iter().all(|member| holds(&member.predicate, present, work)),
+        Predicate::Any(members) => members.iter().any(|member| holds(&member.predicate, present, work)),
+        Predicate::Not(members) => !members.iter().any(|member| holds(&member.predicate, present, work)),
     }
 }
 

@@ -17,6 +17,7 @@ mod remedy;
 mod requirement;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use cycle::{Waiting, may_go_on};
 pub use error::RequirementError;
@@ -26,3 +27,4 @@ pub use limits::{
 };
 pub use remedy::{Provider, cluster_extension, providers};
 pub use requirement::{Requirement, requirements};
+pub use work::Work;

@@ -12,6 +12,9 @@ pub const CONSTRAINTS_MAX: usize = 256;
 pub const EXPRESSION_BYTES_MAX: usize = 4096;
 /// Steps that one evaluation of an expression may take: a few milliseconds.
 pub(crate) const EXPRESSION_STEPS_MAX: u64 = 200_000;
+/// Steps that all evaluations of a resolution may take together: a fifth of a second. Published expressions take some
+/// hundred for a bundle.
+pub(crate) const EVALUATIONS_STEPS_MAX: u64 = 20_000_000;
 /// Steps that the first evaluations of all expressions of a bundle may take together.
 pub(crate) const COMPILED_EXPRESSIONS_STEPS_MAX: u64 = 2_000_000;
 /// Length of a failure message that is shown, in bytes.

@@ -5,7 +5,7 @@ use olm_semver::{BundleVersion, Constraint, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Present, Requirement, evaluate::holds, limits::PROVIDERS_MAX, requirement::Predicate};
+use crate::{Present, Requirement, Work, evaluate::holds, limits::PROVIDERS_MAX, requirement::Predicate};
 
 /// A package of a catalog that would meet a requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,15 +22,20 @@ pub struct Provider {
 }
 
 /// The packages that would meet the requirement, or one of the members of an `all` or `any`: those of catalogs
-/// with the highest priority first, then by name. Catalogs are given by name and priority, packages one by one.
-pub fn providers(requirement: &Requirement, packages: &[(&str, i32, &PackageContent)]) -> Vec<Provider> {
+/// with the highest priority first, then by name. Catalogs are given by name and priority, packages one by one. When the
+/// `work` is too much, there are more than are found.
+pub fn providers(
+    requirement: &Requirement,
+    packages: &[(&str, i32, &PackageContent)],
+    work: &Work,
+) -> Vec<Provider> {
     let mut found: Vec<(i32, Provider)> = Vec::new();
     for (catalog, priority, content) in packages {
         let fitting = content.bundles.iter().filter_map(|bundle| {
             let version = version(&bundle.properties)?;
             let present =
                 Present { package: &bundle.package, version: Some(&version), properties: &bundle.properties };
-            helps(requirement, &present).then_some((version, bundle))
+            helps(requirement, &present, work).then_some((version, bundle))
         });
         let best = fitting.max_by(|(a, a_bundle), (b, b_bundle)| {
             // A release before a pre-release, whatever the numbers: it is what a person would want.
@@ -57,11 +62,11 @@ pub fn providers(requirement: &Requirement, packages: &[(&str, i32, &PackageCont
 }
 
 /// Whether the bundle meets the requirement or a part of it.
-fn helps(requirement: &Requirement, present: &Present<'_>) -> bool {
+fn helps(requirement: &Requirement, present: &Present<'_>, work: &Work) -> bool {
     match &requirement.predicate {
         Predicate::Not(_) => false,
-        Predicate::Any(members) => members.iter().any(|member| helps(member, present)),
-        predicate => holds(predicate, present),
+        Predicate::Any(members) => members.iter().any(|member| helps(member, present, work)),
+        predicate => holds(predicate, present, work),
     }
 }
 

@@ -7,7 +7,7 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 
 use crate::{
-    CONSTRAINT_DEPTH_MAX, Present, Requirement, RequirementError, Waiting, cluster_extension, is_met,
+    CONSTRAINT_DEPTH_MAX, Present, Requirement, RequirementError, Waiting, Work, cluster_extension, is_met,
     may_go_on, providers, requirements, unmet,
 };
 
@@ -41,7 +41,12 @@ impl There {
 
 fn met(requirement: &Requirement, installed: &[There], served: &[&str]) -> bool {
     let present: Vec<_> = installed.iter().map(There::present).collect();
-    is_met(requirement, &present, &|kind: &GroupVersionKind| served.contains(&kind.kind.as_str()))
+    is_met(
+        requirement,
+        &present,
+        &|kind: &GroupVersionKind| served.contains(&kind.kind.as_str()),
+        &Work::default(),
+    )
 }
 
 fn kind(name: &str) -> Value {
@@ -65,11 +70,65 @@ fn a_package_is_required_in_a_range() {
     let any = one("olm.package.required", json!({"packageName": "db"})).unwrap();
     assert!(met(&any, &[there("db", "9.0.0", json!([]))], &[]));
     let unknown = Present { package: "db", version: None, properties: &[] };
-    assert!(!is_met(&required, &[unknown], &|_| false));
-    assert!(is_met(&any, &[unknown], &|_| false));
+    assert!(!is_met(&required, &[unknown], &|_| false, &Work::default()));
+    assert!(is_met(&any, &[unknown], &|_| false, &Work::default()));
 }
 
 // Shows S003-122: a kind, provided by a bundle or served by the cluster.
+/// Each is within its own limit; together they would take minutes at every reconcile.
+#[test]
+fn the_expressions_of_a_resolution_have_one_budget() {
+    let rule = |number: usize| json!({"cel": {"rule": format!("properties.all(p, properties.all(q, properties.all(r, p.type != 'x{number}')))")}});
+    let of = |count: usize| -> Vec<Requirement> {
+        let property = |number| json!({"type": "olm.constraint", "value": rule(number)});
+        requirements(&properties((0..count).map(property).collect())).unwrap()
+    };
+    let present: Vec<_> = (0..24).map(|number| json!({"type": "t", "value": number})).collect();
+    let installed = there("db", "1.0.0", json!(present));
+    let [one] = of(1).try_into().unwrap();
+    let work = Work::default();
+    assert!(is_met(&one, &[installed.present()], &|_| false, &work));
+    assert_eq!(work.check(), Ok(()));
+    let all = of(250);
+    let missing = unmet(&all, &[installed.present()], &|_| false, &work).len();
+    assert!((1..250).contains(&missing), "{missing}");
+    assert_eq!(work.check(), Err(RequirementError::EvaluationCost));
+    // Expressions that take too much themselves are false, and the others are evaluated.
+    let large: Vec<_> = (0..200).map(|number| json!({"type": "t", "value": number})).collect();
+    let large = there("db", "1.0.0", json!(large));
+    let work = Work::default();
+    assert!(!is_met(&one, &[large.present()], &|_| false, &work));
+    assert!(is_met(&one, &[installed.present()], &|_| false, &work));
+    assert_eq!(work.check(), Ok(()));
+}
+
+#[test]
+fn one_waiting_bundle_takes_no_work_from_the_others() {
+    let cycle = |other: &str| {
+        let need = json!([{"type": "olm.package.required", "value": {"packageName": other, "versionRange": ">=1.0.0"}}]);
+        requirements(&properties(need)).unwrap()
+    };
+    let (a, b) = (there("a", "1.0.0", json!([])), there("b", "1.0.0", json!([])));
+    let many: Vec<_> = (0..250)
+        .map(|number| {
+            let nested = format!("properties.all(p, properties.all(q, properties.all(r, properties.all(s, p.type != 'x{number}'))))");
+            json!({"type": "olm.constraint", "value": {"cel": {"rule": nested}}})
+        })
+        .collect();
+    let hostile = requirements(&properties(many.into_iter().collect())).unwrap();
+    let large: Vec<_> = (0..100).map(|number| json!({"type": "t", "value": number})).collect();
+    let large = there("large", "1.0.0", json!(large));
+    let (needs_b, needs_a) = (cycle("b"), cycle("a"));
+    let waiting = [
+        Waiting { extension: "hostile", bundle: large.present(), requirements: &hostile },
+        Waiting { extension: "a", bundle: a.present(), requirements: &needs_b },
+        Waiting { extension: "b", bundle: b.present(), requirements: &needs_a },
+    ];
+    let installed = [large.present()];
+    assert!(may_go_on("a", &waiting, &installed, &|_| false));
+    assert!(!may_go_on("hostile", &waiting, &installed, &|_| false));
+}
+
 #[test]
 fn a_kind_is_met_by_a_bundle_or_by_the_cluster() {
     let required = one("olm.gvk.required", kind("Database")).unwrap();
@@ -224,14 +283,16 @@ fn what_would_help_is_named_with_an_extension_for_it() {
     let other = content("other", &[("0.1.0", provides("Database"))]);
     let packages = [("low", -1, &db), ("high", 5, &other), ("low", -1, &other)];
     let required = one("olm.gvk.required", kind("Database")).unwrap();
-    let found: Vec<_> =
-        providers(&required, &packages).into_iter().map(|p| (p.catalog, p.package, p.version)).collect();
+    let found: Vec<_> = providers(&required, &packages, &Work::default())
+        .into_iter()
+        .map(|p| (p.catalog, p.package, p.version))
+        .collect();
     let want = [("high", "other", "0.1.0"), ("low", "db", "1.4.0"), ("low", "other", "0.1.0")];
     assert_eq!(found, want.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned())));
 
     let required =
         one("olm.package.required", json!({"packageName": "db", "versionRange": ">=1.0.0 <2.0.0"})).unwrap();
-    let provider = providers(&required, &packages).remove(0);
+    let provider = providers(&required, &packages, &Work::default()).remove(0);
     let extension = cluster_extension(&required, &provider);
     assert_eq!(
         extension["spec"]["source"]["catalog"],
@@ -241,7 +302,7 @@ fn what_would_help_is_named_with_an_extension_for_it() {
     // Only a pre-release would do: the range would not take it in the other dialect.
     let required =
         one("olm.package.required", json!({"packageName": "db", "versionRange": ">1.4.0 <2.0.0"})).unwrap();
-    let provider = providers(&required, &packages).remove(0);
+    let provider = providers(&required, &packages, &Work::default()).remove(0);
     assert_eq!(cluster_extension(&required, &provider)["spec"]["source"]["catalog"]["version"], "1.5.0-rc.1");
 }
 
@@ -342,7 +403,7 @@ proptest! {
         let all = Needs::new(&[needs]).0.remove(0).1;
         let there: Vec<There> = installed.iter().map(|i| there(&format!("p{i}"), "1.0.0", json!([]))).collect();
         let present: Vec<_> = there.iter().map(There::present).collect();
-        let left = unmet(&all, &present, &|_| false).len();
+        let left = unmet(&all, &present, &|_| false, &Work::default()).len();
         prop_assert_eq!(left, all.iter().filter(|one| !met(one, &there, &[])).count());
     }
 }

@@ -79,6 +79,14 @@ pub enum FbcError {
         /// Most documents accepted.
         limit: usize,
     },
+    /// The index of the catalog would be larger than we take.
+    #[error(
+        "catalog has too many documents, or too many different schemas, packages and names: their index takes more than {mebibytes} MiB"
+    )]
+    IndexTooLarge {
+        /// Most memory, in mebibytes.
+        mebibytes: usize,
+    },
     /// The `.indexignore` files are larger than we take.
     #[error(".indexignore files have more than {limit} {what}")]
     IgnoreTooLarge {

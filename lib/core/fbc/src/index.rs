@@ -9,7 +9,10 @@ mod codec;
 
 use std::{collections::BTreeMap, ops::Range};
 
-use crate::{Envelope, FbcError, limits::DOCUMENTS_MAX};
+use crate::{
+    Envelope, FbcError,
+    limits::{DOCUMENTS_MAX, INDEX_BYTES_MAX, INDEX_DOCUMENT_BYTES, INDEX_PLACE_BYTES, INDEX_VALUE_BYTES},
+};
 
 type Table = BTreeMap<Box<str>, Vec<u32>>;
 
@@ -44,22 +47,41 @@ pub struct Index {
     /// Ends of the records, in their own file.
     record_ends: Vec<u64>,
     records: Table,
+    memory: Memory,
+}
+
+/// The memory that an index is reckoned to take, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Memory(usize);
+
+impl Memory {
+    fn add(&mut self, bytes: usize) -> Result<(), FbcError> {
+        self.0 = self.0.saturating_add(bytes);
+        if self.0 > INDEX_BYTES_MAX {
+            return Err(FbcError::IndexTooLarge { mebibytes: INDEX_BYTES_MAX >> 20 });
+        }
+        Ok(())
+    }
+
+    fn add_value(&mut self, value: &str) -> Result<(), FbcError> {
+        self.add(INDEX_VALUE_BYTES.saturating_add(value.len()))
+    }
 }
 
 impl Index {
     /// Adds the next line of the catalog: its fields, and its length in bytes with the line feed.
     ///
     /// # Errors
-    /// The catalog has more documents than we take.
+    /// The catalog has more documents, or more different values, than we take.
     pub fn push_line(&mut self, envelope: &Envelope<'_>, length: usize) -> Result<(), FbcError> {
-        let number = push_end(&mut self.line_ends, length)?;
+        let number = push_end(&mut self.line_ends, length, &mut self.memory)?;
         self.has_schema.push(!envelope.schema.is_empty());
         for (table, value) in [
             (&mut self.by_schema, &envelope.schema),
             (&mut self.by_package, &envelope.package),
             (&mut self.by_name, &envelope.name),
         ] {
-            push_number(table, value, number);
+            push_number(table, value, number, &mut self.memory)?;
         }
         Ok(())
     }
@@ -67,11 +89,10 @@ impl Index {
     /// Adds the next record: the package it is about, and its length in bytes with the line feed.
     ///
     /// # Errors
-    /// The catalog has more documents than we take.
+    /// The catalog has more documents, or more different packages, than we take.
     pub fn push_record(&mut self, package: &str, length: usize) -> Result<(), FbcError> {
-        let number = push_end(&mut self.record_ends, length)?;
-        push_number(&mut self.records, package, number);
-        Ok(())
+        let number = push_end(&mut self.record_ends, length, &mut self.memory)?;
+        push_number(&mut self.records, package, number, &mut self.memory)
     }
 
     /// How many documents the catalog has.
@@ -186,7 +207,8 @@ impl Index {
     }
 }
 
-fn push_end(ends: &mut Vec<u64>, length: usize) -> Result<u32, FbcError> {
+fn push_end(ends: &mut Vec<u64>, length: usize, memory: &mut Memory) -> Result<u32, FbcError> {
+    memory.add(INDEX_DOCUMENT_BYTES)?;
     if ends.len() >= DOCUMENTS_MAX {
         return Err(FbcError::TooManyDocuments { limit: DOCUMENTS_MAX });
     }
@@ -196,16 +218,18 @@ fn push_end(ends: &mut Vec<u64>, length: usize) -> Result<u32, FbcError> {
     Ok(number)
 }
 
-fn push_number(table: &mut Table, value: &str, number: u32) {
+fn push_number(table: &mut Table, value: &str, number: u32, memory: &mut Memory) -> Result<(), FbcError> {
     if value.is_empty() {
-        return;
+        return Ok(());
     }
-    match table.get_mut(value) {
-        Some(numbers) => numbers.push(number),
-        None => {
-            table.insert(value.into(), vec![number]);
-        }
+    memory.add(INDEX_PLACE_BYTES)?;
+    if let Some(numbers) = table.get_mut(value) {
+        numbers.push(number);
+    } else {
+        memory.add_value(value)?;
+        table.insert(value.into(), vec![number]);
     }
+    Ok(())
 }
 
 fn joined(numbers: impl Iterator<Item = u32>, ends: &[u64]) -> Vec<Range<u64>> {

@@ -16,6 +16,7 @@ mod index;
 pub mod limits;
 mod meta;
 mod model;
+mod nodes;
 mod property;
 mod record;
 mod window;
@@ -31,6 +32,7 @@ pub use model::{
     Bundle, Channel, ChannelEntry, Deprecation, DeprecationEntry, Package, PackageContent, PackageReference,
     Property, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
+pub use nodes::nodes;
 pub use property::{
     PROPERTY_BUNDLE_OBJECT, PROPERTY_CHANNEL, PROPERTY_CONSTRAINT, PROPERTY_CSV_METADATA, PROPERTY_GVK,
     PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,

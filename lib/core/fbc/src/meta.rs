@@ -8,6 +8,7 @@
 use std::{io::Read, ops::Range};
 
 use olm_go::json::{Canonicalizer, JsonError, Member};
+use olm_yaml::RepairBudget;
 
 use crate::{Envelope, FbcError, WindowReader};
 
@@ -42,6 +43,7 @@ pub struct MetaReader<R> {
     lines: u64,
     empty: Empty,
     separators: Separators,
+    repairs: RepairBudget,
     /// What follows JSON up to the first separator is no document when it is empty.
     after_json: bool,
 }
@@ -80,8 +82,16 @@ impl<R: Read> MetaReader<R> {
             lines: 0,
             empty: Empty::PassedOver,
             separators: Separators::None,
+            repairs: RepairBudget::default(),
             after_json: false,
         }
+    }
+
+    /// The same as part of a catalog whose files share what may be read again.
+    #[must_use]
+    pub fn repairing_within(mut self, repairs: &RepairBudget) -> Self {
+        self.repairs = repairs.clone();
+        self
     }
 
     /// The same, but a YAML document without content is an error, as where documents must have a schema.
@@ -175,7 +185,7 @@ impl<R: Read> MetaReader<R> {
                 line: self.lines + 1 + line_feeds(&chunk[..error.valid_up_to()]),
                 problem: "invalid UTF-8".into(),
             })?;
-            let value = crate::yaml::document(text, self.lines)?;
+            let value = crate::yaml::document(text, self.lines, &self.repairs)?;
             self.window.consume(length);
             self.lines += lines;
             match value {

@@ -1,6 +1,6 @@
 //! One YAML document as a JSON value, within the limits of a catalog's document.
 
-use olm_yaml::{Limits, YamlError};
+use olm_yaml::{Limits, RepairBudget, YamlError};
 use serde_json::Value;
 
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Reads the document in `text`; an empty one is null. `lines_before` is where it starts in its file.
-pub fn document(text: &str, lines_before: u64) -> Result<Value, FbcError> {
+pub fn document(text: &str, lines_before: u64, repairs: &RepairBudget) -> Result<Value, FbcError> {
     let limits = Limits {
         bytes: DOCUMENT_BYTES_MAX,
         depth: DOCUMENT_DEPTH_MAX,
@@ -17,7 +17,7 @@ pub fn document(text: &str, lines_before: u64) -> Result<Value, FbcError> {
         expanded_bytes: DOCUMENT_BYTES_MAX,
         ..Limits::default()
     };
-    olm_yaml::one_within(text, limits).map_err(|error| {
+    olm_yaml::one_within(text, limits, repairs).map_err(|error| {
         let line = lines_before + error.line() as u64;
         let problem = match error {
             YamlError::Syntax { message, .. } | YamlError::Json { message, .. } => message,

@@ -7,13 +7,16 @@
 
 mod shapes;
 
+use std::borrow::Cow;
+
 use olm_go::{base64, field::names};
+use olm_text::cut;
 use serde_json::Value;
 use thiserror::Error;
 
 pub(crate) use shapes::{BUNDLE, BUNDLE_OBJECT, CHANNEL, DEPRECATION, PACKAGE, property};
 
-use crate::limits::QUOTED_DOCUMENT_BYTES_MAX;
+use crate::limits::QUOTED_DOCUMENT_CHARACTERS_MAX;
 
 /// A document is no catalog content, although it is an object. The texts are the original's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -47,9 +50,12 @@ pub enum DecodeError {
 
 impl DecodeError {
     pub(crate) fn no_schema(line: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(&line[..line.len().min(QUOTED_DOCUMENT_BYTES_MAX)]);
-        let end = if line.len() > QUOTED_DOCUMENT_BYTES_MAX { "…" } else { "\n" };
-        Self::NoSchema { object: format!("{text}{end}") }
+        let text = String::from_utf8_lossy(line);
+        let object = match cut(&text, QUOTED_DOCUMENT_CHARACTERS_MAX) {
+            Cow::Borrowed(whole) => format!("{whole}\n"),
+            Cow::Owned(start) => start,
+        };
+        Self::NoSchema { object }
     }
 }
 

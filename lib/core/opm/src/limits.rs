@@ -1,7 +1,7 @@
 //! Most that is kept of a catalog that is checked or drawn. Catalogs may come from registries.
 
-/// So many bytes of a document are quoted in an error; documents of published catalogs have up to 2 MiB.
-pub const QUOTED_DOCUMENT_BYTES_MAX: usize = 4 << 10;
+/// So many characters of a document are quoted in an error; documents of published catalogs have up to 2 MiB.
+pub const QUOTED_DOCUMENT_CHARACTERS_MAX: usize = 200;
 /// Most warnings kept of one catalog. A published catalog of 130 MB gives some thousand.
 pub const WARNINGS_MAX: usize = 100_000;
 /// Most edges of a graph that is drawn; a channel of 200 entries, each with a range over all, has 40,000.

@@ -2,6 +2,7 @@
 //! errors name the file, which opm's do not.
 
 use olm_fbc::{CatalogFiles, FbcError, FileError, Meta, MetaReader, content_paths, limits::DOCUMENTS_MAX};
+use olm_yaml::RepairBudget;
 use thiserror::Error;
 
 use crate::{DecodeError, ImageSyntax, Outline};
@@ -30,11 +31,11 @@ pub fn each_document<E: From<LoadError>>(
     files: &dyn CatalogFiles,
     visit: &mut dyn FnMut(&str, &Meta<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut count = 0;
+    let (mut count, repairs) = (0, RepairBudget::default());
     for path in content_paths(files).map_err(LoadError::from)? {
         let failed = |source| FileError { path: path.clone(), source };
         let file = files.open(&path).map_err(|error| LoadError::from(failed(error.into())))?;
-        let mut reader = MetaReader::new(file).refusing_empty_documents();
+        let mut reader = MetaReader::new(file).refusing_empty_documents().repairing_within(&repairs);
         while let Some(meta) = reader.next_meta().map_err(|error| LoadError::from(failed(error)))? {
             count += 1;
             if count > DOCUMENTS_MAX {

@@ -10,7 +10,7 @@ mod objects;
 use olm_fbc::{
     Channel, ChannelEntry, Deprecation, DeprecationEntry, Envelope, Meta, PROPERTY_CSV_METADATA,
     PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED, Package, PackageReference, SCHEMA_BUNDLE, SCHEMA_CHANNEL,
-    SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, limits::DOCUMENT_NODES_MAX,
+    SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, limits::DOCUMENT_NODES_MAX, nodes,
 };
 use olm_go::{
     Quoted,
@@ -143,7 +143,7 @@ impl Outline {
             return Err(DecodeError::no_schema(line));
         }
         let refused = |problem| DecodeError::Field { kind: "object", problem };
-        if values(line) > DOCUMENT_NODES_MAX {
+        if nodes(line) > DOCUMENT_NODES_MAX {
             return Err(refused(format!("it has more than {DOCUMENT_NODES_MAX} values")));
         }
         let value = serde_json::from_slice(line).map_err(|error| refused(error.to_string()))?;
@@ -187,21 +187,6 @@ impl Outline {
         }));
         Ok(())
     }
-}
-
-/// How many values a document has, which take many times the memory of their text.
-fn values(line: &[u8]) -> usize {
-    let (mut count, mut in_text, mut escaped) = (0, false, false);
-    for byte in line {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = in_text,
-            b'"' => in_text = !in_text,
-            b',' | b'[' | b'{' if !in_text => count += 1,
-            _ => {}
-        }
-    }
-    count
 }
 
 fn package(object: &Map<String, Value>) -> Package {

@@ -111,6 +111,9 @@ pub struct Plan {
     pub operator_rights: Section<Rights>,
     /// What the API server said of the objects.
     pub dry_run: Section<DryRun>,
+    /// Why the controller does not act for the extension at all, if it does not.
+    #[serde(skip)]
+    pub refusal: Option<String>,
     /// What else is to be said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -177,7 +180,7 @@ impl Plan {
 
     /// What stands in the way of the revision, a text each; it is made if there is nothing.
     pub fn blocked(&self) -> Vec<String> {
-        let mut blocked = Vec::new();
+        let mut blocked: Vec<String> = self.refusal.iter().cloned().collect();
         for crd in self.crds.filled().into_iter().flatten().filter(|crd| !crd.refused.is_empty()) {
             blocked.push(format!("CRD {:?} cannot be replaced without harm", crd.name));
         }
@@ -235,6 +238,7 @@ pub(crate) mod tests {
             missing_rights: Section::Filled(Vec::new()),
             operator_rights: Section::Filled(Rights::default()),
             dry_run: Section::Filled(DryRun::default()),
+            refusal: None,
             notes: Vec::new(),
         }
     }
@@ -288,6 +292,7 @@ pub(crate) mod tests {
     fn what_blocks_is_named() {
         let mut plan = plan(Vec::new());
         assert!(plan.blocked().is_empty());
+        plan.refusal = Some("another namespace".into());
         plan.missing_rights = Section::Filled(vec![Permission::default()]);
         plan.crds = Section::Filled(vec![CrdFinding {
             name: "a.b".into(),
@@ -296,8 +301,12 @@ pub(crate) mod tests {
         }]);
         assert_eq!(
             plan.blocked(),
-            ["CRD \"a.b\" cannot be replaced without harm", "service account \"n/installer\" lacks rights"]
+            [
+                "another namespace",
+                "CRD \"a.b\" cannot be replaced without harm",
+                "service account \"n/installer\" lacks rights"
+            ]
         );
-        assert_eq!(plan.to_json()["blocked"].as_array().unwrap().len(), 2);
+        assert_eq!(plan.to_json()["blocked"].as_array().unwrap().len(), 3);
     }
 }

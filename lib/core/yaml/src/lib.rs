@@ -20,5 +20,6 @@ mod stream;
 pub use emit::to_yaml;
 pub use error::YamlError;
 pub use limits::Limits;
+pub use repair::RepairBudget;
 pub use scalar::json_number;
 pub use stream::{Documents, Mixed, documents, documents_within, mixed, mixed_within, one, one_within, text};

@@ -20,7 +20,8 @@ pub(crate) const NODE_MEMORY: usize = 64;
 /// Bytes of memory that a mapping takes, however few entries it has.
 pub(crate) const MAPPING_MEMORY: usize = 632;
 
-/// Most bytes read again because a quoted scalar was indented too little: 300 scalars of a 100 kB file.
+/// Most bytes of one input that are read again because quoted scalars were indented too little and had to be mended one
+/// by one: 300 scalars of a 100 kB file.
 pub(crate) const REPAIRED_BYTES_MAX: usize = 32 << 20;
 /// Most blanks put into a text by one repair, beside as many as the text has bytes.
 pub(crate) const PADDING_BYTES_MAX: usize = 4 << 20;

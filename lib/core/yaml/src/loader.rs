@@ -14,23 +14,27 @@ use serde_json::{Map, Value};
 use crate::{
     YamlError, block,
     limits::{Limits, MAPPING_MEMORY, NODE_MEMORY, memory_for},
-    repair::Repairs,
+    repair::{RepairBudget, Repairs},
     scalar::{Asked, Scalar, plain, tagged},
 };
 
 const CORE: &str = "tag:yaml.org,2002:";
 
 /// The first document of `text`; `Null` when there is none.
-pub(crate) fn first_document(text: &str, limits: &Limits) -> Result<Value, YamlError> {
+pub(crate) fn first_document(
+    text: &str,
+    limits: &Limits,
+    repairs: &RepairBudget,
+) -> Result<Value, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if let Some(value) = block::read(text, limits) {
         return Ok(value);
     }
-    parsed(text, limits)
+    parsed(text, limits, repairs)
 }
 
 /// What the full parser makes of the first document.
-pub(crate) fn parsed(text: &str, limits: &Limits) -> Result<Value, YamlError> {
+pub(crate) fn parsed(text: &str, limits: &Limits, budget: &RepairBudget) -> Result<Value, YamlError> {
     let failure = match load(text, limits, &BTreeSet::new()) {
         Ok(value) => return Ok(value),
         Err(failure) => failure,
@@ -43,16 +47,21 @@ pub(crate) fn parsed(text: &str, limits: &Limits) -> Result<Value, YamlError> {
     {
         return Ok(value);
     }
-    repaired_one_by_one(text, limits, failure)
+    repaired_one_by_one(text, limits, budget, failure)
 }
 
-fn repaired_one_by_one(text: &str, limits: &Limits, mut failure: Failure) -> Result<Value, YamlError> {
+fn repaired_one_by_one(
+    text: &str,
+    limits: &Limits,
+    budget: &RepairBudget,
+    mut failure: Failure,
+) -> Result<Value, YamlError> {
     let mut text = Cow::Borrowed(text);
     let mut repairs = Repairs::default();
     loop {
         let repaired = match &failure {
             Failure { error: YamlError::Syntax { line, .. }, quoted_behind: Some(behind) } => {
-                repairs.indent(&text, *line, *behind)
+                repairs.indent(&text, (*line, *behind), budget)
             }
             _ => None,
         };

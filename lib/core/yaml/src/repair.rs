@@ -4,12 +4,43 @@
 //! the parser wants them deeper than the enclosing block. As their leading blanks mean nothing, such lines
 //! are indented and the text is read again.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use crate::{
     YamlError,
     limits::{PADDING_BYTES_MAX, REPAIRED_BYTES_MAX, REPAIRED_LINES_MAX},
 };
+
+/// What may still be read again of one input, such as all files of a bundle, because quoted scalars were indented too
+/// little. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct RepairBudget(Arc<AtomicUsize>);
+
+impl Default for RepairBudget {
+    fn default() -> Self {
+        Self::new(REPAIRED_BYTES_MAX)
+    }
+}
+
+impl RepairBudget {
+    /// A budget of so many bytes.
+    pub fn new(bytes: usize) -> Self {
+        Self(Arc::new(AtomicUsize::new(bytes)))
+    }
+
+    /// Takes `bytes` from what is left; `None` when there are not as many, and then none are left.
+    fn spend(&self, bytes: usize) -> Option<()> {
+        let left = self.0.load(Ordering::Relaxed).checked_sub(bytes);
+        self.0.store(left.unwrap_or_default(), Ordering::Relaxed);
+        left.map(drop)
+    }
+}
 
 /// What has been done to a text so far.
 #[derive(Default)]
@@ -18,8 +49,6 @@ pub(crate) struct Repairs {
     padding: usize,
     /// Blanks put in so far.
     padded: usize,
-    /// Bytes read again so far.
-    bytes: usize,
 }
 
 impl Repairs {
@@ -62,9 +91,14 @@ impl Repairs {
 
     /// Indents the scalar that continues on `line` (counted from 1) and begins behind byte `behind`; `None`
     /// when that line was indented before, so that indentation can't be its fault, or the work is too much.
-    pub(crate) fn indent(&mut self, text: &str, line: usize, behind: usize) -> Option<String> {
-        self.bytes = self.bytes.saturating_add(text.len());
-        if self.bytes > REPAIRED_BYTES_MAX || self.lines.contains(&line) {
+    pub(crate) fn indent(
+        &mut self,
+        text: &str,
+        (line, behind): (usize, usize),
+        budget: &RepairBudget,
+    ) -> Option<String> {
+        budget.spend(text.len())?;
+        if self.lines.contains(&line) {
             return None;
         }
         if self.padding == 0 {

@@ -9,6 +9,7 @@ use crate::{
     YamlError,
     limits::{Limits, MAPPING_MEMORY, NODE_MEMORY, memory_for},
     loader::first_document,
+    repair::RepairBudget,
     scalar::json_number,
 };
 
@@ -22,20 +23,21 @@ pub fn documents(text: &str) -> Documents<'_> {
 
 /// The documents of a YAML text in order, within `limits`.
 pub fn documents_within(text: &str, limits: Limits) -> Documents<'_> {
-    Documents { text, next: 0, line: 0, count: 0, limits, ended: false }
+    Documents { text, next: 0, line: 0, count: 0, limits, repairs: RepairBudget::default(), ended: false }
 }
 
 /// The first document of a YAML text within the default [`Limits`]; `Null` when the text is empty.
 ///
 /// Documents that follow are not looked at, like in sigs.k8s.io/yaml `Unmarshal`.
 pub fn one(text: &str) -> Result<Value, YamlError> {
-    one_within(text, Limits::default())
+    one_within(text, Limits::default(), &RepairBudget::default())
 }
 
-/// The first document of a YAML text within `limits`; `Null` when the text is empty.
-pub fn one_within(text: &str, limits: Limits) -> Result<Value, YamlError> {
+/// The first document of a YAML text within `limits` and the budget of the input that it is part of; `Null` when the
+/// text is empty.
+pub fn one_within(text: &str, limits: Limits, repairs: &RepairBudget) -> Result<Value, YamlError> {
     check_bytes(text, &limits)?;
-    first_document(text, &limits)
+    first_document(text, &limits, repairs)
 }
 
 /// The values of a text that is either YAML documents or concatenated JSON values.
@@ -43,14 +45,14 @@ pub fn one_within(text: &str, limits: Limits) -> Result<Value, YamlError> {
 /// It is taken for JSON when its first character is `{`; when that fails at the first or second value, the
 /// rest is read as YAML.
 pub fn mixed(text: &str) -> Mixed<'_> {
-    mixed_within(text, Limits::default())
+    mixed_within(text, Limits::default(), &RepairBudget::default())
 }
 
-/// As [`mixed`], within `limits`.
-pub fn mixed_within(text: &str, limits: Limits) -> Mixed<'_> {
+/// As [`mixed`], within `limits` and the budget of the input that the text is part of.
+pub fn mixed_within<'t>(text: &'t str, limits: Limits, repairs: &RepairBudget) -> Mixed<'t> {
     let json = text.trim_start().starts_with('{');
     Mixed {
-        documents: documents_within(text, limits),
+        documents: Documents { repairs: repairs.clone(), ..documents_within(text, limits) },
         json: json.then(|| Deserializer::from_str(text).into_iter()),
         consumed: 0,
         json_error: None,
@@ -77,6 +79,7 @@ pub struct Documents<'t> {
     line: usize,
     count: usize,
     limits: Limits,
+    repairs: RepairBudget,
     ended: bool,
 }
 
@@ -131,7 +134,10 @@ impl<'t> Documents<'t> {
         if self.count > self.limits.documents {
             return Some(Err(too_many(lines_before + 1, &self.limits)));
         }
-        Some(first_document(document, &self.limits).map_err(|error| error.moved_down(lines_before)))
+        Some(
+            first_document(document, &self.limits, &self.repairs)
+                .map_err(|error| error.moved_down(lines_before)),
+        )
     }
 }
 

@@ -1,7 +1,8 @@
 //! Limits, places of errors, and that writing and reading are inverse.
 
 use olm_yaml::{
-    Limits, YamlError, documents, documents_within, mixed_within, one, one_within, text, to_yaml,
+    Limits, RepairBudget, YamlError, documents, documents_within, mixed_within, one, one_within, text,
+    to_yaml,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -33,15 +34,15 @@ fn each_limit_is_a_typed_error() {
         ("bytes of scalars", "a: &a xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\nb: *a\nc: *a\n".to_owned()),
         ("levels of nesting", "a: &a [[x]]\nb: [[*a]]\n".to_owned()),
     ] {
-        match one_within(&text, small) {
+        match one_within(&text, small, &RepairBudget::default()) {
             Err(YamlError::Limit { what, .. }) => assert_eq!(what, name),
             other => panic!("{name}: {other:?}"),
         }
     }
-    assert!(one_within("[[[[[1]]]]]", small).is_err());
+    assert!(one_within("[[[[[1]]]]]", small, &RepairBudget::default()).is_err());
     for found in [
         documents_within("a\n---\nb\n---\nc\n", small).last().unwrap(),
-        mixed_within("{} {} {}", small).last().unwrap(),
+        mixed_within("{} {} {}", small, &RepairBudget::default()).last().unwrap(),
     ] {
         assert!(matches!(found, Err(YamlError::Limit { what: "documents", limit: 2, .. })), "{found:?}");
     }
@@ -66,7 +67,7 @@ fn memory_is_limited_by_the_length_of_the_text() {
     let json = format!("{{\"a\":[{}{{}}]}}", "{\"a\":1},".repeat(200_000));
     let block = "- a: 1\n".repeat(200_000);
     for text in [nested, small_mappings, json, block] {
-        let read = mixed_within(&text, Limits::default()).next().unwrap();
+        let read = mixed_within(&text, Limits::default(), &RepairBudget::default()).next().unwrap();
         assert!(
             matches!(read, Err(YamlError::Limit { what: "bytes of memory", .. })),
             "{}: {}",
@@ -97,6 +98,29 @@ fn quoted_scalars_may_continue_at_any_indentation() {
     assert_eq!(one(both), Ok(json!({"a": {"b": "one two", "c": "x: 'y\nz'\n", "d": "e f"}})));
     let error = one("a:\n  b: 'one\n  two' x\n").unwrap_err();
     assert!(matches!(error, YamlError::Syntax { line: 3, column: 3..=9, .. }), "{error}");
+}
+
+#[test]
+fn what_is_read_again_is_limited_for_the_input_as_a_whole() {
+    // The anchor is for the full parser. The block scalar keeps the others from being indented all at once; they are,
+    // one after the other.
+    let document = "e: &e 1\na:\n  b: 'one\n two'\n  c: |\n    x: 'y\n    z'\n  d: 'e\n f'\n";
+    let read = |budget: &RepairBudget, text: &str| {
+        mixed_within(text, Limits::default(), budget).take_while(Result::is_ok).count()
+    };
+    let needed = (1..20 * document.len())
+        .find(|bytes| read(&RepairBudget::new(*bytes), document) == 1)
+        .expect("some budget suffices");
+    assert!(needed > document.len(), "{needed}");
+    let three = format!("{document}---\n{document}---\n{document}");
+    assert_eq!(read(&RepairBudget::new(3 * needed), &three), 3);
+    assert_eq!(read(&RepairBudget::new(3 * needed - 1), &three), 2, "the first error is the end");
+    // The same in several files, whichever way they are read.
+    let budget = RepairBudget::new(2 * needed);
+    assert_eq!(read(&budget.clone(), document), 1);
+    assert!(one_within(document, Limits::default(), &budget).is_ok());
+    assert!(one_within(document, Limits::default(), &budget).is_err());
+    assert!(one_within("a:\n  b: 'one\n two'\n", Limits::default(), &budget).is_ok(), "indented at once");
 }
 
 #[test]

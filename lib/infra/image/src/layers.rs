@@ -17,6 +17,7 @@ use crate::{
     limits::{BLOB_CHUNKS_IN_FLIGHT, Limits},
     registry::RegistryError,
     speed::Meter,
+    unpacking::{Rooms, room},
 };
 
 /// Why a layer could not be applied.
@@ -50,31 +51,38 @@ pub(crate) struct Assembly {
 /// A blob's bytes as they arrive.
 pub type BlobStream = BoxStream<'static, Result<Bytes, RegistryError>>;
 
-/// Applies one layer. The assembly comes back in any case, as it was if the layer failed.
+/// Applies one layer, once there is room for it. The assembly comes back in any case, as it was if the layer failed.
 pub(crate) async fn apply(
     assembly: Assembly,
     layer: Layer,
     mut blob: BlobStream,
     limits: Limits,
-    meter: &mut Meter,
+    (meter, rooms): (&mut Meter, &Rooms),
     mut arrived: impl FnMut(u64),
 ) -> Result<(Assembly, Result<(), LayerError>), LayerError> {
+    // A registry that sends nothing takes no room.
+    let first = meter.next(&mut blob).await;
+    let room =
+        rooms.take(first.as_ref().and_then(|piece| piece.as_ref().ok()).map_or(1, |piece| room(piece)));
+    let room = room.await;
     let (sender, pieces) = mpsc::channel::<Piece>(BLOB_CHUNKS_IN_FLIGHT);
     let unpack = tokio::task::spawn_blocking(move || unpack(assembly, &layer, pieces, limits));
-    let feed = async move {
-        loop {
-            // Unpacking that ended early must not wait for a registry that has stopped sending.
-            let piece = tokio::select! {
-                piece = meter.next(&mut blob) => piece,
-                () = sender.closed() => None,
-            };
-            let Some(piece) = piece else { break };
+    let feed = async {
+        // The thread waits for the end of the channel.
+        let sender = sender;
+        let mut next = first;
+        while let Some(piece) = next {
             let failed = piece.is_err();
             arrived(piece.as_ref().map_or(0, |bytes| bytes.len() as u64));
             // A closed channel means that unpacking ended early; it says why.
             if sender.send(piece).await.is_err() || failed {
                 break;
             }
+            // Unpacking that ended early must not wait for a registry that has stopped sending.
+            next = tokio::select! {
+                piece = meter.next_in(&room, &mut blob) => piece,
+                () = sender.closed() => None,
+            };
         }
     };
     let ((), unpacked) = tokio::join!(feed, unpack);

@@ -29,6 +29,7 @@ mod select;
 mod speed;
 mod spool;
 mod tree;
+mod unpacking;
 mod whiteout;
 
 pub use archive::ArchiveError;

@@ -91,18 +91,19 @@ impl Default for Limits {
     }
 }
 
-/// How many pulls go on at the same time.
+/// How much of pulls goes on at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concurrency {
-    /// From one registry (host with port), requests for tags and manifests included.
+    /// Pulls from one registry (host with port), requests for tags and manifests included.
     pub per_host: usize,
-    /// From all registries. Each pull holds a decoder and a few chunks, some 5 MB.
-    pub total: usize,
+    /// Layers of all registries that are read. Each holds a decoder and a few chunks, about 1 MB; those with zstd, which
+    /// may need a window of 32 MiB, count eight times.
+    pub unpacking: usize,
 }
 
 impl Default for Concurrency {
     fn default() -> Self {
-        Self { per_host: 2, total: 16 }
+        Self { per_host: 2, unpacking: 64 }
     }
 }
 

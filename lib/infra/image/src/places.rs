@@ -1,17 +1,15 @@
-//! Places for pulls: how many go on at the same time, at each registry and in all.
+//! Places for pulls at each registry: how many requests and transfers it serves us at the same time.
 //!
-//! A registry that hangs takes the places of its own host and leaves the others. A place that becomes free goes to
-//! the waiting pull whose host has the fewest, and among these to the one that has waited longest.
+//! A registry that hangs takes the places of its own host and leaves the others. Among the pulls that wait for the same
+//! host, the one that has waited longest is next.
 
 use std::collections::BTreeMap;
 
 use tokio::sync::watch;
 
-use crate::limits::Concurrency;
-
-/// All places of a process.
+/// The places at all registries.
 pub(crate) struct Places {
-    limits: Concurrency,
+    per_host: usize,
     state: watch::Sender<State>,
 }
 
@@ -25,17 +23,11 @@ struct State {
 }
 
 impl State {
-    fn taken(&self, host: &str) -> usize {
-        self.taken.get(host).copied().unwrap_or(0)
-    }
-
-    /// Who is next, if there is a place for anybody.
-    fn next(&self, limits: Concurrency) -> Option<u64> {
-        if self.taken.values().sum::<usize>() >= limits.total {
-            return None;
-        }
-        let admissible = self.waiting.iter().filter(|(_, host)| self.taken(host) < limits.per_host);
-        admissible.min_by_key(|(number, host)| (self.taken(host), **number)).map(|(number, _)| *number)
+    /// Whether a place of its host is free for this one, and nobody was there before.
+    fn is_next(&self, number: u64, per_host: usize) -> bool {
+        let Some(host) = self.waiting.get(&number) else { return false };
+        let is_free = self.taken.get(host).is_none_or(|taken| *taken < per_host);
+        is_free && !self.waiting.range(..number).any(|(_, other)| other == host)
     }
 
     fn release(&mut self, host: &str) {
@@ -47,10 +39,9 @@ impl State {
 }
 
 impl Places {
-    pub(crate) fn new(limits: Concurrency) -> Self {
+    pub(crate) fn new(per_host: usize) -> Self {
         // Without a place nothing would ever be pulled.
-        let limits = Concurrency { per_host: limits.per_host.max(1), total: limits.total.max(1) };
-        Self { limits, state: watch::Sender::default() }
+        Self { per_host: per_host.max(1), state: watch::Sender::default() }
     }
 
     /// A place for a pull from `host`, as soon as there is one. Who stops waiting gives up the turn.
@@ -85,7 +76,7 @@ impl Turn<'_> {
     /// Takes the place if it is this one's turn. Everybody else looks again then: there may be more places.
     fn is_over(&self) -> bool {
         self.places.state.send_if_modified(|state| {
-            if state.next(self.places.limits) != Some(self.number) {
+            if !state.is_next(self.number, self.places.per_host) {
                 return false;
             }
             if let Some(host) = state.waiting.remove(&self.number) {
@@ -125,10 +116,6 @@ mod tests {
 
     type Waiting<'a> = Pin<Box<dyn Future<Output = Place<'a>> + 'a>>;
 
-    fn places(per_host: usize, total: usize) -> Places {
-        Places::new(Concurrency { per_host, total })
-    }
-
     /// Asks for places in this order; what is free is taken at once.
     fn ask<'a>(places: &'a Places, hosts: &[&'a str]) -> Vec<Waiting<'a>> {
         hosts.iter().map(|host| Box::pin(places.take(host)) as Waiting<'a>).collect()
@@ -139,44 +126,38 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_its_own_places_and_all_hosts_have_theirs() {
-        let places = places(2, 4);
-        let mut waiting = ask(&places, &["slow", "slow", "slow", "b", "b", "c"]);
+    fn a_host_has_its_own_places_and_who_waits_longest_is_next() {
+        let places = Places::new(2);
+        let mut waiting = ask(&places, &["slow", "slow", "slow", "slow", "b", "b", "c"]);
         let mut taken: Vec<Option<Place<'_>>> = waiting.iter_mut().map(now).collect();
         let has: Vec<bool> = taken.iter().map(Option::is_some).collect();
-        assert_eq!(
-            has,
-            [true, true, false, true, true, false],
-            "the third of a host waits, the others do not"
-        );
-        taken[3] = None;
-        assert!(now(&mut waiting[5]).is_some(), "a place for all is free, and none for the slow host");
-        assert!(now(&mut waiting[2]).is_none());
+        assert_eq!(has, [true, true, false, false, true, true, true], "the third of a host waits");
+        taken[4] = None;
+        assert!(now(&mut waiting[2]).is_none(), "a place of another host");
         taken[0] = None;
+        // The last to look is asked first here: the order of looks decides nothing.
+        assert!(now(&mut waiting[3]).is_none());
         assert!(now(&mut waiting[2]).is_some());
+        assert!(now(&mut waiting[3]).is_some(), "dropped at once");
     }
 
     #[test]
-    fn a_free_place_goes_to_the_host_with_the_fewest_and_then_to_who_waits_longest() {
-        let places = places(2, 2);
-        let mut first = ask(&places, &["a", "b"]);
-        let mut taken: Vec<Option<Place<'_>>> = first.iter_mut().map(now).collect();
-        let mut waiting = ask(&places, &["a", "a", "c", "d"]);
-        assert!(waiting.iter_mut().all(|one| now(one).is_none()));
-        taken[1] = None;
-        // The last to look is asked first here: the order of looks decides nothing.
-        let admitted: Vec<Option<Place<'_>>> = waiting.iter_mut().rev().map(now).collect();
-        let has: Vec<bool> = admitted.iter().rev().map(Option::is_some).collect();
-        assert_eq!(has, [false, false, true, false], "a has one, c asked before d");
-        drop(admitted);
-        assert!(now(&mut waiting[3]).is_some());
+    fn any_number_of_hosts_has_places() {
+        let places = Places::new(1);
+        let hosts: Vec<String> = (0..1_000).map(|number| format!("hanging-{number}")).collect();
+        let taken: Vec<Option<Place<'_>>> =
+            hosts.iter().map(|host| places.take(host).now_or_never()).collect();
+        assert!(taken.iter().all(Option::is_some));
+        assert!(places.take("honest").now_or_never().is_some());
+        drop(taken);
+        assert!(places.state.borrow().taken.is_empty(), "nothing is kept of hosts");
     }
 
     #[test]
     fn who_stops_waiting_holds_nobody_up() {
-        let places = places(1, 1);
+        let places = Places::new(1);
         let taken = now(&mut ask(&places, &["a"])[0]);
-        let mut waiting = ask(&places, &["b", "c"]);
+        let mut waiting = ask(&places, &["a", "a"]);
         assert!(waiting.iter_mut().all(|one| now(one).is_none()));
         drop(waiting.remove(0));
         drop(taken);
@@ -185,20 +166,19 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_woken() {
-        let places = places(1, 2);
-        let (first, second) = (places.take("a").await, places.take("b").await);
+        let places = Places::new(1);
+        let first = places.take("a").await;
         let order = std::sync::Mutex::new(Vec::new());
-        let work = async |host: &'static str| {
-            let _place = places.take(host).await;
-            order.lock().unwrap().push(host);
+        let work = async |number: usize| {
+            let _place = places.take("a").await;
+            order.lock().unwrap().push(number);
             tokio::task::yield_now().await;
         };
         let end = async {
-            drop(second);
             tokio::task::yield_now().await;
             drop(first);
         };
-        tokio::join!(work("a"), work("b"), work("c"), work("b"), end);
-        assert_eq!(order.into_inner().unwrap().len(), 4);
+        tokio::join!(work(1), work(2), work(3), end);
+        assert_eq!(order.into_inner().unwrap(), [1, 2, 3]);
     }
 }

@@ -24,6 +24,7 @@ use crate::{
     select::{Refusal, Select},
     speed::Meter,
     spool::Spool,
+    unpacking::Rooms,
 };
 
 /// Bytes between two calls of a progress callback within a layer.
@@ -64,7 +65,7 @@ pub struct PullerConfig {
     pub limits: Limits,
     /// How long to wait.
     pub timeouts: Timeouts,
-    /// How many pulls go on at the same time.
+    /// How much of pulls goes on at the same time.
     pub concurrency: Concurrency,
     /// The disk that spool files and the caller's caches share.
     pub disk: DiskBudget,
@@ -124,12 +125,13 @@ pub struct PulledImage {
     pub files: Files,
 }
 
-/// Pulls images. Cheap to clone; clones share connections, tokens and places.
+/// Pulls images. Cheap to clone; clones share connections, tokens, places and room.
 #[derive(Clone)]
 pub struct Puller {
     config: Arc<PullerConfig>,
     registry: Arc<dyn Registry>,
     places: Arc<Places>,
+    rooms: Arc<Rooms>,
 }
 
 impl Puller {
@@ -141,8 +143,10 @@ impl Puller {
 
     /// A puller over another registry adapter.
     pub fn with_registry(config: PullerConfig, registry: Arc<dyn Registry>) -> Self {
-        let places = Arc::new(Places::new(config.concurrency));
-        Self { config: Arc::new(config), registry, places }
+        let places = Arc::new(Places::new(config.concurrency.per_host));
+        let least = config.timeouts.least_speed.bytes_per_second;
+        let rooms = Arc::new(Rooms::new(config.concurrency.unpacking, least));
+        Self { config: Arc::new(config), registry, places, rooms }
     }
 
     /// The same puller for images that may hold less (or more).
@@ -402,7 +406,8 @@ impl Puller {
                     on_progress(*progress);
                 }
             };
-            let applied = apply(assembly, layer.clone(), blob, self.config.limits, meter, arrived).await;
+            let within = (&mut *meter, &*self.rooms);
+            let applied = apply(assembly, layer.clone(), blob, self.config.limits, within, arrived).await;
             let (returned, result) = applied.map_err(|cause| PullError::Layer { index, cause })?;
             assembly = returned;
             match result {

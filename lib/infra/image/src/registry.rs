@@ -85,6 +85,12 @@ pub enum RegistryError {
         /// For how long it was slower.
         seconds: u64,
     },
+    /// The bytes hardly flow, and other images waited for the room that it took.
+    #[error("{action}: the registry sent next to nothing for a while, and other images were waiting")]
+    Displaced {
+        /// What was being done.
+        action: String,
+    },
     /// The bytes are not those of the digest.
     #[error("{action}: digest mismatch: expected {expected}, got {actual}")]
     Digest {
@@ -120,6 +126,7 @@ impl RegistryError {
             | Self::Protocol { .. }
             | Self::TooLarge { .. }
             | Self::Slow { .. }
+            | Self::Displaced { .. }
             | Self::Digest { .. }
             | Self::Refused { .. }
             | Self::Certificates(_) => false,

@@ -6,9 +6,11 @@ use futures::StreamExt as _;
 use tokio::time::{Instant, timeout};
 
 use crate::{
+    blob::Piece,
     layers::BlobStream,
     limits::LeastSpeed,
     registry::{BoxFuture, RegistryError},
+    unpacking::Room,
 };
 
 /// Measures one pull. Only the time that is spent waiting for the registry counts: what is slow here is not its fault.
@@ -33,18 +35,20 @@ impl Meter {
     }
 
     /// The next bytes of a blob.
-    pub(crate) async fn next(
-        &mut self,
-        blob: &mut BlobStream,
-    ) -> Option<Result<bytes::Bytes, RegistryError>> {
+    pub(crate) async fn next(&mut self, blob: &mut BlobStream) -> Option<Piece> {
         match self.wait(blob.next()).await {
             Ok(piece) => {
-                let bytes = piece.as_ref().and_then(|piece| piece.as_ref().ok()).map_or(0, bytes::Bytes::len);
-                self.arrived += bytes as u64;
+                self.arrived += piece.as_ref().map_or(0, bytes_of);
                 piece
             }
             Err(slow) => Some(Err(slow)),
         }
+    }
+
+    /// The next bytes of a blob that is being unpacked.
+    pub(crate) async fn next_in(&mut self, room: &Room<'_>, blob: &mut BlobStream) -> Option<Piece> {
+        let next = room.wait(self.next(blob), |piece| piece.as_ref().map_or(0, bytes_of)).await;
+        next.unwrap_or_else(|| Some(Err(RegistryError::Displaced { action: self.action.clone() })))
     }
 
     /// The answer to a request.
@@ -73,6 +77,10 @@ impl Meter {
             (self.arrived, self.left) = (0, over);
         }
     }
+}
+
+fn bytes_of(piece: &Piece) -> u64 {
+    piece.as_ref().map_or(0, |bytes| bytes.len() as u64)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod error;
 use std::{
     collections::BTreeMap,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -36,6 +36,8 @@ use crate::{connection, fence::Fence, metrics::RequestCount, proxy};
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Life asked for a token, as the original does.
 const TOKEN_LIFE_SECONDS: i64 = 3600;
+/// Most tokens that are kept, of 1 to 2 KB each.
+const TOKENS_MAX: usize = 2_000;
 
 /// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's. A proxy is that
 /// of the kubeconfig, else of `HTTPS_PROXY` (`HTTP_PROXY` for an API server without TLS) where `NO_PROXY` does not
@@ -115,6 +117,30 @@ struct Token {
     renew_at: Instant,
 }
 
+/// The tokens that are kept, each with its last use.
+#[derive(Default)]
+struct Tokens(BTreeMap<AccountRef, (Token, Instant)>);
+
+impl Tokens {
+    fn get(&mut self, account: &AccountRef) -> Option<Token> {
+        let now = Instant::now();
+        let (token, used) = self.0.get_mut(account).filter(|(token, _)| token.renew_at > now)?;
+        *used = now;
+        Some(token.clone())
+    }
+
+    /// Keeps a token. Those that have served their time go, and of too many the one that was not used for longest.
+    fn insert(&mut self, account: &AccountRef, token: Token) {
+        let now = Instant::now();
+        self.0.retain(|_, (token, _)| token.renew_at > now);
+        if self.0.len() >= TOKENS_MAX && !self.0.contains_key(account) {
+            let oldest = self.0.iter().min_by_key(|(_, (_, used))| *used).map(|(account, _)| account.clone());
+            oldest.map(|account| self.0.remove(&account));
+        }
+        self.0.insert(account.clone(), (token, now));
+    }
+}
+
 /// The UID of its ServiceAccount in a token that the API server has just granted. It is the API server's word, so no
 /// signature is checked.
 fn account_uid(token: &str) -> Option<String> {
@@ -130,7 +156,7 @@ pub struct Accounts {
     controller: Client,
     elector: Client,
     anonymous: Client,
-    tokens: Arc<Mutex<BTreeMap<AccountRef, Token>>>,
+    tokens: Arc<Mutex<Tokens>>,
 }
 
 impl Accounts {
@@ -250,14 +276,12 @@ impl Accounts {
     }
 
     async fn token(&self, account: &AccountRef) -> Result<Token, ClientError> {
-        let cached = self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(account).cloned();
-        if let Some(token) = cached
-            && token.renew_at > Instant::now()
-        {
+        let cached = self.tokens().get(account);
+        if let Some(token) = cached {
             return Ok(token);
         }
         let token = self.request_token(account).await.inspect_err(|_| self.forget(account))?;
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).insert(account.clone(), token.clone());
+        self.tokens().insert(account, token.clone());
         Ok(token)
     }
 
@@ -302,15 +326,19 @@ impl Accounts {
 
     /// Forgets the token of `account` unless it is that of the ServiceAccount with this UID.
     pub fn forget_others(&self, account: &AccountRef, uid: &str) {
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        if tokens.get(account).is_some_and(|token| token.uid != uid) {
-            tokens.remove(account);
+        let mut tokens = self.tokens();
+        if tokens.0.get(account).is_some_and(|(token, _)| token.uid != uid) {
+            tokens.0.remove(account);
         }
     }
 
     /// Forgets the token of `account`, for instance because it was deleted and created again.
     pub fn forget(&self, account: &AccountRef) {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).remove(account);
+        self.tokens().0.remove(account);
+    }
+
+    fn tokens(&self) -> MutexGuard<'_, Tokens> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use futures::{FutureExt, StreamExt, stream, stream::BoxStream};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use k8s_openapi::ClusterResourceScope;
 use kube::{Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use serde::de::DeserializeOwned;
@@ -102,6 +102,8 @@ pub async fn run<K, R, F, P, G>(
     let backoff = Backoff::new(settings.backoff);
     let told = metrics.queue();
     metrics.workers_max(settings.concurrency);
+    let reconcile: Work<K, Next> = Box::new(move |object| reconcile(object).boxed());
+    let report_panic: Work<K, ()> = Box::new(move |object| report_panic(object).boxed());
     let shared =
         Arc::new(Shared { settings, reconcile, report_panic, metrics, queue: told.clone(), backoff });
     let (store, listed) = (source.store.clone(), source.listed());
@@ -163,16 +165,19 @@ pub async fn run<K, R, F, P, G>(
     }
 }
 
-struct Shared<R, P> {
+/// What is done with an object.
+type Work<K, T> = Box<dyn Fn(Arc<K>) -> BoxFuture<'static, T> + Send + Sync>;
+
+struct Shared<K> {
     settings: Settings,
-    reconcile: R,
-    report_panic: P,
+    reconcile: Work<K, Next>,
+    report_panic: Work<K, ()>,
     metrics: ControllerMetrics,
     queue: QueueMetrics,
     backoff: Backoff<String>,
 }
 
-impl<R, P> Shared<R, P> {
+impl<K> Shared<K> {
     /// After which time an object is tried again that has failed once more.
     fn wait(&self, name: &str) -> Duration {
         self.backoff.failed(name.to_owned(), self.settings.chance.fraction())
@@ -180,18 +185,11 @@ impl<R, P> Shared<R, P> {
 }
 
 /// The turn of an object: it may have gone between its event and now.
-async fn turn<K, R, F, P, G>(
+async fn turn<K: Resource<DynamicType = ()> + Clone>(
     name: String,
     object: Option<Arc<DeserializeGuard<K>>>,
-    shared: Arc<Shared<R, P>>,
-) -> (String, Option<Duration>)
-where
-    K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
-    R: Fn(Arc<K>) -> F + Send + Sync + 'static,
-    F: Future<Output = Next> + Send + 'static,
-    P: Fn(Arc<K>) -> G + Send + Sync + 'static,
-    G: Future<Output = ()> + Send + 'static,
-{
+    shared: Arc<Shared<K>>,
+) -> (String, Option<Duration>) {
     let Some(object) = object else {
         shared.queue.dropped(&name);
         shared.metrics.gone(&K::kind(&()), &name);
@@ -204,14 +202,10 @@ where
 }
 
 /// One pass; returns after which time another one is wanted.
-async fn one<K, R, F, P, G>(guarded: Arc<DeserializeGuard<K>>, shared: Arc<Shared<R, P>>) -> Option<Duration>
-where
-    K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
-    R: Fn(Arc<K>) -> F + Send + Sync + 'static,
-    F: Future<Output = Next> + Send + 'static,
-    P: Fn(Arc<K>) -> G + Send + Sync + 'static,
-    G: Future<Output = ()> + Send + 'static,
-{
+async fn one<K: Resource<DynamicType = ()> + Clone>(
+    guarded: Arc<DeserializeGuard<K>>,
+    shared: Arc<Shared<K>>,
+) -> Option<Duration> {
     let name = guarded.name_any();
     let controller = shared.settings.name;
     let object = match &guarded.0 {
@@ -272,7 +266,7 @@ where
 }
 
 /// Tells that a reconcile failed and is tried again after this time.
-fn retry<R, P>(shared: &Shared<R, P>, controller: &str, name: &str, error: &str, wait: Duration) -> Duration {
+fn retry<K>(shared: &Shared<K>, controller: &str, name: &str, error: &str, wait: Duration) -> Duration {
     tracing::warn!(controller, name, error, retry_in_seconds = wait.as_secs_f32(), "reconcile failed");
     shared.queue.retried(name, wait);
     wait

@@ -86,7 +86,7 @@ pub struct ServerLimits {
     pub speed_window: Duration,
     /// For one answer, from its request to the end of its body.
     pub answer_timeout: Duration,
-    /// For the answers in flight when the process ends.
+    /// For the answers in flight when the process ends, which waits longer than that for its servers.
     pub drain_timeout: Duration,
 }
 
@@ -101,7 +101,7 @@ impl Default for ServerLimits {
             speed_min: 10 << 10,
             speed_window: Duration::from_secs(3),
             answer_timeout: Duration::from_mins(5),
-            drain_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(2),
         }
     }
 }

@@ -40,12 +40,23 @@ impl MemoryBudget {
         Self { permits: Arc::new(Semaphore::new(mebibytes as usize)), mebibytes }
     }
 
+    /// Takes `bytes`, or as much as there can ever be, unless there is less now or somebody waits for it.
+    pub fn try_share(&self, bytes: usize) -> Option<MemoryShare> {
+        let wanted = self.wanted(bytes);
+        let permit = Arc::clone(&self.permits).try_acquire_many_owned(wanted).ok()?;
+        Some(MemoryShare { bytes: wanted as usize * MEBIBYTE, permit: Some(permit) })
+    }
+
     /// Waits until there are `bytes`, or as much as there can ever be, and takes them.
     pub async fn share(&self, bytes: usize) -> MemoryShare {
-        let wanted = u32::try_from(bytes.div_ceil(MEBIBYTE)).unwrap_or(u32::MAX).clamp(1, self.mebibytes);
+        let wanted = self.wanted(bytes);
         // The semaphore is never closed; if it were, going on unbounded is right.
         let permit = Arc::clone(&self.permits).acquire_many_owned(wanted).await.ok();
         MemoryShare { bytes: wanted as usize * MEBIBYTE, permit }
+    }
+
+    fn wanted(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.div_ceil(MEBIBYTE)).unwrap_or(u32::MAX).clamp(1, self.mebibytes)
     }
 }
 
@@ -89,7 +100,14 @@ mod tests {
         first.shrink_to(usize::MAX);
         assert_eq!(first.bytes(), 3 * MEBIBYTE, "nothing grows");
         assert!(small(1).is_none());
+        let mut waiting = Box::pin(budget.share(3 * MEBIBYTE));
+        assert!((&mut waiting).now_or_never().is_none() && budget.try_share(1).is_none());
+        first.shrink_to(1);
+        assert!(budget.try_share(1).is_none(), "two are free, and somebody waits for three");
         drop((first, second));
+        let third = waiting.now_or_never().unwrap();
+        assert_eq!(budget.try_share(5 * MEBIBYTE).unwrap().bytes() + third.bytes(), 8 * MEBIBYTE);
+        drop(third);
         assert_eq!(small(usize::MAX).unwrap().bytes(), 8 * MEBIBYTE);
     }
 }

@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{
-    Api, ResourceExt,
+    Api, Client, ResourceExt,
     api::{Patch, PatchParams},
 };
 use olm_api::{
@@ -111,6 +111,29 @@ impl Record {
         )
     }
 
+    /// What an extension uses now, given the UID of its ServiceAccount.
+    ///
+    /// # Errors
+    /// The namespace could not be read.
+    async fn seen(
+        extension: &ClusterExtension,
+        account: AccountRef,
+        service_account: Option<String>,
+        reader: Client,
+    ) -> Result<Self, String> {
+        let name = &extension.spec.namespace;
+        let namespaces: Api<Namespace> = Api::all(reader);
+        let namespace = bounded(namespaces.get_metadata_opt(name)).await;
+        let namespace = namespace.map_err(|e| format!("getting namespace {name:?}: {}", api_text(&e)))?;
+        Ok(Self {
+            is_default: names_none(extension),
+            account,
+            namespace: namespace.and_then(|namespace| namespace.uid()),
+            service_account,
+            generation: extension.metadata.generation.unwrap_or_default(),
+        })
+    }
+
     /// What is to be recorded now, given what is `seen` and what was recorded before.
     ///
     /// # Errors
@@ -185,30 +208,36 @@ impl Identity {
             return Ok(Self::default());
         }
         let service_account = if can_act { accounts.uid(&account).await.ok() } else { None };
-        let namespaces: Api<Namespace> = Api::all(accounts.controller());
-        let namespace =
-            bounded(namespaces.get_metadata_opt(&extension.spec.namespace)).await.map_err(|e| {
-                StepError::Revisions(format!(
-                    "getting namespace {:?}: {}",
-                    extension.spec.namespace,
-                    api_text(&e)
-                ))
-            })?;
-        let seen = Record {
-            is_default: names_none(extension),
-            account,
-            namespace: namespace.and_then(|namespace| namespace.uid()),
-            service_account: service_account.clone(),
-            generation: extension.metadata.generation.unwrap_or_default(),
-        };
-        let record = Record::after(before.as_ref(), seen).map_err(|error| StepError::Validation {
-            errors: vec![error],
-            terminal: true,
-            advice: None,
-        })?;
+        let seen = Record::seen(extension, account, service_account.clone(), accounts.controller()).await;
+        let record = Record::after(before.as_ref(), seen.map_err(StepError::Revisions)?);
+        let record = record.map_err(refused)?;
         let to_write = Some(record.text()).filter(|text| written != Some(text));
         Ok(Self { service_account, to_write, can_act })
     }
+}
+
+/// Why the controller would not use the namespace and ServiceAccount that bear the names now, as far as `reader` may
+/// look.
+///
+/// # Errors
+/// They could not be read.
+pub(super) async fn refusal(
+    extension: &ClusterExtension,
+    account: &AccountRef,
+    reader: Client,
+) -> Result<Option<StepError>, String> {
+    let Some(before) = Record::of(extension) else { return Ok(None) };
+    let AccountRef { namespace, name } = account;
+    let accounts: Api<ServiceAccount> = Api::namespaced(reader.clone(), namespace);
+    let found = bounded(accounts.get_metadata_opt(name)).await;
+    let found = found.map_err(|e| format!("getting service account {name:?}: {}", api_text(&e)))?;
+    let service_account = found.and_then(|found| found.uid());
+    let seen = Record::seen(extension, account.clone(), service_account, reader).await?;
+    Ok(Record::after(Some(&before), seen).err().map(refused))
+}
+
+fn refused(error: String) -> StepError {
+    StepError::Validation { errors: vec![error], terminal: true, advice: None }
 }
 
 /// Whether the extension leaves its ServiceAccount to the default.

@@ -135,6 +135,7 @@ impl Steps<'_> {
             missing_rights,
             operator_rights: filled(old.as_ref(), |old| operator_rights(old.iter().copied(), new())),
             dry_run,
+            refusal: None,
             notes: progress.notes.clone(),
         };
         Ok(Planned { plan: plan.sorted(), draft, number, crd_changes: changes.recorded(), obstacle })

@@ -32,8 +32,27 @@ pub(crate) async fn propose(
     let revisions = steps.revisions().await.map_err(StepError::Revisions)?;
     progress.notes.extend(annotations::in_force(steps.extension));
     progress.notes.extend(identity::note(steps.extension, default_account));
-    Ok(match steps.propose(&account, &revisions, progress).await? {
-        Proposal::Revision { planned, .. } => Outcome::Revision(Box::new(planned.plan)),
+    let refusal = identity::refusal(steps.extension, &account, steps.controller()).await;
+    let refusal = refusal.unwrap_or_else(|error| {
+        let unknown =
+            "It is not known whether namespace and service account are those that the extension began to use";
+        progress.notes.push(format!("{unknown}: {error}."));
+        None
+    });
+    let proposal = match (steps.propose(&account, &revisions, progress).await, &refusal) {
+        (Ok(proposal), _) => proposal,
+        // The controller does not get as far as that.
+        (Err(_), Some(refusal)) => return Err(refusal.clone()),
+        (Err(error), None) => return Err(error),
+    };
+    let blocked = refusal.map(|refusal| refusal.to_string());
+    let is_new = matches!(proposal, Proposal::Revision { .. });
+    progress.notes.extend(blocked.iter().filter(|_| !is_new).map(|blocked| format!("Blocked: {blocked}")));
+    Ok(match proposal {
+        Proposal::Revision { mut planned, .. } => {
+            planned.plan.refusal = blocked;
+            Outcome::Revision(Box::new(planned.plan))
+        }
         Proposal::Nothing { why } | Proposal::Keep { why } => Outcome::Nothing(why),
         Proposal::Refresh { .. } => Outcome::Nothing(match revisions.latest_active() {
             Some(latest) if revisions.installed() == Some(latest) => {

@@ -24,7 +24,7 @@ use olm_runtime::{Accounts, Discovery, Next, OwnWrites, bounded};
 
 use super::{
     apply::RevisionWriter,
-    identity::{self, Identity},
+    identity::{self, Identity, Record},
     keeping::{self, Keeping, Told},
     marking::mark_earlier,
     progress::{Progress, StepError},
@@ -269,7 +269,11 @@ impl Extensions {
         let uid = extension.uid().unwrap_or_default();
         let default = ports.settings.default_account();
         match validate::account(extension, default.as_ref()) {
-            Some(account) => ports.waiting.acts_as(User::Extension(extension.name_any()), &account),
+            Some(account) => {
+                let recorded = Record::of(extension).filter(|record| record.account == account);
+                let uid = recorded.and_then(|record| record.service_account);
+                ports.waiting.acts_as(User::Extension(extension.name_any()), &account, uid);
+            }
             None => ports.waiting.forget(&User::Extension(extension.name_any())),
         }
         let mut checked = validate::check(extension, &ports.accounts, &ports.settings).await;

@@ -13,8 +13,8 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_dependencies::{
-    Present, Provider, Requirement, Waiting, cluster_extension, is_met, may_go_on, providers, requirements,
-    unmet,
+    Present, Provider, Requirement, Waiting, Work, cluster_extension, is_met, may_go_on, providers,
+    requirements, unmet,
 };
 use olm_fbc::{PackageContent, Property};
 use olm_object::GroupVersionKind;
@@ -64,10 +64,8 @@ impl Steps<'_> {
         let name = self.extension.name_any();
         let mut properties = chosen.properties.clone();
         properties.extend(declares.iter().cloned());
-        let needed = requirements(&properties).map_err(|error| StepError::Bundle {
-            bundle: chosen.bundle.clone(),
-            cause: Cause::terminal(error),
-        })?;
+        let failed = |cause| StepError::Bundle { bundle: chosen.bundle.clone(), cause };
+        let needed = requirements(&properties).map_err(|error| failed(Cause::terminal(error)))?;
         if needed.is_empty() {
             self.dependents.needs_nothing(&name);
             return Ok(());
@@ -78,18 +76,26 @@ impl Steps<'_> {
         pending.remove(&name);
         let asked = needed.iter().chain(pending.values().flat_map(|other| &other.requirements));
         let kinds: BTreeSet<GroupVersionKind> = asked.flat_map(Requirement::kinds).cloned().collect();
-        let served = self.served(kinds).await.map_err(|text| StepError::Bundle {
-            bundle: chosen.bundle.clone(),
-            cause: Cause::transient(text),
-        })?;
+        let served = self.served(kinds).await.map_err(|text| failed(Cause::transient(text)))?;
         let is_served = |kind: &GroupVersionKind| served.contains(kind);
-        let missing: Vec<Requirement> = unmet(&needed, &present, &is_served).into_iter().cloned().collect();
+        let work = Work::default();
+        let missing: Vec<Requirement> =
+            unmet(&needed, &present, &is_served, &work).into_iter().cloned().collect();
+        let is_installed = revisions.installed().is_some_and(|r| r.bundle == chosen.bundle);
+        if let Err(error) = work.check() {
+            if !is_installed {
+                return Err(failed(Cause::terminal(error)));
+            }
+            self.dependents.is_served(&name);
+            progress.notes.push(format!("The installed bundle {}: {error}.", chosen.bundle.name));
+            return Ok(());
+        }
         if missing.is_empty() {
             self.dependents.is_served(&name);
             return Ok(());
         }
         let list = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        if revisions.installed().is_some_and(|r| r.bundle == chosen.bundle) {
+        if is_installed {
             self.dependents.is_served(&name);
             progress.notes.push(format!(
                 "The installed bundle {} declares to need what is not there any more: {list}.",
@@ -161,9 +167,9 @@ impl Steps<'_> {
         // Packages first: what they bring may be what the others ask for.
         let mut missing: Vec<&Requirement> = missing.iter().collect();
         missing.sort_by_key(|requirement| requirement.packages().is_empty());
-        let (mut told, mut named) = (Vec::new(), BTreeSet::new());
-        for requirement in missing.iter().take(EXPLAINED_MAX) {
-            told.push(self.remedy(requirement, installed, &mut named).await);
+        let (mut told, mut named, work) = (Vec::new(), BTreeSet::new(), Work::shares(EXPLAINED_MAX));
+        for (requirement, work) in missing.iter().zip(work) {
+            told.push(self.remedy(requirement, installed, &mut named, work).await);
         }
         if missing.len() > EXPLAINED_MAX {
             told.push(format!("And {} more requirements.", missing.len() - EXPLAINED_MAX));
@@ -178,12 +184,13 @@ impl Steps<'_> {
         requirement: &Requirement,
         installed: &[There],
         named: &mut BTreeSet<String>,
+        work: Work,
     ) -> String {
         if requirement.is_conflict() {
-            let fighting =
-                installed.iter().filter(|there| !is_met(requirement, &[there.present()], &|_| false)).map(
-                    |there| format!("bundle {} (ClusterExtension {:?})", there.bundle.name, there.extension),
-                );
+            let fights = |there: &&There| !is_met(requirement, &[there.present()], &|_| false, &work);
+            let fighting = installed.iter().filter(fights).map(|there| {
+                format!("bundle {} (ClusterExtension {:?})", there.bundle.name, there.extension)
+            });
             let fighting = fighting.collect::<Vec<_>>().join(", ");
             return format!("It cannot stand beside {fighting}: uninstall one of them.");
         }
@@ -204,7 +211,7 @@ impl Steps<'_> {
             .iter()
             .map(|(catalog, priority, package)| (catalog.as_str(), *priority, package))
             .collect();
-        let found = providers(requirement, &views);
+        let found = providers(requirement, &views, &work);
         let Some(first) = found.first() else {
             told.push_str(" No catalog of this cluster has a bundle that would meet it: add a catalog that does, or bring it in another way.");
             return told;

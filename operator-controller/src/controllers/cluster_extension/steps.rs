@@ -12,13 +12,14 @@ use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX, ReadError};
 use olm_fbc::Property;
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
 use olm_render::{CertificateProvider, Options, RenderError, Rendered, render};
-use olm_runtime::{AccountRef, Accounts, Discovery, MemoryShare, bounded};
+use olm_runtime::{AccountRef, Accounts, Discovery, bounded};
 use olm_semver::ReleaseSupport;
 use serde_json::{Value, json};
 
 use super::{
     annotations,
     apply::RevisionWriter,
+    content::{Content, arrived},
     crd_changes,
     identity::Identity,
     keeping::Keeping,
@@ -27,12 +28,11 @@ use super::{
     progress::{Cause, CauseKind, Progress, StepError},
     resolution::Chosen,
     revisions::{BundleRecord, Revision, Revisions},
-    status::without_connections,
     takeover::Takeover,
 };
 use crate::{
     admission::Enforcement,
-    bundles::{BundleError, Bundles, Loaded, Need, Requested},
+    bundles::{Bundles, Loaded},
     catalogs::Catalogs,
     controllers::api_text,
     dependents::Dependents,
@@ -97,17 +97,6 @@ pub(crate) enum Proposal {
     Revision { planned: Box<Planned>, bundle: BundleRecord },
 }
 
-/// What there is to make a revision from.
-enum Content {
-    Rendered(Box<Rendered>, MemoryShare),
-    /// The registry does not give the bundle that is installed, which is kept as it is.
-    Away {
-        why: String,
-    },
-    /// The bundle is on its way.
-    Pulling,
-}
-
 impl Steps<'_> {
     /// Runs the steps; facts go to `progress` as they are found.
     pub(crate) async fn run(&self, account: &AccountRef, progress: &mut Progress) -> Result<(), StepError> {
@@ -125,7 +114,6 @@ impl Steps<'_> {
         }
         progress.notes.extend(annotations::in_force(self.extension));
         progress.notes.extend(kinds::notes(&revisions));
-        progress.notes.extend(self.foreign_note(&revisions));
         let proposal = self.propose(account, &revisions, progress).await?;
         let result = self.carry_out(account, proposal, &revisions, progress).await;
         if result.is_err() {
@@ -148,6 +136,7 @@ impl Steps<'_> {
             revisions = self.revisions().await.map_err(StepError::Revisions)?;
         }
         progress.platform = self.platform.judge(&self.extension.name_any(), revisions.platform_properties());
+        progress.notes.extend(self.foreign_note(&revisions));
         progress.revisions = Some(revisions.clone());
         Ok(revisions)
     }
@@ -220,8 +209,7 @@ impl Steps<'_> {
                 progress.waits_for_content = Some(why.clone());
                 return Ok(Proposal::Nothing { why });
             }
-            Content::Pulling => {
-                let why = format!("Pulling bundle {} from {}", bundle.name, bundle.reference);
+            Content::Pending { why } => {
                 progress.pulling = Some(why.clone());
                 return Ok(Proposal::Nothing { why });
             }
@@ -312,29 +300,23 @@ impl Steps<'_> {
         progress: &mut Progress,
     ) -> Result<Content, Cause> {
         let name = self.extension.name_any();
-        let loaded = match self.bundles.request(&name, &bundle.reference, Need::Usual).await {
-            Requested::Loaded(loaded) => loaded,
-            Requested::Pulling => return Ok(Content::Pulling),
-            Requested::Failed { error, next } => {
-                progress.next_pull = next;
-                let installed = revisions.installed().map(|r| &r.bundle);
-                let is_installed =
-                    installed.is_some_and(|i| i.name == bundle.name && i.version == bundle.version);
-                if is_installed && !error.is_terminal() {
-                    return Ok(Content::Away { why: waits_for_content(bundle, &error) });
-                }
-                return Err(pull_cause(&error));
-            }
+        let requested = self.bundles.request(&name, &bundle.reference).await;
+        let loaded = match arrived(bundle, requested, revisions, progress)? {
+            Ok(loaded) => loaded,
+            Err(content) => return Ok(content),
         };
         let pulled = loaded.pulled.clone();
         if let Some(content) = self.rendered(bundle, revisions, loaded).await? {
             return Ok(content);
         }
-        // It is not like others of its size: it may take all memory, once no other bundle takes any.
-        let loaded = self.bundles.read(pulled, Need::All).await.map_err(|error| pull_cause(&error))?;
-        self.rendered(bundle, revisions, loaded)
-            .await?
-            .ok_or_else(|| Cause::transient("there was less memory for the bundle than before"))
+        let requested = self.bundles.request_alone(&name, &bundle.reference, pulled).await;
+        match arrived(bundle, requested, revisions, progress)? {
+            Ok(loaded) => self
+                .rendered(bundle, revisions, loaded)
+                .await?
+                .ok_or_else(|| Cause::transient("there was less memory for the bundle than before")),
+            Err(content) => Ok(content),
+        }
     }
 
     /// The rendered bundle; `None` if that takes more memory than it was given and less than there is.
@@ -474,17 +456,4 @@ fn lowest_kubernetes(chosen: &Chosen, rendered: &Rendered) -> BTreeSet<String> {
     let of_catalog = chosen.properties.iter().filter(|p| p.kind == KUBERNETES_VERSION).map(|p| &p.value);
     let versions = own.chain(of_catalog).filter_map(|value| value["version"].as_str()).map(str::to_owned);
     versions.chain(rendered.min_kube_version.clone()).collect()
-}
-
-/// Says that what the spec asks for is not known to be there, and that it is tried again.
-fn waits_for_content(bundle: &BundleRecord, error: &BundleError) -> String {
-    without_connections(&format!(
-        "The spec asks for bundle {:?} with version {:?} in another way than it was installed, and the bundle cannot be fetched; what is installed goes on, and it is tried again: {error}",
-        bundle.name,
-        bundle.display_version()
-    ))
-}
-
-fn pull_cause(error: &BundleError) -> Cause {
-    if error.is_terminal() { Cause::terminal(error) } else { Cause::transient(error) }
 }

@@ -1,8 +1,8 @@
 //! The ServiceAccount that a revision acts as.
 //!
 //! It is the one that its annotations name, which admission guards. A revision of an extension gets them from the
-//! extension's controller. One that somebody made by hand without them gets the default account, which is written down
-//! at once: a default that is changed later moves nothing.
+//! extension's controller. One that somebody made by hand without them gets the default account if that is the one that
+//! admission asked about, and it is written down at once: a default that is changed before or after moves nothing.
 
 use kube::{
     Api, ResourceExt,
@@ -40,7 +40,7 @@ impl ObjectSets {
     /// The API server's answer.
     pub(super) async fn give_default_account(&self, set: &ClusterObjectSet) -> Result<bool, String> {
         let is_without = matches!(named(set), Ok(None)) && claimed(&set.metadata).next().is_none();
-        let default = self.ports.settings.default_account().filter(|_| is_without);
+        let default = self.checked_default(set).filter(|_| is_without);
         let Some(account) = default.filter(|_| self.ports.guard.enforcement() == Enforcement::InForce) else {
             return Ok(false);
         };
@@ -65,6 +65,12 @@ impl ObjectSets {
         }
     }
 
+    /// The default account, if admission asked whether the writer of the revision may use it.
+    fn checked_default(&self, set: &ClusterObjectSet) -> Option<AccountRef> {
+        let created = set.creation_timestamp().map(|time| time.0);
+        self.ports.settings.default_account_checked_at(created)
+    }
+
     /// The account a revision acts as.
     ///
     /// # Errors
@@ -80,14 +86,28 @@ impl ObjectSets {
             )));
         }
         let complaint = self.ports.guard.complaint().unwrap_or_default();
-        match (self.ports.settings.default_account(), self.ports.guard.enforcement()) {
-            (Some(_), Enforcement::Unknown) => Err(Outcome::Retrying(Enforcement::UNKNOWN.to_owned())),
-            (Some(_), Enforcement::Broken) => {
+        let name_it = format!(
+            "set {SERVICE_ACCOUNT_NAME_ANNOTATION} and {SERVICE_ACCOUNT_NAMESPACE_ANNOTATION} to the service account that it shall use"
+        );
+        let Some(default) = self.ports.settings.default_account() else {
+            return Err(Outcome::Blocked(format!(
+                "{missing}: {name_it}, or configure a default service account for the cluster"
+            )));
+        };
+        if self.checked_default(set).is_none() {
+            let AccountRef { namespace, name } = default;
+            return Err(Outcome::Blocked(format!(
+                "{missing}, and the default service account {namespace}/{name} is not used, because it may have been set after the revision was created, without a check whether its writer may use it: {name_it}, or create the revision again"
+            )));
+        }
+        match self.ports.guard.enforcement() {
+            Enforcement::Broken => {
                 Err(Outcome::Blocked(format!("{missing}, and none are added: {complaint}")))
             }
-            _ => Err(Outcome::Blocked(format!(
-                "{missing}: set {SERVICE_ACCOUNT_NAME_ANNOTATION} and {SERVICE_ACCOUNT_NAMESPACE_ANNOTATION} to the service account that it shall use, or configure a default service account for the cluster"
-            ))),
+            // The policies have been found in force since; the next reconcile adds them.
+            Enforcement::Unknown | Enforcement::InForce => {
+                Err(Outcome::Retrying(Enforcement::UNKNOWN.to_owned()))
+            }
         }
     }
 }

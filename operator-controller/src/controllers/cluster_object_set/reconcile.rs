@@ -13,7 +13,8 @@ use kube::{
 };
 use olm_api::{
     names::{
-        OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION, TEARDOWN_FINALIZER,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     ownership::revision_of,
     v1::{ClusterObjectSet, ClusterObjectSetStatus, LifecycleState, ObservedPhase},
@@ -186,7 +187,8 @@ impl ObjectSets {
             Ok(account) => account,
             Err(outcome) => return outcome.into(),
         };
-        self.ports.waiting.acts_as(User::Set(set.name_any()), &account);
+        let uid = set.annotations().get(SERVICE_ACCOUNT_UID_ANNOTATION).cloned();
+        self.ports.waiting.acts_as(User::Set(set.name_any()), &account, uid);
         let client = match self.client(set, &account).await {
             Ok(client) => client,
             Err(outcome) => return outcome.into(),

@@ -211,6 +211,33 @@ fn an_object_that_changes_while_it_is_removed_is_no_error() {
     assert!(told.is_empty(), "{told:#?}");
 }
 
+/// An answer that says nothing about a revision is not held against it: it is asked for again.
+#[test]
+fn an_extension_that_cannot_be_read_for_a_moment_blocks_no_revision() {
+    let log = runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+        let asked = "GET olm.operatorframework.io/v1 clusterextensions  ext";
+        server.refuse_once(asked, 500);
+        server.refuse_once(asked, 403);
+        let mut unmarked = revision(1);
+        let annotations = unmarked["metadata"]["annotations"].as_object_mut().unwrap();
+        annotations.remove("extensions.olm.operatorframework.io/revision-of").unwrap();
+        server.create(unmarked);
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.log()
+    });
+    let refused: Vec<_> =
+        log.iter().filter(|line| line.contains("/clusterextensions/ext") && !line.ends_with("404")).collect();
+    assert_eq!(refused.len(), 2, "{refused:#?}");
+    let statuses: Vec<&String> = log.iter().filter(|line| line.contains("/status ")).collect();
+    assert!(!statuses.iter().any(|line| line.contains("Blocked")), "{statuses:#?}");
+    assert!(statuses.last().is_some_and(|line| line.contains("has rolled out")), "{statuses:#?}");
+}
+
 /// A clock that breaks when it is asked for the first and the third time: each pass asks, and so does the report.
 struct Broken(Since, AtomicU32);
 

@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DeleteParams, ListParams, PostParams},
@@ -19,7 +18,7 @@ use olm_api::{
 use olm_test::wait;
 use serde_json::{Value, json};
 
-use super::{create, object_set, wants};
+use super::{object_set, wants};
 use crate::{
     small::{extension, prepare, small},
     world::{ACCOUNT, DEADLINE, Scenario, World},
@@ -67,7 +66,6 @@ async fn refusal(client: &Client, plural: &str, attempt: &Attempt) -> Result<Opt
 
 /// A user with every verb on extensions, object sets and their status, and one weak account.
 async fn attacker(scenario: &Scenario<'_>) -> Result<Client> {
-    let name = format!("{}-attacker", scenario.name);
     let resources = [
         "clusterextensions",
         "clusterextensions/status",
@@ -79,15 +77,7 @@ async fn attacker(scenario: &Scenario<'_>) -> Result<Client> {
         {"apiGroups": ["olm.operatorframework.io"], "verbs": ["*"], "resources": resources},
         {"apiGroups": [""], "verbs": ["impersonate"], "resources": ["serviceaccounts"], "resourceNames": [WEAK]},
     ]);
-    create::<ClusterRole>(&scenario.client, None, &json!({"metadata": {"name": name}, "rules": rules}))
-        .await?;
-    let binding = json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
-    });
-    create::<ClusterRoleBinding>(&scenario.client, None, &binding).await?;
-    let client = scenario.world.cluster.client_for(&name, &["system:authenticated"]).await?;
+    let (_, client) = scenario.user("attacker", rules).await?;
     // The authorizer learns of new roles by a watch.
     let mut plain = set_as(scenario, WEAK);
     plain["metadata"]["name"] = format!("{}-mine", scenario.name).into();

@@ -2,7 +2,7 @@
 //! admission refuses, and not by one that is there already, which is reported and left alone.
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -21,7 +21,7 @@ use olm_api::{
 use olm_test::{rights, wait};
 use serde_json::{Value, json};
 
-use super::{create, objection, objection_to_change, wants};
+use super::{objection, objection_to_change, wants};
 use crate::{
     small::{another, prepare, revisions, small},
     world::{ACCOUNT, DEADLINE, Scenario, World},
@@ -40,21 +40,12 @@ fn sets(scenario: &Scenario<'_>) -> Api<ClusterObjectSet> {
 
 /// A user with every verb on extensions and object sets who may use an account of the scenario's namespace.
 async fn attacker(scenario: &Scenario<'_>) -> Result<Client> {
-    let name = format!("{}-attacker", scenario.name);
     let rules = json!([
         {"apiGroups": ["olm.operatorframework.io"], "verbs": ["*"],
          "resources": ["clusterextensions", "clusterobjectsets"]},
         {"apiGroups": [""], "verbs": ["impersonate"], "resources": ["serviceaccounts"], "resourceNames": [WEAK]},
     ]);
-    create::<ClusterRole>(&scenario.client, None, &json!({"metadata": {"name": name}, "rules": rules}))
-        .await?;
-    let binding = json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
-    });
-    create::<ClusterRoleBinding>(&scenario.client, None, &binding).await?;
-    scenario.world.cluster.client_for(&name, &["system:authenticated"]).await
+    Ok(scenario.user("attacker", rules).await?.1)
 }
 
 async fn weak_account(scenario: &Scenario<'_>) -> Result<()> {
@@ -370,6 +361,34 @@ async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Resu
     scenario.delete_extension().await
 }
 
+/// The mark alone says which extension is meant, and that one reports it at once, even while it cannot be worked on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_that_has_only_the_uid_of_an_extension_is_reported_by_it() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "meant").await?;
+    prepare(&scenario, &[small("meant", "1.0.0")], &[]).await?;
+    scenario.create_extension("meant", json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    weak_account(&scenario).await?;
+    let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
+    let marked = annotated(set(&scenario, "other", 1), REVISION_OF_ANNOTATION, &uid);
+    let marked = sets(&scenario).create(&PostParams::default(), &serde_json::from_value(marked)?).await?;
+    let reported = async |state: &str| {
+        wait::until("the set to be reported", DEADLINE, async || {
+            let ready = scenario.shown().await?.condition(Ready);
+            let named = format!("and they are ignored: {:?}. Delete them.", marked.name_any());
+            wait::check(ready.starts_with(state) && ready.contains(&named), || ready)
+        })
+        .await
+    };
+    reported("True/Succeeded/").await?;
+
+    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    reported("False/Retrying/operation cannot proceed").await?;
+    sets(&scenario).delete(&marked.name_any(), &DeleteParams::default()).await?;
+    scenario.delete_extension().await
+}
+
 /// A mark that was written while the policies were missing is believed afterwards, and brings no account all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_marked_set_of_other_content_gets_no_account() -> Result<()> {
@@ -448,9 +467,6 @@ async fn a_set_of_a_foreign_api_archives_nothing() -> Result<()> {
         sets(&scenario).patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
         let told = format!("{name:?}");
         wait::until("the set to be reported", DEADLINE, async || {
-            // What claims an extension under another name wakes that one.
-            let patch = json!({"metadata": {"labels": {"look": suffix}}});
-            scenario.patch_extension(patch).await?;
             let first = sets(&scenario).get(&format!("{}-1", scenario.name)).await?;
             if first.spec.lifecycle_state != LifecycleState::Active {
                 return Err(wait::Final("the extension's revision was archived".to_owned()).into());

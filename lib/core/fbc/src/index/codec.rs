@@ -1,7 +1,10 @@
 //! The form of an index on disk: a magic word, a version, tables of little-endian numbers, a checksum.
 
-use super::{Index, Table};
-use crate::{FbcError, limits::DOCUMENTS_MAX};
+use super::{Index, Memory, Table};
+use crate::{
+    FbcError,
+    limits::{DOCUMENTS_MAX, INDEX_DOCUMENT_BYTES, INDEX_PLACE_BYTES},
+};
 
 const MAGIC: &[u8; 8] = b"olmindex";
 /// Raised whenever the form, or that of the lines and records, changes: older stores are then ingested anew.
@@ -51,10 +54,13 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Index, FbcError> {
     let (line_ends, record_ends) = (take_ends(&mut rest)?, take_ends(&mut rest)?);
     let lines = line_ends.len();
     let records_count = record_ends.len();
-    let by_schema = take_table(&mut rest, lines)?;
-    let by_package = take_table(&mut rest, lines)?;
-    let by_name = take_table(&mut rest, lines)?;
-    let records = take_table(&mut rest, records_count)?;
+    // Of an index that was written when larger ones were accepted, the catalog is read again.
+    let mut memory = Memory::default();
+    memory.add((lines + records_count) * INDEX_DOCUMENT_BYTES)?;
+    let by_schema = take_table(&mut rest, lines, &mut memory)?;
+    let by_package = take_table(&mut rest, lines, &mut memory)?;
+    let by_name = take_table(&mut rest, lines, &mut memory)?;
+    let records = take_table(&mut rest, records_count, &mut memory)?;
     if !rest.is_empty() {
         return Err(FbcError::Index { problem: "too long" });
     }
@@ -64,7 +70,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Index, FbcError> {
             *has_schema = true;
         }
     }
-    Ok(Index { line_ends, by_schema, has_schema, by_package, by_name, record_ends, records })
+    Ok(Index { line_ends, by_schema, has_schema, by_package, by_name, record_ends, records, memory })
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], FbcError> {
@@ -100,7 +106,7 @@ fn take_ends(rest: &mut &[u8]) -> Result<Vec<u64>, FbcError> {
         .collect()
 }
 
-fn take_table(rest: &mut &[u8], documents: usize) -> Result<Table, FbcError> {
+fn take_table(rest: &mut &[u8], documents: usize, memory: &mut Memory) -> Result<Table, FbcError> {
     let count = take_count(rest, 8)?;
     let mut table = Table::new();
     for _ in 0..count {
@@ -108,6 +114,8 @@ fn take_table(rest: &mut &[u8], documents: usize) -> Result<Table, FbcError> {
         let value = std::str::from_utf8(take(rest, length)?)
             .map_err(|_| FbcError::Index { problem: "value is not UTF-8" })?;
         let numbers = take_count(rest, 4)?;
+        memory.add_value(value)?;
+        memory.add(numbers * INDEX_PLACE_BYTES)?;
         let numbers = (0..numbers).map(|_| take_number(rest)).collect::<Result<Vec<_>, _>>()?;
         if numbers.last().is_some_and(|&last| last as usize >= documents) || !numbers.is_sorted() {
             return Err(FbcError::Index { problem: "document out of range" });

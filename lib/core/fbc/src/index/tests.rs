@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 
-use super::{Index, Query};
+use super::{Index, Memory, Query};
 use crate::Envelope;
 
 fn envelope<'a>(schema: &'a str, package: &'a str, name: &'a str) -> Envelope<'a> {
@@ -57,6 +57,42 @@ fn a_query_without_schema_looks_at_each_document_once() {
     assert_eq!(index.find(&query("", "p", "")), std::iter::once(0..2_000_000).collect::<Vec<_>>());
     let read = Index::from_bytes(&index.to_bytes()).unwrap();
     assert_eq!(read, index);
+}
+
+/// Whatever is different in the documents: a process of 256 MiB holds several catalogs.
+#[test]
+fn the_memory_of_an_index_is_limited() {
+    let long = "x".repeat(1_000);
+    let push = |index: &mut Index, kind: &str, count: usize| {
+        (0..count).find_map(|number| {
+            let number = number.to_string();
+            let text = [long.as_str(), &number].concat();
+            let envelope = match kind {
+                "schema" => envelope(&number, "p", ""),
+                "name" => envelope("s", "p", &number),
+                _ => envelope("s", &text, ""),
+            };
+            index.push_line(&envelope, 10).err()
+        })
+    };
+    for (kind, fits) in [("schema", 200_000), ("name", 200_000), ("long package", 25_000)] {
+        let mut index = Index::default();
+        assert!(push(&mut index, kind, fits).is_none(), "{kind}");
+        assert_eq!(Index::from_bytes(&index.to_bytes()).unwrap(), index);
+        let mut larger = Index::default();
+        let error = push(&mut larger, kind, 2 * fits).map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.ends_with("their index takes more than 32 MiB"), "{kind}: {error}");
+    }
+    // As it was written when larger ones were accepted.
+    let mut old = Index::default();
+    for kind in ["schema", "long package"] {
+        old.memory = Memory::default();
+        assert!(push(&mut old, kind, 20_000).is_none());
+    }
+    assert!(Index::from_bytes(&old.to_bytes()).is_ok());
+    old.memory = Memory::default();
+    assert!(push(&mut old, "name", 200_000).is_none());
+    assert!(Index::from_bytes(&old.to_bytes()).is_err());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use olm_go::{
     base64,
     field::{self, text},
 };
+use olm_yaml::RepairBudget;
 use serde_json::Value;
 
 use crate::{decode, property::raw_value};
@@ -21,7 +22,7 @@ pub(crate) struct Manifests {
 /// Reads every manifest; the first that is none ends it.
 pub(crate) fn read(properties: &[Value]) -> Result<Manifests, String> {
     let mut manifests = Manifests::default();
-    let mut csv_found = false;
+    let (mut csv_found, repairs) = (false, RepairBudget::default());
     for (index, property) in properties.iter().enumerate() {
         let Some(object) = property.as_object() else { continue };
         if text(object, "type") != PROPERTY_BUNDLE_OBJECT {
@@ -30,7 +31,7 @@ pub(crate) fn read(properties: &[Value]) -> Result<Manifests, String> {
         let parsed = |problem| format!("parse property at index {index} as bundle object: {problem}");
         let value = raw_value(object).ok_or_else(|| parsed("unexpected end of JSON input".to_owned()))?;
         decode::check(value, &decode::BUNDLE_OBJECT).map_err(parsed)?;
-        let manifest = manifest(value).map_err(|problem| {
+        let manifest = manifest(value, &repairs).map_err(|problem| {
             format!("convert bundle object property at index {index} to JSON: {problem}")
         })?;
         manifests.count += 1;
@@ -46,7 +47,7 @@ pub(crate) fn read(properties: &[Value]) -> Result<Manifests, String> {
 }
 
 /// The manifest in the value of a property; null when there is none.
-fn manifest(value: &Value) -> Result<Value, String> {
+fn manifest(value: &Value, repairs: &RepairBudget) -> Result<Value, String> {
     let data = value.as_object().and_then(|object| field::scalar(object, "data"));
     let bytes = match data {
         Some(Value::String(encoded)) => base64::decode(encoded.as_bytes())
@@ -60,5 +61,5 @@ fn manifest(value: &Value) -> Result<Value, String> {
         return Ok(manifest);
     }
     let text = olm_yaml::text(&bytes).map_err(|error| error.to_string())?;
-    yaml::document(text, 0).map_err(|error| error.to_string())
+    yaml::document(text, 0, repairs).map_err(|error| error.to_string())
 }

@@ -21,7 +21,7 @@ fn documents_that_are_not_what_their_schema_says_are_refused_in_the_originals_wo
         ("{}", "object '{}\n' is missing root schema field".to_owned()),
         ("b: 1\na: [x]\n", "object '{\"a\":[\"x\"],\"b\":1}\n' is missing root schema field".to_owned()),
         ("schema: ''\n", "object '{\"schema\":\"\"}\n' is missing root schema field".to_owned()),
-        (&long, format!("object '{}…' is missing root schema field", &long[..4096])),
+        (&long, format!("object '{}...' is missing root schema field", &long[..200])),
         (
             "schema: olm.package\ndefaultChannel: 1.10\n",
             "parse package: json: cannot unmarshal number into Go struct field Package.defaultChannel of type string"

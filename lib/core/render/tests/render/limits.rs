@@ -88,6 +88,21 @@ fn aliases_and_long_texts_are_what_they_expand_to() {
     assert_eq!(within(&twice, MEMORY_BYTES_MAX), Err(ReadError::Memory { mebibytes: 128 }));
 }
 
+/// Scalars that have to be mended one by one make their file be read again as often.
+#[test]
+fn what_is_read_again_is_limited_for_the_bundle_as_a_whole() {
+    let mut text = "apiVersion: v1\nkind: ConfigMap\nmetadata: &a {name: a}\ndata:\n".to_owned();
+    for index in 0..30 {
+        writeln!(text, "  d{index}: 'one\n two'").unwrap();
+    }
+    // For its sake they are not mended all at once.
+    writeln!(text, "  block: |\n    x: 'y\n    z'\n# {}", "x".repeat(600_000)).unwrap();
+    let once = bundle().file("manifests/a.yaml", &text);
+    assert_eq!(within(&once, MEMORY_BYTES_MAX), Ok(()));
+    let twice = once.file("manifests/b.yaml", text.replace("name: a", "name: b"));
+    assert!(twice.refusal().contains("manifests/b.yaml"), "{}", twice.refusal());
+}
+
 #[test]
 fn an_annotation_that_no_object_can_have_is_not_read() {
     let text = format!("[{}null]", "null,".repeat(300_000));

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 
 use super::read;
-use crate::{Limits, loader::parsed};
+use crate::{Limits, RepairBudget, loader::parsed};
 
 /// `true` if the text was read here. It must be read as the full parser reads it.
 fn agrees(text: &str) -> bool {
     let limits = Limits::default();
     let Some(ours) = read(text, &limits) else { return false };
-    match parsed(text, &limits) {
+    match parsed(text, &limits, &RepairBudget::default()) {
         Ok(theirs) => assert_eq!(ours, theirs, "{text:?}"),
         // The full parser is stricter than Kubernetes' where tabs indent what is quoted.
         Err(error) if text.contains('\t') && error.to_string().contains("tab") => {}
@@ -90,10 +90,12 @@ fn limits_are_for_the_full_parser() {
         [Limits { depth: 2, ..limits }, Limits { nodes: 5, ..limits }, Limits { expanded_bytes: 3, ..limits }]
     {
         assert_eq!(read(text, &small), None);
-        assert!(parsed(text, &small).is_err());
+        assert!(parsed(text, &small, &RepairBudget::default()).is_err());
     }
     // Both count the same.
-    let nodes = (1..20).find(|nodes| parsed(text, &Limits { nodes: *nodes, ..limits }).is_ok()).unwrap();
+    let nodes = (1..20)
+        .find(|nodes| parsed(text, &Limits { nodes: *nodes, ..limits }, &RepairBudget::default()).is_ok())
+        .unwrap();
     assert!(read(text, &Limits { nodes, ..limits }).is_some());
     assert!(read(text, &Limits { nodes: nodes - 1, ..limits }).is_none());
     let deep = (0..120).fold(String::new(), |text, level| text + &" ".repeat(level) + "a:\n");

@@ -119,6 +119,36 @@ async fn a_registry_that_hangs_takes_its_own_places_only() {
 }
 
 #[tokio::test]
+async fn a_layer_that_stops_makes_room_when_another_one_waits() {
+    let (hostile, honest) = (FakeRegistry::start().await, FakeRegistry::start().await);
+    let (large, packed) = (large_image(), image(&[("a", "x")]));
+    hostile.put("v1", &large);
+    honest.put("v1", &packed);
+    let other = large.clone();
+    hostile.interfere(move |seen| {
+        is_layer(seen, &other).then(|| {
+            let start =
+                futures::stream::once(async { Ok::<_, std::io::Error>(Bytes::from_static(b"start")) });
+            Body::from_stream(start.chain(futures::stream::pending())).into_response()
+        })
+    });
+    let mut config = hostile.config();
+    config.concurrency.unpacking = 1;
+    let both = [&hostile, &honest]
+        .map(|one| format!("[[registry]]\nlocation = \"{}\"\ninsecure = true\n", one.address));
+    config.registries_conf = Some(hostile.registries_conf(&both.concat()));
+    let puller = Puller::new(config);
+    let (other, reference) = (puller.clone(), hostile.reference("a:v1").at(large.digest().clone()));
+    let hanging = tokio::spawn(async move { other.pull(&reference, |_| Ok(Select::everything())).await });
+    while !hanging.is_finished() {
+        pull_with(&puller, &honest, &packed).await.expect("another registry is not concerned");
+    }
+    let error = hanging.await.expect("no panic").expect_err("ended").to_string();
+    let wanted = "the registry sent next to nothing for a while, and other images were waiting";
+    assert!(error.starts_with("error copying image: reading blob") && error.ends_with(wanted), "{error}");
+}
+
+#[tokio::test]
 async fn a_pull_as_a_whole_has_a_deadline() {
     let registry = FakeRegistry::start().await;
     let packed = image(&[]);

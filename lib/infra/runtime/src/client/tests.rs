@@ -138,3 +138,31 @@ async fn a_token_is_kept_for_four_fifths_of_the_life_that_was_granted() {
     }
     assert_eq!(requests.load(Ordering::Relaxed), 5);
 }
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_bounded_and_those_that_nobody_uses_go() {
+    let (controller, granted_tokens) = answering(granted("u"));
+    let (anonymous, _) = answering(serde_json::json!({}));
+    let accounts = Accounts::of(controller, anonymous);
+    let account = |number: usize| AccountRef { namespace: "n".into(), name: format!("a{number}") };
+    for number in 0..TOKENS_MAX {
+        tokio::time::advance(Duration::from_millis(1)).await;
+        accounts.uid(&account(number)).await.unwrap();
+    }
+    let kept = || accounts.tokens().0.len();
+    // The first is used again, so one more takes the place of the second.
+    tokio::time::advance(Duration::from_millis(1)).await;
+    accounts.uid(&account(0)).await.unwrap();
+    accounts.uid(&account(TOKENS_MAX)).await.unwrap();
+    assert_eq!((kept(), granted_tokens.load(Ordering::Relaxed)), (TOKENS_MAX, TOKENS_MAX + 1));
+    accounts.uid(&account(0)).await.unwrap();
+    assert_eq!(granted_tokens.load(Ordering::Relaxed), TOKENS_MAX + 1);
+    accounts.uid(&account(1)).await.unwrap();
+    assert_eq!(granted_tokens.load(Ordering::Relaxed), TOKENS_MAX + 2);
+    // The life of all but one has ended.
+    tokio::time::advance(Duration::from_secs(799)).await;
+    accounts.uid(&account(5)).await.unwrap();
+    tokio::time::advance(Duration::from_secs(2)).await;
+    accounts.uid(&account(6)).await.unwrap();
+    assert!(kept() <= 3, "{}", kept());
+}

@@ -113,6 +113,35 @@ async fn a_server_answers_ends_and_does_not_wait_for_silent_clients() {
 }
 
 #[tokio::test]
+async fn answers_in_flight_have_a_while_to_end_and_no_more() {
+    for (answers_after, is_answered) in [(Duration::from_millis(300), true), (Duration::from_hours(1), false)]
+    {
+        let listener = listen("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (begun, mut begins) = tokio::sync::mpsc::channel(1);
+        let answer = move || {
+            let begun = begun.clone();
+            async move {
+                begun.send(()).await.unwrap();
+                tokio::time::sleep(answers_after).await;
+                "hello"
+            }
+        };
+        let shutdown = CancellationToken::new();
+        let router = Router::new().route("/", get(answer));
+        let server = tokio::spawn(serve(listener, router, None, ServerLimits::default(), shutdown.clone()));
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        begins.recv().await.unwrap();
+        shutdown.cancel();
+        tokio::time::timeout(Duration::from_secs(10), server).await.unwrap().unwrap().unwrap();
+        let mut answer = Vec::new();
+        let _ = client.read_to_end(&mut answer).await;
+        assert_eq!(answer.ends_with(b"hello"), is_answered);
+    }
+}
+
+#[tokio::test]
 async fn with_a_certificate_only_tls_is_spoken_in_http_1_1() {
     // Another test may have installed it already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();

@@ -1,0 +1,288 @@
+//! Room for unpacking: how many layers are read at the same time, whatever their registries.
+//!
+//! Each holds a decoder and a few chunks. A layer whose bytes hardly come keeps its room only as long as nobody waits
+//! for it: the one whose registry is furthest behind the least speed is ended then, so that registries that hang hold
+//! up nobody else, however many they are.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How far behind the least speed a registry has to be before its layer is ended for another one.
+pub(crate) const BEHIND_MAX: Duration = Duration::from_secs(1);
+/// The room that a zstd layer takes in that of a gzip layer: its window may have 32 MiB.
+const ZSTD_ROOM: usize = 8;
+
+/// The room that a layer takes whose first bytes are these.
+pub(crate) fn room(first: &[u8]) -> usize {
+    // The first byte of a zstd frame, or of a skippable one; a registry may send that byte alone.
+    match first {
+        [0x28 | 0x50..=0x5f, ..] => ZSTD_ROOM,
+        _ => 1,
+    }
+}
+
+/// All the room of a process.
+pub(crate) struct Rooms {
+    total: usize,
+    /// Least speed in bytes a second.
+    least: u64,
+    state: watch::Sender<State>,
+}
+
+#[derive(Default)]
+struct State {
+    open: BTreeMap<u64, Open>,
+    /// The room that is waited for, by number; who came first has the smallest.
+    waiting: BTreeMap<u64, usize>,
+    last_number: u64,
+}
+
+/// A layer that is being read.
+struct Open {
+    room: usize,
+    pace: Pace,
+    end: CancellationToken,
+}
+
+/// How far a registry is behind the least speed; being ahead does not count.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pace {
+    behind: Duration,
+    waits_since: Option<Instant>,
+}
+
+impl Pace {
+    fn behind(&self, now: Instant) -> Duration {
+        self.behind + self.waits_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+
+    fn arrived(&mut self, bytes: u64, least: u64, now: Instant) {
+        let worth = Duration::from_millis(bytes.saturating_mul(1000) / least.max(1));
+        *self = Self { behind: self.behind(now).saturating_sub(worth), waits_since: None };
+    }
+}
+
+impl State {
+    /// Ends what is furthest behind until there will be room; how long until another look is of use.
+    fn make_room(&self, wanted: usize, total: usize) -> Duration {
+        let now = Instant::now();
+        let staying = || self.open.values().filter(|open| !open.end.is_cancelled());
+        loop {
+            let taken: usize = staying().map(|open| open.room).sum();
+            let Some(last) = staying().max_by_key(|open| open.pace.behind(now)) else { return BEHIND_MAX };
+            let behind = last.pace.behind(now);
+            if taken + wanted <= total {
+                return BEHIND_MAX;
+            }
+            match BEHIND_MAX.checked_sub(behind).filter(|left| !left.is_zero()) {
+                Some(left) => return left,
+                None => last.end.cancel(),
+            }
+        }
+    }
+}
+
+impl Rooms {
+    pub(crate) fn new(total: usize, least: u64) -> Self {
+        Self { total: total.max(1), least, state: watch::Sender::default() }
+    }
+
+    /// Room for a layer, as soon as there is some. Who stops waiting gives up the turn.
+    pub(crate) async fn take(&self, room: usize) -> Room<'_> {
+        let room = room.min(self.total);
+        let mut changes = self.state.subscribe();
+        let turn = self.wait_for(room);
+        loop {
+            let patience = match turn.attempt(room) {
+                Ok(taken) => return taken,
+                Err(patience) => patience,
+            };
+            tokio::select! {
+                // The sender is in `self`.
+                _ = changes.changed() => {}
+                () = sleep(patience) => {}
+            }
+        }
+    }
+
+    fn wait_for(&self, room: usize) -> Turn<'_> {
+        let mut number = 0;
+        self.state.send_modify(|state| {
+            state.last_number += 1;
+            number = state.last_number;
+            state.waiting.insert(number, room);
+        });
+        Turn { rooms: self, number }
+    }
+}
+
+/// Room that is waited for.
+struct Turn<'a> {
+    rooms: &'a Rooms,
+    number: u64,
+}
+
+impl<'a> Turn<'a> {
+    /// The room, if this one is next and there is enough; else how long to wait for it at most.
+    fn attempt(&self, room: usize) -> Result<Room<'a>, Duration> {
+        let mut result = Err(BEHIND_MAX);
+        self.rooms.state.send_if_modified(|state| {
+            if state.waiting.keys().next() != Some(&self.number) {
+                return false;
+            }
+            let taken: usize = state.open.values().map(|open| open.room).sum();
+            if taken + room > self.rooms.total {
+                result = Err(state.make_room(room, self.rooms.total));
+                return false;
+            }
+            let end = CancellationToken::new();
+            state.waiting.remove(&self.number);
+            state.open.insert(self.number, Open { room, pace: Pace::default(), end: end.clone() });
+            result = Ok(Room { rooms: self.rooms, number: self.number, end });
+            true
+        });
+        result
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // Gone already if the room was taken.
+        self.rooms.state.send_if_modified(|state| state.waiting.remove(&self.number).is_some());
+    }
+}
+
+/// Room that is taken, until it is dropped.
+pub(crate) struct Room<'a> {
+    rooms: &'a Rooms,
+    number: u64,
+    end: CancellationToken,
+}
+
+impl Room<'_> {
+    /// What the registry sends next, unless the layer has to make room for another one first. `bytes` is how much of
+    /// it counts.
+    pub(crate) async fn wait<T>(
+        &self,
+        next: impl Future<Output = T>,
+        bytes: impl Fn(&T) -> u64,
+    ) -> Option<T> {
+        self.change(|pace, _| pace.waits_since = Some(Instant::now()));
+        let next = self.end.run_until_cancelled(next).await?;
+        self.change(|pace, least| pace.arrived(bytes(&next), least, Instant::now()));
+        Some(next)
+    }
+
+    /// Nobody is woken: who waits looks again when something may have become late.
+    fn change(&self, change: impl FnOnce(&mut Pace, u64)) {
+        self.rooms.state.send_if_modified(|state| {
+            if let Some(open) = state.open.get_mut(&self.number) {
+                change(&mut open.pace, self.rooms.least);
+            }
+            false
+        });
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.rooms.state.send_modify(|state| drop(state.open.remove(&self.number)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    const LEAST: u64 = 10 << 10;
+
+    /// Reads a layer of which so many bytes come each 100 ms, until it is ended.
+    async fn read(rooms: &Rooms, bytes: u64) -> Duration {
+        let (room, started) = (rooms.take(1).await, Instant::now());
+        let tick = || sleep(Duration::from_millis(100));
+        while room.wait(tick(), |()| bytes).await.is_some() {}
+        started.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_hangs_or_drips_makes_room_when_somebody_waits_and_not_before() {
+        let rooms = Rooms::new(2, LEAST);
+        let (hanging, dripping) = (rooms.take(1).await, read(&rooms, 100));
+        let hangs = async {
+            let ended = hanging.wait(pending::<()>(), |()| 0).await;
+            drop(hanging);
+            (ended, Instant::now())
+        };
+        let others = async {
+            sleep(Duration::from_mins(1)).await;
+            let before = Instant::now();
+            let first = rooms.take(1).await;
+            let second = rooms.take(1).await;
+            drop((first, second));
+            before
+        };
+        let (dripping, (ended, at), before) = tokio::join!(dripping, hangs, others);
+        assert_eq!((ended, at), (None, before), "at once: it was late long ago");
+        assert!(dripping >= Duration::from_mins(1), "{dripping:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_at_the_least_speed_stays() {
+        let rooms = Rooms::new(1, LEAST);
+        let ended = tokio::time::timeout(Duration::from_mins(5), async {
+            tokio::join!(read(&rooms, LEAST / 10), rooms.take(1)).0
+        });
+        assert!(ended.await.is_err());
+        // A second of silence ends it, however much came before.
+        let silent = async {
+            let room = rooms.take(1).await;
+            assert!(room.wait(async {}, |()| 1 << 30).await.is_some());
+            let since = Instant::now();
+            assert!(room.wait(pending::<()>(), |()| 0).await.is_none());
+            since.elapsed()
+        };
+        let (silence, _room) = tokio::join!(silent, rooms.take(1));
+        assert_eq!(silence, BEHIND_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_that_is_spent_here_is_not_the_registrys() {
+        let rooms = Rooms::new(1, LEAST);
+        let room = rooms.take(1).await;
+        assert!(room.wait(async {}, |()| 1).await.is_some());
+        let waiting = tokio::time::timeout(Duration::from_mins(1), rooms.take(1)).await;
+        assert!(waiting.is_err() && !room.end.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_are_ended_than_is_needed_and_the_latest_first() {
+        let rooms = Rooms::new(20, LEAST);
+        let mut layers = Vec::new();
+        for number in 0..20 {
+            let room = rooms.take(1).await;
+            let _ = room.wait(pending::<()>(), |()| 0).now_or_never();
+            layers.push(room);
+            sleep(Duration::from_millis(100 * number)).await;
+        }
+        let mut wanted = std::pin::pin!(rooms.take(room(&[0x28, 0xb5])));
+        assert!((&mut wanted).now_or_never().is_none());
+        assert!((&mut wanted).now_or_never().is_none(), "another look ends no more");
+        let ended: Vec<bool> = layers.iter().map(|room| room.end.is_cancelled()).collect();
+        assert_eq!(ended, (0..20).map(|number| number < ZSTD_ROOM).collect::<Vec<_>>());
+        assert!(rooms.take(1).now_or_never().is_none(), "the other one was there before");
+        layers.drain(..ZSTD_ROOM);
+        assert!(wanted.now_or_never().is_some());
+        assert!(rooms.take(usize::MAX).now_or_never().is_none());
+        drop(layers);
+        assert!(rooms.take(usize::MAX).now_or_never().is_some(), "as much as there is");
+    }
+}
