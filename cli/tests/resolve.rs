@@ -254,7 +254,7 @@ fn of_two_spellings_of_an_edge_the_last_counts_in_every_command() {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         text(&output)
     };
-    assert_eq!(answer(&["catalog", "validate", place]), "valid: 1 package, 1 channel, 2 bundles\n");
+    assert_eq!(answer(&["catalog", "validate", place]), "valid: 1 packages, 1 channels, 2 bundles\n");
     let channels = answer(&["catalog", "list", "channels", place]);
     assert!(channels.contains("p.v1.1.0") && !channels.contains("p.v1.0.0"), "{channels}");
     let resolved =
