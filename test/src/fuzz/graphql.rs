@@ -61,13 +61,13 @@ impl CatalogFiles for File {
 }
 
 /// A store, and what asks it.
-struct Store {
+struct Asked {
     store: CatalogStore,
     runtime: Runtime,
     _folder: TempDir,
 }
 
-impl Store {
+impl Asked {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let store = CatalogStore::open(folder.path()).expect("a store");
@@ -83,21 +83,21 @@ impl Store {
 /// The body of a request, and behind a line `---` the catalog that is asked: the answer is JSON, and the same when the
 /// same is asked again.
 pub(super) fn graphql(input: &[u8]) -> String {
-    thread_local!(static STORE: RefCell<Store> = RefCell::new(Store::new()));
+    thread_local!(static ASKED: RefCell<Asked> = RefCell::new(Asked::new()));
     let text = String::from_utf8_lossy(input);
     let (body, catalog) = text.split_once("\n---\n").unwrap_or((&text, CATALOG));
-    STORE.with_borrow(|store| {
+    ASKED.with_borrow(|asked| {
         let file = File(catalog.to_owned());
-        let generation = match store.store.install("a", REFERENCE, Timestamp::UNIX_EPOCH, &file) {
+        let generation = match asked.store.install("a", REFERENCE, Timestamp::UNIX_EPOCH, &file) {
             Ok(generation) => generation,
             Err(error) => return kind(&error),
         };
-        let answer = match store.answer(&generation, body) {
+        let answer = match asked.answer(&generation, body) {
             Ok(answer) => answer,
             Err(problem) => return problem.to_owned(),
         };
         let json: Value = serde_json::from_slice(&answer).expect("an answer is JSON");
-        assert_eq!(store.answer(&generation, body).as_deref(), Ok(answer.as_slice()));
+        assert_eq!(asked.answer(&generation, body).as_deref(), Ok(answer.as_slice()));
         match (&json["data"], &json["errors"]) {
             (Value::Object(data), Value::Null) => format!("{} fields", data.len().min(3)),
             (Value::Null, Value::Array(errors)) => kind(&errors[0]["message"].as_str().expect("a text")),
