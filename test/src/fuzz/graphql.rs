@@ -62,7 +62,7 @@ impl CatalogFiles for File {
 
 /// A store, and what asks it.
 struct Store {
-    store: CatalogStore,
+    catalogs: CatalogStore,
     runtime: Runtime,
     _folder: TempDir,
 }
@@ -72,7 +72,7 @@ impl Store {
         let folder = tempfile::tempdir().expect("a folder");
         let store = CatalogStore::open(folder.path()).expect("a store");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        Self { store, runtime, _folder: folder }
+        Self { catalogs: store, runtime, _folder: folder }
     }
 
     fn answer(&self, generation: &Arc<Generation>, body: &str) -> Result<Vec<u8>, &'static str> {
@@ -88,7 +88,7 @@ pub(super) fn graphql(input: &[u8]) -> String {
     let (body, catalog) = text.split_once("\n---\n").unwrap_or((&text, CATALOG));
     STORE.with_borrow(|store| {
         let file = File(catalog.to_owned());
-        let generation = match store.store.install("a", REFERENCE, Timestamp::UNIX_EPOCH, &file) {
+        let generation = match store.catalogs.install("a", REFERENCE, Timestamp::UNIX_EPOCH, &file) {
             Ok(generation) => generation,
             Err(error) => return kind(&error),
         };

@@ -5,7 +5,7 @@
 use std::fmt::{Display, LowerExp};
 
 /// A float as `%v` writes it: with an exponent of at least two digits below -4 and from 6 on.
-pub fn general<F: Display + LowerExp + PartialEq + Default>(value: F) -> String {
+pub fn general<F: Copy + Display + LowerExp + PartialEq + Default>(value: F) -> String {
     let (mantissa, exponent) = parts(&value);
     if value == F::default() || (-4..6).contains(&exponent) {
         return value.to_string();
