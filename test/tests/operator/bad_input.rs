@@ -123,7 +123,7 @@ async fn catalog_images_that_cannot_be_used() -> Result<()> {
                     )?
                     .build()?,
             ]),
-            "True/Retrying/error storing fbc: error walking FBC root: a.yaml: document at offset 0 has duplicate keys",
+            "True/Retrying/error storing fbc: error walking FBC root: configs/a.yaml: document at offset 0 has duplicate keys",
         ),
         ("cut", Some(vec![cut_short()?]), "True/Retrying/source catalog content: error applying image: "),
     ] {
