@@ -144,11 +144,10 @@ async fn redirects_from_https_to_plain_http_are_refused() {
 }
 
 #[tokio::test]
-async fn passwords_are_not_sent_to_token_endpoints_over_plain_http_or_at_link_local_addresses() {
+async fn passwords_are_not_sent_to_token_endpoints_over_plain_http_or_at_another_loopback_address() {
     let plain = FakeRegistry::start().await;
     for (realm, reason) in [
         (format!("http://{}/token", plain.address), "plain http"),
-        ("https://169.254.169.254/token".to_owned(), "only the registry itself may be at 169.254.169.254"),
         (format!("https://127.0.0.3:{}/token", plain.address.port()), "only the registry itself may be at"),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
