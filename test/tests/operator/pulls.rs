@@ -1,6 +1,9 @@
 //! Registries that drip or hang: who waits for them, and who does not.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, ensure};
 use kube::{Api, api::PostParams};
@@ -185,9 +188,17 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
         wait::until(&format!("{number} to be pulled"), DEADLINE, async || waits(number).await).await?;
     }
     let honest = Scenario::new(&world, "honest").await?;
+    let start = Instant::now();
     honest.prepare(LIGHTHOUSE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    println!(
+        "beside {} pulls that hang: a catalog is packed, pushed and served in {:.1?}",
+        2 * REGISTRIES,
+        start.elapsed()
+    );
+    let start = Instant::now();
     honest.create_extension(LIGHTHOUSE, json!({})).await?;
     honest.installed("1.0.0").await?;
+    println!("its extension is installed in {:.1?}", start.elapsed());
     for (number, registry) in hostile.iter().enumerate() {
         // Each has what it asked for, and none has come to an end meanwhile.
         waits(number).await?;
