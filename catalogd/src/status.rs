@@ -14,6 +14,8 @@ use olm_api::{
     },
 };
 
+use crate::store::digest_of;
+
 const SERVING: &str = "Serving desired content from resolved source";
 const UNPACKED: &str = "Successfully unpacked and stored content from resolved source";
 const USER_UNAVAILABLE: &str = "Catalog availability mode is set to Unavailable";
@@ -172,9 +174,9 @@ impl Writer {
                 self.status.last_unpacked = None;
             }
             (_, Some(served)) => {
-                // A leader that had to unpack what another one had unpacked before has no news for anybody.
-                let before = self.status.resolved_source.as_ref().map(|source| digest(&source.image.ref_));
-                if before != Some(digest(served.reference)) || self.status.last_unpacked.is_none() {
+                // A leader that unpacks the same content once more changes nothing about it.
+                let before = self.status.resolved_source.as_ref().map(|source| digest_of(&source.image.ref_));
+                if before != Some(digest_of(served.reference)) || self.status.last_unpacked.is_none() {
                     self.status.last_unpacked = Some(Time(served.unpacked_at));
                 }
                 self.status.resolved_source = Some(ResolvedCatalogSource {
@@ -186,11 +188,6 @@ impl Writer {
             (_, None) => {}
         }
     }
-}
-
-/// The digest in a reference to content.
-fn digest(reference: &str) -> &str {
-    reference.rsplit_once('@').map_or(reference, |(_, digest)| digest)
 }
 
 #[cfg(test)]

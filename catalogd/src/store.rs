@@ -28,6 +28,7 @@ use tokio::{sync::broadcast, time::Instant};
 
 pub use files::FileSum;
 pub use generation::Generation;
+pub(crate) use generation::digest_of;
 pub(crate) use pieces::Member;
 
 use crate::{
@@ -268,7 +269,7 @@ impl CatalogStore {
             if is_cancelled() {
                 return Err(StoreError::Cancelled);
             }
-            let target = self.root.join(catalog).join(generation::folder_name(reference));
+            let target = self.root.join(catalog).join(digest_of(reference));
             generation::complete(catalog, reference, unpacked_at, ingested, &staging, &target)
         });
         let generation = match written {
@@ -405,7 +406,7 @@ impl CatalogStore {
     }
 
     fn drop_others(&self, catalog: &str, current: &Generation) -> Result<(), StoreError> {
-        let current = generation::folder_name(current.reference());
+        let current = digest_of(current.reference());
         for (name, folder) in files::subfolders(&self.root.join(catalog))? {
             if name != current {
                 files::remove_tree(&folder)?;

@@ -53,7 +53,10 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
     ("olm-image", &["olm-text"]),
     ("olm-runtime", &["olm-text", "olm-object", "olm-api"]),
-    ("catalogd", &["olm-text", "olm-object", "olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"]),
+    (
+        "catalogd",
+        &["olm-go", "olm-text", "olm-object", "olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"],
+    ),
     (
         "operator-controller",
         &[

@@ -5,6 +5,7 @@ use axum::{
     http::{HeaderValue, Request, Response, StatusCode, header},
 };
 use http_body_util::{BodyExt, Limited};
+use olm_go::field::names;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::text;
@@ -22,7 +23,7 @@ pub(super) async fn query(request: Request<Body>) -> Result<String, Response<Bod
     parse(&body).map_err(refused)
 }
 
-/// The query in a body, or what is wrong with it. What stands behind the first value is not looked at.
+/// The query in a body, or what is wrong with it. Whatever follows the first value is ignored.
 pub(super) fn parse(body: &[u8]) -> Result<String, &'static str> {
     let first = serde_json::Deserializer::from_slice(body).into_iter::<Option<Fields>>().next();
     let fields = first.and_then(Result::ok).ok_or(INVALID)?;
@@ -50,7 +51,7 @@ impl<'de> Deserialize<'de> for Fields {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
                 let mut query = String::new();
                 while let Some(key) = map.next_key::<String>()? {
-                    if key.eq_ignore_ascii_case("query") {
+                    if names(&key, "query") {
                         query = map.next_value::<Option<String>>()?.unwrap_or(query);
                     } else {
                         map.next_value::<IgnoredAny>()?;

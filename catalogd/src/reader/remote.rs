@@ -28,6 +28,7 @@ use super::{PackageSnapshot, mentioning, read};
 use crate::{
     CatalogFiles, CatalogStore, Clock, StoreError,
     limits::{CATALOG_BYTES_MAX, FETCH_TIMEOUT},
+    store::digest_of,
 };
 
 /// After a failure the next one to ask waits this long before fetching is tried again.
@@ -219,8 +220,7 @@ impl HttpReader {
         if response.status() != StatusCode::OK {
             return Err(FetchError::Status(response.status()));
         }
-        let digest =
-            remote.reference.rsplit_once('@').map_or(remote.reference.as_str(), |(_, digest)| digest);
+        let digest = digest_of(&remote.reference);
         // The original's server sends no tag; there the status has to be trusted.
         let tag = response.headers().get(header::ETAG);
         if tag.is_some_and(|tag| tag.as_bytes() != format!("\"{digest}\"").as_bytes()) {

@@ -65,7 +65,7 @@ impl Generation {
 
     /// Digest of that image, as `sha256:<hex>`.
     pub fn digest(&self) -> &str {
-        self.reference.rsplit_once('@').map_or(self.reference.as_str(), |(_, digest)| digest)
+        digest_of(&self.reference)
     }
 
     /// When the content was unpacked, in whole seconds.
@@ -202,8 +202,8 @@ impl Generation {
     }
 }
 
-/// The folder of a digest reference.
-pub(super) fn folder_name(reference: &str) -> &str {
+/// The digest in a reference to content, which also names its folder.
+pub(crate) fn digest_of(reference: &str) -> &str {
     reference.rsplit_once('@').map_or(reference, |(_, digest)| digest)
 }
 
@@ -285,7 +285,7 @@ fn load(catalog: &str, name: &str, folder: &Path, disk: &DiskBudget) -> Result<G
     let bytes = files::read_small(&folder.join(GENERATION_FILE)).map_err(|error| error.to_string())?;
     let bytes = files::unsealed(&bytes).ok_or("generation: checksum differs")?;
     let description: Description = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if description.version != VERSION || folder_name(&description.reference) != name {
+    if description.version != VERSION || digest_of(&description.reference) != name {
         return Err("written by another version".into());
     }
     let open = |name: &str, sum: FileSum| -> Result<File, String> {

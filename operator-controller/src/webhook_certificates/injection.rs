@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use olm_api::names::WEBHOOK_CERTIFICATES_FIELD_MANAGER;
+use olm_object::text;
 use serde_json::{Value, json};
 
 /// The bundles, base64, by namespace and name of the Service that they are for.
@@ -100,24 +101,23 @@ fn is_kept(live: &Value) -> bool {
     })
 }
 
-fn text(value: &Value, pointer: &str) -> String {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
 fn places(object: &Value) -> Vec<Place> {
     let place = |webhook: Option<String>, config: &Value| {
         let brings_own = config.get("caBundle").and_then(Value::as_str).is_some_and(|own| !own.is_empty());
-        let service = (text(config, "/service/namespace"), text(config, "/service/name"));
+        let service =
+            (text(config, "/service/namespace").to_owned(), text(config, "/service/name").to_owned());
         (!brings_own && !service.1.is_empty()).then_some(Place { webhook, service })
     };
-    match (text(object, "/apiVersion").as_str(), text(object, "/kind").as_str()) {
+    match (text(object, "/apiVersion"), text(object, "/kind")) {
         (
             "admissionregistration.k8s.io/v1",
             "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
         ) => {
             let webhooks = object.get("webhooks").and_then(Value::as_array).into_iter().flatten();
             webhooks
-                .filter_map(|webhook| place(Some(text(webhook, "/name")), webhook.get("clientConfig")?))
+                .filter_map(|webhook| {
+                    place(Some(text(webhook, "/name").to_owned()), webhook.get("clientConfig")?)
+                })
                 .collect()
         }
         ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => object

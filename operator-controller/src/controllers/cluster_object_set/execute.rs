@@ -15,7 +15,7 @@ use olm_api::{
     names::{OBJECT_FIELD_MANAGER, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
     v1::ProgressionProbe,
 };
-use olm_object::ObjectKey;
+use olm_object::{ObjectKey, text};
 use olm_objectset::{
     Action, Owner, OwnershipContext, Sibling, action, evaluate, for_revision, observation_digest,
     probe_failure, sha256, unserved_kind_report,
@@ -187,9 +187,8 @@ impl Executor<'_> {
 
     /// Keeps what the look at an object found; whose look it was is told by the object.
     fn remember(&self, key: &ObjectKey, current: &Value, look: Look) {
-        let text =
-            |pointer: &str| current.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (uid, resource_version) = (text("/metadata/uid"), text("/metadata/resourceVersion"));
+        let [uid, resource_version] =
+            ["/metadata/uid", "/metadata/resourceVersion"].map(|pointer| text(current, pointer).to_owned());
         self.memory.remember(&self.owner.uid, key.clone(), Look { uid, resource_version, ..look });
     }
 
