@@ -6,9 +6,9 @@
 //! there is room for what becomes of them, and one that the controller was reading when it was killed
 //! is not read again before others had their turn.
 
-mod admission;
 mod cache;
 mod interrupted;
+mod memory_queue;
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -18,10 +18,10 @@ use olm_runtime::{BackoffLimits, Chance, Job, Jobs, MemoryBudget, MemoryShare, P
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-use admission::{Admissions, Admitted};
 use cache::Cache;
 pub(crate) use interrupted::Reading;
 use interrupted::{Interrupted, Interruptions};
+use memory_queue::{MemoryQueue, Waited};
 
 /// Largest file of a bundle, in bytes. The largest known one, a CRD, has 4 MB.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -53,7 +53,7 @@ fn limits() -> Limits {
 pub(crate) struct Bundles {
     source: Source,
     memory: MemoryBudget,
-    /// What goes on outside of the workers; without it, pulls and memory are waited for.
+    /// Pulls and waits outside of the workers; without it, pulls and memory are waited for.
     background: Option<Background>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Bundles {
 #[derive(Clone)]
 struct Background {
     pulls: Jobs<Pulled, (), BundleError>,
-    admissions: Arc<Admissions>,
+    queue: Arc<MemoryQueue>,
 }
 
 /// What a job works with.
@@ -169,7 +169,7 @@ impl BundleError {
         }
     }
 
-    /// A sentence for whoever named the image; `None` where the error may pass by itself, or says it all.
+    /// A sentence for the author of the image reference; `None` where the error may pass by itself, or says it all.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Pull(error) => error.advice(),
@@ -208,9 +208,9 @@ impl Bundles {
 
     /// Pulls by jobs, and sends the names of extensions whose bundle has come, failed to, or can be read, to `ended`.
     pub(crate) fn pulling_by_jobs(self, ended: mpsc::Sender<String>, chance: &Chance) -> Self {
-        let admissions = Arc::new(Admissions::new(self.memory.clone(), ended.clone()));
+        let queue = Arc::new(MemoryQueue::new(self.memory.clone(), ended.clone()));
         let pulls = Jobs::new(ended, BackoffLimits::default(), chance.clone());
-        Self { background: Some(Background { pulls, admissions }), ..self }
+        Self { background: Some(Background { pulls, queue }), ..self }
     }
 
     /// The process is asked to end: what is being read from now on is not interrupted by an accident.
@@ -220,26 +220,26 @@ impl Bundles {
 
     /// An extension needs no bundle any more; a pull that nobody else needs is ended.
     pub(crate) fn release(&self, extension: &str) {
-        if let Some(Background { pulls, admissions }) = &self.background {
+        if let Some(Background { pulls, queue }) = &self.background {
             pulls.release(extension);
-            admissions.release(extension);
+            queue.release(extension);
         }
     }
 
     /// The files of the bundle that `reference` names, for an extension. Waits for no registry and no memory, unless
     /// nothing goes on outside of the workers.
     pub(crate) async fn request(&self, extension: &str, reference: &str) -> Requested {
-        let Some(Background { pulls, admissions }) = &self.background else {
+        let Some(Background { pulls, queue }) = &self.background else {
             return self.load(reference, Need::Usual).await.map_or_else(Requested::from, Requested::Loaded);
         };
         let parsed = match Reference::parse(reference) {
             Ok(parsed) => parsed,
             Err(error) => return BundleError::from(PullError::from(error)).into(),
         };
-        let kept = match admissions.take(extension, reference) {
-            Admitted::Waits => return Requested::Waiting,
-            Admitted::Yes(pulled, memory) => self.bring(pulled, memory).await.map(Requested::Loaded),
-            Admitted::No => match self.source.kept(&parsed) {
+        let kept = match queue.take(extension, reference) {
+            Waited::Waits => return Requested::Waiting,
+            Waited::Yes(pulled, memory) => self.bring(pulled, memory).await.map(Requested::Loaded),
+            Waited::No => match self.source.kept(&parsed) {
                 Some(kept) => self.admit((extension, reference), kept, Need::Usual).await,
                 None => Err(BundleError::Damaged),
             },
@@ -278,12 +278,12 @@ impl Bundles {
         pulled: Pulled,
         need: Need,
     ) -> Result<Requested, BundleError> {
-        let Some(Background { admissions, .. }) = &self.background else {
+        let Some(Background { queue, .. }) = &self.background else {
             return self.read(pulled, need).await.map(Requested::Loaded);
         };
         let bytes = self.memory_for(&pulled, need)?;
         let Some(memory) = self.memory.try_share(bytes) else {
-            admissions.wait(extension, reference, pulled, bytes);
+            queue.wait(extension, reference, pulled, bytes);
             return Ok(Requested::Waiting);
         };
         self.bring(pulled, memory).await.map(Requested::Loaded)

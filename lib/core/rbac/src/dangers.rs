@@ -1,4 +1,4 @@
-//! Powers that come with permissions, for whoever gets hold of an account, the worst first.
+//! Powers that come with permissions, for an attacker who gets hold of a ServiceAccount, the worst first.
 
 use std::collections::BTreeSet;
 

@@ -91,7 +91,7 @@ impl Default for Limits {
     }
 }
 
-/// How much of pulls goes on at the same time.
+/// How much of pulls may run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concurrency {
     /// Pulls from one registry (host with port), requests for tags and manifests included.

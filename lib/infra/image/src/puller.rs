@@ -65,7 +65,7 @@ pub struct PullerConfig {
     pub limits: Limits,
     /// How long to wait.
     pub timeouts: Timeouts,
-    /// How much of pulls goes on at the same time.
+    /// How much of pulls may run at the same time.
     pub concurrency: Concurrency,
     /// The disk that spool files and the caller's caches share.
     pub disk: DiskBudget,

@@ -83,8 +83,8 @@ async fn attacker(scenario: &Scenario<'_>) -> Result<Client> {
     plain["metadata"]["name"] = format!("{}-mine", scenario.name).into();
     wait::until("the attacker's own set to be accepted", DEADLINE, async || {
         let made = attempt("its own", "POST", "", WHOLE, plain.clone());
-        let told = refusal(&client, "clusterobjectsets", &made).await?;
-        ensure!(told.is_none(), "{told:?}");
+        let answer = refusal(&client, "clusterobjectsets", &made).await?;
+        ensure!(answer.is_none(), "{answer:?}");
         Ok(())
     })
     .await?;
@@ -186,9 +186,9 @@ async fn status_changes_nothing_else(
             None => format!("{}/status", attempt.target),
         };
         // Some are refused for their form, which does no harm either.
-        let told = refusal(client, plural, &attempt).await?;
+        let answer = refusal(client, plural, &attempt).await?;
         let after = read().await?;
-        ensure!(after == before, "{} through the status ({told:?}): {after:?}", attempt.how);
+        ensure!(after == before, "{} through the status ({answer:?}): {after:?}", attempt.how);
     }
     Ok(())
 }
@@ -205,8 +205,8 @@ async fn no_way_of_writing_an_extension_leads_around_the_policies() -> Result<()
 
     let named = serde_json::to_value(extension(&scenario, "ways")?)?;
     for attempt in creations(&named, &second) {
-        let told = refusal(&attacker, plural, &attempt).await?;
-        wants(told.as_deref(), NOT_ALLOWED).with_context(|| attempt.how)?;
+        let answer = refusal(&attacker, plural, &attempt).await?;
+        wants(answer.as_deref(), NOT_ALLOWED).with_context(|| attempt.how)?;
     }
     for (account, wanted) in [
         (Value::Null, "not set, and the cluster has no default account"),
@@ -221,8 +221,8 @@ async fn no_way_of_writing_an_extension_leads_around_the_policies() -> Result<()
             spec.retain(|_, value| !value.is_null());
         }
         for attempt in creations(&object, &second) {
-            let told = refusal(&attacker, plural, &attempt).await?;
-            wants(told.as_deref(), wanted).with_context(|| format!("{account}, {}", attempt.how))?;
+            let answer = refusal(&attacker, plural, &attempt).await?;
+            wants(answer.as_deref(), wanted).with_context(|| format!("{account}, {}", attempt.how))?;
         }
     }
     let made = scenario.extensions().list(&ListParams::default()).await?.items;
@@ -259,12 +259,13 @@ async fn nothing_of_an_extension_is_changed(scenario: &Scenario<'_>, attacker: &
         merge(&mut after, fields);
         let attempts = changes(&before, &after, pointer, fields);
         for attempt in &attempts {
-            let told = refusal(attacker, plural, attempt).await?;
+            let answer = refusal(attacker, plural, attempt).await?;
             // An application that leaves out what is required is refused for that first.
-            let by_schema =
-                attempt.form == APPLY && told.as_deref().is_some_and(|told| told.contains("Required value"));
+            let by_schema = attempt.form == APPLY
+                && answer.as_deref().is_some_and(|answer| answer.contains("Required value"));
             if !by_schema {
-                wants(told.as_deref(), NOT_ALLOWED).with_context(|| format!("{fields}, {}", attempt.how))?;
+                wants(answer.as_deref(), NOT_ALLOWED)
+                    .with_context(|| format!("{fields}, {}", attempt.how))?;
             }
         }
         status_changes_nothing_else(attacker, plural, attempts, read).await?;
@@ -300,8 +301,8 @@ async fn no_way_of_writing_an_object_set_leads_to_anothers_account() -> Result<(
         ("an empty name", set_as(&scenario, ""), "service account"),
     ] {
         for attempt in creations(&set, &format!("{}-other", scenario.name)) {
-            let told = refusal(&attacker, plural, &attempt).await?;
-            wants(told.as_deref(), wanted).with_context(|| format!("{what}, {}", attempt.how))?;
+            let answer = refusal(&attacker, plural, &attempt).await?;
+            wants(answer.as_deref(), wanted).with_context(|| format!("{what}, {}", attempt.how))?;
         }
     }
 
@@ -332,8 +333,9 @@ async fn no_way_of_writing_an_object_set_leads_to_anothers_account() -> Result<(
         // Who applies an annotation of null says nothing about it.
         let takes_away = account.is_null() || namespace.is_null();
         for attempt in attempts.iter().filter(|attempt| !(takes_away && attempt.form == APPLY)) {
-            let told = refusal(&attacker, plural, attempt).await?;
-            wants(told.as_deref(), "service account").with_context(|| format!("{what}, {}", attempt.how))?;
+            let answer = refusal(&attacker, plural, attempt).await?;
+            wants(answer.as_deref(), "service account")
+                .with_context(|| format!("{what}, {}", attempt.how))?;
         }
         status_changes_nothing_else(&attacker, plural, attempts, read).await?;
     }
@@ -362,28 +364,29 @@ async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Re
         set
     };
     let claims = attempt("claims", "POST", "", WHOLE, many("ClusterExtension"));
-    let told = refusal(&attacker, "clusterobjectsets", &claims).await?;
-    ensure!(told.is_some(), "{MANY} claims were accepted");
+    let answer = refusal(&attacker, "clusterobjectsets", &claims).await?;
+    ensure!(answer.is_some(), "{MANY} claims were accepted");
     let made = sets.create(&PostParams::default(), &serde_json::from_value(many("ConfigMap"))?).await?;
     let name = made.name_any();
     let target = format!("/{name}");
     let account = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_NAME_ANNOTATION: ACCOUNT}}});
-    let told = refusal(&attacker, "clusterobjectsets", &attempt("account", "PATCH", &target, MERGE, account))
-        .await?;
-    wants(told.as_deref(), NOT_ALLOWED)?;
+    let answer =
+        refusal(&attacker, "clusterobjectsets", &attempt("account", "PATCH", &target, MERGE, account))
+            .await?;
+    wants(answer.as_deref(), NOT_ALLOWED)?;
     let mut claims = references("ConfigMap");
     claims[MANY - 1] = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
                               "name": "victim", "uid": "u", "controller": true});
     let claim = json!({"metadata": {"ownerReferences": claims}});
-    let told =
+    let answer =
         refusal(&attacker, "clusterobjectsets", &attempt("claim", "PATCH", &target, MERGE, claim)).await?;
-    wants(told.as_deref(), "'clusterobjectset-owner.olm.operatorframework.io' denied request")?;
+    wants(answer.as_deref(), "'clusterobjectset-owner.olm.operatorframework.io' denied request")?;
     sets.delete(&name, &DeleteParams::default()).await?;
     let free = json!({"metadata": {"finalizers": null}});
-    let told =
+    let answer =
         refusal(&attacker, "clusterobjectsets", &attempt("free", "PATCH", &target, MERGE, free.clone()))
             .await?;
-    ensure!(told.is_none(), "its finalizers stay: {told:?}");
+    ensure!(answer.is_none(), "its finalizers stay: {answer:?}");
 
     // The same with annotations of an extension.
     let mut object = serde_json::to_value(extension(&scenario, "none")?)?;
@@ -407,14 +410,14 @@ async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Re
         ("paused", paused, NOT_ALLOWED),
         ("another version", version, NOT_ALLOWED),
     ] {
-        let told =
+        let answer =
             refusal(&attacker, "clusterextensions", &attempt(how, "PATCH", &target, MERGE, fields)).await?;
-        wants(told.as_deref(), reason).with_context(|| how)?;
+        wants(answer.as_deref(), reason).with_context(|| how)?;
     }
     let extensions: Api<ClusterExtension> = Api::all(attacker.clone());
     extensions.delete(&scenario.name, &DeleteParams::default()).await?;
-    let told =
+    let answer =
         refusal(&attacker, "clusterextensions", &attempt("free", "PATCH", &target, MERGE, free)).await?;
-    ensure!(told.is_none(), "its finalizers stay: {told:?}");
+    ensure!(answer.is_none(), "its finalizers stay: {answer:?}");
     Ok(())
 }

@@ -15,15 +15,15 @@ use super::Pulled;
 const KEPT: Duration = Duration::from_secs(30);
 
 /// The extensions whose bundle waits for memory.
-pub(super) struct Admissions {
+pub(super) struct MemoryQueue {
     memory: MemoryBudget,
     /// Takes the names of those that have their memory.
     admitted: mpsc::Sender<String>,
-    waiting: Mutex<BTreeMap<String, Admission>>,
+    waiting: Mutex<BTreeMap<String, Waiter>>,
 }
 
 /// One that waits, until this is dropped.
-struct Admission {
+struct Waiter {
     reference: String,
     pulled: Pulled,
     turn: Arc<Mutex<Turn>>,
@@ -36,8 +36,8 @@ enum Turn {
     Over,
 }
 
-/// How an extension's wait for memory stands.
-pub(super) enum Admitted {
+/// Whether an extension waits for memory, or has waited.
+pub(super) enum Waited {
     /// It does not wait.
     No,
     /// It waits.
@@ -46,13 +46,13 @@ pub(super) enum Admitted {
     Yes(Pulled, MemoryShare),
 }
 
-impl Drop for Admission {
+impl Drop for Waiter {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Admissions {
+impl MemoryQueue {
     pub(super) fn new(memory: MemoryBudget, admitted: mpsc::Sender<String>) -> Self {
         Self { memory, admitted, waiting: Mutex::default() }
     }
@@ -71,22 +71,22 @@ impl Admissions {
             *lock(&own) = Turn::Over;
         });
         let (reference, task) = (reference.to_owned(), task.abort_handle());
-        lock(&self.waiting).insert(extension.to_owned(), Admission { reference, pulled, turn, task });
+        lock(&self.waiting).insert(extension.to_owned(), Waiter { reference, pulled, turn, task });
     }
 
     /// What `extension` waited for, if that is the bundle that it needs now.
-    pub(super) fn take(&self, extension: &str, reference: &str) -> Admitted {
+    pub(super) fn take(&self, extension: &str, reference: &str) -> Waited {
         let mut waiting = lock(&self.waiting);
-        let Some(admission) = waiting.get(extension) else { return Admitted::No };
-        let is_same = admission.reference == reference;
-        if is_same && matches!(*lock(&admission.turn), Turn::Waits) {
-            return Admitted::Waits;
+        let Some(waiter) = waiting.get(extension) else { return Waited::No };
+        let is_same = waiter.reference == reference;
+        if is_same && matches!(*lock(&waiter.turn), Turn::Waits) {
+            return Waited::Waits;
         }
-        let Some(admission) = waiting.remove(extension).filter(|_| is_same) else { return Admitted::No };
-        let turn = std::mem::replace(&mut *lock(&admission.turn), Turn::Over);
+        let Some(waiter) = waiting.remove(extension).filter(|_| is_same) else { return Waited::No };
+        let turn = std::mem::replace(&mut *lock(&waiter.turn), Turn::Over);
         match turn {
-            Turn::Has(share) => Admitted::Yes(admission.pulled.clone(), share),
-            Turn::Waits | Turn::Over => Admitted::No,
+            Turn::Has(share) => Waited::Yes(waiter.pulled.clone(), share),
+            Turn::Waits | Turn::Over => Waited::No,
         }
     }
 
