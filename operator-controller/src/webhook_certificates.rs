@@ -2,16 +2,13 @@
 //!
 //! The built-in provider's controller is a step of the pass over a revision, so that it never works on an object
 //! at the same time as the roll-out. It keeps one Secret for each serving Deployment ([`keeper`]), moves it
-//! through its rotation ([`rotation`], pure) and says which `caBundle` belongs where ([`injection`], pure).
-//! Rendered objects stay as they are: the `caBundle` is in the first create and has a field manager of its own
-//! from then on. The key of an authority is never stored: each rotation makes a new authority, and both are
-//! trusted while one takes the other's place.
+//! through its rotation (`olm-certs`, as serving certificates) and says which `caBundle` belongs where
+//! ([`injection`], pure). Rendered objects stay as they are: the `caBundle` is in the first create and has a field
+//! manager of its own from then on.
 
 mod injection;
-mod issue;
 mod keeper;
 mod provider;
-mod rotation;
 
 pub(crate) use injection::{CaBundles, Injection};
 pub(crate) use keeper::{Keeper, Kept, Memory};

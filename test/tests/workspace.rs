@@ -33,7 +33,7 @@ const CORE: [&str; 17] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 27] = [
+const ALLOWED: [(&str, &[&str]); 28] = [
     ("olm-text", &[]),
     ("olm-go", &[]),
     ("olm-object", &[]),
@@ -52,7 +52,8 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     ("olm-rbac", &["olm-object"]),
     ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
     ("olm-image", &["olm-text"]),
-    ("olm-runtime", &["olm-text", "olm-object", "olm-api"]),
+    ("olm-certs", &[]),
+    ("olm-runtime", &["olm-text", "olm-object", "olm-api", "olm-certs"]),
     (
         "catalogd",
         &["olm-go", "olm-text", "olm-object", "olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"],
@@ -74,6 +75,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
             "olm-objectset",
             "olm-rbac",
             "olm-plan",
+            "olm-certs",
             "olm-image",
             "olm-runtime",
             "catalogd",

@@ -9,7 +9,6 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use k8s_openapi::{
-    ByteString,
     api::core::v1::Secret,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
@@ -24,30 +23,36 @@ use olm_api::{
     },
     v1::ClusterExtension,
 };
+use olm_certs::{Content, Step, Wanted, new_secret};
 use olm_object::ObjectKey;
 use olm_render::{WebhookCertificate, webhook_certificates};
 use olm_runtime::{Discovery, Seen, WatchManager, bounded};
 use serde_json::Value;
 
-use super::{
-    injection::CaBundles,
-    issue::issue,
-    rotation::{Content, Step, settling, step},
-};
+use super::injection::CaBundles;
 use crate::controllers::api_text;
 
-const CERTIFICATE_KEY: &str = "tls.crt";
-const PRIVATE_KEY: &str = "tls.key";
-const AUTHORITIES_KEY: &str = "ca.crt";
-const STAGED_CERTIFICATE_KEY: &str = "next.crt";
-const STAGED_PRIVATE_KEY: &str = "next.key";
-const SECRET_TYPE: &str = "kubernetes.io/tls";
+/// Common name of the certificates.
+const COMMON_NAME: &str = "olm-webhook";
+/// Longest time for API servers to hear of a new bundle. Their watches take far less.
+const SETTLE_MAX: Duration = Duration::from_mins(1);
 /// Steps of one pass; a Secret needs two at most.
 const STEPS_MAX: usize = 4;
 
-/// What was read of a Secret, by namespace and name. Losing it costs requests.
+/// The Secrets that need nothing for now, by namespace and name. Losing it costs requests.
 #[derive(Default)]
-pub(crate) struct Memory(Mutex<BTreeMap<(String, String), Secret>>);
+pub(crate) struct Memory(Mutex<BTreeMap<(String, String), Settled>>);
+
+/// What is remembered of a Secret: not its keys.
+struct Settled {
+    uid: String,
+    resource_version: String,
+    /// The extension that keeps it, and whether it stays when that is deleted.
+    owner: (String, bool),
+    names: Vec<String>,
+    authorities: String,
+    until: Timestamp,
+}
 
 /// Keeps the certificates of one revision.
 pub(crate) struct Keeper<'a> {
@@ -97,62 +102,81 @@ impl Keeper<'_> {
         objects: &[&Value],
         now: Timestamp,
     ) -> Result<(String, Timestamp), String> {
-        let names = &certificate.dns_names;
-        let new =
-            || issue(names, now, self.lifetime).map_err(|error| format!("making a certificate: {error}"));
+        if let Some(settled) = self.recall(certificate, now) {
+            return Ok(settled);
+        }
+        let wanted = Wanted {
+            common_name: COMMON_NAME,
+            names: &certificate.dns_names,
+            lifetime: self.lifetime,
+            settle_max: SETTLE_MAX,
+        };
         let mut secret = self.read(certificate).await?;
         for _ in 0..STEPS_MAX {
-            let content = secret.as_ref().map(content_of).unwrap_or_default();
-            let due = step(&content, names, now);
-            let wanted = match due {
-                Step::Rest(at) if secret.as_ref().is_some_and(|secret| self.is_ours(secret)) => {
-                    return Ok((content.authorities, at));
+            let content = secret.as_ref().map(Content::of).unwrap_or_default();
+            let due = content.step(&wanted, now);
+            match (due, &secret) {
+                (Step::Rest(until), Some(secret)) if self.is_ours(secret) => {
+                    self.remember(certificate, secret, &content.authorities, until);
+                    return Ok((content.authorities, until));
+                }
+                (Step::Switch, _) if !self.trusted(certificate, objects, &content).await? => {
+                    let wait = jiff::SignedDuration::try_from(content.settling(&wanted)).unwrap_or_default();
+                    return Ok((content.authorities, now + wait));
                 }
                 // A Secret that another provider left is taken over as it is.
-                Step::Rest(_) => content,
-                Step::Switch if !self.trusted(certificate, objects, &content).await? => {
-                    let again = now + jiff::SignedDuration::try_from(settling(&content)).unwrap_or_default();
-                    return Ok((content.authorities, again));
-                }
-                Step::Switch => content.switched(),
-                Step::Replace => content.replaced(new()?, now),
-                Step::Stage => content.staged(new()?, now),
-                Step::Prune => content.pruned(now),
-            };
+                _ => {}
+            }
+            let content = content.after(due, &wanted, now).map_err(|error| error.to_string())?;
             tracing::info!(namespace = certificate.namespace, secret = certificate.secret, step = ?due, "webhook certificate");
-            secret = Some(self.write(certificate, secret, wanted).await?);
+            secret = Some(self.write(certificate, secret, content).await?);
         }
         Err("it does not come to rest".to_owned())
     }
 
-    /// The Secret, from memory if nothing has happened to it since.
-    async fn read(&self, certificate: &WebhookCertificate) -> Result<Option<Secret>, String> {
+    /// The authorities of a Secret to which nothing has happened, and until when it needs nothing.
+    fn recall(&self, certificate: &WebhookCertificate, now: Timestamp) -> Option<(String, Timestamp)> {
         let place = (certificate.namespace.clone(), certificate.secret.clone());
-        let known = self.memory.0.lock().unwrap_or_else(PoisonError::into_inner).get(&place).cloned();
-        let seen = self.watches.seen(&ApiResource::erase::<Secret>(&()), &place.0, &place.1);
-        if let (Some(known), Seen::Present { uid, resource_version }) = (known, seen)
-            && known.uid().as_deref() == Some(uid.as_str())
-            && known.resource_version().as_deref() == Some(resource_version.as_str())
-        {
-            return Ok(Some(known));
-        }
+        let secrets = ApiResource::erase::<Secret>(&());
+        let mut memory = self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.retain(|(namespace, name), settled| {
+            let (uid, resource_version) = (settled.uid.clone(), settled.resource_version.clone());
+            self.watches.seen(&secrets, namespace, name) == Seen::Present { uid, resource_version }
+        });
+        let settled = memory.get(&place).filter(|settled| {
+            now < settled.until
+                && settled.owner == (self.extension.1.to_owned(), self.kept)
+                && settled.names == certificate.dns_names
+        })?;
+        Some((settled.authorities.clone(), settled.until))
+    }
+
+    fn remember(
+        &self,
+        certificate: &WebhookCertificate,
+        secret: &Secret,
+        authorities: &str,
+        until: Timestamp,
+    ) {
+        let place = (certificate.namespace.clone(), certificate.secret.clone());
+        let settled = Settled {
+            uid: secret.uid().unwrap_or_default(),
+            resource_version: secret.resource_version().unwrap_or_default(),
+            owner: (self.extension.1.to_owned(), self.kept),
+            names: certificate.dns_names.clone(),
+            authorities: authorities.to_owned(),
+            until,
+        };
+        self.memory.0.lock().unwrap_or_else(PoisonError::into_inner).insert(place, settled);
+    }
+
+    async fn read(&self, certificate: &WebhookCertificate) -> Result<Option<Secret>, String> {
         let found =
             bounded(self.api(certificate).get_opt(&certificate.secret)).await.map_err(|e| api_text(&e))?;
         if let Some(found) = &found {
             self.refuse_foreign(found)?;
-            self.remember(place, found.clone());
         }
         Ok(found)
-    }
-
-    fn remember(&self, place: (String, String), secret: Secret) {
-        let secrets = ApiResource::erase::<Secret>(&());
-        let mut memory = self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // They hold private keys: those of Secrets that are gone have no place here.
-        memory.retain(|(namespace, name), _| {
-            matches!(self.watches.seen(&secrets, namespace, name), Seen::Present { .. })
-        });
-        memory.insert(place, secret);
     }
 
     fn refuse_foreign(&self, secret: &Secret) -> Result<(), String> {
@@ -195,26 +219,16 @@ impl Keeper<'_> {
             ..PostParams::default()
         };
         let exists = before.is_some();
-        let mut secret = before.unwrap_or_else(|| Secret {
-            metadata: ObjectMeta {
-                name: Some(certificate.secret.clone()),
-                namespace: Some(certificate.namespace.clone()),
-                ..ObjectMeta::default()
-            },
-            type_: Some(SECRET_TYPE.to_owned()),
-            ..Secret::default()
-        });
+        let mut secret = before.unwrap_or_else(|| new_secret(&certificate.namespace, &certificate.secret));
         self.claim(&mut secret.metadata);
-        fill(&mut secret, content);
+        content.fill(&mut secret);
         // An update carries the resource version that was read: who comes second tries again.
         let written = if exists {
             bounded(api.replace(&certificate.secret, &params, &secret)).await
         } else {
             bounded(api.create(&params, &secret)).await
         };
-        let written = written.map_err(|e| api_text(&e))?;
-        self.remember((certificate.namespace.clone(), certificate.secret.clone()), written.clone());
-        Ok(written)
+        written.map_err(|e| api_text(&e))
     }
 
     fn claim(&self, metadata: &mut ObjectMeta) {
@@ -270,35 +284,5 @@ impl Keeper<'_> {
 
     fn api(&self, certificate: &WebhookCertificate) -> Api<Secret> {
         Api::namespaced(self.client.clone(), &certificate.namespace)
-    }
-}
-
-fn content_of(secret: &Secret) -> Content {
-    let text = |key: &str| {
-        let bytes = secret.data.as_ref().and_then(|data| data.get(key));
-        bytes.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned())
-    };
-    Content {
-        certificate: text(CERTIFICATE_KEY).unwrap_or_default(),
-        key: text(PRIVATE_KEY).unwrap_or_default(),
-        authorities: text(AUTHORITIES_KEY).unwrap_or_default(),
-        staged: text(STAGED_CERTIFICATE_KEY).zip(text(STAGED_PRIVATE_KEY)),
-    }
-}
-
-fn fill(secret: &mut Secret, content: Content) {
-    let data = secret.data.get_or_insert_default();
-    let (staged_certificate, staged_key) = content.staged.unzip();
-    for (key, value) in [
-        (CERTIFICATE_KEY, Some(content.certificate)),
-        (PRIVATE_KEY, Some(content.key)),
-        (AUTHORITIES_KEY, Some(content.authorities)),
-        (STAGED_CERTIFICATE_KEY, staged_certificate),
-        (STAGED_PRIVATE_KEY, staged_key),
-    ] {
-        match value {
-            Some(value) => drop(data.insert(key.to_owned(), ByteString(value.into_bytes()))),
-            None => drop(data.remove(key)),
-        }
     }
 }

@@ -4,7 +4,6 @@
 //! file misses. A pair that does not parse or does not belong together leaves the last good one in use.
 
 mod profile;
-mod renewal;
 mod serving_secret;
 
 use std::{
@@ -15,13 +14,13 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use olm_certs::{IssueError, Issued, Unusable, Wanted, certified_key, issue};
 use rustls::{
     ServerConfig,
-    crypto::aws_lc_rs,
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +35,7 @@ const POLL: Duration = Duration::from_secs(10);
 /// Largest file; a chain with its key has some 10 kB.
 const PEM_BYTES_MAX: u64 = 1 << 20;
 /// Life of a certificate that is held in memory only. It is made anew with each process.
-const SELF_SIGNED_DAYS: i64 = 365;
+const SELF_SIGNED_LIFE: Duration = Duration::from_hours(365 * 24);
 
 /// Why there is no certificate.
 #[derive(Debug, Error)]
@@ -68,8 +67,8 @@ pub enum TlsError {
         source: rustls::Error,
     },
     /// Making a certificate failed.
-    #[error("making a certificate: {0}")]
-    Make(#[from] rcgen::Error),
+    #[error(transparent)]
+    Make(#[from] IssueError),
     /// The library refused the configuration.
     #[error("TLS configuration: {0}")]
     Config(#[from] rustls::Error),
@@ -186,19 +185,12 @@ fn load(cert: &Path, key: &Path) -> Result<([u8; 32], CertifiedKey), TlsError> {
     hash.update((cert_pem.len() as u64).to_le_bytes());
     hash.update(&cert_pem);
     hash.update(&key_pem);
-    let certified = certified(&cert_pem, &key_pem).map_err(|error| match error {
+    let certified = certified_key(&cert_pem, &key_pem).map_err(|error| match error {
         Unusable::Certificate(problem) => TlsError::Pem { path: cert.to_owned(), problem },
         Unusable::Key(problem) => TlsError::Pem { path: key.to_owned(), problem },
         Unusable::Pair(source) => TlsError::Pair { cert: cert.to_owned(), key: key.to_owned(), source },
     })?;
     Ok((hash.finalize().into(), certified))
-}
-
-/// Why a pair of PEM texts is no serving certificate.
-enum Unusable {
-    Certificate(String),
-    Key(String),
-    Pair(rustls::Error),
 }
 
 impl From<Unusable> for TlsError {
@@ -210,18 +202,6 @@ impl From<Unusable> for TlsError {
             Unusable::Pair(source) => Self::Config(source),
         }
     }
-}
-
-/// A certificate with its chain, and its key.
-fn certified(cert_pem: &[u8], key_pem: &[u8]) -> Result<CertifiedKey, Unusable> {
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(cert_pem)
-        .collect::<Result<_, _>>()
-        .map_err(|error| Unusable::Certificate(error.to_string()))?;
-    if chain.is_empty() {
-        return Err(Unusable::Certificate("holds no certificate".into()));
-    }
-    let private = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| Unusable::Key(error.to_string()))?;
-    CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()).map_err(Unusable::Pair)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
@@ -236,7 +216,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 pub struct SelfSigned {
     /// What connections are answered with.
     pub serving: Arc<ServingCert>,
-    /// The certificate as PEM; it is its own authority.
+    /// The certificate's authority as PEM.
     pub ca_pem: String,
 }
 
@@ -245,28 +225,15 @@ pub struct SelfSigned {
 /// # Errors
 /// A name is none.
 pub fn self_signed(names: &[String]) -> Result<SelfSigned, TlsError> {
-    let key = rcgen::KeyPair::generate()?;
-    let mut params = rcgen::CertificateParams::new(names)?;
-    params
-        .distinguished_name
-        .push(rcgen::DnType::CommonName, names.first().map_or("catalogd", String::as_str));
-    let now = jiff::Timestamp::now();
-    let day = |offset: i64| {
-        let date =
-            now.to_zoned(jiff::tz::TimeZone::UTC).date().saturating_add(jiff::Span::new().days(offset));
-        let part = |number: i8| u8::try_from(number).unwrap_or(1);
-        rcgen::date_time_ymd(date.year().into(), part(date.month()), part(date.day()))
-    };
-    // A day back, for clocks that run behind.
-    params.not_before = day(-1);
-    params.not_after = day(SELF_SIGNED_DAYS);
-    let cert = params.self_signed(&key)?;
-    let private = PrivateKeyDer::try_from(key.serialize_der())
-        .map_err(|problem| rustls::Error::General(problem.to_owned()))?;
-    let certified =
-        CertifiedKey::from_der(vec![cert.der().clone()], private, &aws_lc_rs::default_provider())?;
-    let serving = Arc::new(ServingCert(ArcSwap::from_pointee(certified)));
-    Ok(SelfSigned { serving, ca_pem: cert.pem() })
+    let common_name = common_name(names);
+    let wanted = Wanted { common_name, names, lifetime: SELF_SIGNED_LIFE, settle_max: Duration::ZERO };
+    let Issued { pair, authority } = issue(&wanted, Timestamp::now())?;
+    let certified = certified_key(pair.certificate.as_bytes(), pair.key.as_bytes())?;
+    Ok(SelfSigned { serving: Arc::new(ServingCert(ArcSwap::from_pointee(certified))), ca_pem: authority })
+}
+
+fn common_name(names: &[String]) -> &str {
+    names.first().map_or("server", String::as_str)
 }
 
 /// The configuration of a server: HTTP/1.1 only, versions and algorithms of `profile`.

@@ -1,6 +1,7 @@
-use std::fs;
+use std::{fs, sync::Arc};
 
-use rustls_pki_types::{CertificateDer, pem::PemObject};
+use rustls::client::danger::ServerCertVerifier;
+use rustls_pki_types::{CertificateDer, UnixTime, pem::PemObject};
 
 use super::{CertWatcher, CertificateReads, TlsProfile, self_signed, server_config};
 
@@ -47,8 +48,21 @@ fn replaced_files_are_served_and_broken_ones_are_not() {
 #[test]
 fn a_certificate_can_be_made() {
     let made = self_signed(&strings(&["catalogd-service.olmv1-system.svc", "127.0.0.1"])).unwrap();
-    let pem = CertificateDer::from_pem_slice(made.ca_pem.as_bytes()).unwrap();
-    assert_eq!(made.serving.0.load_full().cert[0], pem);
+    let authority = CertificateDer::from_pem_slice(made.ca_pem.as_bytes()).unwrap();
+    let mut trusted = rustls::RootCertStore::empty();
+    trusted.add(authority).unwrap();
+    let verifier = rustls::client::WebPkiServerVerifier::builder_with_provider(
+        Arc::new(trusted),
+        Arc::new(rustls::crypto::aws_lc_rs::default_provider()),
+    )
+    .build()
+    .unwrap();
+    let served = made.serving.0.load_full().cert[0].clone();
+    for (name, is_trusted) in [("127.0.0.1", true), ("example.org", false)] {
+        let name = name.try_into().unwrap();
+        let verified = verifier.verify_server_cert(&served, &[], &name, &[], UnixTime::now());
+        assert_eq!(verified.is_ok(), is_trusted, "{verified:?}");
+    }
     let config = server_config(made.serving, &TlsProfile::default()).unwrap();
     assert_eq!(config.alpn_protocols, [b"http/1.1".to_vec()]);
 }
