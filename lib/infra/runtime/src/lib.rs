@@ -19,7 +19,6 @@ mod queue;
 mod source;
 mod telemetry;
 mod watch;
-mod workqueue;
 
 mod http;
 mod shutdown;
