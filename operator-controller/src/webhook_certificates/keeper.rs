@@ -26,11 +26,10 @@ use olm_api::{
 use olm_certs::{Content, Step, Wanted, new_secret};
 use olm_object::ObjectKey;
 use olm_render::{WebhookCertificate, webhook_certificates};
-use olm_runtime::{Discovery, Seen, WatchManager, bounded};
+use olm_runtime::{Discovery, Seen, WatchManager, api_text, bounded};
 use serde_json::Value;
 
 use super::injection::CaBundles;
-use crate::controllers::api_text;
 
 /// Common name of the certificates.
 const COMMON_NAME: &str = "olm-webhook";
