@@ -1,10 +1,9 @@
-//! What catalogd is told at its start.
+//! The settings of catalogd.
 
 use std::{path::PathBuf, time::Duration};
 
+use olm_runtime::FeatureGates;
 use thiserror::Error;
-
-use crate::FeatureGates;
 
 /// The gate of `/metas`.
 const METAS_GATE: &str = "APIV1MetasHandler";
@@ -86,12 +85,9 @@ impl Config {
 /// Why settings were refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
-    /// A gate is not of the form `name=bool`.
-    #[error("invalid value of feature gate {gate:?}, want <name>=true or <name>=false")]
-    Gate {
-        /// The text given.
-        gate: String,
-    },
+    /// No duration.
+    #[error("invalid value {0:?} of gc-interval, want a duration like 12h")]
+    GcInterval(String),
     /// There is no gate of that name.
     #[error("unrecognized feature gate: {name}")]
     UnknownGate {

@@ -19,11 +19,11 @@ use olm_api::{
     names::DELETE_SERVER_CACHE_FINALIZER,
     v1::{AvailabilityMode, ClusterCatalog, ClusterCatalogStatus},
 };
-use olm_runtime::{Job, MemoryBudget, Next, OwnWrites, PANIC_REPORT};
+use olm_runtime::{Clock, Job, MemoryBudget, Next, OwnWrites, PANIC_REPORT};
 use tokio::sync::watch;
 
 use crate::{
-    CatalogSource, CatalogStore, CatalogdError, Clock, Generation,
+    CatalogSource, CatalogStore, CatalogdError, Generation,
     status::{Facts, Outcome, Served, status},
 };
 use decide::{Look, decide, poll_interval};

@@ -1,39 +1,14 @@
-//! Flags and environment that catalogd and operator-controller have in common, with upstream's names and
-//! defaults, and what they say together.
-//!
-//! A program flattens [`SharedFlags`] into its own flags and asks it for plain configuration once, at its start.
+//! The flags of catalogs, which operator-controller has too: catalogd runs inside it.
 
-mod klog;
-
-use std::path::{Path, PathBuf};
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use olm_image::{DiskBudget, Keyring, KeyringError, PullerConfig, RegistryError};
-use olm_runtime::{AccountRef, TlsProfile, TlsProfileError};
-use thiserror::Error;
 
-use crate::{Config, own_account, pull_secret_name};
+use crate::{Config, ConfigError};
 
-/// Namespace where the process neither runs in one nor is told one.
-const DEFAULT_NAMESPACE: &str = "olmv1-system";
-/// What the caches may take without the flag: the volume of the Deployment has 4 GiB, and a Pod that exceeds it is evicted.
-const CACHE_MEBIBYTES: u32 = 3840;
-/// Where a pod finds its account.
-const ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Where registries are configured when `CONTAINERS_REGISTRIES_CONF` does not say otherwise.
-const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
-/// Where the administrator says which images need a signature, unless `CONTAINERS_POLICY_JSON` does.
-const SIGNATURE_POLICY: &str = "/etc/containers/policy.json";
-
-/// Flags that catalogd and operator-controller have in common.
+/// Flags of the part that serves catalogs.
 #[derive(Debug, Clone, Args)]
-pub struct SharedFlags {
-    /// Kubeconfig of the cluster; without it KUBECONFIG, ~/.kube/config or the pod's account is used.
-    #[arg(long)]
-    pub kubeconfig: Option<PathBuf>,
-    /// Namespace of leases and Secrets of this program [default: the pod's, else olmv1-system].
-    #[arg(long, default_value = "", hide_default_value = true)]
-    system_namespace: String,
+pub struct CatalogFlags {
     /// Folder for catalog content.
     #[arg(long, default_value = "/var/cache/catalogd")]
     cache_dir: PathBuf,
@@ -43,126 +18,22 @@ pub struct SharedFlags {
     /// host[:port] under which clients reach the catalog server; goes into status.urls.
     #[arg(long, default_value = "catalogd-service.olmv1-system.svc")]
     external_address: String,
-    /// File of the certificate for serving; without it one is made, kept in a Secret and renewed.
-    #[arg(long, default_value = "", hide_default_value = true)]
-    tls_cert: String,
-    /// File of the key of --tls-cert.
-    #[arg(long, default_value = "", hide_default_value = true)]
-    tls_key: String,
-    /// TLS profile: modern, intermediate, old or custom.
-    #[arg(long, default_value = "intermediate")]
-    tls_profile: String,
-    /// Lowest TLS version of the custom profile.
-    #[arg(long, default_value = "TLSv1.2")]
-    tls_custom_version: String,
-    /// TLS 1.2 cipher suites of the custom profile.
-    #[arg(long, value_delimiter = ',')]
-    tls_custom_ciphers: Vec<String>,
-    /// Key exchange groups of the custom profile.
-    #[arg(long, value_delimiter = ',')]
-    tls_custom_curves: Vec<String>,
-    /// Address of /healthz and /readyz; 0 turns them off.
-    #[arg(long, default_value = ":8081")]
-    health_probe_bind_address: String,
-    /// Address of /metrics, over HTTPS, for tokens whose user may get that path; 0 turns it off [default: :8443 for
-    /// operator-controller, :7443 for catalogd].
-    #[arg(long, default_value = "", hide_default_value = true)]
-    metrics_bind_address: String,
-    /// Accepted for manifests of the original; there are no profiles to serve.
-    #[arg(long, default_value = "0", hide = true)]
-    pprof_bind_address: String,
-    /// Accepted for manifests of the original; there is no webhook.
-    #[arg(long, default_value_t = 9443, hide = true)]
-    webhook_server_port: u16,
-    /// Campaign for leadership, for several replicas.
-    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set, value_parser = boolean)]
-    pub leader_elect: bool,
-    /// Most MiB that catalogs, bundles and what is being pulled may take on disk together: a little less than the volume
-    /// of both cache folders has.
-    #[arg(long, default_value_t = CACHE_MEBIBYTES)]
-    cache_limit: u32,
     /// Time between two clean-ups of catalog content, for instance 12h.
     #[arg(long, default_value = "12h")]
     gc_interval: String,
-    /// Folder with certificates of registries: authorities in *.crt, for clients *.cert with *.key; read again when it
-    /// changes.
-    #[arg(long, default_value = "", hide_default_value = true)]
-    pull_cas_dir: String,
-    /// Secret with credentials for registries: <namespace>/<name>.
-    #[arg(long, default_value = "", hide_default_value = true)]
-    global_pull_secret: String,
-    /// Docker configuration file with credentials for registries, for runs outside a pod.
-    #[arg(long)]
-    registry_config: Option<PathBuf>,
-    /// Registries that may be spoken to without TLS, as host:port.
-    #[arg(long)]
-    insecure_registry: Vec<String>,
-    /// Feature gates: Name=true|false, separated by commas; AllAlpha is for those that are not named.
-    #[arg(long)]
-    pub feature_gates: Vec<String>,
-    /// Verbosity of the log: 0 for outcomes, 4 for progress, 8 for everything.
-    #[arg(short = 'v', long = "v", default_value_t = 0, action = clap::ArgAction::Set)]
-    pub verbosity: u8,
-    /// Other flags of the original's log.
-    #[command(flatten)]
-    klog: klog::KlogFlags,
 }
 
-/// Why the shared flags cannot be followed.
-#[derive(Debug, Error)]
-pub enum FlagError {
-    /// One of the pair is missing.
-    #[error("tls-cert and tls-key flags must be used together")]
-    TlsPair,
-    /// No `<namespace>/<name>`.
-    #[error("value of global-pull-secret should be of the format <namespace>/<name>")]
-    PullSecretFormat,
-    /// No duration.
-    #[error("invalid value {0:?} of gc-interval, want a duration like 12h")]
-    GcInterval(String),
-    /// A TLS flag.
-    #[error(transparent)]
-    TlsProfile(#[from] TlsProfileError),
-    /// The file of `--registry-config` cannot be read.
-    #[error("registry-config {}: {source}", path.display())]
-    RegistryConfig {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file of `--registry-config` is malformed.
-    #[error("registry-config {}: {source}", path.display())]
-    Credentials {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: KeyringError,
-    },
-    /// The folder of `--pull-cas-dir` cannot be used.
-    #[error("pull-cas-dir: {0}")]
-    Certificates(#[from] RegistryError),
-    /// The folder for spool files cannot be made.
-    #[error("cache folder {}: {source}", path.display())]
-    Spool {
-        /// The folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-}
-
-impl SharedFlags {
+impl CatalogFlags {
     /// The settings of catalogd itself, without feature gates.
     ///
     /// # Errors
     /// The interval is no duration.
-    pub fn config(&self) -> Result<Config, FlagError> {
+    pub fn config(&self) -> Result<Config, ConfigError> {
         let interval = self.gc_interval.parse::<jiff::SignedDuration>().ok();
         let gc_interval = interval
             .and_then(|interval| interval.try_into().ok())
-            .filter(|interval| *interval > std::time::Duration::ZERO)
-            .ok_or_else(|| FlagError::GcInterval(self.gc_interval.clone()))?;
+            .filter(|interval| *interval > Duration::ZERO)
+            .ok_or_else(|| ConfigError::GcInterval(self.gc_interval.clone()))?;
         Ok(Config {
             cache_dir: self.cache_dir.clone(),
             external_address: self.external_address.clone(),
@@ -171,132 +42,8 @@ impl SharedFlags {
         })
     }
 
-    /// Certificate and key for serving, when files are given.
-    ///
-    /// # Errors
-    /// One of the pair is missing.
-    pub fn certificate_files(&self) -> Result<Option<(PathBuf, PathBuf)>, FlagError> {
-        match (self.tls_cert.as_str(), self.tls_key.as_str()) {
-            ("", "") => Ok(None),
-            ("", _) | (_, "") => Err(FlagError::TlsPair),
-            (cert, key) => Ok(Some((cert.into(), key.into()))),
-        }
-    }
-
-    /// What TLS connections are made of.
-    ///
-    /// # Errors
-    /// A name is unknown, or nothing is left to talk with.
-    pub fn tls_profile(&self) -> Result<TlsProfile, FlagError> {
-        Ok(TlsProfile::from_flags(
-            &self.tls_profile,
-            &self.tls_custom_version,
-            &self.tls_custom_ciphers,
-            &self.tls_custom_curves,
-        )?)
-    }
-
-    /// How images are pulled. `spool` is emptied: what another process left there is nobody's.
-    ///
-    /// # Errors
-    /// The credentials or certificates cannot be read, or the folder not be made.
-    pub fn puller(&self, spool: PathBuf) -> Result<PullerConfig, FlagError> {
-        let failed = |source| FlagError::Spool { path: spool.clone(), source };
-        match std::fs::remove_dir_all(&spool) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => std::fs::create_dir_all(&spool).map_err(failed)?,
-        }
-        let mut config = PullerConfig::new(spool);
-        config.disk = DiskBudget::new(u64::from(self.cache_limit) << 20);
-        config.registries_conf = Some(path_from("CONTAINERS_REGISTRIES_CONF", REGISTRIES_CONF));
-        // Without this file everything is accepted; with it, a scope that asks for a signature is refused.
-        config.policy = Some(path_from("CONTAINERS_POLICY_JSON", SIGNATURE_POLICY));
-        config.cas_dir = Some(PathBuf::from(&self.pull_cas_dir)).filter(|path| !path.as_os_str().is_empty());
-        config.check_certificates()?;
-        config.insecure_hosts.extend(self.insecure_registry.iter().cloned());
-        if let Some(path) = &self.registry_config {
-            let text = std::fs::read(path)
-                .map_err(|source| FlagError::RegistryConfig { path: path.clone(), source })?;
-            let keyring = Keyring::from_docker_config(&text)
-                .map_err(|source| FlagError::Credentials { path: path.clone(), source })?;
-            config.keyring.set(keyring.named("--registry-config"));
-        }
-        Ok(config)
-    }
-
-    /// Namespace and name of the Secret with credentials, if one is given.
-    ///
-    /// # Errors
-    /// The value has another form.
-    pub fn pull_secret(&self) -> Result<Option<(String, String)>, FlagError> {
-        if self.global_pull_secret.is_empty() {
-            return Ok(None);
-        }
-        pull_secret_name(&self.global_pull_secret).map(Some).ok_or(FlagError::PullSecretFormat)
-    }
-
     /// Where catalog content is served; the program's own `default` without the flag.
-    pub fn catalogs_address(&self, default: &str) -> String {
-        if self.catalogs_server_addr.is_empty() {
-            default.to_owned()
-        } else {
-            self.catalogs_server_addr.clone()
-        }
+    pub fn address<'a>(&'a self, default: &'a str) -> &'a str {
+        if self.catalogs_server_addr.is_empty() { default } else { &self.catalogs_server_addr }
     }
-
-    /// Where metrics are served, if anywhere; the program's own `default` without the flag.
-    pub fn metrics_address(&self, default: &str) -> Option<String> {
-        match self.metrics_bind_address.as_str() {
-            "0" => None,
-            "" => Some(default.to_owned()),
-            address => Some(address.to_owned()),
-        }
-    }
-
-    /// Where health is told, if anywhere.
-    pub fn health_address(&self) -> Option<String> {
-        Some(self.health_probe_bind_address.clone()).filter(|address| !matches!(address.as_str(), "0" | ""))
-    }
-
-    /// Sentences about flags that are accepted and do nothing, for the log.
-    pub fn without_effect(&self) -> Vec<String> {
-        let mut told = self.klog.without_effect();
-        if !matches!(self.pprof_bind_address.as_str(), "0" | "") {
-            told.push("--pprof-bind-address has no effect: there are no profiles to serve".to_owned());
-        }
-        told
-    }
-
-    /// The namespace given, else the pod's, else the default one.
-    pub fn namespace(&self) -> String {
-        if !self.system_namespace.is_empty() {
-            return self.system_namespace.clone();
-        }
-        let own = std::fs::read_to_string(Path::new(ACCOUNT_FOLDER).join("namespace")).ok();
-        own.map(|text| text.trim().to_owned())
-            .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
-    }
-
-    /// The program's own account, whose pull secrets are used too; `None` outside of a pod.
-    pub fn account(&self) -> Option<AccountRef> {
-        own_account(Path::new(ACCOUNT_FOLDER).join("token").as_path())
-    }
-
-    /// A name for this process in leases and events: the pod's or the machine's, with a random part as
-    /// client-go adds one.
-    pub fn identity(&self, program: &str) -> String {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let host = Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or(program);
-        format!("{host}_{:016x}", fastrand::u64(..))
-    }
-}
-
-/// A boolean in the spellings that the original's flags take.
-fn boolean(text: &str) -> Result<bool, String> {
-    crate::gates::boolean(text).ok_or_else(|| "want true or false".to_owned())
-}
-
-fn path_from(variable: &str, default: &str) -> PathBuf {
-    std::env::var_os(variable).filter(|value| !value.is_empty()).map_or_else(|| default.into(), PathBuf::from)
 }

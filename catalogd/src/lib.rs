@@ -5,20 +5,17 @@
 //! `run`, the controller. Content lives in a [`CatalogStore`] on disk and can always be fetched again;
 //! validation of catalogs is not its business.
 
-mod clock;
 mod command;
 mod compressor;
 mod config;
 mod controller;
 mod error;
 mod flags;
-mod gates;
 mod gc;
 mod graphql;
 mod http;
 mod ingest;
 pub mod limits;
-mod pull_secrets;
 mod reader;
 mod source;
 mod status;
@@ -33,25 +30,22 @@ use futures::{StreamExt, stream};
 use kube::{Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use olm_api::{ConditionType, v1::ClusterCatalog};
 use olm_runtime::{
-    BackoffLimits, Chance, ControllerMetrics, ControllerSettings, MemoryBudget, Metrics, ObjectMetrics,
-    Source, Wake, run_controller,
+    BackoffLimits, Chance, Clock, ControllerMetrics, ControllerSettings, Elector, LeaseLost, MemoryBudget,
+    Metrics, ObjectMetrics, Source, Wake, run_controller,
 };
 use prometheus_client::registry::Registry;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use clock::{Clock, SystemClock};
 pub use command::{Command, CommandError};
 pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
-pub use flags::{FlagError, SharedFlags};
-pub use gates::{FeatureGates, log_gates};
+pub use flags::CatalogFlags;
 pub use http::ContentServer;
 #[doc(hidden)]
 pub use http::answer_graphql;
 pub use ingest::IngestError;
 pub use olm_fbc::CatalogFiles;
-pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};
 pub use reader::{
     CatalogDirectory, HttpReader, LocalReader, PackageSnapshot, RemoteCatalog, Trust, TrustError,
 };
@@ -202,6 +196,26 @@ impl Catalogd {
         let collector = gc::run(catalogs, self.store, self.config.gc_interval, shutdown.clone());
         tokio::join!(controller, collector, self.server.run(shutdown));
     }
+}
+
+/// Campaigns for catalogs' lease; `set_leader` hears when it is held and when no longer. What is written as leader has
+/// ended, and cancelled `ended`, before the lease is released.
+///
+/// # Errors
+/// The lease was lost.
+pub async fn campaign(
+    elector: &Elector,
+    set_leader: impl Fn(bool),
+    ended: &CancellationToken,
+    shutdown: &CancellationToken,
+) -> Result<(), LeaseLost> {
+    let work = async |stop: CancellationToken| {
+        set_leader(true);
+        stop.cancelled().await;
+        ended.cancelled().await;
+        set_leader(false);
+    };
+    elector.lead(shutdown.clone(), work).await
 }
 
 /// Wakes every catalog when a value changes: whether this replica leads, or that it is time to try again. `before` is

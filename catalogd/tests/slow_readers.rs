@@ -16,9 +16,8 @@ use std::{
 
 use catalogd::{
     CatalogDirectory, CatalogFiles, CatalogStore, Config, ContentServer, HttpReader, RemoteCatalog,
-    SystemClock,
 };
-use olm_runtime::{ServerLimits, TlsProfile, listen, self_signed, serve, server_config};
+use olm_runtime::{ServerLimits, SystemClock, TlsProfile, listen, self_signed, serve, server_config};
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, ServerName, pem::PemObject as _},

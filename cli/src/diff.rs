@@ -56,7 +56,7 @@ pub(crate) struct Diff {
 fn gates(text: &str) -> Result<Gates, String> {
     let mut gates = Gates::default();
     // Those of catalogd change nothing about a plan.
-    let asked = catalogd::FeatureGates::parse(&[text]).map_err(|e| e.to_string())?;
+    let asked = olm_runtime::FeatureGates::parse(&[text]).map_err(|e| e.to_string())?;
     gates.apply(&asked, &mut catalogd::Config::default()).map_err(|e| e.to_string())?;
     Ok(gates)
 }

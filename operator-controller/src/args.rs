@@ -1,16 +1,15 @@
-//! Flags and environment of operator-controller, the original's names and defaults, catalogd's included.
+//! Flags and environment of operator-controller, with upstream's names and defaults, catalogd's included.
 
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
-use anyhow::Context;
-use catalogd::{FeatureGates, SharedFlags, Trust};
-use clap::{Parser, Subcommand, ValueEnum};
-use olm_runtime::{Terms, cluster_config};
+use catalogd::{CatalogFlags, Trust};
+use clap::{Parser, ValueEnum};
+use olm_runtime::{FeatureGates, ProcessFlags, ProcessSettings, Terms};
 use operator_controller::{
     Config, Gates, MAX_CONCURRENT_RECONCILES, ProviderSetting, RemoteCatalogd, WebhookCertificates, account,
 };
 
-/// Where catalog content is served without the flag; `:8443` has the metrics, as in the original.
+/// Where catalog content is served without the flag; `:8443` has the metrics, as upstream.
 const CATALOGS_ADDRESS: &str = ":8444";
 /// Where metrics are served without the flag.
 const METRICS_ADDRESS: &str = ":8443";
@@ -21,10 +20,10 @@ const LIFETIME: RangeInclusive<Duration> = Duration::from_secs(30)..=Duration::f
 #[derive(Debug, Parser)]
 #[command(name = "operator-controller", version, disable_version_flag = true, args_override_self = true)]
 pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
     #[command(flatten)]
-    shared: SharedFlags,
+    pub(crate) process: ProcessFlags,
+    #[command(flatten)]
+    catalogs: CatalogFlags,
     /// Folder for pulled bundles.
     #[arg(long, default_value = "/var/cache/operator-controller")]
     cache_path: PathBuf,
@@ -63,12 +62,6 @@ pub(crate) struct Args {
     leader_elect_retry_period: Duration,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Prints the version.
-    Version,
-}
-
 /// The values of --webhook-certificate-provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Provider {
@@ -103,19 +96,6 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl Args {
-    pub(crate) fn wants_version(&self) -> bool {
-        matches!(self.command, Some(Command::Version))
-    }
-
-    /// Sentences for the log about flags that do nothing.
-    pub(crate) fn without_effect(&self) -> Vec<String> {
-        self.shared.without_effect()
-    }
-
-    pub(crate) fn verbosity(&self) -> u8 {
-        self.shared.verbosity
-    }
-
     /// The election's terms. The lease's record counts whole seconds.
     fn terms(&self) -> anyhow::Result<Terms> {
         let terms = Terms {
@@ -135,65 +115,42 @@ impl Args {
     ///
     /// # Errors
     /// Flags contradict each other, or a file they name cannot be used.
-    pub(crate) async fn into_config(self) -> anyhow::Result<Config> {
+    pub(crate) async fn into_config(self) -> anyhow::Result<(Config, ProcessSettings)> {
         let terms = self.terms()?;
-        let shared = &self.shared;
-        let tls = shared.certificate_files().context("unable to configure TLS certificates")?;
-        let system_namespace = shared.namespace();
+        let spool = self.cache_path.join("spool");
+        let process = self.process.settings("operator-controller", METRICS_ADDRESS, spool).await?;
         let default_account =
-            self.default_service_account.as_deref().map(|text| account(text, &system_namespace));
+            self.default_service_account.as_deref().map(|text| account(text, &process.namespace));
         let remote_catalogd = self.catalogd_address.map(|address| RemoteCatalogd {
             address,
             trust: if self.catalogd_cas_dir.is_empty() {
-                Trust::Published(system_namespace.clone())
+                Trust::Published(process.namespace.clone())
             } else {
                 Trust::Folder(self.catalogd_cas_dir.into())
             },
         });
-        let mut catalogd = shared.config()?;
+        let mut catalogd = self.catalogs.config()?;
         let mut gates = Gates::default();
-        gates.apply(&FeatureGates::parse(&shared.feature_gates)?, &mut catalogd)?;
+        gates.apply(&FeatureGates::parse(&self.process.feature_gates)?, &mut catalogd)?;
         let provider = self.webhook_certificate_provider.into();
         gates.check_provider(provider)?;
-        Ok(Config {
-            cluster: cluster_config(shared.kubeconfig.as_deref()).await?,
-            system_namespace,
-            puller: shared.puller(self.cache_path.join("spool"))?,
+        let config = Config {
             cache_path: self.cache_path,
             catalogd,
-            catalogs_address: shared.catalogs_address(CATALOGS_ADDRESS),
-            metrics_address: shared.metrics_address(METRICS_ADDRESS),
+            catalogs_address: self.catalogs.address(CATALOGS_ADDRESS).to_owned(),
             remote_catalogd,
-            tls,
-            tls_profile: shared.tls_profile()?,
-            health_address: shared.health_address(),
-            leader_election: shared.leader_elect.then_some(terms),
+            terms,
             max_concurrent_reconciles: self.max_concurrent_reconciles,
-            identity: shared.identity("operator-controller"),
             default_account: default_account.transpose().map_err(anyhow::Error::msg)?,
-            // The original's words, and what they mean.
-            global_pull_secret: shared.pull_secret().context("incorrect number of components")?,
-            own_account: shared.account(),
             catalog_deadline: self.catalog_deadline,
             gates,
             webhook_certificates: WebhookCertificates {
                 provider,
                 lifetime: self.webhook_certificate_lifetime,
             },
-        })
+        };
+        Ok((config, process))
     }
-}
-
-/// Prints the version, quoted as the original does.
-#[expect(clippy::print_stdout, reason = "the sub-command's output")]
-pub(crate) fn tell_version() {
-    println!("{:?}", format!("operator-controller version {}", env!("CARGO_PKG_VERSION")));
-}
-
-/// Prints why the program ends.
-#[expect(clippy::print_stderr, reason = "the last words of the program, after logging")]
-pub(crate) fn tell(text: &str) {
-    eprintln!("{text}");
 }
 
 #[cfg(test)]
@@ -211,15 +168,14 @@ mod tests {
             "-v=4",
         ])
         .unwrap();
-        assert!(args.shared.leader_elect);
-        assert_eq!(args.verbosity(), 4);
-        assert_eq!(args.shared.catalogs_address(CATALOGS_ADDRESS), ":8444");
-        assert_eq!(args.shared.config().unwrap().gc_interval, std::time::Duration::from_hours(1));
+        assert!(args.process.leader_elect);
+        assert_eq!(args.process.verbosity, 4);
+        assert_eq!(args.catalogs.address(CATALOGS_ADDRESS), ":8444");
+        assert_eq!(args.catalogs.config().unwrap().gc_interval, std::time::Duration::from_hours(1));
         let off = Args::try_parse_from(["operator-controller", "--leader-elect=false"]).unwrap();
-        assert!(!off.shared.leader_elect);
-        assert!(Args::try_parse_from(["operator-controller", "version"]).unwrap().wants_version());
+        assert!(!off.process.leader_elect);
         let wrong = Args::try_parse_from(["operator-controller", "--gc-interval=soon"]).unwrap();
-        assert!(wrong.shared.config().is_err());
+        assert!(wrong.catalogs.config().is_err());
         assert_eq!(args.webhook_certificate_provider, Provider::Auto);
         let terms = args.terms().unwrap();
         assert_eq!(format!("{terms:?}"), format!("{:?}", olm_runtime::DEFAULT_TERMS));
@@ -231,7 +187,7 @@ mod tests {
             ["--cache-path=/b", "--leader-elect", "--leader-elect=false", "--max-concurrent-reconciles=6"];
         let args = Args::try_parse_from(again.into_iter().chain(last)).unwrap();
         assert_eq!((args.cache_path.to_str(), args.max_concurrent_reconciles), (Some("/b"), 6));
-        assert!(!args.shared.leader_elect, "the last one counts");
+        assert!(!args.process.leader_elect, "the last one counts");
         for wrong in ["--webhook-certificate-provider=me", "--webhook-certificate-lifetime=1s"] {
             assert!(Args::try_parse_from(["operator-controller", wrong]).is_err(), "{wrong}");
         }

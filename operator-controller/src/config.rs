@@ -1,10 +1,8 @@
-//! What operator-controller is told at its start.
+//! The settings of operator-controller.
 
 use std::{path::PathBuf, time::Duration};
 
-use catalogd::FeatureGates;
-use olm_image::PullerConfig;
-use olm_runtime::{AccountRef, Terms, TlsProfile};
+use olm_runtime::{AccountRef, FeatureGates, Terms};
 use olm_semver::ReleaseSupport;
 use thiserror::Error;
 
@@ -16,41 +14,21 @@ use crate::{
 /// Extensions, and revisions, that are worked on at the same time unless a flag says otherwise.
 pub const MAX_CONCURRENT_RECONCILES: u16 = 8;
 
-/// Settings of an [`crate::Operator`].
+/// Settings of an [`crate::Operator`], beside those that every process has.
 #[derive(Clone)]
 pub struct Config {
-    /// The cluster.
-    pub cluster: kube::Config,
-    /// Where revisions' Secrets and the lease live.
-    pub system_namespace: String,
     /// Folder for bundles that were pulled; may be emptied at any time.
     pub cache_path: PathBuf,
-    /// Pulling of images, catalogs and bundles alike.
-    pub puller: PullerConfig,
     /// The catalogs' part; its cache lies in a folder of its own.
     pub catalogd: catalogd::Config,
     /// A catalogd on its own, whose content is used instead of that of the one in this process.
     pub remote_catalogd: Option<RemoteCatalogd>,
-    /// Where `/metrics` is served over HTTPS.
-    pub metrics_address: Option<String>,
     /// Where catalog content is served: `host:port`, or `:port` for all interfaces.
     pub catalogs_address: String,
-    /// Certificate and key for serving catalogs; when absent they are made and kept in a Secret.
-    pub tls: Option<(PathBuf, PathBuf)>,
-    /// What TLS connections to the catalogs are made of.
-    pub tls_profile: TlsProfile,
-    /// Where `/healthz` and `/readyz` are served.
-    pub health_address: Option<String>,
-    /// Terms of the election, when there is one.
-    pub leader_election: Option<Terms>,
-    /// Name of this process in leases and events.
-    pub identity: String,
+    /// Terms of the election, if there is one.
+    pub terms: Terms,
     /// Account of extensions that name none, instead of the one that the settings' ConfigMap names.
     pub default_account: Option<AccountRef>,
-    /// Secret with credentials for registries: namespace and name.
-    pub global_pull_secret: Option<(String, String)>,
-    /// The program's own account, whose pull secrets are used too; `None` outside of a pod.
-    pub own_account: Option<AccountRef>,
     /// How long a catalog that has never been served keeps others of its priority or a lower one from being
     /// used.
     pub catalog_deadline: Duration,

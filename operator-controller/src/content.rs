@@ -6,9 +6,7 @@ use std::{
     time::Duration,
 };
 
-use catalogd::{
-    CatalogChanged, CatalogDirectory, Catalogd, HttpReader, RemoteCatalog, StoreError, SystemClock, Trust,
-};
+use catalogd::{CatalogChanged, CatalogDirectory, Catalogd, HttpReader, RemoteCatalog, StoreError, Trust};
 use kube::{
     Client, ResourceExt,
     core::DeserializeGuard,
@@ -16,6 +14,7 @@ use kube::{
 };
 use olm_api::v1::ClusterCatalog;
 use olm_image::DiskBudget;
+use olm_runtime::SystemClock;
 use tokio::{
     sync::{broadcast, mpsc},
     time::Instant,

@@ -6,24 +6,20 @@ mod facts;
 mod simulation;
 mod wakes;
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
-use futures::{FutureExt, stream::BoxStream};
+use catalogd::{Catalogd, StoreError};
+use futures::stream::BoxStream;
 use olm_api::{
     ConditionType,
     names::{MANAGED_BY, MANAGED_BY_LABEL},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
 use olm_bundle::MEMORY_BYTES_MAX;
-use olm_image::Puller;
 use olm_runtime::{
-    Accounts, BackoffLimits, CertWatcher, Certificate, Chance, ClientError, ControllerSettings, Discovery,
-    Fence, HttpError, LeaseLost, MemoryBudget, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source,
-    TlsError, Wake, WatchManager, ends_in_time, health_router, listen, metrics_router, run_controller, serve,
-    server_config,
+    BackoffLimits, ControllerSettings, Discovery, LeaseLost, MemoryBudget, OwnerChanged, Process,
+    ProcessError, Source, SystemClock, Wake, WatchManager, run_controller,
 };
-use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -47,21 +43,19 @@ use facts::Gate;
 pub(crate) use wakes::owners;
 use wakes::{Everyone, WAKES, known_catalogs, names, revisions};
 
-/// Lease of the extension side, the original's.
+/// Lease of the extension side, upstream's.
 const LEASE: &str = "9c4404e7.operatorframework.io";
 /// Service that metrics are scraped by.
 const METRICS_SERVICE: &str = "operator-controller-service";
-/// How long servers and other parts may take to end once nothing is written any more.
-const PARTS_END: Duration = Duration::from_secs(3);
 /// Secret with the serving certificate, where catalogd runs on its own.
 const METRICS_SECRET: &str = "operator-controller-serving-cert";
 
 /// Why the program could not run, or had to end.
 #[derive(Debug, Error)]
 pub enum OperatorError {
-    /// No client for the cluster.
+    /// Certificate or ports.
     #[error(transparent)]
-    Client(#[from] ClientError),
+    Process(#[from] ProcessError),
     /// The cache cannot be used.
     #[error("cache folder {path}: {source}")]
     Cache {
@@ -73,12 +67,6 @@ pub enum OperatorError {
     /// The catalogs' store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An address cannot be listened on.
-    #[error(transparent)]
-    Http(#[from] HttpError),
-    /// The certificate for serving cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
     /// Another process may lead now.
     #[error("{0}: this one ends to start afresh")]
     LeadershipLost(#[from] LeaseLost),
@@ -87,133 +75,89 @@ pub enum OperatorError {
 /// operator-controller with catalogd inside, ready to be run.
 pub struct Operator {
     config: Config,
-    accounts: Accounts,
+    process: Process,
     content: Content,
-    credentials: Option<PullSecrets>,
     bundles: Bundles,
-    metrics: Metrics,
-    registry: Arc<Registry>,
     guard: Guard,
     platform: Arc<Platform>,
-    fence: Fence,
-    chance: Chance,
 }
 
 impl Operator {
     /// Opens caches and builds the parts; nothing runs yet.
     ///
     /// # Errors
-    /// A cache folder or the cluster's configuration cannot be used.
-    pub fn new(config: Config) -> Result<Self, OperatorError> {
-        let (fence, chance) = (Fence::default(), Chance::default());
-        let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
-        let accounts = Accounts::counted(&config.cluster, &metrics.requests(), &fence)?;
-        let guard = Guard::new(&mut registry);
-        let platform = Arc::new(Platform::register(&mut registry));
-        let puller = Puller::new(config.puller.clone());
-        // Without Secrets to look at, the credentials stay those of the configuration.
-        let credentials = (config.global_pull_secret.is_some() || config.own_account.is_some()).then(|| {
-            let (global, account) = (config.global_pull_secret.clone(), config.own_account.clone());
-            PullSecrets::new(accounts.controller(), puller.keyring().clone(), global, account, &chance)
-        });
+    /// A cache folder cannot be used.
+    pub fn new(config: Config, mut process: Process) -> Result<Self, OperatorError> {
+        let guard = Guard::new(&mut process.registry);
+        let platform = Arc::new(Platform::register(&mut process.registry));
         let memory = MemoryBudget::new(MEMORY_BYTES_MAX);
         let folder = |name| config.cache_path.join(name);
-        let bundles = Bundles::new(&puller, folder("bundles"), memory.clone())
+        let bundles = Bundles::new(&process.puller, folder("bundles"), memory.clone())
             .and_then(|bundles| bundles.noting(folder("reading")))
             .map_err(|source| OperatorError::Cache {
                 path: config.cache_path.display().to_string(),
                 source,
             })?;
-        let cluster = accounts.controller();
+        let (cluster, puller) = (process.client(), &process.puller);
         let content = if let Some(remote) = &config.remote_catalogd {
             Content::Remote(Remote::new(remote, cluster, &folder("catalogs"), puller.disk().clone())?)
         } else {
             let catalogd = Catalogd::new(
                 config.catalogd.clone(),
                 cluster,
-                Arc::new(puller),
+                Arc::new(puller.clone()),
                 Arc::new(SystemClock),
-                &metrics,
-                &mut registry,
+                &process.metrics,
+                &mut process.registry,
             )?;
             Content::Embedded(Box::new(catalogd.within(memory)))
         };
-        Ok(Self {
-            config,
-            accounts,
-            content,
-            credentials,
-            bundles,
-            metrics,
-            registry: Arc::new(registry),
-            guard,
-            platform,
-            fence,
-            chance,
-        })
+        Ok(Self { config, process, content, bundles, guard, platform })
     }
 
-    /// Runs until `shutdown`.
+    /// Runs until a signal comes.
     ///
     /// # Errors
     /// An address cannot be listened on, or leadership was lost.
-    pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), OperatorError> {
-        // Cancelled by what ends this process from within, too.
-        let shutdown = shutdown.child_token();
+    pub async fn run(mut self) -> Result<(), OperatorError> {
+        let shutdown = self.process.shutdown.clone();
         let (leads, leader) = watch::channel(false);
-        let (bundles, asked_to_end) = (self.bundles.clone(), shutdown.clone());
-        let stop_noting = async move {
-            asked_to_end.cancelled().await;
-            bundles.stop();
-        };
-        let mut tasks = self.serve(&shutdown).await?;
-        if let Some(credentials) = self.credentials.take() {
-            if let Err(error) = credentials.load().await {
-                tracing::warn!(%error, "starting without credentials for registries");
-            }
-            let (content, shutdown) = (self.content.clone(), shutdown.clone());
-            tasks.push(tokio::spawn(async move { credentials.run(shutdown, || content.wake()).await }));
-        }
+        self.serve().await?;
+        let content = self.content.clone();
+        self.process.follow_pull_secrets(move || content.wake()).await;
         let catalogs_ended = CancellationToken::new();
         if let Content::Embedded(catalogd) = &self.content {
-            let running = catalogd.clone().run(leader, self.chance.clone(), shutdown.clone());
+            let running = catalogd.clone().run(leader, self.process.chance.clone(), shutdown.clone());
             // Also when it panics.
             let ended = catalogs_ended.clone().drop_guard();
-            tasks.push(tokio::spawn(async move {
+            self.process.spawn(async move {
                 running.await;
                 drop(ended);
-            }));
+            });
         }
-        tasks.push(tokio::spawn(stop_noting));
-        tasks.push(tokio::spawn(self.leftovers(shutdown.clone())));
-        let led = match self.config.leader_election {
-            None => {
-                leads.send_replace(true);
-                Box::pin(self.lead(shutdown.clone())).await;
-                Ok(())
-            }
-            Some(terms) => Box::pin(self.campaign(terms, &leads, &catalogs_ended, &shutdown)).await,
+        let (bundles, asked_to_end) = (self.bundles.clone(), shutdown.clone());
+        self.process.spawn(async move {
+            asked_to_end.cancelled().await;
+            bundles.stop();
+        });
+        let leftovers = self.leftovers(shutdown.clone());
+        self.process.spawn(leftovers);
+        let led = if self.process.leader_elect() {
+            Box::pin(self.campaign(&leads, &catalogs_ended)).await
+        } else {
+            leads.send_replace(true);
+            Box::pin(self.lead(shutdown)).await;
+            Ok(())
         };
-        shutdown.cancel();
-        let ended = async {
-            for task in &mut tasks {
-                // They end with `shutdown`; a panic in one has been logged by the runtime.
-                let _ = task.await;
-            }
-        };
-        if ends_in_time(ended, &shutdown, PARTS_END).await.is_none() {
-            tracing::warn!("parts that did not end in time are dropped");
-            tasks.iter().for_each(tokio::task::JoinHandle::abort);
-        }
+        self.process.end().await;
         Ok(led?)
     }
 
     /// Before leading: a leftover may be what this program waits for.
     fn leftovers(&self, shutdown: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
-        let client = self.accounts.controller();
-        let events = Events::new(client.clone(), &self.config.identity);
-        let namespace = self.config.system_namespace.clone();
+        let client = self.process.client();
+        let events = Events::new(client.clone(), self.process.identity());
+        let namespace = self.process.namespace().to_owned();
         let embedded = matches!(self.content, Content::Embedded(_));
         async move {
             let reporting = Box::pin(leftovers::report(client, &namespace, embedded, &events));
@@ -222,41 +166,21 @@ impl Operator {
     }
 
     /// Starts the servers of catalogs, metrics and health, which run on every replica.
-    async fn serve(
-        &self,
-        shutdown: &CancellationToken,
-    ) -> Result<Vec<tokio::task::JoinHandle<()>>, OperatorError> {
-        let mut tasks = Vec::new();
-        let certificate = if let Some((cert, key)) = &self.config.tls {
-            Certificate::Files(CertWatcher::new(cert, key)?.counted(self.metrics.certificate_reads()))
-        } else {
-            let (client, namespace) = (self.accounts.controller(), &self.config.system_namespace);
-            let (secret, names) = self.kept_certificate();
-            let kept = ServingSecret::open(client, namespace, secret, &names, &self.chance).await?;
-            Certificate::Kept(Box::new(kept))
-        };
-        let tls = server_config(certificate.serving(), &self.config.tls_profile)?;
-        tasks.push(tokio::spawn(certificate.run(shutdown.clone())));
-        if let Some(address) = &self.config.metrics_address {
-            let router = metrics_router(self.registry.clone(), self.accounts.controller());
-            tasks.push(spawn_server("metrics", listen(address)?, router, Some(tls.clone()), shutdown));
-        }
+    async fn serve(&mut self) -> Result<(), ProcessError> {
+        let (secret, names) = self.kept_certificate();
+        let content = self.content.clone();
+        let tls = self.process.serve((secret, &names), move || content.ready()).await?;
         if let Content::Embedded(catalogd) = &self.content {
-            let catalogs = listen(&self.config.catalogs_address)?;
-            tasks.push(spawn_server("catalogs", catalogs, catalogd.router(), Some(tls), shutdown));
+            let (address, router) = (&self.config.catalogs_address, catalogd.router());
+            self.process.spawn_server("catalogs", address, router, Some(tls))?;
         }
-        if let Some(address) = &self.config.health_address {
-            let content = self.content.clone();
-            let health = health_router(move || content.ready());
-            tasks.push(spawn_server("health", listen(address)?, health, None, shutdown));
-        }
-        Ok(tasks)
+        Ok(())
     }
 
     /// The Secret with the serving certificate that is made here, and the names that it is for. Beside a catalogd
     /// on its own, that one's Secret is left to it.
     fn kept_certificate(&self) -> (&'static str, Vec<String>) {
-        let own = format!("{METRICS_SERVICE}.{}.svc", self.config.system_namespace);
+        let own = format!("{METRICS_SERVICE}.{}.svc", self.process.namespace());
         let own = [own.clone(), format!("{own}.cluster.local")];
         match &self.content {
             Content::Embedded(_) => {
@@ -274,13 +198,13 @@ impl Operator {
 
     /// Works on extensions and revisions, which only the leader may do.
     async fn lead(&self, stop: CancellationToken) {
-        self.metrics.leading(true);
+        self.process.metrics.leading(true);
         Box::pin(self.controllers(stop)).await;
-        self.metrics.leading(false);
+        self.process.metrics.leading(false);
     }
 
     async fn controllers(&self, stop: CancellationToken) {
-        let (client, chance) = (self.accounts.controller(), &self.chance);
+        let (client, chance) = (self.process.client(), &self.process.chance);
         let discovery = Discovery::new(client.clone());
         let waiting = Arc::new(Waiting::default());
         let (wake_extension, woken_extensions) = mpsc::channel::<String>(WAKES);
@@ -297,9 +221,9 @@ impl Operator {
         let (changed_crd, changed_crds) = mpsc::channel::<Crd>(WAKES);
         let kind_wakes =
             Wakes { extensions: wake_extension.clone(), sets: wake_set.clone(), crds: changed_crd };
-        let events = Events::new(client.clone(), &self.config.identity);
+        let events = Events::new(client.clone(), self.process.identity());
         let ports = cluster_extension::Ports {
-            accounts: self.accounts.clone(),
+            accounts: self.process.accounts.clone(),
             discovery: discovery.clone(),
             catalogs: self.catalogs(&known_catalogs),
             bundles: self.bundles.clone().pulling_by_jobs(wake_extension.clone(), chance),
@@ -312,7 +236,7 @@ impl Operator {
             features: self.config.gates.features(self.config.webhook_certificates.provider),
             settings: settings.clone(),
             guard: self.guard.clone(),
-            system_namespace: self.config.system_namespace.clone(),
+            system_namespace: self.process.namespace().to_owned(),
             clock: Arc::new(SystemClock),
         };
         let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
@@ -321,8 +245,8 @@ impl Operator {
         let (all_extensions, catalogs) = (extensions.store.clone(), known_catalogs.store.clone());
         let everyone = Everyone::new(&extensions.store, &wake_extension, &waiting, &wake_set);
         let wake_all = async || everyone.wake().await;
-        let accounts = self.accounts.clone();
-        let namespace = &self.config.system_namespace;
+        let accounts = self.process.accounts.clone();
+        let namespace = self.process.namespace();
         let gate = Gate::default();
         let facts = self.facts((&extensions, &sets, &known_catalogs), &settings);
         let opening = gate.open_after(facts, &stop);
@@ -353,8 +277,17 @@ impl Operator {
         wake_all: &impl AsyncFn(),
         stop: CancellationToken,
     ) {
-        let client = self.accounts.controller();
-        dependents::run(client, &self.chance, changed_crds, dependents, &self.platform, wake_all, stop).await;
+        let client = self.process.client();
+        dependents::run(
+            client,
+            &self.process.chance,
+            changed_crds,
+            dependents,
+            &self.platform,
+            wake_all,
+            stop,
+        )
+        .await;
     }
 
     /// The catalogs that extensions are resolved from.
@@ -378,7 +311,7 @@ impl Operator {
             events: shared.events.clone(),
             settings: shared.settings.clone(),
             guard: shared.guard.clone(),
-            objects: self.metrics.objects(),
+            objects: self.process.metrics.objects(),
             preflight_permissions: shared.features.preflight_permissions,
             system_namespace: shared.system_namespace.clone(),
             certificate_lifetime: self.config.webhook_certificates.lifetime,
@@ -398,19 +331,19 @@ impl Operator {
             name,
             concurrency: self.config.max_concurrent_reconciles,
             backoff: BackoffLimits::default(),
-            chance: self.chance.clone(),
+            chance: self.process.chance.clone(),
         };
         let controller = Arc::new(cluster_extension::Extensions::new(ports));
         let reporter = controller.clone();
         let report_panic = move |extension| reporter.clone().report_panic(extension);
-        let objects = self.metrics.objects();
+        let objects = self.process.metrics.objects();
         let reconcile = move |extension: Arc<ClusterExtension>| {
             let controller = controller.clone();
             let conditions = extension.status.as_ref().map(|status| &status.conditions);
             objects.observe(&*extension, "ClusterExtension", ConditionType::Ready, conditions);
             async move { Box::pin(controller.reconcile(extension)).await }
         };
-        let metrics = self.metrics.controller(name);
+        let metrics = self.process.metrics.controller(name);
         run_controller(settings, source, wakes, metrics, stop, reconcile, report_panic).await;
     }
 
@@ -423,39 +356,19 @@ impl Operator {
     ) {
         let name = "clusterobjectset";
         let concurrency = self.config.max_concurrent_reconciles;
-        let (backoff, chance) = (BackoffLimits::default(), self.chance.clone());
+        let (backoff, chance) = (BackoffLimits::default(), self.process.chance.clone());
         let settings = ControllerSettings { name, concurrency, backoff, chance };
         let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
         let reporter = controller.clone();
         let report_panic = move |set| reporter.clone().report_panic(set);
-        let objects = self.metrics.objects();
+        let objects = self.process.metrics.objects();
         let reconcile = move |set: Arc<ClusterObjectSet>| {
             let controller = controller.clone();
             let conditions = set.status.as_ref().map(|status| &status.conditions);
             objects.observe(&*set, "ClusterObjectSet", ConditionType::Progressing, conditions);
             async move { Box::pin(controller.reconcile(set)).await }
         };
-        let metrics = self.metrics.controller(name);
+        let metrics = self.process.metrics.controller(name);
         run_controller(settings, source, wakes, metrics, stop, reconcile, report_panic).await;
     }
-}
-
-/// Serves in a task of its own; a server that fails or panics ends the process, so that it is started afresh.
-fn spawn_server(
-    name: &'static str,
-    listener: std::net::TcpListener,
-    router: axum::Router,
-    tls: Option<Arc<rustls::ServerConfig>>,
-    shutdown: &CancellationToken,
-) -> tokio::task::JoinHandle<()> {
-    let shutdown = shutdown.clone();
-    tokio::spawn(async move {
-        let server = serve(listener, router, tls, ServerLimits::default(), shutdown.clone());
-        match AssertUnwindSafe(server).catch_unwind().await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(server = name, %error, "server ended"),
-            Err(_) => tracing::error!(server = name, "server panicked"),
-        }
-        shutdown.cancel();
-    })
 }

@@ -3,8 +3,8 @@
 mod answers;
 mod api_server;
 
-use catalogd::Clock;
 use jiff::{SignedDuration, Timestamp};
+use olm_runtime::Clock;
 use tokio::time::Instant;
 
 pub(crate) use api_server::ApiServer;

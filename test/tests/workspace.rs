@@ -53,7 +53,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
     ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
     ("olm-image", &["olm-text"]),
     ("olm-certs", &[]),
-    ("olm-runtime", &["olm-text", "olm-object", "olm-api", "olm-certs"]),
+    ("olm-runtime", &["olm-text", "olm-object", "olm-api", "olm-certs", "olm-image"]),
     (
         "catalogd",
         &["olm-go", "olm-text", "olm-object", "olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"],

@@ -15,14 +15,14 @@ fn defaults_are_upstreams() {
     assert_eq!(config.gc_interval.as_secs(), 12 * 3600);
     assert_eq!(
         (
-            command.shared.catalogs_address(super::CATALOGS_ADDRESS).as_str(),
-            command.shared.metrics_address(super::METRICS_ADDRESS).as_deref(),
-            command.shared.health_address().as_deref(),
-            command.shared.leader_elect
+            command.catalogs.address(super::CATALOGS_ADDRESS),
+            command.process.metrics_address(super::METRICS_ADDRESS).as_deref(),
+            command.process.health_address().as_deref(),
+            command.process.leader_elect
         ),
         (":8443", Some(":7443"), Some(":8081"), false)
     );
-    assert!(command.shared.without_effect().is_empty());
+    assert!(command.process.without_effect().is_empty());
 }
 
 #[test]
@@ -39,14 +39,14 @@ fn contradictions_are_refused_in_upstreams_words() {
         assert_eq!(parsed(arguments).config().unwrap_err().to_string(), text);
     }
     for secret in ["x", "/x", "x/", "a/b/c"] {
-        let error = parsed(&["--global-pull-secret", secret]).shared.pull_secret().unwrap_err();
+        let error = parsed(&["--global-pull-secret", secret]).process.pull_secret().unwrap_err();
         assert_eq!(
             error.to_string(),
             "value of global-pull-secret should be of the format <namespace>/<name>"
         );
     }
     assert_eq!(
-        parsed(&["--global-pull-secret=a/b"]).shared.pull_secret().unwrap(),
+        parsed(&["--global-pull-secret=a/b"]).process.pull_secret().unwrap(),
         Some(("a".into(), "b".into()))
     );
 }
@@ -55,14 +55,14 @@ fn contradictions_are_refused_in_upstreams_words() {
 fn gates_and_election_are_read_in_all_their_spellings() {
     let off =
         parsed(&["--feature-gates=GraphQLCatalogQueries=false, APIV1MetasHandler=false", "--leader-elect"]);
-    assert!(!off.config().unwrap().metas && off.shared.leader_elect);
+    assert!(!off.config().unwrap().metas && off.process.leader_elect);
     let on = parsed(&[
         "--feature-gates=APIV1MetasHandler=false",
         "--feature-gates=AllAlpha=true",
         "--leader-elect=true",
     ]);
     let config = on.config().unwrap();
-    assert!(!config.metas && config.graphql && on.shared.leader_elect, "what is named is as it was named");
+    assert!(!config.metas && config.graphql && on.process.leader_elect, "what is named is as it was named");
     for (gates, graphql) in [
         ("APIV1MetasHandler=true", false),
         ("GraphQLCatalogQueries=true", true),
@@ -75,7 +75,7 @@ fn gates_and_election_are_read_in_all_their_spellings() {
         let config = parsed(&["--feature-gates", gates]).config().unwrap();
         assert_eq!(config.graphql, graphql, "{gates}");
     }
-    assert!(!parsed(&["--leader-elect=false"]).shared.leader_elect);
+    assert!(!parsed(&["--leader-elect=false"]).process.leader_elect);
 }
 
 /// Charts and tests append flags to what is there already.
@@ -103,19 +103,19 @@ fn a_flag_that_is_given_again_counts_as_it_was_given_last() {
     let command = parsed(&flags);
     let config = command.config().unwrap();
     assert_eq!(config.gc_interval.as_secs(), 2 * 3600);
-    assert!(!command.shared.leader_elect);
-    assert_eq!(command.shared.verbosity, 5);
+    assert!(!command.process.leader_elect);
+    assert_eq!(command.process.verbosity, 5);
     // Maps and lists add up.
     assert_eq!(config.gates(), [("APIV1MetasHandler", true), ("GraphQLCatalogQueries", true)]);
-    let profile = format!("{:?}", command.shared.tls_profile().unwrap());
+    let profile = format!("{:?}", command.process.tls_profile().unwrap());
     let twice = ["--tls-profile=custom", flags[4], flags[12]];
-    assert_eq!(profile, format!("{:?}", parsed(&twice).shared.tls_profile().unwrap()));
+    assert_eq!(profile, format!("{:?}", parsed(&twice).process.tls_profile().unwrap()));
     for one in [flags[4], flags[12]] {
-        let single = parsed(&["--tls-profile=custom", one]).shared.tls_profile().unwrap();
+        let single = parsed(&["--tls-profile=custom", one]).process.tls_profile().unwrap();
         assert_ne!(profile, format!("{single:?}"), "both ciphers are allowed");
     }
     let folder = tempfile::tempdir().unwrap();
-    let puller = command.shared.puller(folder.path().join("spool")).unwrap();
+    let puller = command.process.puller(folder.path().join("spool")).unwrap();
     assert_eq!(puller.insecure_hosts.into_iter().collect::<Vec<_>>(), ["a:5000", "b:5000"]);
 }
 
@@ -146,12 +146,12 @@ fn every_flag_of_klog_is_accepted() {
         ("stderrthreshold", "2"),
         ("vmodule", "x=4"),
     ] {
-        let told = parsed(&[&format!("--{name}={value}")]).shared.without_effect();
+        let told = parsed(&[&format!("--{name}={value}")]).process.without_effect();
         assert!(told.len() == 1 && told[0].starts_with(&format!("--{name} has no effect")), "{told:?}");
         parsed(&[&format!("--{name}"), value]);
     }
     for spelling in [&["-v", "4"][..], &["-v=4"], &["--v=4"], &["--v", "4"]] {
-        assert_eq!(parsed(spelling).shared.verbosity, 4);
+        assert_eq!(parsed(spelling).process.verbosity, 4);
     }
 }
 
@@ -167,9 +167,9 @@ fn flags_of_the_original_without_a_meaning_here_are_accepted_and_named() {
         "--metrics-bind-address=0",
     ];
     let command = parsed(&flags);
-    assert_eq!(command.shared.metrics_address(super::METRICS_ADDRESS), None);
+    assert_eq!(command.process.metrics_address(super::METRICS_ADDRESS), None);
     assert_eq!(
-        command.shared.without_effect(),
+        command.process.without_effect(),
         [
             "--log_file has no effect: the log goes to stderr, and -v says how much",
             "--vmodule has no effect: the log goes to stderr, and -v says how much",

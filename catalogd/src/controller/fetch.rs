@@ -7,11 +7,11 @@ use std::{
 };
 
 use olm_image::Progress;
-use olm_runtime::{JobContext, Jobs, MemoryBudget};
+use olm_runtime::{Clock, JobContext, Jobs, MemoryBudget};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CatalogFiles, CatalogSource, CatalogStore, CatalogdError, Clock, Pinned, Resolution,
+    CatalogFiles, CatalogSource, CatalogStore, CatalogdError, Pinned, Resolution,
     limits::{INGEST_MEMORY_BYTES, PROGRESS_FIRST, PROGRESS_INTERVAL},
 };
 

@@ -11,13 +11,13 @@ use jiff::Timestamp;
 use kube::{Client, client::Body};
 use olm_api::v1::ClusterCatalog;
 use olm_image::{OnProgress, Progress, PullError, Refusal};
-use olm_runtime::{BackoffLimits, Chance, MemoryBudget, Next, PANIC_REPORT};
+use olm_runtime::{BackoffLimits, Chance, Clock, MemoryBudget, Next, PANIC_REPORT};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::{FetchJobs, Reconciler};
 use crate::{
-    CatalogFiles, CatalogSource, Clock, Pinned,
+    CatalogFiles, CatalogSource, Pinned,
     limits::INGEST_MEMORY_BYTES,
     testing::{MemoryFiles, ONE, TWO, TestStore, at},
 };

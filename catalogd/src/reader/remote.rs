@@ -18,6 +18,7 @@ use std::{
 use arc_swap::ArcSwap;
 use olm_fbc::{CatalogError, PackageContent};
 use olm_image::DiskBudget;
+use olm_runtime::Clock;
 use reqwest::{StatusCode, header};
 use thiserror::Error;
 use tokio::time::Instant;
@@ -26,7 +27,7 @@ pub use trust::{Trust, TrustError};
 
 use super::{PackageSnapshot, mentioning, read};
 use crate::{
-    CatalogFiles, CatalogStore, Clock, StoreError,
+    CatalogFiles, CatalogStore, StoreError,
     limits::{CATALOG_BYTES_MAX, FETCH_TIMEOUT},
     store::digest_of,
 };

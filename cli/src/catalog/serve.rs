@@ -3,9 +3,9 @@
 use std::{fmt::Write as _, io::Write, net::SocketAddr, sync::Arc};
 
 use anyhow::{Context as _, bail};
-use catalogd::{CatalogFiles, CatalogStore, Clock, Config, ContentServer, Generation, SystemClock};
+use catalogd::{CatalogFiles, CatalogStore, Config, ContentServer, Generation};
 use clap::Args;
-use olm_runtime::{ServerLimits, listen, on_signal, serve};
+use olm_runtime::{Clock, ServerLimits, SystemClock, listen, on_signal, serve};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 

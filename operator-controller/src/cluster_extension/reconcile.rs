@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use catalogd::Clock;
 use jiff::Timestamp;
 use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
@@ -20,7 +19,7 @@ use olm_api::{
     ownership::is_taken_over,
     v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
 };
-use olm_runtime::{Accounts, Discovery, Next, OwnWrites, api_text, bounded};
+use olm_runtime::{Accounts, Clock, Discovery, Next, OwnWrites, api_text, bounded};
 
 use crate::cluster_extension::act::revision::RevisionWriter;
 use crate::cluster_extension::decide::{Features, Steps};

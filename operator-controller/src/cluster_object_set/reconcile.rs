@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use catalogd::Clock;
 use jiff::Timestamp;
 use kube::{
     Api, Client, Resource, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store,
@@ -22,7 +21,9 @@ use olm_api::{
 use olm_object::ObjectKey;
 use olm_objectset::{DeletionPolicy, Owner, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{Accounts, Discovery, Next, ObjectMetrics, PANIC_REPORT, WatchManager, api_text, bounded};
+use olm_runtime::{
+    Accounts, Clock, Discovery, Next, ObjectMetrics, PANIC_REPORT, WatchManager, api_text, bounded,
+};
 
 use crate::cluster_object_set::content;
 use crate::cluster_object_set::content::{ContentError, LoadedPhase};

@@ -9,13 +9,12 @@ use std::{
     time::Duration,
 };
 
-use catalogd::Clock;
 use jiff::Timestamp;
 use kube::Client;
 use olm_api::v1::ClusterObjectSet;
 use olm_runtime::{
-    Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, Metrics, OwnerChanged, PANIC_REPORT,
-    Source, WatchManager, run_controller,
+    Accounts, BackoffLimits, Chance, Clock, ControllerSettings, Discovery, Metrics, OwnerChanged,
+    PANIC_REPORT, Source, WatchManager, run_controller,
 };
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Leadership: two leases, one process.
 
-use olm_runtime::{Elector, LeaseLost, Terms};
+use olm_runtime::LeaseLost;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -19,18 +19,11 @@ impl Operator {
     /// A lease was lost.
     pub(super) async fn campaign(
         &self,
-        terms: Terms,
         leads: &watch::Sender<bool>,
         catalogs_ended: &CancellationToken,
-        shutdown: &CancellationToken,
     ) -> Result<(), LeaseLost> {
-        let client = self.accounts.elector();
-        let (namespace, identity) = (&self.config.system_namespace, &self.config.identity);
-        let candidate = |lease: &str| {
-            Elector::new(client.clone(), namespace, lease, identity, terms)
-                .seeded(&self.chance)
-                .fenced(&self.fence)
-        };
+        let shutdown = &self.process.shutdown;
+        let candidate = |lease: &str| self.process.elector(lease, self.config.terms);
         let first_held = CancellationToken::new();
         let (extensions, catalogs) = (candidate(LEASE), candidate(catalogd::LEASE));
         let first = async {
@@ -52,14 +45,10 @@ impl Operator {
             if shutdown.run_until_cancelled(both).await.is_none() {
                 return Ok(());
             }
-            let led = catalogs.lead(shutdown.clone(), |stop| async move {
-                leads.send_replace(true);
-                stop.cancelled().await;
-                // What is written as leader ends before the lease is released.
-                catalogs_ended.cancelled().await;
-                leads.send_replace(false);
-            });
-            let led = led.await;
+            let set_leader = |leader| {
+                leads.send_replace(leader);
+            };
+            let led = catalogd::campaign(&catalogs, set_leader, catalogs_ended, shutdown).await;
             shutdown.cancel();
             led
         };

@@ -1,13 +1,13 @@
 use std::sync::{Arc, Mutex};
 
 use olm_fbc::CatalogError;
-use olm_runtime::{ServerLimits, listen, serve};
+use olm_runtime::{ServerLimits, SystemClock, listen, serve};
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::{CatalogDirectory, HttpReader, RemoteCatalog};
 use crate::{
-    Config, ContentServer, LocalReader, PackageSnapshot, SystemClock,
+    Config, ContentServer, LocalReader, PackageSnapshot,
     testing::{ONE, TWO, TestStore},
 };
 

@@ -1,20 +1,25 @@
-//! What a controller process is made of: clients and accounts, discovery, watches, controllers with backoff,
-//! leader election, metrics and logs. Nothing here knows what is being installed.
+//! The parts of a controller process: flags, clients and accounts, discovery, watches, controllers with backoff, leader
+//! election, servers, metrics and logs. Nothing here knows what is being installed.
 
 mod backoff;
 mod chance;
 mod client;
+mod clock;
 mod connection;
 mod controller;
 mod discovery;
 mod fence;
+mod flags;
+mod gates;
 mod jobs;
 mod lease;
 mod memory;
 mod metrics;
 mod objects;
 mod own_writes;
+mod process;
 mod proxy;
+mod pull_secrets;
 mod queue;
 mod source;
 mod telemetry;
@@ -30,15 +35,20 @@ pub use client::{
     AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, api_text, bounded, cluster_config, connect,
     connect_counted, is_namespace_missing, is_namespace_terminating,
 };
+pub use clock::{Clock, SystemClock};
 pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, Wake, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use fence::{Fence, Lapsed};
+pub use flags::{FlagError, ProcessFlags, ProcessSettings};
+pub use gates::{FeatureGates, GateSyntax, log_gates};
 pub use jobs::{Job, JobContext, Jobs, Panicked};
 pub use lease::{DEFAULT_TERMS, Elector, LeaseLost, Terms};
 pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};
 pub use objects::ObjectMetrics;
 pub use own_writes::OwnWrites;
+pub use process::{Process, ProcessError, run_main};
+pub use pull_secrets::{PullSecretError, PullSecrets};
 pub use source::Source;
 pub use telemetry::{Traces, init as init_logs};
 pub use watch::{OwnerChanged, Seen, WatchManager, Watched};

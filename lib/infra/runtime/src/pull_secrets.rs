@@ -11,10 +11,14 @@ use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::{Api, Client, Resource, ResourceExt, core::PartialObjectMeta, runtime::watcher};
 use olm_image::{Keyring, KeyringError, SharedKeyring};
-use olm_runtime::{AccountRef, Chance, bounded};
 use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
+
+use crate::{
+    chance::Chance,
+    client::{AccountRef, bounded},
+};
 
 /// Changes that come together are read once.
 const DEBOUNCE: Duration = Duration::from_millis(500);
@@ -193,7 +197,7 @@ fn credentials(secret: Secret) -> Result<Keyring, KeyringError> {
 }
 
 /// The Secret that `--global-pull-secret` names as `<namespace>/<name>`; `None` for another form.
-pub fn pull_secret_name(text: &str) -> Option<(String, String)> {
+pub(crate) fn pull_secret_name(text: &str) -> Option<(String, String)> {
     let (namespace, name) = text.split_once('/')?;
     let well_formed = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
     well_formed.then(|| (namespace.to_owned(), name.to_owned()))
@@ -202,7 +206,7 @@ pub fn pull_secret_name(text: &str) -> Option<(String, String)> {
 /// The ServiceAccount that a mounted token is of; `None` where there is none, as outside of pods.
 ///
 /// The token is not verified: who could replace it could do worse.
-pub fn own_account(token_file: &Path) -> Option<AccountRef> {
+pub(crate) fn own_account(token_file: &Path) -> Option<AccountRef> {
     #[derive(Deserialize)]
     struct Claims {
         sub: String,
@@ -232,12 +236,12 @@ mod tests {
                 .map(|(path, object)| (format!("/api/v1/namespaces/{path}"), object.clone()))
                 .collect(),
         );
-        let service = tower::service_fn(move |request: axum::http::Request<Body>| {
+        let service = tower::service_fn(move |request: http::Request<Body>| {
             let missing = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "NotFound", "message": "", "code": 404});
             let found = objects.get(request.uri().path());
             let status = if found.is_some() { 200 } else { 404 };
             let answer = serde_json::to_vec(found.unwrap_or(&missing)).unwrap();
-            let response = axum::http::Response::builder().status(status).body(Body::from(answer)).unwrap();
+            let response = http::Response::builder().status(status).body(Body::from(answer)).unwrap();
             std::future::ready(Ok::<_, std::convert::Infallible>(response))
         });
         Client::new(service, "default")

@@ -1,6 +1,5 @@
-//! The flags of klog, which every program of the original has. Logs here go to stderr, as JSON where nobody reads
-//! along; how much is told is `-v`'s matter. The others are accepted, so that manifests need no change, and said
-//! to be without effect.
+//! The flags of klog, which every program of upstream has. Logs here go to stderr, as JSON unless that is a terminal, and
+//! `-v` says how much. The other flags are accepted, so that manifests need no change, and reported as without effect.
 
 use clap::Args;
 

@@ -1,11 +1,19 @@
-//! What `--feature-gates` asks for, in the form that Kubernetes' programs understand.
+//! The gates that `--feature-gates` sets, in the form that Kubernetes' programs understand.
 //!
 //! `AllAlpha` and `AllBeta` are for the gates that are not named; a name given again counts as it was given last.
 //! Which gates there are is not known here.
 
 use std::collections::BTreeMap;
 
-use crate::ConfigError;
+use thiserror::Error;
+
+/// A gate is not of the form `name=bool`.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("invalid value of feature gate {gate:?}, want <name>=true or <name>=false")]
+pub struct GateSyntax {
+    /// The text given.
+    pub gate: String,
+}
 
 /// Gates by name, and what is asked of all alpha ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,11 +27,11 @@ impl FeatureGates {
     ///
     /// # Errors
     /// A gate without a value, or one that is no boolean.
-    pub fn parse<S: AsRef<str>>(values: &[S]) -> Result<Self, ConfigError> {
+    pub fn parse<S: AsRef<str>>(values: &[S]) -> Result<Self, GateSyntax> {
         let mut gates = Self::default();
         let all = values.iter().flat_map(|value| value.as_ref().split(','));
         for gate in all.map(str::trim).filter(|gate| !gate.is_empty()) {
-            let malformed = || ConfigError::Gate { gate: gate.to_owned() };
+            let malformed = || GateSyntax { gate: gate.to_owned() };
             let (name, value) = gate.split_once('=').ok_or_else(malformed)?;
             let on = boolean(value.trim()).ok_or_else(malformed)?;
             match name.trim() {
@@ -56,7 +64,7 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Says in the log how every gate stands, as the original does.
+/// Logs the state of every gate, as upstream does.
 pub fn log_gates<'a>(states: impl IntoIterator<Item = (&'a str, bool)>) {
     let mut states: Vec<String> = states.into_iter().map(|(name, on)| format!("{name}={on}")).collect();
     states.sort();

@@ -1,8 +1,8 @@
-//! Time and chance, so that the controller can be run against chosen ones.
+//! Time and jitter, so that a controller can be run against chosen ones.
 
 use jiff::Timestamp;
 
-/// Where the controller gets the time and its jitter from.
+/// The time and the jitter of a controller.
 pub trait Clock: Send + Sync {
     /// The time of day.
     fn now(&self) -> Timestamp;

@@ -1,0 +1,253 @@
+//! The shell of a program: what it starts with, serves on every replica, and ends with.
+//!
+//! [`run_main`] is its `main`: logs, signals, the exit code. A [`Process`] has the clients, metrics and credentials;
+//! it serves metrics and health, keeps the serving certificate, and makes candidates for leases. The program adds what it
+//! is for.
+
+use std::{fmt::Display, panic::AssertUnwindSafe, process::ExitCode, sync::Arc, time::Duration};
+
+use axum::Router;
+use futures::FutureExt;
+use kube::Client;
+use olm_image::Puller;
+use prometheus_client::registry::Registry;
+use rustls::ServerConfig;
+use thiserror::Error;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    chance::Chance,
+    client::{Accounts, ClientError},
+    fence::Fence,
+    flags::{ProcessFlags, ProcessSettings},
+    http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve},
+    lease::{Elector, Terms},
+    memory::without_huge_pages,
+    metrics::Metrics,
+    pull_secrets::PullSecrets,
+    shutdown::{ends_in_time, on_signal, run_program},
+    telemetry::init,
+    tls::{CertWatcher, Certificate, ServingSecret, TlsError, server_config},
+};
+
+/// How long a program may take to end after a signal.
+const ENDS: Duration = Duration::from_secs(9);
+/// How long servers and other parts may take to end once nothing is written any more.
+const PARTS_END: Duration = Duration::from_secs(3);
+
+/// Runs a program until `work` ends, which gets a token that a signal cancels.
+///
+/// Errors are printed as upstream prints them. Anything that still runs 9 s after the signal is dropped.
+pub fn run_main<E: Display, F: Future<Output = Result<(), E>>>(
+    program: &'static str,
+    flags: &ProcessFlags,
+    work: impl FnOnce(CancellationToken) -> F,
+) -> ExitCode {
+    without_huge_pages();
+    if flags.wants_version() {
+        print_version(program);
+        return ExitCode::SUCCESS;
+    }
+    let traces = init(flags.verbosity, program);
+    for sentence in flags.without_effect() {
+        tracing::warn!("{sentence}");
+    }
+    // The only failure is that a provider is installed already, which is what is wanted.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let ended = run_program(async {
+        let shutdown = on_signal()?;
+        Ok::<_, std::io::Error>(ends_in_time(work(shutdown.clone()), &shutdown, ENDS).await)
+    });
+    traces.end();
+    let error = match ended.and_then(|ended| ended) {
+        Ok(None | Some(Ok(()))) => return ExitCode::SUCCESS,
+        Ok(Some(Err(error))) => format!("{error:#}"),
+        Err(error) => format!("starting: {error}"),
+    };
+    print_error(&error);
+    ExitCode::FAILURE
+}
+
+/// Prints the version, quoted as upstream does.
+#[expect(clippy::print_stdout, reason = "the sub-command's output")]
+fn print_version(program: &str) {
+    println!("{:?}", format!("{program} version {}", env!("CARGO_PKG_VERSION")));
+}
+
+#[expect(clippy::print_stderr, reason = "the last words of the program, after logging")]
+fn print_error(error: &str) {
+    eprintln!("Error: {error}");
+}
+
+/// Why a process could not start.
+#[derive(Debug, Error)]
+pub enum ProcessError {
+    /// No client for the cluster.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The certificate for serving cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// A process: clients, metrics, credentials, and the parts that run on every replica.
+pub struct Process {
+    /// Clients for the cluster. Their writes end when a lease is lost.
+    pub accounts: Accounts,
+    /// Pulls images with the credentials that Secrets hold.
+    pub puller: Puller,
+    /// Metrics of controllers.
+    pub metrics: Metrics,
+    /// Takes further metrics until [`Process::serve`].
+    pub registry: Registry,
+    /// Jitters the waits of this process.
+    pub chance: Chance,
+    /// Cancelled by a signal, and by what ends the process from within.
+    pub shutdown: CancellationToken,
+    settings: ProcessSettings,
+    fence: Fence,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Process {
+    /// Makes clients and metrics; nothing runs yet.
+    ///
+    /// # Errors
+    /// The cluster's configuration cannot be used.
+    pub fn new(settings: ProcessSettings, shutdown: &CancellationToken) -> Result<Self, ProcessError> {
+        let fence = Fence::default();
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        Ok(Self {
+            accounts: Accounts::counted(&settings.cluster, &metrics.requests(), &fence)?,
+            puller: Puller::new(settings.puller.clone()),
+            metrics,
+            registry,
+            chance: Chance::default(),
+            shutdown: shutdown.child_token(),
+            settings,
+            fence,
+            tasks: Vec::new(),
+        })
+    }
+
+    /// The process's own client.
+    pub fn client(&self) -> Client {
+        self.accounts.controller()
+    }
+
+    /// Where leases and Secrets of the program are.
+    pub fn namespace(&self) -> &str {
+        &self.settings.namespace
+    }
+
+    /// Name of this process in leases and Events.
+    pub fn identity(&self) -> &str {
+        &self.settings.identity
+    }
+
+    /// Whether this process campaigns for leadership.
+    pub fn leader_elect(&self) -> bool {
+        self.settings.leader_elect
+    }
+
+    /// A candidate for a lease. Losing it ends all writes of this process.
+    pub fn elector(&self, lease: &str, terms: Terms) -> Elector {
+        Elector::new(self.accounts.elector(), self.namespace(), lease, self.identity(), terms)
+            .seeded(&self.chance)
+            .fenced(&self.fence)
+    }
+
+    /// Serves metrics and health, and follows the serving certificate: that of the flags, else one for `names` that is
+    /// kept in the Secret `secret`. Returns what further servers are to use.
+    ///
+    /// # Errors
+    /// An address cannot be listened on, or the certificate not be used.
+    pub async fn serve(
+        &mut self,
+        (secret, names): (&str, &[String]),
+        ready: impl Fn() -> Result<(), String> + Clone + Send + Sync + 'static,
+    ) -> Result<Arc<ServerConfig>, ProcessError> {
+        let certificate = if let Some((cert, key)) = &self.settings.tls {
+            Certificate::Files(CertWatcher::new(cert, key)?.counted(self.metrics.certificate_reads()))
+        } else {
+            let (client, namespace) = (self.client(), &self.settings.namespace);
+            let kept = ServingSecret::open(client, namespace, secret, names, &self.chance).await?;
+            Certificate::Kept(Box::new(kept))
+        };
+        let tls = server_config(certificate.serving(), &self.settings.tls_profile)?;
+        self.spawn(certificate.run(self.shutdown.clone()));
+        if let Some(address) = self.settings.metrics_address.clone() {
+            let registry = Arc::new(std::mem::take(&mut self.registry));
+            let router = metrics_router(registry, self.client());
+            self.spawn_server("metrics", &address, router, Some(tls.clone()))?;
+        }
+        if let Some(address) = self.settings.health_address.clone() {
+            self.spawn_server("health", &address, health_router(ready), None)?;
+        }
+        Ok(tls)
+    }
+
+    /// Serves in a task of its own; a server that fails or panics ends the process, so that it is started afresh.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn spawn_server(
+        &mut self,
+        name: &'static str,
+        address: &str,
+        router: Router,
+        tls: Option<Arc<ServerConfig>>,
+    ) -> Result<(), ProcessError> {
+        let (listener, shutdown) = (listen(address)?, self.shutdown.clone());
+        self.spawn(async move {
+            let server = serve(listener, router, tls, ServerLimits::default(), shutdown.clone());
+            match AssertUnwindSafe(server).catch_unwind().await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(server = name, %error, "server ended"),
+                Err(_) => tracing::error!(server = name, "server panicked"),
+            }
+            shutdown.cancel();
+        });
+        Ok(())
+    }
+
+    /// Reads the credentials for registries from their Secrets and follows them; `on_change` is called when they became
+    /// others. Without Secrets, those of the flags stay.
+    pub async fn follow_pull_secrets(&mut self, on_change: impl Fn() + Send + Sync + 'static) {
+        let (secret, account) = (self.settings.pull_secret.clone(), self.settings.account.clone());
+        if secret.is_none() && account.is_none() {
+            return;
+        }
+        let keyring = self.puller.keyring().clone();
+        let credentials = PullSecrets::new(self.client(), keyring, secret, account, &self.chance);
+        if let Err(error) = credentials.load().await {
+            tracing::warn!(%error, "starting without credentials for registries");
+        }
+        self.spawn(credentials.run(self.shutdown.clone(), on_change));
+    }
+
+    /// Runs a part in a task of its own, which ends by itself once `shutdown` is cancelled.
+    pub fn spawn(&mut self, part: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.push(tokio::spawn(part));
+    }
+
+    /// Ends the process: waits 3 s for its parts and drops them then.
+    pub async fn end(mut self) {
+        self.shutdown.cancel();
+        let ended = async {
+            for task in &mut self.tasks {
+                // A panic in one has been logged by the runtime.
+                let _ = task.await;
+            }
+        };
+        if tokio::time::timeout(PARTS_END, ended).await.is_err() {
+            tracing::warn!("parts that did not end in time are dropped");
+            self.tasks.iter().for_each(JoinHandle::abort);
+        }
+    }
+}
