@@ -15,6 +15,7 @@ mod controllers;
 mod dependents;
 mod events;
 mod finalizers;
+mod interest;
 mod kinds;
 mod leftovers;
 mod operator;
