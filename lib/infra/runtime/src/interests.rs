@@ -158,7 +158,7 @@ impl<I> Default for State<I> {
 }
 
 impl<I: Interest> State<I> {
-    /// Notes that something has changed; whether that may wake an object.
+    /// Notes that something has changed; whether objects are to be woken at another time than before.
     fn fire(&mut self, interest: &I, now: Instant) -> bool {
         if !self.running.is_empty() {
             self.count += 1;
@@ -167,11 +167,12 @@ impl<I: Interest> State<I> {
         if !self.objects.contains_key(interest) && self.running.is_empty() {
             return false;
         }
-        if !self.due.contains_key(interest) {
+        let is_first = !self.due.contains_key(interest);
+        if is_first {
             let wait = if interest.is_shared() { self.gather(interest, now) } else { Duration::ZERO };
             self.due.insert(interest.clone(), (now + wait, wait));
         }
-        true
+        is_first
     }
 
     /// How long changes of something are gathered: longer each time while they do not end.
