@@ -158,9 +158,7 @@ pub async fn run<K, I, R, F, P, G>(
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 let now = Instant::now();
                 queue.due(now);
-                for name in waiting.state().wake(now) {
-                    queue.ask(&name);
-                }
+                waiting.state().wake(now).iter().for_each(|name| queue.ask(name));
             }
             else => break,
         }
