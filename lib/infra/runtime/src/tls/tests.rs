@@ -60,8 +60,8 @@ fn a_certificate_can_be_made() {
     let served = made.serving.0.load_full().cert[0].clone();
     for (name, is_trusted) in [("127.0.0.1", true), ("example.org", false)] {
         let name = name.try_into().unwrap();
-        let verified = verifier.verify_server_cert(&served, &[], &name, &[], UnixTime::now());
-        assert_eq!(verified.is_ok(), is_trusted, "{verified:?}");
+        let result = verifier.verify_server_cert(&served, &[], &name, &[], UnixTime::now());
+        assert_eq!(result.is_ok(), is_trusted, "{result:?}");
     }
     let config = server_config(made.serving, &TlsProfile::default()).unwrap();
     assert_eq!(config.alpn_protocols, [b"http/1.1".to_vec()]);
