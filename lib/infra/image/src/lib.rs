@@ -29,6 +29,7 @@ mod select;
 mod speed;
 mod spool;
 mod tree;
+mod turns;
 mod unpacking;
 mod whiteout;
 

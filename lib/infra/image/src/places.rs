@@ -5,92 +5,33 @@
 
 use std::collections::BTreeMap;
 
-use tokio::sync::watch;
+use crate::turns::Turns;
 
 /// The places at all registries.
 pub(crate) struct Places {
     per_host: usize,
-    state: watch::Sender<State>,
-}
-
-#[derive(Default)]
-struct State {
-    /// Places that are taken, by host.
-    taken: BTreeMap<String, usize>,
-    /// Hosts that are waited for, by number; who came first has the smallest.
-    waiting: BTreeMap<u64, String>,
-    last_number: u64,
-}
-
-impl State {
-    /// Whether a place of its host is free for this one, and nobody was there before.
-    fn is_next(&self, number: u64, per_host: usize) -> bool {
-        let Some(host) = self.waiting.get(&number) else { return false };
-        let is_free = self.taken.get(host).is_none_or(|taken| *taken < per_host);
-        is_free && !self.waiting.range(..number).any(|(_, other)| other == host)
-    }
-
-    fn release(&mut self, host: &str) {
-        if let Some(taken) = self.taken.get_mut(host) {
-            *taken = taken.saturating_sub(1);
-        }
-        self.taken.retain(|_, taken| *taken > 0);
-    }
+    /// Places that are taken, by host; hosts are waited for.
+    turns: Turns<BTreeMap<String, usize>, String>,
 }
 
 impl Places {
     pub(crate) fn new(per_host: usize) -> Self {
         // Without a place nothing would ever be pulled.
-        Self { per_host: per_host.max(1), state: watch::Sender::default() }
+        Self { per_host: per_host.max(1), turns: Turns::new() }
     }
 
-    /// A place for a pull from `host`, as soon as there is one. Who stops waiting gives up the turn.
+    /// A place for a pull from `host`, as soon as there is one.
     pub(crate) async fn take<'a>(&'a self, host: &'a str) -> Place<'a> {
-        let mut changes = self.state.subscribe();
-        let turn = self.wait_for(host);
-        while !turn.is_over() {
-            // The sender is in `self`.
-            let _ = changes.changed().await;
-        }
-        Place { places: self, host }
-    }
-
-    fn wait_for<'a>(&'a self, host: &'a str) -> Turn<'a> {
-        let mut number = 0;
-        self.state.send_modify(|state| {
-            state.last_number += 1;
-            number = state.last_number;
-            state.waiting.insert(number, host.to_owned());
+        let take = self.turns.take(host.to_owned(), |state, number| {
+            let is_free = state.taken.get(host).is_none_or(|taken| *taken < self.per_host);
+            if !is_free || !state.is_first(number, |other| other == host) {
+                return Err(None);
+            }
+            *state.taken.entry(host.to_owned()).or_default() += 1;
+            Ok(())
         });
-        Turn { places: self, number }
-    }
-}
-
-/// A place that is waited for.
-struct Turn<'a> {
-    places: &'a Places,
-    number: u64,
-}
-
-impl Turn<'_> {
-    /// Takes the place if it is this one's turn. Everybody else looks again then: there may be more places.
-    fn is_over(&self) -> bool {
-        self.places.state.send_if_modified(|state| {
-            if !state.is_next(self.number, self.places.per_host) {
-                return false;
-            }
-            if let Some(host) = state.waiting.remove(&self.number) {
-                *state.taken.entry(host).or_default() += 1;
-            }
-            true
-        })
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        // Gone already if the place was taken.
-        self.places.state.send_if_modified(|state| state.waiting.remove(&self.number).is_some());
+        take.await;
+        Place { places: self, host }
     }
 }
 
@@ -102,7 +43,12 @@ pub(crate) struct Place<'a> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.places.state.send_modify(|state| state.release(self.host));
+        self.places.turns.release(|taken| {
+            if let Some(taken) = taken.get_mut(self.host) {
+                *taken = taken.saturating_sub(1);
+            }
+            taken.retain(|_, taken| *taken > 0);
+        });
     }
 }
 
@@ -150,7 +96,7 @@ mod tests {
         assert!(taken.iter().all(Option::is_some));
         assert!(places.take("honest").now_or_never().is_some());
         drop(taken);
-        assert!(places.state.borrow().taken.is_empty(), "nothing is kept of hosts");
+        places.turns.note(|taken| assert!(taken.is_empty(), "nothing is kept of hosts: {taken:?}"));
     }
 
     #[test]

@@ -6,11 +6,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep},
-};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use crate::turns::Turns;
 
 /// How far behind the least speed a registry has to be before its layer is ended for another one.
 pub(crate) const BEHIND_MAX: Duration = Duration::from_secs(1);
@@ -31,15 +30,8 @@ pub(crate) struct Rooms {
     total: usize,
     /// Least speed in bytes a second.
     least: u64,
-    state: watch::Sender<State>,
-}
-
-#[derive(Default)]
-struct State {
-    open: BTreeMap<u64, Open>,
-    /// The room that is waited for, by number; who came first has the smallest.
-    waiting: BTreeMap<u64, usize>,
-    last_number: u64,
+    /// What is read, by number.
+    turns: Turns<BTreeMap<u64, Open>, ()>,
 }
 
 /// A layer that is being read.
@@ -67,93 +59,45 @@ impl Pace {
     }
 }
 
-impl State {
-    /// Ends what is furthest behind until there will be room; how long until another look is of use.
-    fn make_room(&self, wanted: usize, total: usize) -> Duration {
-        let now = Instant::now();
-        let staying = || self.open.values().filter(|open| !open.end.is_cancelled());
-        loop {
-            let taken: usize = staying().map(|open| open.room).sum();
-            let Some(last) = staying().max_by_key(|open| open.pace.behind(now)) else { return BEHIND_MAX };
-            let behind = last.pace.behind(now);
-            if taken + wanted <= total {
-                return BEHIND_MAX;
-            }
-            match BEHIND_MAX.checked_sub(behind).filter(|left| !left.is_zero()) {
-                Some(left) => return left,
-                None => last.end.cancel(),
-            }
+/// Ends what is furthest behind until there will be room; how long until another look is of use.
+fn make_room(open: &BTreeMap<u64, Open>, wanted: usize, total: usize) -> Duration {
+    let now = Instant::now();
+    let staying = || open.values().filter(|open| !open.end.is_cancelled());
+    loop {
+        let taken: usize = staying().map(|open| open.room).sum();
+        let Some(last) = staying().max_by_key(|open| open.pace.behind(now)) else { return BEHIND_MAX };
+        let behind = last.pace.behind(now);
+        if taken + wanted <= total {
+            return BEHIND_MAX;
+        }
+        match BEHIND_MAX.checked_sub(behind).filter(|left| !left.is_zero()) {
+            Some(left) => return left,
+            None => last.end.cancel(),
         }
     }
 }
 
 impl Rooms {
     pub(crate) fn new(total: usize, least: u64) -> Self {
-        Self { total: total.max(1), least, state: watch::Sender::default() }
+        Self { total: total.max(1), least, turns: Turns::new() }
     }
 
-    /// Room for a layer, as soon as there is some. Who stops waiting gives up the turn.
+    /// Room for a layer, as soon as there is some.
     pub(crate) async fn take(&self, room: usize) -> Room<'_> {
         let room = room.min(self.total);
-        let mut changes = self.state.subscribe();
-        let turn = self.wait_for(room);
-        loop {
-            let patience = match turn.attempt(room) {
-                Ok(taken) => return taken,
-                Err(patience) => patience,
-            };
-            tokio::select! {
-                // The sender is in `self`.
-                _ = changes.changed() => {}
-                () = sleep(patience) => {}
+        let take = self.turns.take((), |state, number| {
+            if !state.is_first(number, |()| true) {
+                return Err(None);
             }
-        }
-    }
-
-    fn wait_for(&self, room: usize) -> Turn<'_> {
-        let mut number = 0;
-        self.state.send_modify(|state| {
-            state.last_number += 1;
-            number = state.last_number;
-            state.waiting.insert(number, room);
-        });
-        Turn { rooms: self, number }
-    }
-}
-
-/// Room that is waited for.
-struct Turn<'a> {
-    rooms: &'a Rooms,
-    number: u64,
-}
-
-impl<'a> Turn<'a> {
-    /// The room, if this one is next and there is enough; else how long to wait for it at most.
-    fn attempt(&self, room: usize) -> Result<Room<'a>, Duration> {
-        let mut result = Err(BEHIND_MAX);
-        self.rooms.state.send_if_modified(|state| {
-            if state.waiting.keys().next() != Some(&self.number) {
-                return false;
-            }
-            let taken: usize = state.open.values().map(|open| open.room).sum();
-            if taken + room > self.rooms.total {
-                result = Err(state.make_room(room, self.rooms.total));
-                return false;
+            let taken: usize = state.taken.values().map(|open| open.room).sum();
+            if taken + room > self.total {
+                return Err(Some(make_room(&state.taken, room, self.total)));
             }
             let end = CancellationToken::new();
-            state.waiting.remove(&self.number);
-            state.open.insert(self.number, Open { room, pace: Pace::default(), end: end.clone() });
-            result = Ok(Room { rooms: self.rooms, number: self.number, end });
-            true
+            state.taken.insert(number, Open { room, pace: Pace::default(), end: end.clone() });
+            Ok(Room { rooms: self, number, end })
         });
-        result
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        // Gone already if the room was taken.
-        self.rooms.state.send_if_modified(|state| state.waiting.remove(&self.number).is_some());
+        take.await
     }
 }
 
@@ -180,18 +124,17 @@ impl Room<'_> {
 
     /// Nobody is woken: who waits looks again when something may have become late.
     fn change(&self, change: impl FnOnce(&mut Pace, u64)) {
-        self.rooms.state.send_if_modified(|state| {
-            if let Some(open) = state.open.get_mut(&self.number) {
+        self.rooms.turns.note(|open| {
+            if let Some(open) = open.get_mut(&self.number) {
                 change(&mut open.pace, self.rooms.least);
             }
-            false
         });
     }
 }
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
-        self.rooms.state.send_modify(|state| drop(state.open.remove(&self.number)));
+        self.rooms.turns.release(|open| drop(open.remove(&self.number)));
     }
 }
 
@@ -200,6 +143,7 @@ mod tests {
     use std::future::pending;
 
     use futures::FutureExt as _;
+    use tokio::time::sleep;
 
     use super::*;
 
