@@ -191,6 +191,11 @@ impl Conditions {
         self.0.iter().find(|condition| condition.type_ == type_.as_str())
     }
 
+    /// Status and reason of a condition.
+    pub fn state(&self, type_: ConditionType) -> Option<(&str, &str)> {
+        self.find(type_).map(|found| (found.status.as_str(), found.reason.as_str()))
+    }
+
     /// Whether the condition of a type is there and has this status.
     pub fn has_status(&self, type_: ConditionType, status: ConditionStatus) -> bool {
         self.find(type_).is_some_and(|condition| condition.status == status.as_str())

@@ -63,6 +63,7 @@ impl Command {
         let settings =
             self.process.settings("catalogd", METRICS_ADDRESS, config.cache_dir.join("spool")).await?;
         let mut process = Process::new(settings, &shutdown)?;
+        process.metrics.objects().register("olm_objects", &mut process.registry);
         let names = config.serving_names();
         let (puller, clock) = (Arc::new(process.puller.clone()), Arc::new(SystemClock));
         let client = process.client();

@@ -30,7 +30,7 @@ use kube::{Client, ResourceExt};
 use olm_api::{ConditionType, v1::ClusterCatalog};
 use olm_runtime::{
     BackoffLimits, Chance, Clock, ControllerMetrics, ControllerSettings, Elector, Interests, LeaseLost,
-    MemoryBudget, Metrics, ObjectMetrics, Source, run_controller,
+    MemoryBudget, Metrics, ObjectStates, Source, run_controller,
 };
 use prometheus_client::registry::Registry;
 use tokio::sync::{broadcast, watch};
@@ -72,7 +72,7 @@ pub struct Catalogd {
     store: Arc<CatalogStore>,
     server: ContentServer,
     controller_metrics: ControllerMetrics,
-    objects: ObjectMetrics,
+    objects: ObjectStates,
     /// Changes when every catalog is to be looked at.
     woken: watch::Sender<()>,
 }
@@ -196,7 +196,8 @@ impl Catalogd {
             move |catalog: Arc<ClusterCatalog>| {
                 let reconciler = Arc::clone(&reconciler);
                 let conditions = catalog.status.as_ref().map(|status| &status.conditions);
-                objects.observe(&*catalog, "ClusterCatalog", ConditionType::Serving, conditions);
+                let state = conditions.and_then(|all| all.state(ConditionType::Serving));
+                objects.observe(&*catalog, "ClusterCatalog", "Serving", state);
                 async move {
                     let interests = [Interest::Part, Interest::Job(catalog.name_any())];
                     (reconciler.reconcile(&catalog).await, interests.into())

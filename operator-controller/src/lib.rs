@@ -6,6 +6,7 @@
 
 mod access;
 mod admission;
+mod advice;
 mod bundles;
 mod catalogs;
 mod cluster_extension;
@@ -20,6 +21,7 @@ mod finalizers;
 mod interest;
 mod kinds;
 mod leftovers;
+mod metrics;
 mod operator;
 mod permissions;
 pub mod plan;

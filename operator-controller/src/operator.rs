@@ -37,6 +37,7 @@ use crate::{
     interest::{Interest, Interests},
     kinds::{self, Crd},
     leftovers,
+    metrics::DriftRepairs,
     platform::Platform,
     settings::Settings,
 };
@@ -81,6 +82,7 @@ pub struct Operator {
     bundles: Bundles,
     guard: Guard,
     platform: Arc<Platform>,
+    repairs: DriftRepairs,
 }
 
 impl Operator {
@@ -91,6 +93,8 @@ impl Operator {
     pub fn new(config: Config, mut process: Process) -> Result<Self, OperatorError> {
         let guard = Guard::new(&mut process.registry);
         let platform = Arc::new(Platform::register(&mut process.registry));
+        let repairs = DriftRepairs::register(&mut process.registry);
+        process.metrics.objects().register("olm_objects", &mut process.registry);
         let memory = MemoryBudget::new(MEMORY_BYTES_MAX);
         let folder = |name| config.cache_path.join(name);
         let bundles = Bundles::new(&process.puller, folder("bundles"), memory.clone())
@@ -113,7 +117,7 @@ impl Operator {
             )?;
             Content::Embedded(Box::new(catalogd.within(memory)))
         };
-        Ok(Self { config, process, content, bundles, guard, platform })
+        Ok(Self { config, process, content, bundles, guard, platform, repairs })
     }
 
     /// Runs until a signal comes.
@@ -310,7 +314,7 @@ impl Operator {
             events: shared.events.clone(),
             settings: shared.settings.clone(),
             guard: shared.guard.clone(),
-            objects: self.process.metrics.objects(),
+            repairs: self.repairs.clone(),
             preflight_permissions: shared.features.preflight_permissions,
             system_namespace: shared.system_namespace.clone(),
             certificate_lifetime: self.config.webhook_certificates.lifetime,
@@ -339,7 +343,8 @@ impl Operator {
         let reconcile = move |extension: Arc<ClusterExtension>| {
             let controller = controller.clone();
             let conditions = extension.status.as_ref().map(|status| &status.conditions);
-            objects.observe(&*extension, "ClusterExtension", ConditionType::Ready, conditions);
+            let state = conditions.and_then(|all| all.state(ConditionType::Ready));
+            objects.observe(&*extension, "ClusterExtension", "Ready", state);
             async move { Box::pin(controller.reconcile(extension)).await }
         };
         let metrics = self.process.metrics.controller(name);
@@ -364,7 +369,8 @@ impl Operator {
         let reconcile = move |set: Arc<ClusterObjectSet>| {
             let controller = controller.clone();
             let conditions = set.status.as_ref().map(|status| &status.conditions);
-            objects.observe(&*set, "ClusterObjectSet", ConditionType::Progressing, conditions);
+            let state = conditions.and_then(|all| all.state(ConditionType::Progressing));
+            objects.observe(&*set, "ClusterObjectSet", "Progressing", state);
             async move { Box::pin(controller.reconcile(set)).await }
         };
         let metrics = self.process.metrics.controller(name);

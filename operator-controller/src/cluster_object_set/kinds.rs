@@ -86,7 +86,7 @@ impl ObjectSets {
         let (arrived, repaired): (Vec<_>, Vec<_>) =
             written.iter().partition(|key| before.contains(&key.to_string()));
         for key in &repaired {
-            self.ports.objects.repaired(&key.kind);
+            self.ports.repairs.repaired(&key.kind);
         }
         let [arrived, repaired] =
             [arrived, repaired].map(|keys| keys.into_iter().map(ToString::to_string).collect::<Vec<_>>());

@@ -21,9 +21,7 @@ use olm_api::{
 use olm_object::ObjectKey;
 use olm_objectset::{DeletionPolicy, Owner, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{
-    Accounts, Clock, Discovery, Next, ObjectMetrics, PANIC_REPORT, WatchManager, api_text, bounded,
-};
+use olm_runtime::{Accounts, Clock, Discovery, Next, PANIC_REPORT, WatchManager, api_text, bounded};
 
 use crate::cluster_object_set::content;
 use crate::cluster_object_set::content::{ContentError, LoadedPhase};
@@ -43,6 +41,7 @@ use crate::{
     events::Events,
     interest::{Interest, Wanted},
     kinds::Survey,
+    metrics::DriftRepairs,
     settings::Settings,
     webhook_certificates::{self, CaBundles, Keeper, Kept},
 };
@@ -65,7 +64,7 @@ pub(crate) struct Ports {
     /// Names the account of revisions that name none.
     pub(crate) settings: Settings,
     pub(crate) guard: Guard,
-    pub(crate) objects: ObjectMetrics,
+    pub(crate) repairs: DriftRepairs,
     /// Whether rights are checked before objects are written that could not be checked with the others.
     pub(crate) preflight_permissions: bool,
     pub(crate) system_namespace: String,

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster_object_set::ObjectSets;
 use crate::cluster_object_set::Ports;
+use crate::metrics::DriftRepairs;
 use crate::{
     access::Waiting,
     admission::Guard,
@@ -89,7 +90,7 @@ async fn run_loop_at(
         events: Events::new(client.clone(), "test"),
         settings: Settings::new(None),
         guard: Guard::new(&mut registry),
-        objects: metrics.objects(),
+        repairs: DriftRepairs::default(),
         accounts: Accounts::of(client.clone(), client.clone()),
         discovery: Discovery::new(client.clone()),
         watches: WatchManager::new(client, "", owner_changed, chance.clone()),

@@ -8,6 +8,8 @@ use olm_api::{
 };
 use olm_runtime::ClientError;
 
+use crate::advice::advice;
+
 /// What became of one pass over a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -83,7 +85,7 @@ impl Outcome {
     /// What it means that there is no client of the ServiceAccount.
     pub(crate) fn without_account(error: &ClientError) -> Self {
         let message = error.to_string();
-        match error.advice() {
+        match advice(error) {
             Some(advice) => Self::Stuck { message, obstacle: Obstacle::Missing(advice) },
             None => Self::Retrying(message),
         }

@@ -33,6 +33,7 @@ use super::{
     owners,
     wakes::{WAKES, known_catalogs, names, revisions},
 };
+use crate::metrics::DriftRepairs;
 use crate::{
     Gates, ProviderSetting,
     access::Waiting,
@@ -135,11 +136,7 @@ fn bundles(folder: PathBuf) -> Bundles {
 }
 
 /// What the controller of revisions shares with the one of extensions.
-fn set_ports(
-    ports: &cluster_extension::Ports,
-    watches: WatchManager,
-    metrics: &Metrics,
-) -> cluster_object_set::Ports {
+fn set_ports(ports: &cluster_extension::Ports, watches: WatchManager) -> cluster_object_set::Ports {
     cluster_object_set::Ports {
         accounts: ports.accounts.clone(),
         discovery: ports.discovery.clone(),
@@ -149,7 +146,7 @@ fn set_ports(
         events: ports.events.clone(),
         settings: ports.settings.clone(),
         guard: ports.guard.clone(),
-        objects: metrics.objects(),
+        repairs: DriftRepairs::default(),
         preflight_permissions: ports.features.preflight_permissions,
         system_namespace: ports.system_namespace.clone(),
         certificate_lifetime: Duration::from_hours(1),
@@ -189,7 +186,7 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
         clock: Arc::new(Since(Instant::now())),
     };
     let watches = WatchManager::new(client, "", owner_changed, chance.clone());
-    let set_ports = set_ports(&ports, watches, &metrics);
+    let set_ports = set_ports(&ports, watches);
     let settings = |name| {
         let (concurrency, backoff) = (given.workers, BackoffLimits::default());
         ControllerSettings { name, concurrency, backoff, chance: chance.clone() }

@@ -47,7 +47,7 @@ pub use jobs::{Job, JobContext, JobEnded, Jobs, Panicked};
 pub use lease::{DEFAULT_TERMS, Elector, LeaseLost, Terms};
 pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};
-pub use objects::ObjectMetrics;
+pub use objects::ObjectStates;
 pub use own_writes::OwnWrites;
 pub use process::{Process, ProcessError, run_main};
 pub use pull_secrets::{PullSecretError, PullSecrets};

@@ -19,7 +19,7 @@ pub(crate) use text::{CONTENT_TYPE, text};
 
 use crate::{
     controller::Next,
-    objects::ObjectMetrics,
+    objects::ObjectStates,
     queue::{QueueFamilies, QueueMetrics},
 };
 use process::ProcessCollector;
@@ -52,7 +52,7 @@ pub struct Metrics {
     workers: Family<ControllerLabel, Gauge>,
     workers_max: Family<ControllerLabel, Gauge>,
     queue: QueueFamilies,
-    objects: ObjectMetrics,
+    objects: ObjectStates,
     leader: Gauge,
     requests: RequestCount,
     certificates: CertificateReads,
@@ -70,7 +70,7 @@ impl Metrics {
             workers: Family::default(),
             workers_max: Family::default(),
             queue: QueueFamilies::register(registry),
-            objects: ObjectMetrics::register(registry),
+            objects: ObjectStates::default(),
             leader: Gauge::default(),
             requests: RequestCount::default(),
             certificates: CertificateReads::default(),
@@ -146,8 +146,8 @@ impl Metrics {
         self.certificates.clone()
     }
 
-    /// What is known of the objects of each kind.
-    pub fn objects(&self) -> ObjectMetrics {
+    /// The states of objects, which the program registers under its name for them.
+    pub fn objects(&self) -> ObjectStates {
         self.objects.clone()
     }
 

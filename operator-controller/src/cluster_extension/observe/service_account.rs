@@ -4,6 +4,7 @@ use kube::ResourceExt;
 use olm_api::v1::ClusterExtension;
 use olm_runtime::{AccountRef, Accounts, ClientError};
 
+use crate::advice;
 use crate::cluster_extension::annotations;
 use crate::cluster_extension::observe::identity;
 use crate::cluster_extension::plan::crds as crd_changes;
@@ -37,7 +38,7 @@ pub(crate) async fn check(
         Some(account) => match accounts.client(account).await {
             Ok(_) => {}
             Err(error) => {
-                advice = error.advice();
+                advice = advice::advice(&error);
                 errors.push(match error {
                     ClientError::AccountNotFound { namespace, name, .. } => {
                         format!("service account {name:?} not found in namespace {namespace:?}")

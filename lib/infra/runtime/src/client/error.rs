@@ -1,4 +1,4 @@
-//! Why there is no client, and what a person can do about it.
+//! Why there is no client.
 
 use kube::core::Status;
 use olm_text::one_line;
@@ -44,7 +44,7 @@ pub enum ClientError {
     },
     /// The controller may not act as this account.
     #[error(
-        "the controller may not make tokens for service account {name:?} in namespace {namespace:?}: create there the Role and RoleBinding that \"olm bundle rbac --token-for\" prints for the controller's account ({message})"
+        "the controller may not make tokens for service account {name:?} in namespace {namespace:?}: {message}"
     )]
     TokenForbidden {
         /// Namespace of the ServiceAccount.
@@ -86,34 +86,6 @@ pub enum ClientError {
         /// The API server's answer.
         source: kube::Error,
     },
-}
-
-impl ClientError {
-    /// What a person has to do before a client can be made, in one sentence; `None` where the error may pass by itself.
-    pub fn advice(&self) -> Option<String> {
-        match self {
-            Self::AccountNotFound { namespace, name, namespace_missing: true } => Some(format!(
-                "Namespace {namespace:?} does not exist: create it, and in it ServiceAccount {name:?} (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints the ServiceAccount with the permissions that the bundle needs)."
-            )),
-            Self::AccountNotFound { namespace, name, namespace_missing: false } => Some(format!(
-                "ServiceAccount {name:?} does not exist in namespace {namespace:?}: create it (\"olm bundle rbac <bundle> -n {namespace} --service-account {name}\" prints it with the permissions that the bundle needs)."
-            )),
-            Self::NamespaceTerminating { namespace, name } => Some(format!(
-                "Namespace {namespace:?} is being deleted: create it again once it is gone, with ServiceAccount {name:?}, or delete the extension."
-            )),
-            Self::TokenForbidden { namespace, .. } => Some(format!(
-                "Allow the controller to make tokens for ServiceAccounts in namespace {namespace:?}: \"olm bundle rbac --token-for\" prints the Role and RoleBinding."
-            )),
-            // What to do about a replaced ServiceAccount depends on the extension.
-            Self::AccountReplaced { .. }
-            | Self::Unidentified { .. }
-            | Self::Config(_)
-            | Self::Proxy(_)
-            | Self::Build(_)
-            | Self::Token { .. }
-            | Self::InvalidAccount { .. } => None,
-        }
-    }
 }
 
 /// Whether the API server refused something because its namespace does not exist.
