@@ -22,7 +22,7 @@ pub struct InstalledBundle<'a> {
 
 /// Whether what is installed meets the requirement. `served` says which kinds the cluster serves.
 ///
-/// An expression that fails is not met, as in the original. The answer means nothing if the `work` was too much.
+/// An expression that fails is not met, as in OLM Classic. The answer means nothing if the `work` was too much.
 pub fn is_met(
     requirement: &Requirement,
     installed: &[InstalledBundle<'_>],

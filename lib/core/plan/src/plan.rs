@@ -63,7 +63,7 @@ pub struct InstalledBundle {
 pub struct CrdFinding {
     /// Its name.
     pub name: String,
-    /// Changes that stand in the way, in the original's words.
+    /// Changes that block the revision, in crdify's words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
     /// Changes that would, and that the administrator accepts: entries of the annotation.

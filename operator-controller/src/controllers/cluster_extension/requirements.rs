@@ -251,7 +251,7 @@ impl Steps<'_> {
                 }
             }
         }
-        for text in requirement.signs() {
+        for text in requirement.search_terms() {
             found.extend(self.catalogs.mentioning(&json!(text).to_string()).await);
         }
         found
