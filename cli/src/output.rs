@@ -87,14 +87,11 @@ pub(crate) fn columns(rows: &[impl AsRef<[String]>]) -> String {
     }
     let mut text = String::new();
     for row in rows {
-        let mut line = String::new();
-        if let Some((last, cells)) = row.as_ref().split_last() {
-            for (cell, width) in cells.iter().zip(&widths) {
-                line.push_str(&format!("{:<width$}  ", one_line(cell)));
-            }
-            let indent = line.chars().count();
-            line.push_str(&below(last, indent));
-        }
+        let Some((last, cells)) = row.as_ref().split_last() else { continue };
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{:<width$}  ", one_line(cell)));
+        let mut line: String = padded.collect();
+        let indent = line.chars().count();
+        line.push_str(&below(last, indent));
         text.push_str(line.trim_end());
         text.push('\n');
     }
