@@ -28,8 +28,7 @@ fn defaults_are_upstreams() {
 #[test]
 fn contradictions_are_refused_in_upstreams_words() {
     for (arguments, text) in [
-        (&["--tls-cert=x"][..], "tls-cert and tls-key flags must be used together"),
-        (&["--gc-interval=x"], "invalid value \"x\" of gc-interval, want a duration like 12h"),
+        (&["--gc-interval=x"][..], "invalid value \"x\" of gc-interval, want a duration like 12h"),
         (&["--feature-gates=X=true"], "unrecognized feature gate: X"),
         (
             &["--feature-gates=APIV1MetasHandler"],
@@ -38,6 +37,8 @@ fn contradictions_are_refused_in_upstreams_words() {
     ] {
         assert_eq!(parsed(arguments).config().unwrap_err().to_string(), text);
     }
+    let error = parsed(&["--tls-cert=x"]).process.certificate_files().unwrap_err();
+    assert_eq!(error.to_string(), "tls-cert and tls-key flags must be used together");
     for secret in ["x", "/x", "x/", "a/b/c"] {
         let error = parsed(&["--global-pull-secret", secret]).process.pull_secret().unwrap_err();
         assert_eq!(

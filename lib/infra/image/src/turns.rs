@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tokio::{sync::watch, time::sleep};
+use tokio::{sync::watch, time::timeout};
 
 /// Something that is taken, and a queue for more of it.
 pub(crate) struct Turns<T, W>(watch::Sender<State<T, W>>);
@@ -51,10 +51,11 @@ impl<T: Default, W> Turns<T, W> {
                 Ok(taken) => return taken,
                 Err(patience) => patience,
             };
-            tokio::select! {
-                // The sender is in `self`.
-                _ = changes.changed() => {}
-                () = sleep(patience.unwrap_or_default()), if patience.is_some() => {}
+            // The sender is in `self`.
+            let next = changes.changed();
+            match patience {
+                Some(patience) => drop(timeout(patience, next).await),
+                None => drop(next.await),
             }
         }
     }
