@@ -43,7 +43,7 @@ type Maker = fn() -> String;
 
 /// All of them, each made anew.
 pub fn hostile() -> impl Iterator<Item = Hostile> {
-    let all: [(&'static str, &'static str, Maker); 36] = [
+    let all: [(&'static str, &'static str, Maker); 38] = [
         ("yaml", "quoted lines below a deep one", quoted_below_deep),
         ("yaml", "nested anchors", nested_anchors),
         ("yaml", "small mappings", || format!("[{}]", "{a: 1},".repeat(100_000))),
@@ -74,6 +74,20 @@ pub fn hostile() -> impl Iterator<Item = Hostile> {
             let fragments: Vec<String> =
                 (0..900).map(|i| format!("fragment f{i} on Query{{...f{} ...f{}}}", i + 1, i + 2)).collect();
             asked(&format!("{{...f0}} {}", fragments.join(" ")))
+        }),
+        ("graphql", "operations of fragments", || {
+            let fragments: Vec<String> =
+                (0..1_000).map(|i| format!("fragment f{i} on Query{{...z}}")).collect();
+            let spreads: Vec<String> = (0..1_000).map(|i| format!("...f{i}")).collect();
+            let (operations, spreads) = ("{...a}".repeat(8_000), spreads.concat());
+            asked(&format!("{operations} fragment a on Query{{{spreads}}} {}", fragments.concat()))
+        }),
+        ("graphql", "objects of which nothing is selected", || {
+            let variables: Vec<String> = (0..4_000).map(|i| format!("$a{i}:Boolean=false")).collect();
+            let skipped = " a@include(if:$a3999)".repeat(450);
+            let query = format!("query({}){{xs{{l{{{skipped}}}}}}}", variables.concat());
+            let document = format!("{{\"schema\":\"x\",\"l\":[{{\"a\":1}}{}]}}\n", ",{}".repeat(33_000));
+            format!("{}\n---\n{}", asked(&query), document.repeat(100))
         }),
         ("catalog", "very deep", || {
             format!("{{\"schema\":\"x\",\"a\":{}1{}}}", "[".repeat(200_000), "]".repeat(200_000))
