@@ -22,18 +22,19 @@ use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, api_text, boun
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use tokio::sync::mpsc;
 
 use crate::{
-    admission::{Enforcement, SETTINGS_CONFIG_MAP},
+    admission::SETTINGS_CONFIG_MAP,
     bundles::Bundles,
-    catalogs::{CatalogReader, Catalogs},
     cluster_extension::{Identity, Outcome, Progress, StepError, Steps, propose},
     config::Gates,
-    dependents::Dependents,
+    content::CatalogReader,
+    facts::catalogs::Catalogs,
+    facts::installed::Installed,
+    facts::platform::Platform,
+    facts::policies::Enforcement,
+    facts::settings,
     interest::Wanted,
-    platform::Platform,
-    settings,
     webhook_certificates::ProviderSetting,
 };
 
@@ -129,7 +130,7 @@ impl Planner {
             // Nobody waits here for a catalog that was never served: the plan is made without it and says so.
             Catalogs::new(catalogs, self.surroundings.catalogs.clone(), Duration::ZERO);
         // Nobody is woken by a plan.
-        let dependents = Dependents::new(mpsc::channel(1).0);
+        let installed = Installed::default();
         let wanted = Wanted::default();
         let platform = Platform::register(&mut Registry::default());
         let discovery = Discovery::new(client.clone());
@@ -144,7 +145,7 @@ impl Planner {
             catalogs: &catalogs,
             bundles: &self.bundles,
             sets: &sets,
-            dependents: &dependents,
+            installed: &installed,
             wanted: &wanted,
             platform: &platform,
             features: self.surroundings.gates.features(ProviderSetting::Auto),

@@ -36,12 +36,12 @@ use crate::cluster_extension::plan::{Draft, Planned};
 use crate::cluster_extension::report::{Cause, CauseKind, Progress, StepError};
 use crate::deletion_policy::extension::Keeping;
 use crate::{
-    admission::Enforcement,
     bundles::{Bundles, Loaded},
-    catalogs::Catalogs,
-    dependents::Dependents,
+    facts::catalogs::Catalogs,
+    facts::installed::Installed,
+    facts::platform::Platform,
+    facts::policies::Enforcement,
     interest::Wanted,
-    platform::Platform,
     preflight,
     webhook_certificates::{self, Candidates},
 };
@@ -72,7 +72,7 @@ pub(crate) struct Steps<'a> {
     pub(crate) catalogs: &'a Catalogs,
     pub(crate) bundles: &'a Bundles,
     pub(crate) sets: &'a Store<DeserializeGuard<ClusterObjectSet>>,
-    pub(crate) dependents: &'a Dependents,
+    pub(crate) installed: &'a Installed,
     /// What is to bring the next pass.
     pub(crate) wanted: &'a Wanted,
     pub(crate) platform: &'a Platform,

@@ -25,7 +25,7 @@ use olm_runtime::{Accounts, Discovery, Next, OwnWrites, api_text, bounded};
 use crate::cluster_extension::act::revision::RevisionWriter;
 use crate::cluster_extension::decide::{Features, Steps};
 use crate::cluster_extension::observe::identity;
-use crate::cluster_extension::observe::identity::{Identity, Record};
+use crate::cluster_extension::observe::identity::Identity;
 use crate::cluster_extension::observe::service_account as validate;
 use crate::cluster_extension::observe::takeover::mark_earlier;
 use crate::cluster_extension::report::status::{panicked, status};
@@ -33,16 +33,15 @@ use crate::cluster_extension::report::{Progress, StepError};
 use crate::deletion_policy::extension as keeping;
 use crate::deletion_policy::extension::{Keeping, Told};
 use crate::{
-    access::{User, Waiting},
-    admission::Guard,
     bundles::Bundles,
-    catalogs::Catalogs,
-    dependents::Dependents,
     events::Events,
+    facts::catalogs::Catalogs,
+    facts::installed::Installed,
+    facts::platform::Platform,
+    facts::policies::Guard,
+    facts::settings::Settings,
     finalizers,
     interest::{Interest, Wanted},
-    platform::Platform,
-    settings::Settings,
 };
 
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
@@ -65,9 +64,8 @@ pub(crate) struct Ports {
     pub(crate) catalogs: Catalogs,
     pub(crate) bundles: Bundles,
     pub(crate) events: Events,
-    pub(crate) waiting: Arc<Waiting>,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
-    pub(crate) dependents: Arc<Dependents>,
+    pub(crate) installed: Arc<Installed>,
     pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,
     pub(crate) settings: Settings,
@@ -93,7 +91,9 @@ impl Extensions {
     /// One pass, and the interests whose firing brings the next one.
     pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> (Next, BTreeSet<Interest>) {
         let wanted = Wanted::default();
-        wanted.add([Interest::Job(extension.name_any())]);
+        let (name, uid) = (extension.name_any(), extension.uid().unwrap_or_default());
+        wanted.add([Interest::Settings, Interest::Policies, Interest::Platform, Interest::Job(name.clone())]);
+        wanted.add([Interest::Revisions(name), Interest::Revisions(uid)]);
         let next = self.next(extension, &wanted).await;
         (next, wanted.into_set())
     }
@@ -107,7 +107,7 @@ impl Extensions {
         }
         if extension.metadata.deletion_timestamp.is_some() {
             self.forget(&name, &extension.uid().unwrap_or_default());
-            return self.release(&api, &extension).await;
+            return self.release(&api, &extension, wanted).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
             return self.begin(&api, &extension).await;
@@ -136,7 +136,7 @@ impl Extensions {
         if needs_no_pull(&progress, &result) {
             self.ports.bundles.release(&name);
         }
-        self.ports.waiting.waits(&User::Extension(name.clone()), result.is_err());
+        wanted.add(result.is_err().then_some(Interest::Rbac));
         after = status(&extension, &progress, result.as_ref().copied(), now);
         policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
         if let Err(error) = self.write_status(&api, &extension, after, &progress).await {
@@ -168,8 +168,7 @@ impl Extensions {
 
     /// Forgets what is known of an extension that is being deleted, and ends what it waits for.
     fn forget(&self, name: &str, uid: &str) {
-        self.ports.waiting.forget(&User::Extension(name.to_owned()));
-        self.ports.dependents.needs_nothing(name);
+        self.ports.installed.forget(name);
         self.ports.platform.forget(name);
         self.ports.bundles.release(name);
         self.tidy().remove(uid);
@@ -220,7 +219,12 @@ impl Extensions {
 
     /// Lets the extension go. Objects go by garbage collection, through the revisions' owner references; what a
     /// deletion policy keeps has none.
-    async fn release(&self, api: &Api<ClusterExtension>, extension: &ClusterExtension) -> Next {
+    async fn release(
+        &self,
+        api: &Api<ClusterExtension>,
+        extension: &ClusterExtension,
+        wanted: &Wanted,
+    ) -> Next {
         if extension.finalizers().iter().any(|f| FINALIZERS.contains(&f.as_str())) {
             let writer = RevisionWriter {
                 client: self.ports.accounts.controller(),
@@ -236,7 +240,7 @@ impl Extensions {
                 Ok(true) => {}
                 Ok(false) => return Next::After(AT_REST_RETRY),
                 Err(text) => {
-                    self.ports.waiting.waits(&User::Extension(extension.name_any()), true);
+                    wanted.add([Interest::Rbac]);
                     let mut after = extension.status.clone().unwrap_or_default();
                     let message = format!("The deletion is held: {text}");
                     let generation = extension.metadata.generation;
@@ -272,14 +276,7 @@ impl Extensions {
         let ports = &self.ports;
         let uid = extension.uid().unwrap_or_default();
         let default = ports.settings.default_account();
-        match validate::account(extension, default.as_ref()) {
-            Some(account) => {
-                let recorded = Record::of(extension).filter(|record| record.account == account);
-                let uid = recorded.and_then(|record| record.service_account);
-                ports.waiting.acts_as(User::Extension(extension.name_any()), &account, uid);
-            }
-            None => ports.waiting.forget(&User::Extension(extension.name_any())),
-        }
+        wanted.add(validate::account(extension, default.as_ref()).map(Interest::ServiceAccount));
         let mut checked = validate::check(extension, &ports.accounts, &ports.settings).await;
         let default = default.as_ref();
         let identity = Identity::check(extension, &ports.accounts, default, checked.is_ok()).await;
@@ -297,7 +294,7 @@ impl Extensions {
             catalogs: &ports.catalogs,
             bundles: &ports.bundles,
             sets: &ports.sets,
-            dependents: &ports.dependents,
+            installed: &ports.installed,
             wanted,
             platform: &ports.platform,
             features: ports.features,

@@ -11,7 +11,7 @@ use olm_resolve::DeprecationStatus;
 use olm_runtime::Next;
 
 use crate::cluster_extension::observe::revisions::{BundleRecord, Revisions};
-use crate::{bundles::NextPull, platform::Verdict};
+use crate::{bundles::NextPull, facts::platform::Verdict};
 
 /// Why a pass ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]

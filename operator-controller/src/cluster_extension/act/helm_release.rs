@@ -31,8 +31,8 @@ use crate::cluster_extension::act::revision::{NewRevision, RevisionWriter};
 use crate::cluster_extension::observe::revisions::{BundleRecord, Revision, Revisions};
 use crate::cluster_extension::report::StepError;
 use crate::{
-    admission::Enforcement,
     cluster_object_set::content::{self, ContentError},
+    facts::policies::Enforcement,
 };
 
 /// Type of the Secret that a release begins in.

@@ -13,7 +13,7 @@ use crate::cluster_extension::act::helm_release::observed;
 use crate::cluster_extension::decide::Steps;
 use crate::cluster_extension::observe::revisions::Revision;
 use crate::cluster_extension::report::Cause;
-use crate::{admission::Enforcement, cluster_object_set::content};
+use crate::{cluster_object_set::content, facts::policies::Enforcement};
 
 impl Steps<'_> {
     /// Whether `revision`, which is to hold `phases`, acts as the account or may be made to.

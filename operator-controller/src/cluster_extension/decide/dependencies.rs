@@ -26,7 +26,7 @@ use crate::cluster_extension::decide::Steps;
 use crate::cluster_extension::decide::resolve::Chosen;
 use crate::cluster_extension::observe::revisions::{BundleRecord, Revisions};
 use crate::cluster_extension::report::{Cause, Progress, StepError};
-use crate::dependents::Pending;
+use crate::facts::installed::Pending;
 
 /// Requirements that are explained at length.
 const EXPLAINED_MAX: usize = 3;
@@ -65,12 +65,12 @@ impl Steps<'_> {
         let failed = |cause| StepError::Bundle { bundle: chosen.bundle.clone(), cause };
         let needed = requirements(&properties).map_err(|error| failed(Cause::terminal(error)))?;
         if needed.is_empty() {
-            self.dependents.needs_nothing(&name);
+            self.installed.forget(&name);
             return Ok(());
         }
         let installed = self.installed_bundles(&name);
         let present: Vec<Present<'_>> = installed.iter().map(There::present).collect();
-        let mut pending = self.dependents.all();
+        let mut pending = self.installed.get();
         pending.remove(&name);
         let asked = needed.iter().chain(pending.values().flat_map(|other| &other.requirements));
         let kinds: BTreeSet<GroupVersionKind> = asked.flat_map(Requirement::kinds).cloned().collect();
@@ -84,17 +84,17 @@ impl Steps<'_> {
             if !is_installed {
                 return Err(failed(Cause::terminal(error)));
             }
-            self.dependents.is_served(&name);
+            self.installed.set_met(&name, self.wanted);
             progress.notes.push(format!("The installed bundle {}: {error}.", chosen.bundle.name));
             return Ok(());
         }
         if missing.is_empty() {
-            self.dependents.is_served(&name);
+            self.installed.set_met(&name, self.wanted);
             return Ok(());
         }
         let list = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         if is_installed {
-            self.dependents.is_served(&name);
+            self.installed.set_met(&name, self.wanted);
             progress.notes.push(format!(
                 "The installed bundle {} declares to need what is not there any more: {list}.",
                 chosen.bundle.name
@@ -107,7 +107,7 @@ impl Steps<'_> {
             properties,
             requirements: needed,
         };
-        self.dependents.waits(&name, me.clone()).await;
+        self.installed.set_pending(&name, me.clone(), self.wanted);
         let others = pending.iter().map(|(name, other)| (name.as_str(), other.as_ref()));
         let waiting: Vec<Waiting<'_>> =
             others.chain([(name.as_str(), &me)]).map(|(name, one)| waiting(name, one)).collect();
@@ -243,7 +243,7 @@ impl Steps<'_> {
         let names: BTreeSet<&str> = requirement.packages().into_iter().map(|(name, _)| name).collect();
         for name in names {
             // A catalog that cannot be read helps nobody now.
-            for answer in self.catalogs.ask(name, None, self.now).await.unwrap_or_default() {
+            for answer in self.catalogs.ask(name, None, (self.now, self.wanted)).await.unwrap_or_default() {
                 if let Ok(content) = answer.content {
                     found.push((answer.name, answer.priority, content.as_ref().clone()));
                 }

@@ -11,11 +11,11 @@ use olm_resolve::{
 use olm_semver::ReleaseSupport;
 use olm_text::one_line;
 
-use crate::catalogs::{Answer, Wait};
 use crate::cluster_extension::annotations;
 use crate::cluster_extension::decide::{Features, Steps};
 use crate::cluster_extension::observe::revisions::{BundleRecord, Revision, Revisions};
 use crate::cluster_extension::report::{Progress, StepError};
+use crate::facts::catalogs::{Answer, Wait};
 
 /// The bundle an extension should have.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +52,8 @@ impl Steps<'_> {
         let installed_name = revisions.installed().map(|r| r.bundle.name.as_str());
         let unknown = || deprecation_status(DeprecationData::Unavailable, &request.channels, installed_name);
         progress.deprecations = Some(unknown());
-        let answers = self.catalogs.ask(&request.package, selector, self.now).await.map_err(failed)?;
+        let answers =
+            self.catalogs.ask(&request.package, selector, (self.now, self.wanted)).await.map_err(failed)?;
         let views: Vec<_> = answers.iter().map(Answer::view).collect();
         match self.resolve(&request, &views) {
             Ok(found) => {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     cluster_extension::{annotations, decide::Steps, observe::revisions::Revisions, report::Cause},
-    kinds::survey,
+    facts::kinds::survey,
 };
 
 /// Objects named in a condition; the rest are counted.

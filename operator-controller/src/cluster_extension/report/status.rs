@@ -22,7 +22,7 @@ use olm_text::one_line;
 
 use crate::cluster_extension::observe::revisions::{BundleRecord, Revision, Revisions};
 use crate::cluster_extension::report::{Cause, CauseKind, Created, Progress, StepError};
-use crate::platform::Verdict;
+use crate::facts::platform::Verdict;
 
 /// The status after a pass. Conditions that the pass says nothing about stay as they are.
 pub(crate) fn status(
