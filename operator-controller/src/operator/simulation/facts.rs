@@ -90,9 +90,9 @@ fn a_policy_that_goes_is_reported_and_so_is_its_return() {
                 world.server.remove("validatingadmissionpolicies", "", NAMES[0]);
                 a_moment().await;
                 assert!(world.ready().1.contains("absent"), "{}", world.ready().1);
-                admission_objects(SYSTEM_NAMESPACE)
-                    .into_iter()
-                    .for_each(|policy| world.server.create(policy));
+                for policy in admission_objects(SYSTEM_NAMESPACE) {
+                    world.server.create(policy);
+                }
                 a_moment().await;
                 assert!(!world.ready().1.contains("absent"), "{}", world.ready().1);
             })
