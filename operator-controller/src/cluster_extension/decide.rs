@@ -4,6 +4,7 @@ pub(crate) mod acting;
 pub(crate) mod content;
 pub(crate) mod dependencies;
 pub(crate) mod paused;
+pub(crate) mod requeue;
 pub(crate) mod resolve;
 pub(crate) mod rollback;
 

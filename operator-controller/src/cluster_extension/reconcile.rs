@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use catalogd::Clock;
@@ -23,6 +22,9 @@ use olm_api::{
 use olm_runtime::{Accounts, Discovery, Next, OwnWrites, api_text, bounded};
 
 use crate::cluster_extension::act::revision::RevisionWriter;
+use crate::cluster_extension::decide::requeue::{
+    AT_REST_RETRY, HELD_RETRY, TAKEOVER_RETRY, UNKNOWN_RETRY, requeue,
+};
 use crate::cluster_extension::decide::{Features, Steps};
 use crate::cluster_extension::observe::identity;
 use crate::cluster_extension::observe::identity::{Identity, Record};
@@ -47,15 +49,6 @@ use crate::{
 
 /// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
 const FINALIZERS: [&str; 2] = [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER];
-
-/// How soon a deletion that is held is looked at again; nothing tells of every remedy.
-const HELD_RETRY: Duration = Duration::from_secs(10);
-/// How soon revisions that are to come to rest are looked at again, should no event come.
-const AT_REST_RETRY: Duration = Duration::from_secs(1);
-/// How soon revisions that could not be read are looked at again.
-const UNKNOWN_RETRY: Duration = Duration::from_secs(10);
-/// How soon a release that cannot be read is looked at again; nothing announces that its Secret has changed.
-const TAKEOVER_RETRY: Duration = Duration::from_mins(1);
 
 /// What the controller needs of the world.
 #[derive(Clone)]
@@ -136,28 +129,11 @@ impl Extensions {
         if let Err(error) = self.write_status(&api, &extension, after, &progress).await {
             return Next::Retry(format!("error updating status: {error}"));
         }
-        match result {
-            Ok(()) => match told {
-                Ok(_) => match &progress.waits_for_content {
-                    Some(why) => progress.next_pull(why).unwrap_or_else(|| Next::Retry(why.clone())),
-                    None => progress.look_again.map_or(Next::Await, Next::After),
-                },
-                Err(error) => Next::Retry(error),
-            },
-            Err(StepError::Takeover { text, terminal: true }) => {
-                tracing::warn!(extension = name, error = text, "not taken over");
-                Next::After(TAKEOVER_RETRY)
-            }
-            Err(error) if progress.look_again.is_some() => {
-                tracing::info!(extension = name, %error, "waiting");
-                Next::After(progress.look_again.unwrap_or_default())
-            }
-            Err(error) if progress.next_pull.is_some() => {
-                progress.next_pull(&error.to_string()).unwrap_or(Next::Await)
-            }
-            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
-            Err(error) => Next::Retry(error.to_string()),
+        let next = requeue(&progress, result.as_ref().copied(), told.err());
+        if let (Err(error), Next::After(_)) = (&result, &next) {
+            tracing::info!(extension = name, %error, "waiting");
         }
+        next
     }
 
     /// Forgets what is known of an extension that is being deleted, and ends what it waits for.
