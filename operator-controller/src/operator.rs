@@ -298,7 +298,7 @@ impl Operator {
         let kind_wakes =
             Wakes { extensions: wake_extension.clone(), sets: wake_set.clone(), crds: changed_crd };
         let events = Events::new(client.clone(), &self.config.identity);
-        let ports = cluster_extension::Ports {
+        let context = cluster_extension::Context {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
             catalogs: self.catalogs(&known_catalogs),
@@ -314,10 +314,11 @@ impl Operator {
             guard: self.guard.clone(),
             system_namespace: self.config.system_namespace.clone(),
             clock: Arc::new(SystemClock),
+            only_plans: false,
         };
         let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
         let watches = WatchManager::new(client.clone(), &managed, owner_changed, chance.clone());
-        let set_ports = self.set_ports(&ports, watches);
+        let set_ports = self.set_ports(&context, watches);
         let (all_extensions, catalogs) = (extensions.store.clone(), known_catalogs.store.clone());
         let everyone = Everyone::new(&extensions.store, &wake_extension, &waiting, &wake_set);
         let wake_all = async || everyone.wake().await;
@@ -341,7 +342,7 @@ impl Operator {
             settings.follow(client.clone(), chance, namespace, &wake_all, stop.clone()),
             guarding,
             access::run(client, chance, waiting, accounts, wake_extension, wake_set, stop.clone()),
-            self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
+            self.run_extensions(extensions, extension_wakes, context, stop.clone()),
             self.run_sets(sets, set_wakes, set_ports, stop.clone()),
         );
     }
@@ -365,7 +366,7 @@ impl Operator {
     /// What the controller of revisions needs: much of it is shared with the one of extensions.
     fn set_ports(
         &self,
-        shared: &cluster_extension::Ports,
+        shared: &cluster_extension::Context,
         watches: WatchManager,
     ) -> cluster_object_set::Ports {
         cluster_object_set::Ports {
@@ -390,7 +391,7 @@ impl Operator {
         &self,
         source: Source<ClusterExtension>,
         wakes: Vec<BoxStream<'static, Wake<ClusterExtension>>>,
-        ports: cluster_extension::Ports,
+        context: cluster_extension::Context,
         stop: CancellationToken,
     ) {
         let name = "controller-operator-cluster-extension-controller";
@@ -400,7 +401,7 @@ impl Operator {
             backoff: BackoffLimits::default(),
             chance: self.chance.clone(),
         };
-        let controller = Arc::new(cluster_extension::Extensions::new(ports));
+        let controller = Arc::new(cluster_extension::Extensions::new(context));
         let reporter = controller.clone();
         let report_panic = move |extension| reporter.clone().report_panic(extension);
         let objects = self.metrics.objects();

@@ -136,7 +136,7 @@ fn bundles(folder: PathBuf) -> Bundles {
 
 /// What the controller of revisions shares with the one of extensions.
 fn set_ports(
-    ports: &cluster_extension::Ports,
+    ports: &cluster_extension::Context,
     watches: WatchManager,
     metrics: &Metrics,
 ) -> cluster_object_set::Ports {
@@ -170,7 +170,7 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
     let wake_owner = (wake.clone(), extensions.store.clone());
     let sets = revisions(client.clone(), &chance, wake_owner, dependents.clone());
     let (known, _names) = known_catalogs(client.clone(), &chance);
-    let ports = cluster_extension::Ports {
+    let context = cluster_extension::Context {
         accounts: Accounts::of(client.clone(), client.clone()),
         discovery: Discovery::new(client.clone()),
         catalogs: Catalogs::new(known.store.clone(), given.content, Duration::from_mins(1)),
@@ -186,16 +186,17 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
         guard: Guard::in_force(),
         system_namespace: "system".to_owned(),
         clock: Arc::new(Since(Instant::now())),
+        only_plans: false,
     };
     let watches = WatchManager::new(client, "", owner_changed, chance.clone());
-    let set_ports = set_ports(&ports, watches, &metrics);
+    let set_ports = set_ports(&context, watches, &metrics);
     let settings = |name| {
         let (concurrency, backoff) = (given.workers, BackoffLimits::default());
         ControllerSettings { name, concurrency, backoff, chance: chance.clone() }
     };
     let set_wakes = vec![owners(changed_owners, sets.store.clone())];
     let all = extensions.store.clone();
-    let controller = Arc::new(cluster_extension::Extensions::new(ports));
+    let controller = Arc::new(cluster_extension::Extensions::new(context));
     let reporter = controller.clone();
     let report_panic = move |extension| reporter.clone().report_panic(extension);
     let pass = move |extension: Arc<ClusterExtension>| {

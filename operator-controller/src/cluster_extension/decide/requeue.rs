@@ -2,48 +2,84 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use olm_runtime::Next;
 
-use crate::cluster_extension::report::{Progress, StepError};
+use crate::{
+    bundles::NextPull,
+    cluster_extension::report::{Cause, Outcome, Report, StepError},
+    deletion_policy::extension::PolicyState,
+};
 
 /// How soon a deletion that is held is checked again; not every remedy comes with an event.
 pub(crate) const HELD_RETRY: Duration = Duration::from_secs(10);
 /// How soon revisions that are being stopped are checked again, should no event come.
 pub(crate) const AT_REST_RETRY: Duration = Duration::from_secs(1);
 /// How soon revisions that could not be read are read again.
-pub(crate) const UNKNOWN_RETRY: Duration = Duration::from_secs(10);
+const UNKNOWN_RETRY: Duration = Duration::from_secs(10);
 /// How soon a release that cannot be read is read again; nothing announces that its Secret has changed.
-pub(crate) const TAKEOVER_RETRY: Duration = Duration::from_mins(1);
+const TAKEOVER_RETRY: Duration = Duration::from_mins(1);
 
-/// What follows a reconcile that ended with `result`; `policy` is why it is not known whether the deletion policy is in
-/// force.
-pub(crate) fn requeue(progress: &Progress, result: Result<(), &StepError>, policy: Option<String>) -> Next {
-    if progress.recorded {
-        return Next::Await;
+/// Longest wait for a time of the future: timers of years are not to be relied upon.
+const WAIT_MAX: Duration = Duration::from_hours(24);
+
+/// What follows a reconcile.
+pub(crate) fn requeue(report: &Report, now: Timestamp) -> Next {
+    match (&report.outcome, &report.policy) {
+        (Outcome::Recorded, _) => Next::Await,
+        (Outcome::Failed(error), _) => after_failure(report, error, now),
+        (_, PolicyState::Unknown(error)) => Next::Retry(error.clone()),
+        (Outcome::Away { why, next_pull: Some(next) }, _) => after_pull(*next, why),
+        (Outcome::Away { why, next_pull: None }, _) => Next::Retry(why.clone()),
+        (Outcome::Settled | Outcome::Created(_) | Outcome::Pulling(_), _) => {
+            report.resumes.map_or(Next::Await, |at| Next::After(until(now, at)))
+        }
     }
-    match result {
-        Ok(()) => match (policy, &progress.waits_for_content) {
-            (Some(error), _) => Next::Retry(error),
-            (None, Some(why)) => progress.next_pull(why).unwrap_or_else(|| Next::Retry(why.clone())),
-            (None, None) => progress.look_again.map_or(Next::Await, Next::After),
-        },
-        Err(StepError::Takeover { terminal: true, .. }) => Next::After(TAKEOVER_RETRY),
-        Err(error) => match (progress.look_again, progress.next_pull(&error.to_string())) {
-            (Some(wait), _) => Next::After(wait),
-            (None, Some(next)) => next,
-            (None, None) if error.is_terminal() => Next::Blocked(error.to_string()),
-            (None, None) => Next::Retry(error.to_string()),
-        },
+}
+
+fn after_failure(report: &Report, error: &StepError, now: Timestamp) -> Next {
+    match (error, &report.unread, &report.resumes) {
+        // Only a person can help, and nothing announces that.
+        (StepError::Takeover { terminal: true, .. }, ..)
+        | (StepError::Validation { .. }, Some(StepError::Takeover { terminal: true, .. }), _) => {
+            Next::After(TAKEOVER_RETRY)
+        }
+        (StepError::Validation { .. }, Some(_), _) => Next::After(UNKNOWN_RETRY),
+        (StepError::Paused, _, Some(at)) | (StepError::Resolution { answer_at: Some(at), .. }, ..) => {
+            Next::After(until(now, *at))
+        }
+        (StepError::Bundle { cause: Cause { next_pull: Some(next), .. }, .. }, ..) => {
+            after_pull(*next, &error.to_string())
+        }
+        _ if error.is_terminal() => Next::Blocked(error.to_string()),
+        _ => Next::Retry(error.to_string()),
     }
+}
+
+fn after_pull(next: NextPull, error: &str) -> Next {
+    match next {
+        NextPull::Now => Next::Await,
+        NextPull::After { wait, is_new: true } => Next::RetryAfter(error.to_owned(), wait),
+        NextPull::After { wait, is_new: false } => Next::After(wait),
+    }
+}
+
+fn until(now: Timestamp, at: Timestamp) -> Duration {
+    // A second more than needed does no harm, one less would be a reconcile for nothing.
+    let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default() + Duration::from_secs(1);
+    wait.min(WAIT_MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        bundles::NextPull,
-        cluster_extension::{BundleRecord, report::Cause},
-    };
+    use crate::cluster_extension::BundleRecord;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
 
     fn validation(terminal: bool) -> StepError {
         StepError::Validation { errors: vec!["e".to_owned()], terminal, advice: None }
@@ -53,86 +89,101 @@ mod tests {
         StepError::Takeover { text: "t".to_owned(), terminal }
     }
 
-    fn bundle(cause: Cause) -> StepError {
-        StepError::Bundle { bundle: BundleRecord::default(), cause }
+    fn bundle(cause: Cause, next_pull: Option<NextPull>) -> StepError {
+        StepError::Bundle { bundle: BundleRecord::default(), cause: Cause { next_pull, ..cause } }
+    }
+
+    fn resolution(answer_at: Option<Timestamp>) -> StepError {
+        StepError::Resolution { text: "r".into(), explanation: None, answer_at }
+    }
+
+    fn ended(outcome: Outcome) -> Report {
+        Report { outcome, ..Report::default() }
+    }
+
+    fn failed(error: StepError) -> Report {
+        ended(Outcome::Failed(error))
+    }
+
+    fn away(next_pull: Option<NextPull>) -> Report {
+        ended(Outcome::Away { why: "away".into(), next_pull })
+    }
+
+    fn pull(seconds: u64, is_new: bool) -> Option<NextPull> {
+        Some(NextPull::After { wait: Duration::from_secs(seconds), is_new })
+    }
+
+    fn unsettled(report: Report) -> Report {
+        Report { policy: PolicyState::Unknown("policy".to_owned()), ..report }
+    }
+
+    fn check(rows: Vec<(&str, Report, Next)>) {
+        for (row, report, wanted) in rows {
+            assert_eq!(requeue(&report, NOW), wanted, "{row}");
+        }
     }
 
     #[test]
     fn each_end_has_its_next_reconcile() {
-        let none = Progress::default;
-        let wait = |seconds| Progress { look_again: Some(Duration::from_secs(seconds)), ..none() };
-        let away = |next| Progress { waits_for_content: Some("away".into()), next_pull: next, ..none() };
-        let pull = |next| Progress { next_pull: Some(next), ..none() };
-        let after = |seconds, is_new| NextPull::After { wait: Duration::from_secs(seconds), is_new };
-        let resolution = || StepError::Resolution { text: "r".into(), explanation: None };
-        let text = |error: &StepError| error.to_string();
-        let (transient, terminal) = (bundle(Cause::transient("x")), bundle(Cause::terminal("x")));
         let seconds = Duration::from_secs;
-        let error = || Some("policy".to_owned());
-        let rows: Vec<(&str, Progress, Result<(), StepError>, Option<String>, Next)> = vec![
-            ("as wanted", none(), Ok(()), None, Next::Await),
-            ("recorded", Progress { recorded: true, ..wait(3) }, Err(validation(true)), error(), Next::Await),
-            ("policy not known", away(None), Ok(()), error(), Next::Retry("policy".into())),
-            ("pulling", Progress { pulling: Some("p".into()), ..none() }, Ok(()), None, Next::Await),
-            ("paused for a time", wait(3), Ok(()), None, Next::After(seconds(3))),
+        let resumes = |report| Report { resumes: Some(at(3)), ..report };
+        check(vec![
+            ("as wanted", Report::default(), Next::Await),
+            ("recorded", unsettled(resumes(ended(Outcome::Recorded))), Next::Await),
+            ("policy not known", unsettled(away(pull(5, true))), Next::Retry("policy".into())),
+            ("pulling", ended(Outcome::Pulling("p".into())), Next::Await),
+            ("paused for a time", resumes(Report::default()), Next::After(seconds(4))),
+            ("away", away(None), Next::Retry("away".into())),
+            ("away, pulled again now", away(Some(NextPull::Now)), Next::Await),
+            ("away, news", away(pull(5, true)), Next::RetryAfter("away".into(), seconds(5))),
+            ("away, known", away(pull(5, false)), Next::After(seconds(5))),
+        ]);
+    }
+
+    #[test]
+    fn each_failure_has_its_next_reconcile() {
+        let seconds = Duration::from_secs;
+        let resumes = |report| Report { resumes: Some(at(3)), ..report };
+        let unread = |error| Report { unread: Some(error), ..failed(validation(true)) };
+        let (transient, terminal) = (Cause::transient("x"), Cause::terminal("x"));
+        let text = |cause: &Cause| bundle(cause.clone(), None).to_string();
+        let paused = StepError::Paused.to_string();
+        check(vec![
+            ("before the end of a pause", resumes(failed(StepError::Paused)), Next::After(seconds(4))),
+            ("paused until told otherwise", failed(StepError::Paused), Next::Blocked(paused)),
             (
-                "nothing is installed before the end of a pause",
-                wait(3),
-                Err(StepError::Paused),
-                None,
-                Next::After(seconds(3)),
+                "a write failed while paused",
+                resumes(failed(bundle(transient.clone(), None))),
+                Next::Retry(text(&transient)),
             ),
-            (
-                "paused until the annotation goes",
-                none(),
-                Err(StepError::Paused),
-                None,
-                Next::Blocked(text(&StepError::Paused)),
-            ),
-            ("away", away(None), Ok(()), None, Next::Retry("away".into())),
-            ("away, pulled again now", away(Some(NextPull::Now)), Ok(()), None, Next::Await),
-            (
-                "away, news",
-                away(Some(after(5, true))),
-                Ok(()),
-                None,
-                Next::RetryAfter("away".into(), seconds(5)),
-            ),
-            ("away, known", away(Some(after(5, false))), Ok(()), None, Next::After(seconds(5))),
-            ("not taken over", none(), Err(takeover(true)), error(), Next::After(TAKEOVER_RETRY)),
-            ("not taken over yet", none(), Err(takeover(false)), None, Next::Retry("t".into())),
-            ("invalid", none(), Err(validation(true)), None, Next::Blocked(text(&validation(true)))),
-            ("no account yet", none(), Err(validation(false)), None, Next::Retry(text(&validation(false)))),
-            ("invalid, revisions unknown", wait(10), Err(validation(true)), None, Next::After(seconds(10))),
-            (
-                "revisions unknown",
-                none(),
-                Err(StepError::Revisions("r".into())),
-                error(),
-                Next::Retry("r".into()),
-            ),
-            ("no bundle", none(), Err(resolution()), None, Next::Retry("r".into())),
-            ("no bundle before a deadline", wait(9), Err(resolution()), None, Next::After(seconds(9))),
-            ("pulled again now", pull(NextPull::Now), Err(transient.clone()), None, Next::Await),
+            ("not taken over", unsettled(failed(takeover(true))), Next::After(TAKEOVER_RETRY)),
+            ("not taken over yet", failed(takeover(false)), Next::Retry("t".into())),
+            ("invalid", failed(validation(true)), Next::Blocked(validation(true).to_string())),
+            ("no account yet", failed(validation(false)), Next::Retry(validation(false).to_string())),
+            ("invalid, no revisions", unread(StepError::Revisions("r".into())), Next::After(UNKNOWN_RETRY)),
+            ("invalid, not taken over yet", unread(takeover(false)), Next::After(UNKNOWN_RETRY)),
+            ("invalid, not taken over", unread(takeover(true)), Next::After(TAKEOVER_RETRY)),
+            ("no revisions", unsettled(failed(StepError::Revisions("r".into()))), Next::Retry("r".into())),
+            ("no bundle", failed(resolution(None)), Next::Retry("r".into())),
+            ("no bundle before a deadline", failed(resolution(Some(at(9)))), Next::After(seconds(10))),
+            ("pulled again now", failed(bundle(transient.clone(), Some(NextPull::Now))), Next::Await),
             (
                 "pull failed, news",
-                pull(after(5, true)),
-                Err(transient.clone()),
-                None,
+                failed(bundle(transient.clone(), pull(5, true))),
                 Next::RetryAfter(text(&transient), seconds(5)),
             ),
-            (
-                "pull failed, known",
-                pull(after(5, false)),
-                Err(terminal.clone()),
-                None,
-                Next::After(seconds(5)),
-            ),
-            ("bundle refused", none(), Err(terminal.clone()), None, Next::Blocked(text(&terminal))),
-            ("bundle failed", none(), Err(transient.clone()), None, Next::Retry(text(&transient))),
-        ];
-        for (row, progress, result, policy, wanted) in rows {
-            assert_eq!(requeue(&progress, result.as_ref().copied(), policy), wanted, "{row}");
-        }
+            ("pull failed, known", failed(bundle(terminal.clone(), pull(5, false))), Next::After(seconds(5))),
+            ("bundle refused", failed(bundle(terminal.clone(), None)), Next::Blocked(text(&terminal))),
+            ("bundle failed", failed(bundle(transient.clone(), None)), Next::Retry(text(&transient))),
+        ]);
+    }
+
+    #[test]
+    fn a_time_is_waited_for_until_it_comes_and_at_most_a_day() {
+        let time = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = time("2026-11-21T14:00:00Z");
+        assert_eq!(until(now, time("2026-11-21T14:01:00Z")), Duration::from_secs(61));
+        assert_eq!(until(now, time("2126-11-21T14:00:00Z")), WAIT_MAX);
+        assert_eq!(until(now, time("2025-11-21T14:00:00Z")), Duration::from_secs(1));
     }
 }

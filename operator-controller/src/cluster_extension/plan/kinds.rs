@@ -3,71 +3,78 @@
 use std::borrow::Cow;
 
 use kube::ResourceExt;
+use olm_api::v1::ClusterExtension;
 use olm_dependencies::{Requirement, requirements};
 use olm_fbc::Property;
 use olm_object::ObjectKey;
 use olm_objectset::{Phase, unserved_kind_report};
 use serde_json::json;
 
-use crate::cluster_extension::annotations;
-use crate::cluster_extension::decide::Steps;
-use crate::cluster_extension::observe::revisions::Revisions;
-use crate::cluster_extension::report::Cause;
-use crate::kinds::{Waiter, survey};
+use crate::{
+    cluster_extension::{
+        Context, annotations,
+        decide::dependencies::{installed_bundles, remedies},
+        observe::revisions::Revisions,
+        report::Cause,
+    },
+    kinds::{Waiter, survey},
+};
 
 /// Objects named in a condition; the rest are counted.
 const NAMED_MAX: usize = 10;
 
-impl Steps<'_> {
-    /// The objects that can be checked now: without those that are left out until the cluster serves their kinds.
-    ///
-    /// # Errors
-    /// Kinds are missing without which it cannot go on; it is tried again when they arrive.
-    pub(crate) async fn of_served_kinds<'p>(&self, phases: &'p [Phase]) -> Result<Cow<'p, [Phase]>, Cause> {
-        let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.objects).collect();
-        let waiter = Waiter::Extension(self.extension.name_any());
-        let policy = annotations::unknown_kinds(self.extension);
-        let found = survey(self.discovery, self.kinds, &waiter, &objects, policy).await;
-        if !found.blocking.is_empty() {
-            let blocking: Vec<&ObjectKey> = found.blocking.iter().collect();
-            let explanation = self.who_brings(&blocking).await;
-            let text = format!("creating new Revision: {}", told(&blocking));
-            return Err(Cause::transient(text).explained(explanation));
-        }
-        // From here on the revision waits, if anything is to be waited for.
-        if found.silent.is_empty() {
-            self.kinds.forget(&waiter);
-        }
-        if found.left_out.is_empty() {
-            return Ok(Cow::Borrowed(phases));
-        }
-        let mut phases = phases.to_vec();
-        for phase in &mut phases {
-            phase.objects.retain(|object| !found.left_out.contains(&ObjectKey::of(object)));
-        }
-        Ok(Cow::Owned(phases))
+/// The objects that can be checked now: without those that are left out until the cluster serves their kinds.
+///
+/// # Errors
+/// Kinds are missing without which it cannot continue; it is tried again when they arrive.
+pub(crate) async fn of_served_kinds<'p>(
+    cx: &Context,
+    extension: &ClusterExtension,
+    phases: &'p [Phase],
+) -> Result<Cow<'p, [Phase]>, Cause> {
+    let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.objects).collect();
+    let waiter = Waiter::Extension(extension.name_any());
+    let policy = annotations::unknown_kinds(extension);
+    let found = survey(&cx.discovery, &cx.kinds, &waiter, &objects, policy).await;
+    if !found.blocking.is_empty() {
+        let blocking: Vec<&ObjectKey> = found.blocking.iter().collect();
+        let explanation = providers(cx, extension, &blocking).await;
+        let text = format!("creating new Revision: {}", unserved(&blocking));
+        return Err(Cause { explanation, ..Cause::transient(text) });
     }
+    // From here on the revision waits, if anything is to be waited for.
+    if found.silent.is_empty() {
+        cx.kinds.forget(&waiter);
+    }
+    if found.left_out.is_empty() {
+        return Ok(Cow::Borrowed(phases));
+    }
+    let mut phases = phases.to_vec();
+    for phase in &mut phases {
+        phase.objects.retain(|object| !found.left_out.contains(&ObjectKey::of(object)));
+    }
+    Ok(Cow::Owned(phases))
+}
 
-    /// Which bundles of the catalogs would bring the kinds.
-    async fn who_brings(&self, lacking: &[&ObjectKey]) -> Option<String> {
-        let mut wanted: Vec<Property> = Vec::new();
-        for key in lacking {
-            let value = json!({"group": key.group, "version": key.version, "kind": key.kind});
-            let property = Property { kind: "olm.gvk.required".to_owned(), value };
-            if !wanted.contains(&property) {
-                wanted.push(property);
-            }
+/// Which bundles of the catalogs would bring the kinds.
+async fn providers(cx: &Context, extension: &ClusterExtension, unserved: &[&ObjectKey]) -> Option<String> {
+    let mut wanted: Vec<Property> = Vec::new();
+    for key in unserved {
+        let value = json!({"group": key.group, "version": key.version, "kind": key.kind});
+        let property = Property { kind: "olm.gvk.required".to_owned(), value };
+        if !wanted.contains(&property) {
+            wanted.push(property);
         }
-        let wanted: Vec<Requirement> = requirements(&wanted).ok()?;
-        Some(self.remedies(&wanted, &self.installed_bundles(&self.extension.name_any())).await)
     }
+    let wanted: Vec<Requirement> = requirements(&wanted).ok()?;
+    Some(remedies(cx, &wanted, &installed_bundles(cx, &extension.name_any())).await)
 }
 
 /// One line for each kind, with its first object.
-fn told(lacking: &[&ObjectKey]) -> String {
+fn unserved(keys: &[&ObjectKey]) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut kinds: Vec<(&str, &str, &str)> = Vec::new();
-    for key in lacking {
+    for key in keys {
         let kind = (key.group.as_str(), key.version.as_str(), key.kind.as_str());
         if !kinds.contains(&kind) {
             kinds.push(kind);
@@ -105,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_told_once() {
+    fn each_kind_is_named_once() {
         let key = |kind: &str, name: &str| {
             ObjectKey::of(
                 &json!({"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": {"name": name, "namespace": "n"}}),
@@ -113,7 +120,7 @@ mod tests {
         };
         let keys = [key("Certificate", "a"), key("Certificate", "b"), key("Issuer", "a")];
         assert_eq!(
-            told(&keys.iter().collect::<Vec<_>>()),
+            unserved(&keys.iter().collect::<Vec<_>>()),
             "Object Certificate.cert-manager.io/v1 n/a: no matches for kind \"Certificate\" in version \"cert-manager.io/v1\": it comes with cert-manager\n\
              Object Issuer.cert-manager.io/v1 n/a: no matches for kind \"Issuer\" in version \"cert-manager.io/v1\": it comes with cert-manager"
         );
