@@ -145,7 +145,6 @@ impl Planner {
             waiting: Arc::default(),
             sets,
             dependents: Arc::new(dependents),
-            kinds: Arc::default(),
             platform: Arc::new(Platform::register(&mut registry)),
             features: self.surroundings.gates.features(ProviderSetting::Auto),
             settings: Settings::new(default),

@@ -10,7 +10,7 @@ use olm_semver::ReleaseSupport;
 
 use crate::{
     access::Waiting, admission::Guard, bundles::Bundles, catalogs::Catalogs, dependents::Dependents,
-    events::Events, kinds::Awaited, platform::Platform, settings::Settings, webhook_certificates::Candidates,
+    events::Events, platform::Platform, settings::Settings, webhook_certificates::Candidates,
 };
 
 /// What can be turned off.
@@ -33,8 +33,6 @@ pub(crate) struct Context {
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
     pub(crate) dependents: Arc<Dependents>,
-    /// Who waits for kinds that the cluster does not serve.
-    pub(crate) kinds: Arc<Awaited>,
     pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,
     pub(crate) settings: Settings,

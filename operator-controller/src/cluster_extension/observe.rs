@@ -26,6 +26,7 @@ use crate::{
         report::{Outcome, Report, StepError},
     },
     deletion_policy::extension::ExtensionPolicy,
+    interest::Wanted,
     platform::Verdict,
 };
 use identity::{Identity, Record};
@@ -50,6 +51,8 @@ pub(crate) struct Observed<'a> {
     /// Sentences for `Ready`.
     pub(crate) notes: Vec<String>,
     pub(crate) now: Timestamp,
+    /// What causes another reconcile.
+    pub(crate) wanted: &'a Wanted,
 }
 
 impl Observed<'_> {
@@ -76,7 +79,7 @@ impl Observed<'_> {
 /// The report of a reconcile that ends here.
 pub(crate) async fn observe<'a>(
     cx: &Context,
-    extension: &'a ClusterExtension,
+    (extension, wanted): (&'a ClusterExtension, &'a Wanted),
     mut notes: Vec<String>,
     is_tidy: bool,
     now: Timestamp,
@@ -129,7 +132,7 @@ pub(crate) async fn observe<'a>(
             notes.extend(annotations::in_force(extension));
             notes.extend(kinds::notes(&revisions));
             let account_uid = identity.service_account;
-            return Ok(Observed { extension, account, account_uid, revisions, platform, notes, now });
+            return Ok(Observed { extension, account, account_uid, revisions, platform, notes, now, wanted });
         }
         Ok(None) => Outcome::Recorded,
         Err(error) => Outcome::Failed(error),

@@ -93,7 +93,7 @@ pub(crate) async fn plan(
     let notes: Vec<String> = notes.iter().cloned().chain(more).collect();
     let mut served = Cow::Borrowed(draft.phases.as_slice());
     if obstacle.is_none() || cx.only_plans {
-        match kinds::of_served_kinds(cx, extension, &draft.phases).await {
+        match kinds::of_served_kinds(cx, observed, &draft.phases).await {
             Ok(phases) => served = phases,
             Err(cause) => drop(obstacle.get_or_insert(cause)),
         }

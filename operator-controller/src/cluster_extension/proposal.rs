@@ -1,5 +1,6 @@
 //! The plan of an extension's next revision, without carrying it out.
 
+use olm_api::v1::ClusterExtension;
 use olm_plan::Plan;
 use olm_runtime::AccountRef;
 
@@ -9,7 +10,7 @@ use super::{
     observe::{Observed, identity, read_revisions, service_account},
     report::{Outcome, StepError},
 };
-use olm_api::v1::ClusterExtension;
+use crate::interest::Wanted;
 
 /// What a reconcile would do.
 pub(crate) enum Proposal {
@@ -41,7 +42,16 @@ pub(crate) async fn propose(
         None
     });
     let (now, account_uid, platform) = (cx.clock.now(), None, None);
-    let observed = Observed { extension, account, account_uid, revisions, platform, notes, now };
+    let observed = Observed {
+        extension,
+        account,
+        account_uid,
+        revisions,
+        platform,
+        notes,
+        now,
+        wanted: &Wanted::default(),
+    };
     let (report, decision) = decide(cx, &observed).await;
     let (mut notes, latest) = (report.notes, observed.revisions.latest_active());
     let why = match (decision, report.outcome) {

@@ -37,7 +37,7 @@ use crate::{
     access::User,
     deletion_policy::extension::{ExtensionPolicy, PolicyState, of_revision},
     finalizers,
-    kinds::Waiter,
+    interest::{Interest, Wanted},
 };
 
 /// Upstream's finalizers. Nothing here needs them, but objects of upstream carry them, and tools expect them.
@@ -57,29 +57,39 @@ impl Extensions {
         Self { cx, tidy: Mutex::default(), writes: OwnWrites::default() }
     }
 
-    pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> Next {
+    /// One reconcile, and the interests whose firing causes the next one.
+    pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> (Next, BTreeSet<Interest>) {
+        let wanted = Wanted::default();
+        wanted.add([Interest::Job(extension.name_any())]);
+        let next = self.next(&extension, &wanted).await;
+        (next, wanted.into_set())
+    }
+
+    async fn next(&self, extension: &ClusterExtension, wanted: &Wanted) -> Next {
         let now = self.cx.clock.now();
-        if let Some(left) = self.writes.behind(&*extension, now) {
+        if let Some(left) = self.writes.behind(extension, now) {
             return Next::After(left);
         }
         if extension.metadata.deletion_timestamp.is_some() {
-            return self.release(&extension).await;
+            return self.release(extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
-            return self.begin(&extension).await;
+            return self.begin(extension).await;
         }
         if !is_taken_over(&extension.metadata) {
-            return self.take_over(&extension, now).await;
+            return self.take_over(extension, now).await;
         }
-        let policy = ExtensionPolicy { cx: &self.cx, extension: &extension }.check().await;
+        let policy = ExtensionPolicy { cx: &self.cx, extension }.check().await;
         if let PolicyState::TakenBack(_) = policy {
-            return self.take_back(&extension, &policy, now).await;
+            return self.take_back(extension, &policy, now).await;
         }
-        let report =
-            Report { unguarded: self.unguarded(&extension), ..self.run(&extension, policy, now).await };
+        let report = Report {
+            unguarded: self.unguarded(extension),
+            ..self.run((extension, wanted), policy, now).await
+        };
         if report.outcome != Outcome::Recorded {
-            let after = status(&extension, &report, now);
-            if let Err(error) = self.write_status(&extension, after, &report).await {
+            let after = status(extension, &report, now);
+            if let Err(error) = self.write_status(extension, after, &report).await {
                 return Next::Retry(format!("error updating status: {error}"));
             }
         }
@@ -87,12 +97,17 @@ impl Extensions {
     }
 
     /// Observes, decides and acts.
-    async fn run(&self, extension: &ClusterExtension, policy: PolicyState, now: Timestamp) -> Report {
+    async fn run(
+        &self,
+        (extension, wanted): (&ClusterExtension, &Wanted),
+        policy: PolicyState,
+        now: Timestamp,
+    ) -> Report {
         let (cx, uid) = (&self.cx, extension.uid().unwrap_or_default());
         // Put back when the reconcile has gone well, and in no other way out of it.
         let is_tidy = self.tidy().remove(&uid);
         let notes = policy.note(extension).into_iter().collect();
-        let report = match observe(cx, extension, notes, is_tidy, now).await {
+        let report = match observe(cx, (extension, wanted), notes, is_tidy, now).await {
             Ok(observed) => match decide(cx, &observed).await {
                 (report, Some(decision)) => Report { outcome: act(cx, &observed, decision).await, ..report },
                 (report, None) => report,
@@ -123,14 +138,13 @@ impl Extensions {
     }
 
     /// Forgets what is known of an extension that is being deleted, and ends what it waits for.
-    fn forget(&self, name: String, uid: &str) {
-        self.cx.waiting.forget(&User::Extension(name.clone()));
-        self.cx.dependents.needs_nothing(&name);
-        self.cx.platform.forget(&name);
-        self.cx.bundles.release(&name);
+    fn forget(&self, name: &str, uid: &str) {
+        self.cx.waiting.forget(&User::Extension(name.to_owned()));
+        self.cx.dependents.needs_nothing(name);
+        self.cx.platform.forget(name);
+        self.cx.bundles.release(name);
         self.tidy().remove(uid);
         self.writes.forget(uid);
-        self.cx.kinds.forget(&Waiter::Extension(name));
     }
 
     /// Gives an extension its finalizers; the event of that causes the next reconcile. One that was never reconciled
@@ -179,7 +193,7 @@ impl Extensions {
     /// Removes the finalizers. Objects are deleted by garbage collection, through the revisions' owner references; what
     /// a deletion policy keeps has none.
     async fn release(&self, extension: &ClusterExtension) -> Next {
-        self.forget(extension.name_any(), &extension.uid().unwrap_or_default());
+        self.forget(&extension.name_any(), &extension.uid().unwrap_or_default());
         if extension.finalizers().iter().any(|f| FINALIZERS.contains(&f.as_str())) {
             let writer = RevisionWriter { cx: &self.cx, extension, account_uid: None };
             if let Err(error) = writer.tidy_secrets().await {

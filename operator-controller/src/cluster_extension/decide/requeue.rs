@@ -109,8 +109,8 @@ mod tests {
         ended(Outcome::Away { why: "away".into(), next_pull })
     }
 
-    fn pull(seconds: u64, is_new: bool) -> Option<NextPull> {
-        Some(NextPull::After { wait: Duration::from_secs(seconds), is_new })
+    fn pull(seconds: u64, is_new: bool) -> NextPull {
+        NextPull::After { wait: Duration::from_secs(seconds), is_new }
     }
 
     fn unsettled(report: Report) -> Report {
@@ -130,13 +130,13 @@ mod tests {
         check(vec![
             ("as wanted", Report::default(), Next::Await),
             ("recorded", unsettled(resumes(ended(Outcome::Recorded))), Next::Await),
-            ("policy not known", unsettled(away(pull(5, true))), Next::Retry("policy".into())),
+            ("policy not known", unsettled(away(Some(pull(5, true)))), Next::Retry("policy".into())),
             ("pulling", ended(Outcome::Pulling("p".into())), Next::Await),
             ("paused for a time", resumes(Report::default()), Next::After(seconds(4))),
             ("away", away(None), Next::Retry("away".into())),
             ("away, pulled again now", away(Some(NextPull::Now)), Next::Await),
-            ("away, news", away(pull(5, true)), Next::RetryAfter("away".into(), seconds(5))),
-            ("away, known", away(pull(5, false)), Next::After(seconds(5))),
+            ("away, news", away(Some(pull(5, true))), Next::RetryAfter("away".into(), seconds(5))),
+            ("away, known", away(Some(pull(5, false))), Next::After(seconds(5))),
         ]);
     }
 
@@ -169,10 +169,14 @@ mod tests {
             ("pulled again now", failed(bundle(transient.clone(), Some(NextPull::Now))), Next::Await),
             (
                 "pull failed, news",
-                failed(bundle(transient.clone(), pull(5, true))),
+                failed(bundle(transient.clone(), Some(pull(5, true)))),
                 Next::RetryAfter(text(&transient), seconds(5)),
             ),
-            ("pull failed, known", failed(bundle(terminal.clone(), pull(5, false))), Next::After(seconds(5))),
+            (
+                "pull failed, known",
+                failed(bundle(terminal.clone(), Some(pull(5, false)))),
+                Next::After(seconds(5)),
+            ),
             ("bundle refused", failed(bundle(terminal.clone(), None)), Next::Blocked(text(&terminal))),
             ("bundle failed", failed(bundle(transient.clone(), None)), Next::Retry(text(&transient))),
         ]);

@@ -151,12 +151,12 @@ async fn bring_back(
     let note = dependencies::require(cx, observed, &chosen, &[]).await?;
     // With the old digests the revision stays when the resolution comes to the same bundle afterwards. For one
     // that has none, any that no resolution comes to will do.
-    let none = || sha256(&json!(["rolled back to", target.uid]));
+    let unresolved = || sha256(&json!(["rolled back to", target.uid]));
     let draft = Draft {
         bundle: chosen.bundle,
         phases: assign(with_crds(objects, installed)),
-        inputs_digest: target.inputs_digest.clone().unwrap_or_else(none),
-        rendered_digest: target.rendered_digest.clone().unwrap_or_else(none),
+        inputs_digest: target.inputs_digest.clone().unwrap_or_else(unresolved),
+        rendered_digest: target.rendered_digest.clone().unwrap_or_else(unresolved),
         catalog: chosen.catalog,
         catalog_properties: chosen.properties,
         properties: target.properties.clone(),

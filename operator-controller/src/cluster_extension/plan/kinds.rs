@@ -14,10 +14,10 @@ use crate::{
     cluster_extension::{
         Context, annotations,
         decide::dependencies::{installed_bundles, remedies},
-        observe::revisions::Revisions,
+        observe::{Observed, revisions::Revisions},
         report::Cause,
     },
-    kinds::{Waiter, survey},
+    kinds::survey,
 };
 
 /// Objects named in a condition; the rest are counted.
@@ -29,22 +29,22 @@ const NAMED_MAX: usize = 10;
 /// Kinds are missing without which it cannot continue; it is tried again when they arrive.
 pub(crate) async fn of_served_kinds<'p>(
     cx: &Context,
-    extension: &ClusterExtension,
+    observed: &Observed<'_>,
     phases: &'p [Phase],
 ) -> Result<Cow<'p, [Phase]>, Cause> {
+    let extension = observed.extension;
     let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.objects).collect();
-    let waiter = Waiter::Extension(extension.name_any());
     let policy = annotations::unknown_kinds(extension);
-    let found = survey(&cx.discovery, &cx.kinds, &waiter, &objects, policy).await;
+    let found = survey(&cx.discovery, &objects, policy).await;
+    // Without these the revision waits, if anything is to be waited for.
+    if !found.blocking.is_empty() || !found.silent.is_empty() {
+        observed.wanted.add(found.interests());
+    }
     if !found.blocking.is_empty() {
         let blocking: Vec<&ObjectKey> = found.blocking.iter().collect();
         let explanation = providers(cx, extension, &blocking).await;
         let text = format!("creating new Revision: {}", unserved(&blocking));
         return Err(Cause { explanation, ..Cause::transient(text) });
-    }
-    // From here on the revision waits, if anything is to be waited for.
-    if found.silent.is_empty() {
-        cx.kinds.forget(&waiter);
     }
     if found.left_out.is_empty() {
         return Ok(Cow::Borrowed(phases));
