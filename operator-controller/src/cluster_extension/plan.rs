@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 use olm_api::v1::ClusterObjectSet;
 use olm_fbc::Property;
 use olm_objectset::Phase;
-use olm_plan::{Inputs, InstalledBundle, Plan, Resolution, Section, image_changes, operator_rights};
+use olm_plan::{Inputs, InstalledBundle, Plan, Resolution, Section, image_changes, operator_permissions};
 use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, ClientError, MemoryShare, api_text, bounded};
 use serde_json::Value;
@@ -100,15 +100,15 @@ pub(crate) async fn plan(
     }
     let is_blocked = |obstacle: &Option<Cause>| obstacle.is_some() && !cx.only_plans;
     let (missing_rights, refusal) = if is_blocked(&obstacle) {
-        (Section::not_filled(OBSTACLE), None)
+        (Section::unknown(OBSTACLE), None)
     } else {
         permissions::missing(cx, &client, (account, &draft), &served, &revision).await
     };
     obstacle = obstacle.or(refusal);
     let (objects, dry_run) = if is_blocked(&obstacle) {
-        (Section::not_filled(OBSTACLE), Section::not_filled(OBSTACLE))
+        (Section::unknown(OBSTACLE), Section::unknown(OBSTACLE))
     } else {
-        let is_short = missing_rights.filled().is_some_and(|missing| !missing.is_empty());
+        let is_short = missing_rights.known().is_some_and(|missing| !missing.is_empty());
         let asker = if is_short { Err(permissions::MISSING.to_owned()) } else { client.clone() };
         // Whoever only plans may have no token of the ServiceAccount; the controller may read little by itself.
         let reader = if cx.only_plans { cx.controller() } else { reviewer };
@@ -130,12 +130,12 @@ pub(crate) async fn plan(
             namespace: extension.spec.namespace.clone(),
             account: format!("{}/{}", account.namespace, account.name),
         },
-        resolution: Section::Filled(resolution(&draft, revisions)),
+        resolution: Section::Known(resolution(&draft, revisions)),
         objects,
-        images: filled(old.as_ref(), |old| image_changes(old.iter().copied(), new())),
-        crds: Section::Filled(findings),
+        images: known(old.as_ref(), |old| image_changes(old.iter().copied(), new())),
+        crds: Section::Known(findings),
         missing_rights,
-        operator_rights: filled(old.as_ref(), |old| operator_rights(old.iter().copied(), new())),
+        operator_rights: known(old.as_ref(), |old| operator_permissions(old.iter().copied(), new())),
         dry_run,
         refusal: None,
         notes: notes.clone(),
@@ -179,8 +179,8 @@ fn refused(text: &str) -> Cause {
 }
 
 /// A section that needs the content of the installed revision.
-fn filled<T>(old: Result<&Vec<&Value>, &String>, make: impl FnOnce(&Vec<&Value>) -> T) -> Section<T> {
-    old.map_or_else(|why| Section::not_filled(why.as_str()), |old| Section::Filled(make(old)))
+fn known<T>(old: Result<&Vec<&Value>, &String>, make: impl FnOnce(&Vec<&Value>) -> T) -> Section<T> {
+    old.map_or_else(|why| Section::unknown(why.as_str()), |old| Section::Known(make(old)))
 }
 
 /// The objects of the installed revision; none if nothing is installed.

@@ -13,8 +13,8 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_dependencies::{
-    Present, Provider, Requirement, Waiting, Work, cluster_extension, is_met, may_go_on, providers,
-    requirements, unmet,
+    InstalledBundle, PendingBundle, Provider, Requirement, Work, can_proceed, cluster_extension, is_met,
+    providers, requirements, unmet,
 };
 use olm_fbc::{PackageContent, Property};
 use olm_object::GroupVersionKind;
@@ -39,16 +39,16 @@ use crate::{
 const EXPLAINED_MAX: usize = 3;
 
 /// A bundle that is installed.
-pub(crate) struct InstalledBundle {
+pub(crate) struct Installed {
     extension: String,
     bundle: BundleRecord,
     version: Option<Version>,
     properties: Vec<Property>,
 }
 
-impl InstalledBundle {
-    fn present(&self) -> Present<'_> {
-        Present {
+impl Installed {
+    fn present(&self) -> InstalledBundle<'_> {
+        InstalledBundle {
             package: &self.bundle.package,
             version: self.version.as_ref(),
             properties: &self.properties,
@@ -77,7 +77,7 @@ pub(crate) async fn require(
         return Ok(None);
     }
     let installed = installed_bundles(cx, &name);
-    let present: Vec<Present<'_>> = installed.iter().map(InstalledBundle::present).collect();
+    let present: Vec<InstalledBundle<'_>> = installed.iter().map(Installed::present).collect();
     let mut pending = cx.dependents.all();
     pending.remove(&name);
     let asked = needed.iter().chain(pending.values().flat_map(|other| &other.requirements));
@@ -111,9 +111,9 @@ pub(crate) async fn require(
     };
     cx.dependents.waits(&name, me.clone()).await;
     let others = pending.iter().map(|(name, other)| (name.as_str(), other.as_ref()));
-    let waiting: Vec<Waiting<'_>> =
+    let waiting: Vec<PendingBundle<'_>> =
         others.chain([(name.as_str(), &me)]).map(|(name, one)| waiting(name, one)).collect();
-    if may_go_on(&name, &waiting, &present, &is_served) {
+    if can_proceed(&name, &waiting, &present, &is_served) {
         return Ok(Some(format!(
             "The bundle goes on together with others that need it in turn, although this is not installed yet: {list}."
         )));
@@ -126,7 +126,7 @@ pub(crate) async fn require(
 }
 
 /// The bundles that are installed for other extensions.
-pub(crate) fn installed_bundles(cx: &Context, but_for: &str) -> Vec<InstalledBundle> {
+pub(crate) fn installed_bundles(cx: &Context, but_for: &str) -> Vec<Installed> {
     let mut by_owner: BTreeMap<(String, String), Vec<ClusterObjectSet>> = BTreeMap::new();
     for guarded in cx.sets.state() {
         let Ok(set) = &guarded.0 else { continue };
@@ -138,7 +138,7 @@ pub(crate) fn installed_bundles(cx: &Context, but_for: &str) -> Vec<InstalledBun
         let revisions = Revisions::read(sets.iter());
         let revision = revisions.installed()?;
         let set = sets.iter().find(|set| set.name_any() == revision.name)?;
-        Some(InstalledBundle {
+        Some(Installed {
             extension,
             bundle: revision.bundle.clone(),
             version: version(&revision.bundle),
@@ -166,7 +166,7 @@ async fn served(
 }
 
 /// What to do about each of the requirements.
-pub(crate) async fn remedies(cx: &Context, missing: &[Requirement], installed: &[InstalledBundle]) -> String {
+pub(crate) async fn remedies(cx: &Context, missing: &[Requirement], installed: &[Installed]) -> String {
     // Packages first: what they bring may be what the others ask for.
     let mut missing: Vec<&Requirement> = missing.iter().collect();
     missing.sort_by_key(|requirement| requirement.packages().is_empty());
@@ -185,12 +185,12 @@ pub(crate) async fn remedies(cx: &Context, missing: &[Requirement], installed: &
 async fn remedy(
     cx: &Context,
     requirement: &Requirement,
-    installed: &[InstalledBundle],
+    installed: &[Installed],
     named: &mut BTreeSet<String>,
     work: Work,
 ) -> String {
     if requirement.is_conflict() {
-        let fights = |there: &&InstalledBundle| !is_met(requirement, &[there.present()], &|_| false, &work);
+        let fights = |there: &&Installed| !is_met(requirement, &[there.present()], &|_| false, &work);
         let fighting = installed
             .iter()
             .filter(fights)
@@ -253,7 +253,7 @@ async fn packages_for(cx: &Context, requirement: &Requirement) -> Vec<(String, i
             }
         }
     }
-    for text in requirement.signs() {
+    for text in requirement.search_terms() {
         found.extend(cx.catalogs.mentioning(&json!(text).to_string()).await);
     }
     found
@@ -263,10 +263,10 @@ fn shown(provider: &Provider) -> String {
     format!("package {} {} (catalog {})", provider.package, provider.version, provider.catalog)
 }
 
-fn waiting<'a>(name: &'a str, one: &'a Pending) -> Waiting<'a> {
+fn waiting<'a>(name: &'a str, one: &'a Pending) -> PendingBundle<'a> {
     let bundle =
-        Present { package: &one.package, version: one.version.as_ref(), properties: &one.properties };
-    Waiting { extension: name, bundle, requirements: &one.requirements }
+        InstalledBundle { package: &one.package, version: one.version.as_ref(), properties: &one.properties };
+    PendingBundle { extension: name, bundle, requirements: &one.requirements }
 }
 
 fn version(bundle: &BundleRecord) -> Option<Version> {

@@ -56,10 +56,10 @@ pub(super) async fn objects(
     plans.extend(removed(known, draft, asked(observed.extension).unwrap_or_default()));
     let refusal = dry_run.refusal().map(|text| refused(&text));
     let dry_run = match asker {
-        Ok(_) => Section::Filled(dry_run),
-        Err(why) => Section::not_filled(why.as_str()),
+        Ok(_) => Section::Known(dry_run),
+        Err(why) => Section::unknown(why.as_str()),
     };
-    (Section::Filled(plans), dry_run, refusal)
+    (Section::Known(plans), dry_run, refusal)
 }
 
 /// A sentence about an object that has another owner.

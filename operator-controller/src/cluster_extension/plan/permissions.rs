@@ -31,9 +31,9 @@ pub(super) async fn missing(
 ) -> (Section<Vec<olm_rbac::Permission>>, Option<Cause>) {
     let client = match client {
         _ if !cx.features.preflight_permissions => {
-            return (Section::not_filled("the feature gate PreflightPermissions is off"), None);
+            return (Section::unknown("the feature gate PreflightPermissions is off"), None);
         }
-        Err(why) => return (Section::not_filled(why), None),
+        Err(why) => return (Section::unknown(why), None),
         Ok(client) => client,
     };
     let mut written = phases.to_vec();
@@ -43,14 +43,14 @@ pub(super) async fn missing(
     match preflight::missing_rights(client, &cx.controller(), &cx.discovery, &written, revision).await {
         Err(why) => {
             let refusal = refused(&why);
-            (Section::not_filled(why), Some(refusal))
+            (Section::unknown(why), Some(refusal))
         }
         Ok(missing) => {
             let refusal = (!missing.is_empty()).then(|| Cause {
                 explanation: Some(granting(account, &draft.bundle)),
                 ..refused(&olm_rbac::report(&missing))
             });
-            (Section::Filled(missing), refusal)
+            (Section::Known(missing), refusal)
         }
     }
 }
@@ -67,7 +67,7 @@ fn granting(account: &AccountRef, bundle: &BundleRecord) -> String {
 /// A sentence about permissions beyond those of the installed revision.
 pub(crate) fn increase(plan: &Plan, revisions: &Revisions) -> Option<String> {
     let installed = revisions.installed()?;
-    let permissions = plan.operator_rights.filled()?;
+    let permissions = plan.operator_rights.known()?;
     let accounts: Vec<&str> = permissions.increase.iter().map(|one| one.account.as_str()).collect();
     let dangers: BTreeSet<&str> =
         permissions.increase.iter().flat_map(|one| &one.dangers).map(String::as_str).collect();
@@ -77,7 +77,7 @@ pub(crate) fn increase(plan: &Plan, revisions: &Revisions) -> Option<String> {
     (added > 0).then(|| {
         format!(
             "Bundle {} gives service account {} more rights than {} did ({added} more){}",
-            plan.resolution.filled().map_or("", |chosen| chosen.bundle.as_str()),
+            plan.resolution.known().map_or("", |chosen| chosen.bundle.as_str()),
             accounts.join(", "),
             installed.bundle.name,
             dangers.concat()
