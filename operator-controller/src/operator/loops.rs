@@ -73,9 +73,9 @@ impl Loops {
         let sets = installed::revisions(client.clone(), chance, fires());
         let catalogs = Source::<ClusterCatalog>::all(client.clone(), chance);
         let kinds = Kinds::default();
-        let ports = self.extension_ports(&sets, &catalogs, &interests);
-        let set_ports = self.set_ports(&ports, &interests);
-        let (settings, discovery) = (ports.settings.clone(), ports.discovery.clone());
+        let context = self.extension_context(&sets, &catalogs, &interests);
+        let set_ports = self.set_ports(&context, &interests);
+        let (settings, discovery) = (context.settings.clone(), context.discovery.clone());
         let ready = self.ready((&extensions, &sets, &catalogs), &settings).shared();
         let (extensions, sets) = (extensions.gated(ready.clone()), sets.gated(ready));
         let (known, namespace) = (catalogs.store.clone(), &self.options.system_namespace);
@@ -93,12 +93,12 @@ impl Loops {
                 chance,
                 namespace,
                 self.guard.clone(),
-                ports.events.clone(),
+                context.events.clone(),
                 policies_changed,
                 stop.clone()
             ),
             rbac::run(client, chance, self.accounts.clone(), fires(), stop.clone()),
-            self.run_extensions(extensions, ports, &interests, stop.clone()),
+            self.run_extensions(extensions, context, &interests, stop.clone()),
             self.run_sets(sets, set_ports, &interests, stop.clone()),
         );
     }
@@ -127,15 +127,15 @@ impl Loops {
         facts::ready(needed, others)
     }
 
-    fn extension_ports(
+    fn extension_context(
         &self,
         sets: &Source<ClusterObjectSet>,
         catalogs: &Source<ClusterCatalog>,
         interests: &Interests,
-    ) -> cluster_extension::Ports {
+    ) -> cluster_extension::Context {
         let (client, options, fires) = (self.accounts.controller(), &self.options, interests.clone());
         let ended = Arc::new(move |extension: &str| fires.fire(&Interest::Job(extension.to_owned())));
-        cluster_extension::Ports {
+        cluster_extension::Context {
             accounts: self.accounts.clone(),
             discovery: Discovery::new(client.clone()),
             catalogs: Catalogs::new(catalogs.store.clone(), self.content.reader(), options.catalog_deadline),
@@ -149,13 +149,14 @@ impl Loops {
             guard: self.guard.clone(),
             system_namespace: options.system_namespace.clone(),
             clock: self.clock.clone(),
+            only_plans: false,
         }
     }
 
     /// What the controller of revisions needs: much of it is shared with the one of extensions.
     fn set_ports(
         &self,
-        shared: &cluster_extension::Ports,
+        shared: &cluster_extension::Context,
         interests: &Interests,
     ) -> cluster_object_set::Ports {
         let (client, fires) = (self.accounts.controller(), interests.clone());
@@ -185,11 +186,11 @@ impl Loops {
     async fn run_extensions(
         &self,
         source: Source<ClusterExtension>,
-        ports: cluster_extension::Ports,
+        context: cluster_extension::Context,
         interests: &Interests,
         stop: CancellationToken,
     ) {
-        let controller = Arc::new(cluster_extension::Extensions::new(ports));
+        let controller = Arc::new(cluster_extension::Extensions::new(context));
         let reporter = controller.clone();
         let report_panic = move |extension| reporter.clone().report_panic(extension);
         let objects = self.metrics.objects();
