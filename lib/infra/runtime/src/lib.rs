@@ -37,7 +37,7 @@ pub use client::{
     connect_counted, is_namespace_missing, is_namespace_terminating,
 };
 pub use clock::{Clock, SystemClock};
-pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, Wake, run as run_controller};
+pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use fence::{Fence, Lapsed};
 pub use flags::{FlagError, ProcessFlags, ProcessSettings};
@@ -53,7 +53,7 @@ pub use process::{Process, ProcessError, run_main};
 pub use pull_secrets::{PullSecretError, PullSecrets};
 pub use source::Source;
 pub use telemetry::{Traces, init as init_logs};
-pub use watch::{OwnerChanged, Seen, WatchManager, Watched};
+pub use watch::{Changed, OwnerChanged, Seen, WatchManager, Watched};
 
 pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};
 pub use shutdown::{ends_in_time, on_signal, run_program};
