@@ -3,19 +3,17 @@
 //! Reproduces go-yaml v2's decoder into `interface{}` followed by sigs.k8s.io/yaml's conversion: merges
 //! happen where `<<` stands (so they overwrite what precedes them), the last of duplicate keys wins.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Tag};
+use olm_go::base64;
 use serde_json::{Map, Value};
 
 use crate::{
     YamlError, block,
     limits::{Limits, MAPPING_MEMORY, NODE_MEMORY, memory_for},
     repair::{RepairBudget, Repairs},
-    scalar::{Asked, Scalar, plain, tagged},
+    scalar::{RequestedTag, Scalar, plain, tagged},
 };
 
 const CORE: &str = "tag:yaml.org,2002:";
@@ -33,32 +31,16 @@ pub(crate) fn first_document(
     parsed(text, limits, repairs)
 }
 
-/// What the full parser makes of the first document.
+/// What the full parser makes of the first document. Quoted scalars that are indented too little are indented one by
+/// one, and the text is read again.
 pub(crate) fn parsed(text: &str, limits: &Limits, budget: &RepairBudget) -> Result<Value, YamlError> {
-    let failure = match load(text, limits, &BTreeSet::new()) {
-        Ok(value) => return Ok(value),
-        Err(failure) => failure,
-    };
-    let Some(behind) = failure.quoted_behind else { return Err(failure.error) };
-    // All at once where that turns out to have touched nothing else, one by one otherwise.
-    let mut repairs = Repairs::default();
-    if let Some(repaired) = repairs.indent_all(text, behind)
-        && let Ok(value) = load(&repaired, limits, repairs.lines())
-    {
-        return Ok(value);
-    }
-    repaired_one_by_one(text, limits, budget, failure)
-}
-
-fn repaired_one_by_one(
-    text: &str,
-    limits: &Limits,
-    budget: &RepairBudget,
-    mut failure: Failure,
-) -> Result<Value, YamlError> {
     let mut text = Cow::Borrowed(text);
     let mut repairs = Repairs::default();
     loop {
+        let failure = match load(&text, limits) {
+            Ok(value) => return Ok(value),
+            Err(failure) => failure,
+        };
         let repaired = match &failure {
             Failure { error: YamlError::Syntax { line, .. }, quoted_behind: Some(behind) } => {
                 repairs.indent(&text, (*line, *behind), budget)
@@ -69,10 +51,6 @@ fn repaired_one_by_one(
             Some(repaired) => text = Cow::Owned(repaired),
             None => return Err(repairs.unpadded(failure.error)),
         }
-        failure = match load(&text, limits, &BTreeSet::new()) {
-            Ok(value) => return Ok(value),
-            Err(failure) => failure,
-        };
     }
 }
 
@@ -88,15 +66,15 @@ impl From<YamlError> for Failure {
     }
 }
 
-/// Reads the first document. Lines of `inside_quotes` (counted from 1) must continue quoted scalars.
-fn load(text: &str, limits: &Limits, inside_quotes: &BTreeSet<usize>) -> Result<Value, Failure> {
+/// Reads the first document.
+fn load(text: &str, limits: &Limits) -> Result<Value, Failure> {
     let mut options = granit_parser::options! {
         flow_nesting_limit: limits.depth,
         block_nesting_limit: limits.depth,
     };
     options.set_emit_comments(false);
     let mut loader = Loader::new(limits, text.len());
-    let (mut read, mut quoted_lines) = (0, 0);
+    let mut read = 0;
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| Failure {
             quoted_behind: matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent).then_some(read),
@@ -109,27 +87,12 @@ fn load(text: &str, limits: &Limits, inside_quotes: &BTreeSet<usize>) -> Result<
         if let Some(range) = span.byte_range() {
             read = range.end;
         }
-        if !inside_quotes.is_empty()
-            && matches!(event, Event::Scalar(_, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted, _, _))
-        {
-            let end = span.end.line();
-            let lines = inside_quotes.range(span.start.line() + 1..);
-            quoted_lines += lines.take_while(|line| **line <= end).count();
-        }
-        if loader.take(event, span.start)? == Progress::Done {
+        if matches!(event, Event::DocumentEnd) {
             break;
         }
-    }
-    if quoted_lines != inside_quotes.len() {
-        return Err(refused(Marker::new(0, 1, 0), "indented text that is not quoted").into());
+        loader.take(event, span.start)?;
     }
     Ok(loader.root.unwrap_or(Value::Null))
-}
-
-#[derive(PartialEq, Eq)]
-enum Progress {
-    More,
-    Done,
 }
 
 enum Key {
@@ -209,54 +172,51 @@ impl<'l> Loader<'l> {
         }
     }
 
-    fn take(&mut self, event: Event<'_>, at: Marker) -> Result<Progress, YamlError> {
+    fn take(&mut self, event: Event<'_>, at: Marker) -> Result<(), YamlError> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                self.scalar(text, style, anchor, tag.as_deref(), at)?;
+                self.scalar(text, style == ScalarStyle::Plain, anchor, tag.as_deref(), at)
             }
-            Event::Alias(id) => self.alias(id, at)?,
-            Event::SequenceStart(_, anchor, _) => self.open(Container::List(Vec::new()), anchor, at)?,
-            Event::MappingStart(_, anchor, _) => {
-                self.open(Container::Mapping(Map::new(), None), anchor, at)?;
-            }
-            Event::SequenceEnd | Event::MappingEnd => self.close(at)?,
-            Event::DocumentEnd => return Ok(Progress::Done),
-            _ => {}
+            Event::Alias(id) => self.alias(id, at),
+            Event::SequenceStart(_, anchor, _) => self.open(Container::List(Vec::new()), anchor, at),
+            Event::MappingStart(_, anchor, _) => self.open(Container::Mapping(Map::new(), None), anchor, at),
+            Event::SequenceEnd | Event::MappingEnd => self.close(at),
+            _ => Ok(()),
         }
-        Ok(Progress::More)
     }
 
     fn scalar(
         &mut self,
         text: Cow<'_, str>,
-        style: ScalarStyle,
+        unquoted: bool,
         anchor: usize,
         tag: Option<&Tag>,
         at: Marker,
     ) -> Result<(), YamlError> {
         let cost = Cost::scalar(text.len());
         self.count(cost, at)?;
-        let unquoted = style == ScalarStyle::Plain;
         if unquoted && self.wants_key() && text == "<<" && tag.is_none_or(|tag| is_core(tag, "merge")) {
             return self.key(Key::Merge, at);
         }
         let scalar = resolve(text, unquoted, tag, at)?;
+        if anchor != 0 {
+            let value = scalar.clone().into_value().ok_or_else(|| infinite(at))?;
+            self.anchor(anchor, Anchored { value, cost, height: 0 }, at)?;
+        }
         if self.wants_key() {
-            if anchor != 0 {
-                self.count(cost, at)?;
-                let value = scalar.clone().into_value().ok_or_else(|| infinite(at))?;
-                self.anchors.insert(anchor, Anchored { value, cost, height: 0 });
-            }
             let key =
                 scalar.into_key().ok_or_else(|| refused(at, "null and very large numbers can't be keys"))?;
             return self.key(Key::Text(key), at);
         }
         let value = scalar.into_value().ok_or_else(|| infinite(at))?;
-        if anchor != 0 {
-            self.count(cost, at)?;
-            self.anchors.insert(anchor, Anchored { value: value.clone(), cost, height: 0 });
-        }
         self.put(value, 0, at)
+    }
+
+    /// Remembers a node for its aliases. The copy costs as much as one that an alias makes.
+    fn anchor(&mut self, anchor: usize, node: Anchored, at: Marker) -> Result<(), YamlError> {
+        self.count(node.cost, at)?;
+        self.anchors.insert(anchor, node);
+        Ok(())
     }
 
     fn alias(&mut self, id: usize, at: Marker) -> Result<(), YamlError> {
@@ -304,10 +264,8 @@ impl<'l> Loader<'l> {
         };
         let height = frame.height + 1;
         if frame.anchor != 0 {
-            // The copy that is kept costs as much as one that is asked for.
             let cost = self.cost.since(frame.before);
-            self.count(cost, at)?;
-            self.anchors.insert(frame.anchor, Anchored { value: value.clone(), cost, height });
+            self.anchor(frame.anchor, Anchored { value: value.clone(), cost, height }, at)?;
         }
         self.put(value, height, at)
     }
@@ -388,60 +346,25 @@ fn resolve<'a>(
     let Some(tag) = tag else {
         return Ok(if unquoted { plain(text) } else { Scalar::Text(text) });
     };
-    let asked = match tag.suffix_in_namespace(CORE).as_deref() {
-        Some("bool") => Asked::Bool,
-        Some("int") => Asked::Int,
-        Some("float") => Asked::Float,
-        Some("null") => Asked::Null,
-        Some("timestamp") => Asked::Timestamp,
+    let requested = match tag.suffix_in_namespace(CORE).as_deref() {
+        Some("bool") => RequestedTag::Bool,
+        Some("int") => RequestedTag::Int,
+        Some("float") => RequestedTag::Float,
+        Some("null") => RequestedTag::Null,
+        Some("timestamp") => RequestedTag::Timestamp,
         Some("binary") => {
-            return binary(&text)
-                .map(|text| Scalar::Text(text.into()))
-                .ok_or_else(|| refused(at, "!!binary value contains invalid base64 data"));
+            // Bytes that are not UTF-8 become U+FFFD, as Go's JSON encoder writes them.
+            return base64::decode(text.as_bytes())
+                .map(|bytes| Scalar::Text(String::from_utf8_lossy(&bytes).into_owned().into()))
+                .map_err(|_| refused(at, "!!binary value contains invalid base64 data"));
         }
         _ => return Ok(Scalar::Text(text)),
     };
-    tagged(text, asked).ok_or_else(|| refused(at, "the value is not of the type its tag names"))
+    tagged(text, requested).ok_or_else(|| refused(at, "the value is not of the type its tag names"))
 }
 
 fn is_core(tag: &Tag, name: &str) -> bool {
     tag.suffix_in_namespace(CORE).is_some_and(|suffix| suffix == name)
-}
-
-/// Standard base64 with padding; line ends are skipped. Bytes that are not UTF-8 become U+FFFD, as Go's
-/// JSON encoder writes them.
-fn binary(text: &str) -> Option<String> {
-    let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-    if !symbols.len().is_multiple_of(4) {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(symbols.len() / 4 * 3);
-    let last = symbols.len() / 4;
-    for (index, quad) in symbols.chunks_exact(4).enumerate() {
-        let padding = quad.iter().rev().take_while(|byte| **byte == b'=').count();
-        if padding > 2 || padding > 0 && index + 1 != last {
-            return None;
-        }
-        let mut word = 0_u32;
-        for &symbol in quad.iter().take(4 - padding) {
-            word = word << 6 | sextet(symbol)?;
-        }
-        word <<= 6 * u32::try_from(padding).ok()?;
-        bytes.extend_from_slice(word.to_be_bytes().get(1..4 - padding)?);
-    }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn sextet(symbol: u8) -> Option<u32> {
-    let value = match symbol {
-        b'A'..=b'Z' => symbol - b'A',
-        b'a'..=b'z' => symbol - b'a' + 26,
-        b'0'..=b'9' => symbol - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    };
-    Some(value.into())
 }
 
 fn refused(at: Marker, message: &'static str) -> YamlError {

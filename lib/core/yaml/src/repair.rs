@@ -45,6 +45,7 @@ impl RepairBudget {
 /// What has been done to a text so far.
 #[derive(Default)]
 pub(crate) struct Repairs {
+    /// The lines that were indented, counted from 1.
     lines: BTreeSet<usize>,
     padding: usize,
     /// Blanks put in so far.
@@ -52,30 +53,6 @@ pub(crate) struct Repairs {
 }
 
 impl Repairs {
-    /// Indents every scalar from byte `behind` on that looks quoted and continues on further lines. What looks
-    /// so may be part of a block scalar: the caller has to check [`Repairs::lines`] against what was read. `None`
-    /// when there would be too many blanks.
-    pub(crate) fn indent_all(&mut self, text: &str, behind: usize) -> Option<String> {
-        self.padding = deepest_indentation(text) + 1;
-        let mut out = String::with_capacity(text.len().saturating_add(1024));
-        let (mut at, mut scalar_end) = (0, 0);
-        for (index, line) in text.split_inclusive('\n').enumerate() {
-            if at < scalar_end {
-                self.pad(index + 1, text, &mut out)?;
-            }
-            out.push_str(line);
-            let end = at + line.len();
-            if end > behind && at >= scalar_end {
-                let opening = opening_quote(line).map(|quote| at + quote);
-                let closing =
-                    opening.and_then(|at| closing(text.as_bytes(), at + 1, *text.as_bytes().get(at)?));
-                scalar_end = closing.filter(|closing| *closing > end).unwrap_or(0);
-            }
-            at = end;
-        }
-        Some(out)
-    }
-
     /// Begins line number `line` of `text` with blanks.
     fn pad(&mut self, line: usize, text: &str, out: &mut String) -> Option<()> {
         self.padded = self.padded.saturating_add(self.padding);
@@ -118,11 +95,6 @@ impl Repairs {
         Some(out)
     }
 
-    /// The lines that were indented, counted from 1.
-    pub(crate) fn lines(&self) -> &BTreeSet<usize> {
-        &self.lines
-    }
-
     /// The error with its place in the text as it was.
     pub(crate) fn unpadded(&self, mut error: YamlError) -> YamlError {
         if let YamlError::Syntax { line, column, .. } | YamlError::Value { line, column, .. } = &mut error
@@ -132,14 +104,6 @@ impl Repairs {
         }
         error
     }
-}
-
-/// Where a quoted scalar begins on a line of block style, be it an item or the value of a key.
-fn opening_quote(line: &str) -> Option<usize> {
-    let quote = line.find(['\'', '"'])?;
-    let before = line.get(..quote)?;
-    let fits = before.ends_with(": ") || before.bytes().all(|byte| b" -".contains(&byte));
-    (fits && !before.contains('#')).then_some(quote)
 }
 
 /// The widest run of what can stand before a key on its line.

@@ -86,40 +86,27 @@ pub struct Documents<'t> {
 impl<'t> Documents<'t> {
     /// The text of the next document and the number of lines before it.
     fn cut(&mut self) -> Option<Result<(&'t str, usize), YamlError>> {
-        let (start, first_line) = (self.next, self.line);
-        if start >= self.text.len() {
-            return None;
-        }
-        let mut at = start;
-        loop {
-            let rest = self.text.get(at..).unwrap_or_default();
-            if rest.is_empty() {
-                self.next = at;
-                return Some(Ok((self.text.get(start..).unwrap_or_default(), first_line)));
-            }
-            let line_end = rest.find('\n').map_or(rest.len(), |end| end + 1);
-            if let Some(after) = rest.get(..line_end).and_then(|line| line.strip_prefix("---")) {
-                let after = after.trim();
-                if !after.is_empty() && !after.starts_with('#') {
-                    let line =
-                        first_line + newlines(self.text.get(start..at).unwrap_or_default().as_bytes()) + 1;
-                    return Some(Err(YamlError::Separator { line }));
-                }
-                if at > start {
-                    let document = self.text.get(start..at).unwrap_or_default();
-                    self.next = at + line_end;
-                    self.line = first_line + newlines(document.as_bytes()) + 1;
-                    return Some(Ok((document, first_line)));
-                }
-                at += line_end;
+        let (start, lines_before) = (self.next, self.line);
+        let rest = self.text.get(start..).filter(|rest| !rest.is_empty())?;
+        for (at, _) in rest.match_indices("---") {
+            let (document, separator) = rest.split_at(at);
+            if !document.is_empty() && !document.ends_with('\n') {
                 continue;
             }
-            // Only the beginnings of lines matter: jump to the next one that could be a separator.
-            at += match rest.find("\n---") {
-                Some(newline) => newline + 1,
-                None => rest.len(),
-            };
+            let separator = separator.split_inclusive('\n').next().unwrap_or_default();
+            let comment = separator.strip_prefix("---").unwrap_or_default().trim();
+            let line = lines_before + newlines(document.as_bytes()) + 1;
+            if !comment.is_empty() && !comment.starts_with('#') {
+                return Some(Err(YamlError::Separator { line }));
+            }
+            // One at the beginning separates nothing.
+            if !document.is_empty() {
+                (self.next, self.line) = (start + at + separator.len(), line);
+                return Some(Ok((document, lines_before)));
+            }
         }
+        self.next = self.text.len();
+        Some(Ok((rest, lines_before)))
     }
 
     fn read(&mut self) -> Option<Result<Value, YamlError>> {
