@@ -61,16 +61,6 @@ pub enum PackError {
         /// The limit.
         max_bytes: usize,
     },
-    /// The object could not be serialised or compressed.
-    #[error("object in phase {phase} index {index} cannot be serialized: {cause}")]
-    Serialize {
-        /// Index of the phase.
-        phase: usize,
-        /// Index of the object in the phase.
-        index: usize,
-        /// What went wrong.
-        cause: String,
-    },
     /// The stored bytes are not gzip although they begin like it.
     #[error("decompressing object: {0}")]
     Decompress(String),
@@ -154,14 +144,13 @@ pub fn unpack(bytes: &[u8]) -> Result<Value, PackError> {
 }
 
 fn encode(object: &Value, phase: usize, index: usize) -> Result<Vec<u8>, PackError> {
-    let serialize = |cause: String| PackError::Serialize { phase, index, cause };
-    let bytes = serde_json::to_vec(object).map_err(|e| serialize(e.to_string()))?;
+    let bytes = object.to_string().into_bytes();
     if bytes.len() <= limits::SECRET_DATA_BYTES_MAX {
         return Ok(bytes);
     }
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&bytes).map_err(|e| serialize(e.to_string()))?;
-    let compressed = encoder.finish().map_err(|e| serialize(e.to_string()))?;
+    // Writing to memory cannot fail.
+    let compressed = encoder.write_all(&bytes).and_then(|()| encoder.finish()).unwrap_or(bytes);
     if compressed.len() > limits::SECRET_DATA_BYTES_MAX {
         return Err(PackError::TooLarge {
             phase,

@@ -14,6 +14,7 @@ mod deployment_config;
 mod deployments;
 mod duplicates;
 mod error;
+mod fields;
 mod install_modes;
 mod limits;
 mod names;

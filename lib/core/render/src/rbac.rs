@@ -82,8 +82,8 @@ fn pair(
         None => ("ClusterRole", "ClusterRoleBinding"),
     };
     let mut metadata = json!({"name": name});
-    if let (Some(namespace), Some(metadata)) = (namespace, metadata.as_object_mut()) {
-        metadata.insert("namespace".to_owned(), namespace.as_str().into());
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = namespace.as_str().into();
     }
     Ok([
         json!({

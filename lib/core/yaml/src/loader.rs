@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     YamlError, block,
-    limits::{Limits, MAPPING_MEMORY, NODE_MEMORY, memory_for},
+    limits::{Cost, Limits, Meter},
     repair::{RepairBudget, Repairs},
     scalar::{RequestedTag, Scalar, plain, tagged},
 };
@@ -120,56 +120,16 @@ struct Anchored {
     height: usize,
 }
 
-/// What is limited.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cost {
-    nodes: usize,
-    /// Of scalars and keys.
-    bytes: usize,
-    memory: usize,
-}
-
-impl Cost {
-    /// That of a scalar or key of `bytes`.
-    fn scalar(bytes: usize) -> Self {
-        Self { nodes: 1, bytes, memory: bytes.saturating_add(NODE_MEMORY) }
-    }
-
-    fn add(&mut self, more: Self) {
-        self.nodes = self.nodes.saturating_add(more.nodes);
-        self.bytes = self.bytes.saturating_add(more.bytes);
-        self.memory = self.memory.saturating_add(more.memory);
-    }
-
-    /// What was counted since it was `before`.
-    fn since(self, before: Self) -> Self {
-        Self {
-            nodes: self.nodes.saturating_sub(before.nodes),
-            bytes: self.bytes.saturating_sub(before.bytes),
-            memory: self.memory.saturating_sub(before.memory),
-        }
-    }
-}
-
 struct Loader<'l> {
-    limits: &'l Limits,
-    memory_max: usize,
+    meter: Meter<'l>,
     stack: Vec<Frame>,
     anchors: BTreeMap<usize, Anchored>,
-    cost: Cost,
     root: Option<Value>,
 }
 
 impl<'l> Loader<'l> {
     fn new(limits: &'l Limits, bytes: usize) -> Self {
-        Self {
-            limits,
-            memory_max: memory_for(bytes),
-            stack: Vec::new(),
-            anchors: BTreeMap::new(),
-            cost: Cost::default(),
-            root: None,
-        }
+        Self { meter: Meter::new(limits, bytes), stack: Vec::new(), anchors: BTreeMap::new(), root: None }
     }
 
     fn take(&mut self, event: Event<'_>, at: Marker) -> Result<(), YamlError> {
@@ -224,9 +184,7 @@ impl<'l> Loader<'l> {
             return Err(refused(at, "an anchor's value contains itself"));
         };
         let (cost, height) = (anchored.cost, anchored.height);
-        if self.stack.len() + height > self.limits.depth {
-            return Err(limit(at, "levels of nesting", self.limits.depth));
-        }
+        self.check_depth(height, at)?;
         self.count(cost, at)?;
         // Counted first: a copy is made only of what the limits allow.
         let Some(value) = self.anchors.get(&id).map(|anchored| anchored.value.clone()) else { return Ok(()) };
@@ -246,12 +204,10 @@ impl<'l> Loader<'l> {
         if self.wants_key() {
             return Err(refused(at, "lists and mappings can't be keys"));
         }
-        if self.stack.len() >= self.limits.depth {
-            return Err(limit(at, "levels of nesting", self.limits.depth));
-        }
-        let before = self.cost;
-        let own = if matches!(container, Container::Mapping(..)) { MAPPING_MEMORY } else { 0 };
-        self.count(Cost { nodes: 1, bytes: 0, memory: NODE_MEMORY + own }, at)?;
+        self.check_depth(1, at)?;
+        let before = self.meter.cost;
+        let is_list = matches!(container, Container::List(_));
+        self.count(if is_list { Cost::list() } else { Cost::mapping() }, at)?;
         self.stack.push(Frame { container, anchor, before, height: 0 });
         Ok(())
     }
@@ -264,7 +220,7 @@ impl<'l> Loader<'l> {
         };
         let height = frame.height + 1;
         if frame.anchor != 0 {
-            let cost = self.cost.since(frame.before);
+            let cost = self.meter.cost.since(frame.before);
             self.anchor(frame.anchor, Anchored { value: value.clone(), cost, height }, at)?;
         }
         self.put(value, height, at)
@@ -305,15 +261,14 @@ impl<'l> Loader<'l> {
     }
 
     fn count(&mut self, cost: Cost, at: Marker) -> Result<(), YamlError> {
-        self.cost.add(cost);
-        for (counted, limit, what) in [
-            (self.cost.nodes, self.limits.nodes, "nodes"),
-            (self.cost.bytes, self.limits.expanded_bytes, "bytes of scalars"),
-            (self.cost.memory, self.memory_max, "bytes of memory"),
-        ] {
-            if counted > limit {
-                return Err(YamlError::Limit { line: at.line(), what, limit });
-            }
+        self.meter.add(cost).map_err(|(what, limit)| YamlError::Limit { line: at.line(), what, limit })
+    }
+
+    /// Fails if a value of so many levels would be too deep here.
+    fn check_depth(&self, levels: usize, at: Marker) -> Result<(), YamlError> {
+        let limit = self.meter.limits.depth;
+        if self.stack.len() + levels > limit {
+            return Err(YamlError::Limit { line: at.line(), what: "levels of nesting", limit });
         }
         Ok(())
     }
@@ -373,8 +328,4 @@ fn refused(at: Marker, message: &'static str) -> YamlError {
 
 fn infinite(at: Marker) -> YamlError {
     refused(at, "infinities and NaN have no JSON form")
-}
-
-fn limit(at: Marker, what: &'static str, limit: usize) -> YamlError {
-    YamlError::Limit { line: at.line(), what, limit }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     YamlError,
-    limits::{PADDING_BYTES_MAX, REPAIRED_BYTES_MAX, REPAIRED_LINES_MAX},
+    limits::{PADDING_BYTES_MAX, REPAIRED_BYTES_MAX},
 };
 
 /// What may still be read again of one input, such as all files of a bundle, because quoted scalars were indented too
@@ -53,19 +53,6 @@ pub(crate) struct Repairs {
 }
 
 impl Repairs {
-    /// Begins line number `line` of `text` with blanks.
-    fn pad(&mut self, line: usize, text: &str, out: &mut String) -> Option<()> {
-        self.padded = self.padded.saturating_add(self.padding);
-        if self.padded > PADDING_BYTES_MAX.saturating_add(text.len())
-            || self.lines.len() >= REPAIRED_LINES_MAX
-        {
-            return None;
-        }
-        self.lines.insert(line);
-        out.extend(std::iter::repeat_n(' ', self.padding));
-        Some(())
-    }
-
     /// Indents the scalar that continues on `line` (counted from 1) and begins behind byte `behind`; `None`
     /// when that line was indented before, so that indentation can't be its fault, or the work is too much.
     pub(crate) fn indent(
@@ -86,8 +73,12 @@ impl Repairs {
         let mut out = String::with_capacity(text.len() + 1024);
         out.push_str(text.get(..start)?);
         for (index, part) in text.get(start..end)?.split_inclusive('\n').enumerate() {
-            if !self.lines.contains(&(line + index)) {
-                self.pad(line + index, text, &mut out)?;
+            if self.lines.insert(line + index) {
+                self.padded = self.padded.saturating_add(self.padding);
+                if self.padded > PADDING_BYTES_MAX.saturating_add(text.len()) {
+                    return None;
+                }
+                out.extend(std::iter::repeat_n(' ', self.padding));
             }
             out.push_str(part);
         }
