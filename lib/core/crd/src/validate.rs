@@ -24,7 +24,7 @@ mod validation;
 use olm_cel::Budget;
 use serde_json::{Map, Value};
 
-pub use validation::{Note, Validation};
+pub use validation::{Note, Tristate, Validation};
 
 use crate::{
     CrdError,

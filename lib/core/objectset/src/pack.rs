@@ -1,7 +1,8 @@
 //! Packing a revision's objects into Secrets, and reading them back.
 //!
 //! The API limits the size of one object to about 1 MiB, so the content of a revision lives in immutable
-//! Secrets that the ClusterObjectSet refers to. The form is the original's: the JSON of an object, gzip when
+//! Secrets that the ClusterObjectSet refers to. The form is that of `SecretPacker` in
+//! operator-controller's internal/operator-controller/applier/secretpacker.go: the JSON of an object, gzip when
 //! it is large, under a key derived from its digest.
 
 use std::{
@@ -26,7 +27,7 @@ pub struct PackedSecret {
     pub data: BTreeMap<String, Vec<u8>>,
 }
 
-/// Where an object lies: name of the Secret and key within it.
+/// The place of an object: name of the Secret and key within it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedReference {
     /// Name of the Secret.
@@ -118,7 +119,7 @@ pub fn pack(revision_name: &str, phases: &[Phase]) -> Result<Packed, PackError> 
     Ok(packed)
 }
 
-/// The key under which `bytes` are stored: their SHA-256, as upstream writes it. A reference to a key thereby names
+/// The key under which `bytes` are stored: their SHA-256, as `contentHash` in secretpacker.go. A reference to a key thereby names
 /// the bytes themselves.
 pub fn content_key(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(bytes))

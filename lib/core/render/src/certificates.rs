@@ -1,8 +1,8 @@
-//! Certificates of webhooks: names, and what each provider adds.
+//! Certificates of webhooks: names, and the additions of each provider.
 //!
 //! All names derive from the Deployment that serves the webhooks, so that they can be found again.
 //!
-//! Source: operator-controller `rukpak/render/certprovider.go`, `certproviders`.
+//! As in operator-controller's internal/operator-controller/rukpak/render/certprovider.go and certproviders.
 
 use olm_object::text;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ pub struct WebhookCertificate {
 
 /// The certificates that the Deployments among `objects` mount, sorted, each once.
 ///
-/// What is rendered for the provider [`CertificateProvider::BuiltIn`] needs exactly these; names are those that
+/// Objects that are rendered for [`CertificateProvider::BuiltIn`] need exactly these; names are those that
 /// cert-manager's rendering has.
 pub fn webhook_certificates<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Vec<WebhookCertificate> {
     let deployments = objects

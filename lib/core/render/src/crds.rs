@@ -1,4 +1,7 @@
 //! The bundle's CRDs, with their conversion pointed at the operator's webhook Service.
+//!
+//! As `BundleCRDGenerator` in operator-controller's
+//! internal/operator-controller/rukpak/render/registryv1/generators/generators.go.
 
 use olm_bundle::{CONVERSION, Csv, Webhook};
 use olm_object::text;

@@ -2,7 +2,8 @@
 //!
 //! It reaches `containers` only, never init or ephemeral ones. The configuration is typed already.
 //!
-//! Source: operator-controller `rukpak/render/registryv1/generators`.
+//! As `applyCustomConfigToDeployment` in operator-controller's
+//! internal/operator-controller/rukpak/render/registryv1/generators/generators.go.
 
 use std::collections::BTreeMap;
 
@@ -105,7 +106,7 @@ fn merge_affinity(pod: &mut Map<String, Value>, given: &Map<String, Value>) {
     }
 }
 
-/// Whether a member asks for nothing, and so erases the bundle's.
+/// Whether a member has no terms, and so removes the bundle's.
 fn is_empty_affinity(member: &str, value: &Value) -> bool {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
     let empty = |value: Option<&Value>| value.and_then(Value::as_array).is_none_or(Vec::is_empty);

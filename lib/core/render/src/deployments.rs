@@ -1,6 +1,7 @@
 //! The CSV's Deployments, with annotations, webhook certificates and the user's configuration.
 //!
-//! As upstream has it, init containers that mount a volume which certificates replace are left alone, so that
+//! As `BundleCSVDeploymentGenerator` in operator-controller's
+//! internal/operator-controller/rukpak/render/registryv1/generators/generators.go. As there, init containers that mount a volume which certificates replace are left alone, so that
 //! API servers refuse such a Deployment.
 
 use std::collections::BTreeSet;

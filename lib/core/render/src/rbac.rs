@@ -2,6 +2,9 @@
 //!
 //! An operator that watches the whole cluster gets its namespaced `permissions` cluster-wide, with the right
 //! to read namespaces; otherwise it has them in the watched namespaces only.
+//!
+//! As `BundleCSVPermissionsGenerator`, `BundleCSVClusterPermissionsGenerator` and `BundleCSVServiceAccountGenerator` in
+//! operator-controller's internal/operator-controller/rukpak/render/registryv1/generators/generators.go.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,8 @@
 //! Webhook configurations, and the Services and certificates behind them.
+//!
+//! As `BundleValidatingWebhookResourceGenerator`, `BundleMutatingWebhookResourceGenerator` and those of Services and
+//! certificates in operator-controller's
+//! internal/operator-controller/rukpak/render/registryv1/generators/generators.go.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,7 +147,7 @@ fn number(target: &Value) -> i64 {
     }
 }
 
-/// What the certificate provider wants for each serving Deployment, sorted by Deployment.
+/// The objects of the certificate provider for each serving Deployment, sorted by Deployment.
 pub(crate) fn certificate_objects(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
     let mut names: Vec<_> = serving(csv).map(|(deployment, _)| deployment.name.as_str()).collect();
     names.sort_unstable();

@@ -1,8 +1,8 @@
 //! A fast reader for the YAML that tools write: block mappings and lists, scalars of every style.
 //!
 //! It reads a document only if it is beyond doubt, and gives up on everything else (anchors, tags, flow style,
-//! tabs, odd indentation, every error, every limit), which the full parser then reads from the start. What it
-//! reads is exactly what the full parser makes of it; tests compare the two.
+//! tabs, odd indentation, every error, every limit), which the full parser then reads from the start. The
+//! values are exactly those of the full parser; tests compare the two.
 
 mod lines;
 mod scalars;
@@ -40,7 +40,7 @@ impl Reader<'_, '_> {
         self.meter.add(cost).ok()
     }
 
-    /// A mapping or list whose first entry stands at the cursor, in column `indent`.
+    /// A mapping or list whose first entry is at the cursor, in column `indent`.
     fn block(&mut self, indent: usize, depth: usize) -> Option<Value> {
         if depth > DEPTH_MAX.min(self.meter.limits.depth) {
             return None;
@@ -59,7 +59,7 @@ impl Reader<'_, '_> {
                 self.lines.end_line();
                 match self.lines.next_indent()? {
                     Some(next) if next > indent => {
-                        self.lines.enter(next);
+                        self.lines.skip(next);
                         self.block(next, depth + 1)?
                     }
                     _ => self.null()?,
@@ -75,7 +75,7 @@ impl Reader<'_, '_> {
             items.push(item);
             match self.lines.next_indent()? {
                 Some(next) if next == indent => {
-                    self.lines.enter(next);
+                    self.lines.skip(next);
                     if !self.lines.is_entry() {
                         self.lines.leave();
                         return Some(Value::Array(items));
@@ -95,14 +95,14 @@ impl Reader<'_, '_> {
             let value = self.member(indent, depth)?;
             map.insert(key, value);
             match self.lines.next_indent()? {
-                Some(next) if next == indent => self.lines.enter(next),
+                Some(next) if next == indent => self.lines.skip(next),
                 Some(next) if next > indent => return None,
                 _ => return Some(Value::Object(map)),
             }
         }
     }
 
-    /// What follows a key's colon.
+    /// The value behind a key's colon.
     fn member(&mut self, indent: usize, depth: usize) -> Option<Value> {
         self.lines.skip_blanks();
         if !self.lines.is_line_end() {
@@ -111,11 +111,11 @@ impl Reader<'_, '_> {
         self.lines.end_line();
         match self.lines.next_indent()? {
             Some(next) if next > indent => {
-                self.lines.enter(next);
+                self.lines.skip(next);
                 self.block(next, depth + 1)
             }
             Some(next) if next == indent => {
-                self.lines.enter(next);
+                self.lines.skip(next);
                 if self.lines.is_entry() {
                     return self.block(next, depth + 1);
                 }
@@ -131,7 +131,7 @@ impl Reader<'_, '_> {
         Some(Value::Null)
     }
 
-    /// Whether a key stands at the cursor.
+    /// Whether there is a key at the cursor.
     fn starts_mapping(&self) -> bool {
         key_end(self.lines.rest()).is_some()
     }

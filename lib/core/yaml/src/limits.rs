@@ -11,7 +11,7 @@ pub(crate) const NODES_MAX: usize = 8 << 20;
 /// Most bytes of scalars and keys of one document after alias expansion.
 pub(crate) const EXPANDED_BYTES_MAX: usize = 256 << 20;
 
-/// Bytes of memory for what is read of a text of any length, and for each byte of it. Real documents take 3 to 8 times
+/// Bytes of memory for the values of a text of any length, and for each byte of it. Real documents take 3 to 8 times
 /// their bytes; `[[],[]]` and `- a: 1` take a hundred times theirs.
 pub(crate) const MEMORY_OF_ANY_TEXT: usize = 48 << 20;
 pub(crate) const MEMORY_PER_BYTE: usize = 8;
@@ -26,7 +26,7 @@ pub(crate) const REPAIRED_BYTES_MAX: usize = 32 << 20;
 /// Most blanks put into a text, beside as many as it has bytes.
 pub(crate) const PADDING_BYTES_MAX: usize = 4 << 20;
 
-/// What a text may cost. [`Limits::default`] is made for catalogs; callers with smaller inputs pass less.
+/// Limits of a text. [`Limits::default`] is made for catalogs; callers with smaller inputs pass less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the whole text.
@@ -53,7 +53,7 @@ impl Default for Limits {
     }
 }
 
-/// What is limited of one document.
+/// The costs of a document that are limited.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cost {
     nodes: usize,
@@ -88,7 +88,7 @@ impl Cost {
     }
 }
 
-/// Counts what a document costs.
+/// Counts the costs of a document.
 pub(crate) struct Meter<'l> {
     pub(crate) limits: &'l Limits,
     memory_max: usize,

@@ -31,7 +31,7 @@ pub(crate) fn first_document(
     parsed(text, limits, repairs)
 }
 
-/// What the full parser makes of the first document. Quoted scalars that are indented too little are indented one by
+/// The first document as the full parser reads it. Quoted scalars that are indented too little are indented one by
 /// one, and the text is read again.
 pub(crate) fn parsed(text: &str, limits: &Limits, budget: &RepairBudget) -> Result<Value, YamlError> {
     let mut text = Cow::Borrowed(text);
@@ -105,7 +105,7 @@ enum Container {
     Mapping(Map<String, Value>, Option<Key>),
 }
 
-/// An open list or mapping; `before` is what was counted up to its start, `height` that of its content.
+/// An open list or mapping; `before` is the cost up to its start, `height` that of its content.
 struct Frame {
     container: Container,
     anchor: usize,
@@ -113,7 +113,7 @@ struct Frame {
     height: usize,
 }
 
-/// A finished anchored node and what one more copy of it costs.
+/// A finished anchored node and the cost of one more copy.
 struct Anchored {
     value: Value,
     cost: Cost,
@@ -186,7 +186,7 @@ impl<'l> Loader<'l> {
         let (cost, height) = (anchored.cost, anchored.height);
         self.check_depth(height, at)?;
         self.count(cost, at)?;
-        // Counted first: a copy is made only of what the limits allow.
+        // Counted first: nothing beyond the limits is copied.
         let Some(value) = self.anchors.get(&id).map(|anchored| anchored.value.clone()) else { return Ok(()) };
         if self.wants_key() {
             let key = match value {
@@ -226,7 +226,7 @@ impl<'l> Loader<'l> {
         self.put(value, height, at)
     }
 
-    /// Adds a finished value, `height` levels high, to what is open.
+    /// Adds a finished value, `height` levels high, to the open list or mapping.
     fn put(&mut self, value: Value, height: usize, at: Marker) -> Result<(), YamlError> {
         let Some(frame) = self.stack.last_mut() else {
             self.root = Some(value);

@@ -17,7 +17,7 @@ use crate::{
     limits::{PADDING_BYTES_MAX, REPAIRED_BYTES_MAX},
 };
 
-/// What may still be read again of one input, such as all files of a bundle, because quoted scalars were indented too
+/// The bytes that may still be read again of one input, such as all files of a bundle, because quoted scalars were indented too
 /// little. Clones are the same.
 #[derive(Debug, Clone)]
 pub struct RepairBudget(Arc<AtomicUsize>);
@@ -34,7 +34,7 @@ impl RepairBudget {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// Takes `bytes` from what is left; `None` when there are not as many, and then none are left.
+    /// Takes `bytes` from the budget; `None` when it has not as many, and then it is empty.
     fn spend(&self, bytes: usize) -> Option<()> {
         let left = self.0.load(Ordering::Relaxed).checked_sub(bytes);
         self.0.store(left.unwrap_or_default(), Ordering::Relaxed);
@@ -42,7 +42,7 @@ impl RepairBudget {
     }
 }
 
-/// What has been done to a text so far.
+/// The repairs of a text so far.
 #[derive(Default)]
 pub(crate) struct Repairs {
     /// The lines that were indented, counted from 1.
@@ -97,7 +97,7 @@ impl Repairs {
     }
 }
 
-/// The widest run of what can stand before a key on its line.
+/// The widest run of characters that a line can have before a key.
 fn deepest_indentation(text: &str) -> usize {
     let indentation = |line: &str| line.bytes().take_while(|byte| b" -?".contains(byte)).count();
     text.lines().map(indentation).max().unwrap_or(0)

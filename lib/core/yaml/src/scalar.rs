@@ -32,8 +32,7 @@ pub(crate) fn plain(text: Cow<'_, str>) -> Scalar<'_> {
     match text.as_bytes().first() {
         None => Scalar::Null,
         Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => word(text),
-        Some(b'.') => dotted(text),
-        Some(b'0'..=b'9' | b'+' | b'-') => number(text),
+        Some(b'0'..=b'9' | b'+' | b'-' | b'.') => number(text),
         Some(_) => Scalar::Text(text),
     }
 }
@@ -66,20 +65,10 @@ fn word(text: Cow<'_, str>) -> Scalar<'_> {
     }
 }
 
-fn dotted(text: Cow<'_, str>) -> Scalar<'_> {
-    match text.as_ref() {
-        ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
-        ".inf" | ".Inf" | ".INF" => Scalar::Float(f64::INFINITY),
-        other => match float(other) {
-            Some(value) => Scalar::Float(value),
-            None => Scalar::Text(text),
-        },
-    }
-}
-
 fn number(text: Cow<'_, str>) -> Scalar<'_> {
     match text.as_ref() {
-        "+.inf" | "+.Inf" | "+.INF" => return Scalar::Float(f64::INFINITY),
+        ".nan" | ".NaN" | ".NAN" => return Scalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Scalar::Float(f64::INFINITY),
         "-.inf" | "-.Inf" | "-.INF" => return Scalar::Float(f64::NEG_INFINITY),
         _ => {}
     }
@@ -87,8 +76,11 @@ fn number(text: Cow<'_, str>) -> Scalar<'_> {
     if text.bytes().any(|byte| byte == b':' || byte == b' ' || byte == b'/') {
         return Scalar::Text(text);
     }
-    let digits: Cow<'_, str> =
-        if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { text.clone() };
+    let digits: Cow<'_, str> = if text.contains('_') && !text.starts_with('.') {
+        Cow::Owned(text.replace('_', ""))
+    } else {
+        text.clone()
+    };
     if let Some(value) = integer(&digits) {
         return value;
     }
@@ -129,7 +121,7 @@ fn integer(text: &str) -> Option<Scalar<'static>> {
 
 /// Go's `strconv.ParseFloat` on go-yaml's float pattern; out of range is not a float.
 fn float(text: &str) -> Option<f64> {
-    // The patterns are the same, but for the names of what is not finite.
+    // Rust and go-yaml read the same, but for the names of infinities and NaN.
     let is_numeric = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     text.parse().ok().filter(|value: &f64| is_numeric && value.is_finite())
 }
@@ -156,7 +148,7 @@ impl Scalar<'_> {
         })
     }
 
-    /// The text of this scalar as a mapping key; `None` for what Kubernetes refuses as a key.
+    /// The text of this scalar as a mapping key; `None` for those that Kubernetes rejects as keys.
     pub(crate) fn into_key(self) -> Option<String> {
         match self {
             Self::Null | Self::Uint(_) => None,
@@ -187,7 +179,7 @@ pub fn json_number(value: f64) -> Option<Number> {
     Number::from_f64(value)
 }
 
-/// Go's `strconv.FormatFloat(value, 'g', -1, 32)`, with go-yaml's names for what is not finite.
+/// Go's `strconv.FormatFloat(value, 'g', -1, 32)`, with go-yaml's names of infinities and NaN.
 fn float_key(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "keys are spelled with 32-bit precision upstream")]
     let short = value as f32;

@@ -1,7 +1,7 @@
 //! Texts of several documents: cutting YAML at `---`, and telling JSON from YAML.
 //!
 //! Source: k8s.io/apimachinery `pkg/util/yaml` (`YAMLReader`, `YAMLOrJSONDecoder`). The cut is made before
-//! anything is parsed, so it also falls inside what YAML would take for one document.
+//! anything is parsed, so it also falls inside of texts that are one document in YAML.
 
 use serde_json::{Deserializer, Value, de::StrRead};
 
@@ -272,7 +272,7 @@ fn exceeded(bytes: &[u8], text_bytes: usize, limits: &Limits) -> Option<(&'stati
 
 fn json_error(error: &serde_json::Error) -> YamlError {
     let text = error.to_string();
-    // serde_json appends the place, which is kept apart here.
+    // serde_json appends the place, which has fields of its own here.
     let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message).to_owned();
     YamlError::Json { line: error.line(), column: error.column(), message }
 }
