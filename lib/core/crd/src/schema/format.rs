@@ -187,6 +187,7 @@ mod tests {
             ("duration", "3 days"),
             ("duration", "five"),
             ("isbn", "1"),
+            ("uri", "http://[::1]/a"),
             ("hostname", "a"),
             ("uuid", "1"),
             ("cidr", "1"),
