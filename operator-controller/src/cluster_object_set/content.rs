@@ -310,7 +310,7 @@ fn read(
             }
             PackError::Decompress(cause) => format!("decompressing {place}: {cause}"),
             PackError::Decode(cause) => format!("unmarshaling object from {place}: {cause}"),
-            other => format!("{place}: {other}"),
+            other @ PackError::TooLarge { .. } => format!("{place}: {other}"),
         };
         ContentError::Unreadable { phase: phase.to_owned(), cause }
     })
