@@ -28,6 +28,11 @@ macro_rules! names {
             /// Every value, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
+            /// The value that the API carries as `text`.
+            pub fn named(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == text)
+            }
+
             /// The text the API carries.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($variant)),+ }

@@ -154,7 +154,7 @@ impl ObjectSets {
             let mut status = set.status.clone().unwrap_or_default();
             keeping::take_back(&mut status.conditions, &set, now);
             // Its event brings the pass that acts.
-            return self.replace_status(&set, status).await.map_or_else(Next::Retry, |()| Next::Await);
+            return self.replace_status(&set, status, None).await.map_or_else(Next::Retry, |()| Next::Await);
         }
         match self.bind(&set).await {
             Ok(false) => {}
@@ -300,7 +300,7 @@ impl ObjectSets {
             ..self.executor(set, client.clone(), family, ca_bundles)
         };
         let mut pass = executor(self.known_family(set)).roll_out(phases).await;
-        if matches!(&pass, Pass::Collisions(text) if text.contains("ClusterObjectSet")) {
+        if matches!(&pass, Pass::Collisions { with_sets: true, .. }) {
             // The other owner may be a sibling that this process has not heard of yet, or gone for good.
             let family = match self.listed_family(set).await {
                 Ok(family) => family,
@@ -323,7 +323,7 @@ impl ObjectSets {
                 self.hold(set, &self.survey(set, phases, wanted).await, identity, phases);
                 Outcome::Incomplete { failures, waits, awaits_deletion }
             }
-            Pass::Collisions(message) => Outcome::Stuck { message, obstacle: Obstacle::Collision },
+            Pass::Collisions { message, .. } => Outcome::Stuck { message, obstacle: Obstacle::Collision },
             Pass::Failed { text: message, obstacle: Some(obstacle) } => Outcome::Stuck { message, obstacle },
             Pass::Failed { text, obstacle: None } => Outcome::Retrying(text),
         }
@@ -407,13 +407,18 @@ impl ObjectSets {
         {
             after.observed_phases.clone_from(observed);
         }
-        if after == before { Ok(()) } else { self.replace_status(set, after).await }
+        if after == before {
+            Ok(())
+        } else {
+            self.replace_status(set, after, report.outcome.obstacle()).await
+        }
     }
 
     async fn replace_status(
         &self,
         set: &ClusterObjectSet,
         after: ClusterObjectSetStatus,
+        obstacle: Option<&Obstacle>,
     ) -> Result<(), String> {
         let before = set.status.clone().unwrap_or_default();
         let mut updated = set.clone();
@@ -424,7 +429,7 @@ impl ObjectSets {
         match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
             Ok(written) => {
                 self.wrote(&written);
-                self.ports.events.set(set, &before, &after).await;
+                self.ports.events.set(set, (&before, &after), obstacle).await;
                 Ok(())
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),

@@ -80,6 +80,11 @@ pub(crate) enum Deadline {
 }
 
 impl Outcome {
+    /// What is in the way, if only a person can remove it.
+    pub(crate) fn obstacle(&self) -> Option<&Obstacle> {
+        if let Self::Stuck { obstacle, .. } = self { Some(obstacle) } else { None }
+    }
+
     /// What it means that there is no client of the ServiceAccount.
     pub(crate) fn without_account(error: &ClientError) -> Self {
         let message = error.to_string();
