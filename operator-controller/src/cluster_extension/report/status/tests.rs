@@ -1,7 +1,12 @@
 //! Every outcome of a reconcile and the conditions it leads to.
 
-use olm_api::v1::{
-    ClusterExtensionSpec, ClusterObjectSet, ClusterObjectSetSpec, ClusterObjectSetStatus, LifecycleState,
+use olm_api::{
+    ConditionStatus,
+    ConditionType::{Ready, Reconciling, Stalled},
+    ConditionUpdate,
+    v1::{
+        ClusterExtensionSpec, ClusterObjectSet, ClusterObjectSetSpec, ClusterObjectSetStatus, LifecycleState,
+    },
 };
 use olm_resolve::{DeprecationData, deprecation_status};
 
