@@ -255,10 +255,10 @@ mod tests {
         let making = Report { outcome: Outcome::Created(made), ..Report::default() };
         let after_failure = Report { revisions: Some(read_again(true)), ..Report::default() };
         for report in [&making, &after_failure] {
-            let told = changes(&before, &after, report);
-            let told: Vec<_> = told.iter().map(|told| (told.reason, told.note.as_str())).collect();
+            let notices = changes(&before, &after, report);
+            let notices: Vec<_> = notices.iter().map(|one| (one.reason, one.note.as_str())).collect();
             let rolling_out = "Rolling out bundle op.2.0.0 with version ";
-            assert_eq!(told, [("RollingOut", rolling_out), ("RightsIncreased", "more")]);
+            assert_eq!(notices, [("RollingOut", rolling_out), ("RightsIncreased", "more")]);
         }
         assert!(changes(&after, &after, &after_failure).is_empty());
         let taken_over = Report { revisions: Some(read_again(false)), ..Report::default() };

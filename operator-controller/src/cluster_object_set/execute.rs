@@ -9,7 +9,7 @@ use std::{
 
 use kube::{
     Api, Client,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
+    api::{DynamicObject, Patch, PatchParams},
 };
 use olm_api::{
     names::{OBJECT_FIELD_MANAGER, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
@@ -22,7 +22,7 @@ use olm_objectset::{
 };
 use olm_runtime::{
     Discovery, DiscoveryError, Kind, Seen, WatchManager, api_text, bounded, is_namespace_missing,
-    is_namespace_terminating,
+    is_namespace_terminating, patch_as, post_as,
 };
 use serde_json::{Value, json};
 
@@ -279,8 +279,7 @@ impl Executor<'_> {
         injection: Option<&Injection>,
     ) -> Result<Value, kube::Error> {
         let desired = injection.map_or_else(|| desired.clone(), |injection| injection.fill(desired));
-        let params =
-            PostParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_as(OBJECT_FIELD_MANAGER);
         let object: DynamicObject = serde_json::from_value(desired).map_err(kube::Error::SerdeError)?;
         value(&bounded(api.create(&params, &object)).await?)
     }
@@ -302,10 +301,7 @@ impl Executor<'_> {
         if !metadata_patch.is_empty() {
             let patch =
                 serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
-            let params = PatchParams {
-                field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()),
-                ..PatchParams::default()
-            };
+            let params = patch_as(OBJECT_FIELD_MANAGER);
             bounded(api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await?;
         }
         let params = PatchParams::apply(OBJECT_FIELD_MANAGER).force();

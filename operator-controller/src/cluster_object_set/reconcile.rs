@@ -8,9 +8,7 @@ use std::{
 
 use catalogd::Clock;
 use jiff::Timestamp;
-use kube::{
-    Api, Client, Resource, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store,
-};
+use kube::{Api, Client, Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
     names::{
         OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION, TEARDOWN_FINALIZER,
@@ -22,7 +20,9 @@ use olm_api::{
 use olm_object::ObjectKey;
 use olm_objectset::{DeletionPolicy, Owner, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{Accounts, Discovery, Next, ObjectMetrics, PANIC_REPORT, WatchManager, api_text, bounded};
+use olm_runtime::{
+    Accounts, Discovery, Next, ObjectMetrics, PANIC_REPORT, WatchManager, api_text, bounded, post_as,
+};
 
 use crate::cluster_object_set::content;
 use crate::cluster_object_set::content::{ContentError, LoadedPhase};
@@ -424,8 +424,7 @@ impl ObjectSets {
         let mut updated = set.clone();
         updated.status = Some(after.clone());
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        let params =
-            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_as(PROGRAM_FIELD_MANAGER);
         match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
             Ok(written) => {
                 self.wrote(&written);

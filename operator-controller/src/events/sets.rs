@@ -1,4 +1,4 @@
-//! Events about revisions, and what of it is told about their extension too.
+//! Events about revisions, and those that are published on their extension too.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;

@@ -1,6 +1,6 @@
 //! From the report of a reconcile to the status of a ClusterExtension.
 //!
-//! The conditions that the original has carry its texts and nothing else; `Ready`, `Reconciling` and
+//! The conditions that upstream has carry its texts and nothing else; `Ready`, `Reconciling` and
 //! `Stalled` are ours, in the meaning GitOps tools give them.
 
 use std::borrow::Cow;
@@ -148,13 +148,13 @@ fn mirrored(writer: &mut ConditionWriter<'_>, revisions: &Revisions, created: Op
         })
     };
     // What was taken over from a Helm release counts as installed before its revision has been carried out once;
-    // what the original told of its progress is not about that.
-    let untold = revisions.installed().filter(|installed| !mirror(installed, Progressing));
+    // what upstream reported of its progress is not about that.
+    let unreported = revisions.installed().filter(|installed| !mirror(installed, Progressing));
     let rolling = revisions.rolling_out();
-    let told = rolling.last().is_some_and(|latest| mirror(latest, Progressing));
-    let waiting = rolling.last().copied().or(untold).map(|latest| &latest.bundle).or(created);
+    let is_reported = rolling.last().is_some_and(|latest| mirror(latest, Progressing));
+    let waiting = rolling.last().copied().or(unreported).map(|latest| &latest.bundle).or(created);
     if let Some(bundle) = waiting
-        && (!told || created.is_some())
+        && (!is_reported || created.is_some())
     {
         let message = format!("Revision {} is rolling out.", bundle.version);
         writer.put(Progressing, True, Reason::RollingOut, &message);
