@@ -22,18 +22,20 @@ use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, api_text, boun
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use tokio::sync::mpsc;
 
 use crate::{
-    admission::{Guard, SETTINGS_CONFIG_MAP},
+    admission::SETTINGS_CONFIG_MAP,
     bundles::Bundles,
-    catalogs::{CatalogReader, Catalogs},
     cluster_extension::{Context, Proposal, StepError, propose},
     config::Gates,
-    dependents::Dependents,
+    content::CatalogReader,
     events::Events,
-    platform::Platform,
-    settings::{self, Settings},
+    facts::{
+        catalogs::Catalogs,
+        platform::Platform,
+        policies::Guard,
+        settings::{self, Settings},
+    },
     webhook_certificates::ProviderSetting,
 };
 
@@ -128,8 +130,6 @@ impl Planner {
         let catalogs =
             // Nobody waits here for a catalog that was never served: the plan is made without it and says so.
             Catalogs::new(catalogs, self.surroundings.catalogs.clone(), Duration::ZERO);
-        // Nobody is woken by a plan.
-        let dependents = Dependents::new(mpsc::channel(1).0);
         let discovery = Discovery::new(client.clone());
         let default_account = match &extension.spec.service_account {
             Some(_) => None,
@@ -142,9 +142,9 @@ impl Planner {
             catalogs,
             bundles: self.bundles.clone(),
             events: Events::new(client, ""),
-            waiting: Arc::default(),
             sets,
-            dependents: Arc::new(dependents),
+            // Nobody is woken by a plan.
+            installed: Arc::default(),
             platform: Arc::new(Platform::register(&mut registry)),
             features: self.surroundings.gates.features(ProviderSetting::Auto),
             settings: Settings::new(default),

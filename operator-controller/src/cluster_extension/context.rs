@@ -9,8 +9,12 @@ use olm_runtime::{Accounts, Discovery};
 use olm_semver::ReleaseSupport;
 
 use crate::{
-    access::Waiting, admission::Guard, bundles::Bundles, catalogs::Catalogs, dependents::Dependents,
-    events::Events, platform::Platform, settings::Settings, webhook_certificates::Candidates,
+    bundles::Bundles,
+    events::Events,
+    facts::{
+        catalogs::Catalogs, installed::Installed, platform::Platform, policies::Guard, settings::Settings,
+    },
+    webhook_certificates::Candidates,
 };
 
 /// What can be turned off.
@@ -30,9 +34,8 @@ pub(crate) struct Context {
     pub(crate) catalogs: Catalogs,
     pub(crate) bundles: Bundles,
     pub(crate) events: Events,
-    pub(crate) waiting: Arc<Waiting>,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
-    pub(crate) dependents: Arc<Dependents>,
+    pub(crate) installed: Arc<Installed>,
     pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,
     pub(crate) settings: Settings,

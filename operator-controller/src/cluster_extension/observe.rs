@@ -17,7 +17,6 @@ use olm_api::{
 use olm_runtime::{AccountRef, api_text, bounded};
 
 use crate::{
-    access::User,
     cluster_extension::{
         Context,
         act::{helm_release::Takeover, revision::RevisionWriter},
@@ -26,10 +25,10 @@ use crate::{
         report::{Outcome, Report, StepError},
     },
     deletion_policy::extension::ExtensionPolicy,
-    interest::Wanted,
-    platform::Verdict,
+    facts::platform::Verdict,
+    interest::{Interest, Wanted},
 };
-use identity::{Identity, Record};
+use identity::Identity;
 use revisions::Revisions;
 
 /// What the API server answers when it wants to be asked later.
@@ -86,7 +85,7 @@ pub(crate) async fn observe<'a>(
 ) -> Result<Observed<'a>, Box<Report>> {
     let default = cx.settings.default_account();
     let named = service_account::account(extension, default.as_ref());
-    note_user(cx, extension, named.as_ref());
+    wanted.add(named.clone().map(Interest::ServiceAccount));
     let mut account = service_account::check(extension, &cx.accounts, &cx.settings).await;
     let identity = Identity::check(extension, &cx.accounts, default.as_ref(), account.is_ok()).await;
     let identity = identity.unwrap_or_else(|error| {
@@ -138,14 +137,6 @@ pub(crate) async fn observe<'a>(
         Err(error) => Outcome::Failed(error),
     };
     Err(Box::new(Report { revisions: Some(revisions), platform, notes, outcome, ..Report::default() }))
-}
-
-/// Notes whose permissions the extension depends on.
-fn note_user(cx: &Context, extension: &ClusterExtension, account: Option<&AccountRef>) {
-    let user = User::Extension(extension.name_any());
-    let Some(account) = account else { return cx.waiting.forget(&user) };
-    let recorded = Record::of(extension).filter(|record| record.account == *account);
-    cx.waiting.acts_as(user, account, recorded.and_then(|record| record.service_account));
 }
 
 /// The revisions, what upstream installed included.

@@ -34,7 +34,6 @@ use super::{
     },
 };
 use crate::{
-    access::User,
     deletion_policy::extension::{ExtensionPolicy, PolicyState, of_revision},
     finalizers,
     interest::{Interest, Wanted},
@@ -60,7 +59,9 @@ impl Extensions {
     /// One reconcile, and the interests whose firing causes the next one.
     pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> (Next, BTreeSet<Interest>) {
         let wanted = Wanted::default();
-        wanted.add([Interest::Job(extension.name_any())]);
+        let (name, uid) = (extension.name_any(), extension.uid().unwrap_or_default());
+        wanted.add([Interest::Settings, Interest::Policies, Interest::Platform, Interest::Job(name.clone())]);
+        wanted.add([Interest::Revisions(name), Interest::Revisions(uid)]);
         let next = self.next(&extension, &wanted).await;
         (next, wanted.into_set())
     }
@@ -71,7 +72,7 @@ impl Extensions {
             return Next::After(left);
         }
         if extension.metadata.deletion_timestamp.is_some() {
-            return self.release(extension).await;
+            return self.release(extension, wanted).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
             return self.begin(extension).await;
@@ -122,7 +123,7 @@ impl Extensions {
             cx.bundles.release(&name);
         }
         if report.outcome != Outcome::Recorded {
-            cx.waiting.waits(&User::Extension(name.clone()), report.error().is_some());
+            wanted.add(report.error().map(|_| Interest::Rbac));
         }
         if let Some(error) = report.error() {
             tracing::debug!(extension = name, %error, "not carried out");
@@ -139,8 +140,7 @@ impl Extensions {
 
     /// Forgets what is known of an extension that is being deleted, and ends what it waits for.
     fn forget(&self, name: &str, uid: &str) {
-        self.cx.waiting.forget(&User::Extension(name.to_owned()));
-        self.cx.dependents.needs_nothing(name);
+        self.cx.installed.forget(name);
         self.cx.platform.forget(name);
         self.cx.bundles.release(name);
         self.tidy().remove(uid);
@@ -192,7 +192,7 @@ impl Extensions {
 
     /// Removes the finalizers. Objects are deleted by garbage collection, through the revisions' owner references; what
     /// a deletion policy keeps has none.
-    async fn release(&self, extension: &ClusterExtension) -> Next {
+    async fn release(&self, extension: &ClusterExtension, wanted: &Wanted) -> Next {
         self.forget(&extension.name_any(), &extension.uid().unwrap_or_default());
         if extension.finalizers().iter().any(|f| FINALIZERS.contains(&f.as_str())) {
             let writer = RevisionWriter { cx: &self.cx, extension, account_uid: None };
@@ -202,7 +202,10 @@ impl Extensions {
             match (ExtensionPolicy { cx: &self.cx, extension }).release().await {
                 Ok(true) => {}
                 Ok(false) => return Next::After(requeue::AT_REST_RETRY),
-                Err(text) => return self.hold(extension, &text).await,
+                Err(text) => {
+                    wanted.add([Interest::Rbac]);
+                    return self.hold(extension, &text).await;
+                }
             }
         }
         let removed = finalizers::set(&self.api(), extension, &FINALIZERS, false).await;
@@ -211,7 +214,6 @@ impl Extensions {
 
     /// Reports why a deletion is held.
     async fn hold(&self, extension: &ClusterExtension, text: &str) -> Next {
-        self.cx.waiting.waits(&User::Extension(extension.name_any()), true);
         let mut after = extension.status.clone().unwrap_or_default();
         let message = format!("The deletion is held: {text}");
         let generation = extension.metadata.generation;

@@ -11,7 +11,7 @@ use olm_object::names::is_subdomain;
 use olm_resolve::DeprecationStatus;
 
 use crate::cluster_extension::observe::revisions::{BundleRecord, Revisions};
-use crate::{bundles::NextPull, deletion_policy::extension::PolicyState, platform::Verdict};
+use crate::{bundles::NextPull, deletion_policy::extension::PolicyState, facts::platform::Verdict};
 
 /// Why a reconcile ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -32,8 +32,8 @@ use crate::cluster_extension::observe::revisions::{BundleRecord, Revision, Revis
 use crate::cluster_extension::plan::Draft;
 use crate::cluster_extension::report::StepError;
 use crate::{
-    admission::Enforcement,
     cluster_object_set::content::{self, ContentError},
+    facts::policies::Enforcement,
 };
 
 /// Type of the Secret that a release begins in.

@@ -10,7 +10,6 @@ use olm_objectset::Phase;
 use olm_runtime::{api_text, bounded};
 
 use crate::{
-    admission::Enforcement,
     cluster_extension::{
         Context,
         act::helm_release::observed_phases,
@@ -18,6 +17,7 @@ use crate::{
         report::Cause,
     },
     cluster_object_set::content,
+    facts::policies::Enforcement,
 };
 
 /// Whether `revision`, which is to hold `phases`, acts as the account or may be made to.

@@ -32,7 +32,8 @@ use crate::{
         },
         report::{Cause, StepError},
     },
-    dependents::Pending,
+    facts::installed::Pending,
+    interest::Wanted,
 };
 
 /// Requirements that are explained at length.
@@ -73,12 +74,12 @@ pub(crate) async fn require(
     let failed = |cause| StepError::Bundle { bundle: chosen.bundle.clone(), cause };
     let needed = requirements(&properties).map_err(|error| failed(Cause::terminal(error)))?;
     if needed.is_empty() {
-        cx.dependents.needs_nothing(&name);
+        cx.installed.forget(&name);
         return Ok(None);
     }
     let installed = installed_bundles(cx, &name);
     let present: Vec<InstalledBundle<'_>> = installed.iter().map(Installed::present).collect();
-    let mut pending = cx.dependents.all();
+    let mut pending = cx.installed.get();
     pending.remove(&name);
     let asked = needed.iter().chain(pending.values().flat_map(|other| &other.requirements));
     let kinds: BTreeSet<GroupVersionKind> = asked.flat_map(Requirement::kinds).cloned().collect();
@@ -94,7 +95,7 @@ pub(crate) async fn require(
     }
     let list = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     if is_installed || missing.is_empty() {
-        cx.dependents.is_served(&name);
+        cx.installed.set_met(&name, observed.wanted);
         let bundle = &chosen.bundle.name;
         return Ok(match unknown {
             Some(error) => Some(format!("The installed bundle {bundle}: {error}.")),
@@ -109,7 +110,7 @@ pub(crate) async fn require(
         properties,
         requirements: needed,
     };
-    cx.dependents.waits(&name, me.clone()).await;
+    cx.installed.set_pending(&name, me.clone(), observed.wanted);
     let others = pending.iter().map(|(name, other)| (name.as_str(), other.as_ref()));
     let waiting: Vec<PendingBundle<'_>> =
         others.chain([(name.as_str(), &me)]).map(|(name, one)| waiting(name, one)).collect();
@@ -120,7 +121,7 @@ pub(crate) async fn require(
     }
     Err(StepError::Resolution {
         text: format!("bundle {:?} requires what is not installed: {list}", chosen.bundle.name),
-        explanation: Some(remedies(cx, &missing, &installed).await),
+        explanation: Some(remedies(cx, observed.wanted, &missing, &installed).await),
         answer_at: None,
     })
 }
@@ -166,13 +167,18 @@ async fn served(
 }
 
 /// What to do about each of the requirements.
-pub(crate) async fn remedies(cx: &Context, missing: &[Requirement], installed: &[Installed]) -> String {
+pub(crate) async fn remedies(
+    cx: &Context,
+    wanted: &Wanted,
+    missing: &[Requirement],
+    installed: &[Installed],
+) -> String {
     // Packages first: what they bring may be what the others ask for.
     let mut missing: Vec<&Requirement> = missing.iter().collect();
     missing.sort_by_key(|requirement| requirement.packages().is_empty());
     let (mut lines, mut named, work) = (Vec::new(), BTreeSet::new(), Work::shares(EXPLAINED_MAX));
     for (requirement, work) in missing.iter().zip(work) {
-        lines.push(remedy(cx, requirement, installed, &mut named, work).await);
+        lines.push(remedy((cx, wanted), requirement, installed, &mut named, work).await);
     }
     if missing.len() > EXPLAINED_MAX {
         lines.push(format!("And {} more requirements.", missing.len() - EXPLAINED_MAX));
@@ -183,7 +189,7 @@ pub(crate) async fn remedies(cx: &Context, missing: &[Requirement], installed: &
 
 /// What to do about one of them; extensions for packages that are `named` already are not written out again.
 async fn remedy(
-    cx: &Context,
+    (cx, wanted): (&Context, &Wanted),
     requirement: &Requirement,
     installed: &[Installed],
     named: &mut BTreeSet<String>,
@@ -210,7 +216,7 @@ async fn remedy(
             );
         }
     }
-    let packages = packages_for(cx, requirement).await;
+    let packages = packages_for(cx, wanted, requirement).await;
     let views: Vec<(&str, i32, &PackageContent)> =
         packages.iter().map(|(catalog, priority, package)| (catalog.as_str(), *priority, package)).collect();
     let found = providers(requirement, &views, &work);
@@ -242,12 +248,16 @@ async fn remedy(
 }
 
 /// The packages of all catalogs that might meet the requirement.
-async fn packages_for(cx: &Context, requirement: &Requirement) -> Vec<(String, i32, PackageContent)> {
+async fn packages_for(
+    cx: &Context,
+    wanted: &Wanted,
+    requirement: &Requirement,
+) -> Vec<(String, i32, PackageContent)> {
     let mut found = Vec::new();
     let names: BTreeSet<&str> = requirement.packages().into_iter().map(|(name, _)| name).collect();
     for name in names {
         // A catalog that cannot be read helps nobody now.
-        for answer in cx.catalogs.ask(name, None, cx.clock.now()).await.unwrap_or_default() {
+        for answer in cx.catalogs.ask(name, None, (cx.clock.now(), wanted)).await.unwrap_or_default() {
             if let Ok(content) = answer.content {
                 found.push((answer.name, answer.priority, content.as_ref().clone()));
             }

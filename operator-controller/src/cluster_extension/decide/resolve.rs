@@ -12,7 +12,6 @@ use olm_semver::ReleaseSupport;
 use olm_text::one_line;
 
 use crate::{
-    catalogs::{Answer, Wait},
     cluster_extension::{
         Context, Features, annotations,
         observe::{
@@ -21,6 +20,7 @@ use crate::{
         },
         report::{Report, StepError},
     },
+    facts::catalogs::{Answer, Wait},
 };
 
 /// The bundle an extension should have.
@@ -77,7 +77,7 @@ pub(crate) async fn choose(cx: &Context, observed: &Observed<'_>) -> Answered {
     let selector = extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
     let installed = revisions.installed().map(|r| r.bundle.name.as_str());
     let deprecations = |data| Some(deprecation_status(data, &request.channels, installed));
-    let answers = match cx.catalogs.ask(&request.package, selector, *now).await {
+    let answers = match cx.catalogs.ask(&request.package, selector, (*now, observed.wanted)).await {
         Ok(answers) => answers,
         Err(text) => {
             return Answered {

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use kube::ResourceExt;
-use olm_api::v1::ClusterExtension;
 use olm_dependencies::{Requirement, requirements};
 use olm_fbc::Property;
 use olm_object::ObjectKey;
@@ -17,7 +16,7 @@ use crate::{
         observe::{Observed, revisions::Revisions},
         report::Cause,
     },
-    kinds::survey,
+    facts::kinds::survey,
 };
 
 /// Objects named in a condition; the rest are counted.
@@ -42,7 +41,7 @@ pub(crate) async fn of_served_kinds<'p>(
     }
     if !found.blocking.is_empty() {
         let blocking: Vec<&ObjectKey> = found.blocking.iter().collect();
-        let explanation = providers(cx, extension, &blocking).await;
+        let explanation = providers(cx, observed, &blocking).await;
         let text = format!("creating new Revision: {}", unserved(&blocking));
         return Err(Cause { explanation, ..Cause::transient(text) });
     }
@@ -57,7 +56,7 @@ pub(crate) async fn of_served_kinds<'p>(
 }
 
 /// Which bundles of the catalogs would bring the kinds.
-async fn providers(cx: &Context, extension: &ClusterExtension, unserved: &[&ObjectKey]) -> Option<String> {
+async fn providers(cx: &Context, observed: &Observed<'_>, unserved: &[&ObjectKey]) -> Option<String> {
     let mut wanted: Vec<Property> = Vec::new();
     for key in unserved {
         let value = json!({"group": key.group, "version": key.version, "kind": key.kind});
@@ -67,7 +66,8 @@ async fn providers(cx: &Context, extension: &ClusterExtension, unserved: &[&Obje
         }
     }
     let wanted: Vec<Requirement> = requirements(&wanted).ok()?;
-    Some(remedies(cx, &wanted, &installed_bundles(cx, &extension.name_any())).await)
+    let installed = installed_bundles(cx, &observed.extension.name_any());
+    Some(remedies(cx, observed.wanted, &wanted, &installed).await)
 }
 
 /// One line for each kind, with its first object.

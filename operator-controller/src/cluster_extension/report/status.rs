@@ -28,7 +28,7 @@ use crate::{
         observe::revisions::{BundleRecord, Revision, Revisions},
         report::{Cause, CauseKind, Created, Report, StepError},
     },
-    platform::Verdict,
+    facts::platform::Verdict,
 };
 
 /// The status after a reconcile. Conditions that the report does not concern stay as they are.
