@@ -126,27 +126,22 @@ impl<'a> Part<'a> {
     }
 
     /// Rules about one path each, or one resource of one group with at most one name.
-    fn split(&self) -> impl Iterator<Item = Rule> {
-        fn each<'i>(items: &'i [&str]) -> impl Iterator<Item = BTreeSet<String>> + Clone + 'i {
-            items.iter().map(|item| set([*item])).chain(items.is_empty().then(BTreeSet::new))
-        }
-        let verbs: BTreeSet<String> = set(self.verbs.iter().copied());
-        each(&self.groups).flat_map(move |api_groups| {
-            let verbs = verbs.clone();
-            each(&self.resources).flat_map(move |resources| {
-                let (api_groups, verbs) = (api_groups.clone(), verbs.clone());
-                each(&self.names).flat_map(move |resource_names| {
-                    let (api_groups, resources, verbs) =
-                        (api_groups.clone(), resources.clone(), verbs.clone());
-                    each(&self.urls).map(move |non_resource_urls| Rule {
-                        api_groups: api_groups.clone(),
-                        resources: resources.clone(),
-                        resource_names: resource_names.clone(),
-                        verbs: verbs.clone(),
-                        non_resource_urls,
-                    })
-                })
-            })
+    fn split(&self) -> Vec<Rule> {
+        type List = fn(&mut Rule) -> &mut BTreeSet<String>;
+        let lists: [(&[&str], List); 4] = [
+            (&self.groups, |rule| &mut rule.api_groups),
+            (&self.resources, |rule| &mut rule.resources),
+            (&self.names, |rule| &mut rule.resource_names),
+            (&self.urls, |rule| &mut rule.non_resource_urls),
+        ];
+        let one = Rule { verbs: set(self.verbs.iter().copied()), ..Rule::default() };
+        lists.into_iter().filter(|(items, _)| !items.is_empty()).fold(vec![one], |rules, (items, list)| {
+            let with = |(rule, item): (&Rule, &&str)| {
+                let mut rule = rule.clone();
+                list(&mut rule).insert((*item).to_owned());
+                rule
+            };
+            rules.iter().flat_map(|rule| items.iter().map(move |item| (rule, item))).map(with).collect()
         })
     }
 }
