@@ -274,17 +274,6 @@ impl Tree {
         }
     }
 
-    /// A reader over a file.
-    pub(crate) fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>> {
-        match self {
-            Self::Disk(files) => {
-                let place = files.get(path).ok_or(io::ErrorKind::NotFound)?;
-                Ok(Box::new(File::open(place)?))
-            }
-            Self::Image(files) => Ok(Box::new(files.open(path).map_err(io::Error::other)?)),
-        }
-    }
-
     /// A whole file of at most `limit` bytes.
     pub(crate) fn read(&self, path: &str, limit: u64) -> anyhow::Result<Vec<u8>> {
         let reader = self.open(path).with_context(|| path.to_owned())?;
@@ -316,8 +305,10 @@ impl CatalogFiles for Tree {
     }
 
     fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
-        let reader: Box<dyn Read + Send> = Tree::open(self, path)?;
-        Ok(reader)
+        Ok(match self {
+            Self::Disk(files) => Box::new(File::open(files.get(path).ok_or(io::ErrorKind::NotFound)?)?),
+            Self::Image(files) => Box::new(files.open(path).map_err(io::Error::other)?),
+        })
     }
 }
 

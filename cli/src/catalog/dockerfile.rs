@@ -12,8 +12,8 @@ use anyhow::{Context as _, bail};
 use catalogd::CONFIGS_LABEL;
 use clap::Args;
 
-/// Where the catalog is in the image.
-const CONFIGS: &str = "/configs";
+use super::CONFIGS;
+
 /// Where the cache for the gRPC server of OLM Classic is in the image.
 const CACHE: &str = "/tmp/cache";
 const SCRATCH: &str = "scratch";

@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use clap::Args;
-use olm_opm::MigrationLevel;
+use olm_opm::{Form, MigrationLevel};
 
 use crate::{
     catalog::{
-        form::Form,
+        form::form,
         image_template::ImageTemplate,
         rendering::{Allowed, Migrations, Renderer},
     },
@@ -31,7 +31,7 @@ pub(crate) struct Render {
     #[arg(required = true, value_name = "REF")]
     references: Vec<String>,
     /// Form of the output
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, value_parser = form(), default_value = "json")]
     output: Form,
     #[command(flatten)]
     migrations: Migrations,
@@ -57,7 +57,7 @@ impl Render {
         };
         let documents = renderer.documents(&self.references).await?;
         drop(renderer);
-        for text in documents.texts(self.output.into()) {
+        for text in documents.texts(self.output) {
             out.write_all(text.as_bytes())?;
         }
         Ok(())

@@ -6,7 +6,10 @@ use std::{
     io::Write,
 };
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use olm_crd::{Allowances, Finding, Policy, Report, Verdict, compare};
 use olm_text::one_line;
 use serde::Serialize;
@@ -29,9 +32,10 @@ pub(crate) struct Check {
     old: Source,
     /// The definitions that are to replace them, in the same way
     new: Source,
-    /// Whose false alarms count as unsafe
-    #[arg(long, value_enum, default_value_t)]
-    policy: PolicyArg,
+    /// Whose false alarms count as unsafe: ours, as operator-controller here, has upstream's checks without its false
+    /// alarms
+    #[arg(long, value_parser = policy(), default_value = "ours")]
+    policy: Policy,
     /// Changes to accept, as in the annotation allow-crd-changes: <CRD>:<path>:<check>, separated by commas
     #[arg(long, value_name = "ENTRIES", value_parser = Allowances::parse, default_value = "")]
     allow: Allowances,
@@ -48,14 +52,9 @@ pub(crate) struct Check {
     registries: Registries,
 }
 
-/// The policy by its name on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum PolicyArg {
-    /// As operator-controller here: upstream's checks without its false alarms
-    #[default]
-    Ours,
-    /// As upstream
-    Upstream,
+fn policy() -> impl TypedValueParser<Value = Policy> {
+    let names = PossibleValuesParser::new(["ours", "upstream"]);
+    names.map(|name| if name == "ours" { Policy::Ours } else { Policy::Upstream })
 }
 
 /// The answer.
@@ -111,11 +110,7 @@ impl Check {
                 }
             }
         }
-        let policy = match self.policy {
-            PolicyArg::Ours => Policy::Ours,
-            PolicyArg::Upstream => Policy::Upstream,
-        };
-        let mut answer = answer(&old, &new, policy, &self.allow)?;
+        let mut answer = answer(&old, &new, self.policy, &self.allow)?;
         if let Some(cluster) = &cluster {
             for definition in answer.definitions.iter_mut().filter(|d| d.change == Change::Changed) {
                 let (old, new) = (&old[&definition.name], &new[&definition.name]);

@@ -22,9 +22,7 @@ mod work;
 pub use cycle::{PendingBundle, can_proceed};
 pub use error::RequirementError;
 pub use evaluate::{InstalledBundle, is_met, unmet};
-pub use limits::{
-    CONSTRAINT_BYTES_MAX, CONSTRAINT_DEPTH_MAX, CONSTRAINTS_MAX, EXPRESSION_BYTES_MAX, REQUIREMENTS_MAX,
-};
+pub use limits::CONSTRAINT_BYTES_MAX;
 pub use remedy::{Provider, cluster_extension, providers};
 pub use requirement::{Requirement, requirements};
 pub use work::Work;

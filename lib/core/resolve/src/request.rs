@@ -1,11 +1,11 @@
-//! What is asked for, and of whom.
+//! Requests, and the catalogs that they are resolved from.
 
 use olm_fbc::{CatalogError, PackageContent};
 use olm_semver::{BundleVersion, Constraint, ParseError, ReleaseSupport};
 
 use crate::Cause;
 
-/// What an extension asks for.
+/// The request of an extension.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// Package name.
@@ -82,7 +82,7 @@ pub enum DependencyHandling {
 /// Whether the installed bundle's catalog of origin binds upgrades. Without a recorded origin it does not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SameCatalog {
-    /// The origin's answer stands, whatever other catalogs offer; they are asked when it has none.
+    /// The origin's answer counts, whatever other catalogs offer; they are asked when it has none.
     #[default]
     Preferred,
     /// No other catalog is asked.
@@ -111,7 +111,7 @@ pub(crate) struct Query<'a> {
 
 impl<'a> Query<'a> {
     pub(crate) fn new(request: &'a Request) -> Result<Self, Cause> {
-        let range = match request.version.as_deref().filter(|version| !version.is_empty()) {
+        let range = match request.wanted_version() {
             Some(text) => Some(
                 text.parse::<Constraint>()
                     .map_err(|source| Cause::InvalidRange { range: text.to_owned(), source })?,
@@ -144,6 +144,13 @@ impl<'a> Query<'a> {
                 Err(Cause::InvalidInstalledVersion { source: error.clone() })
             }
         }
+    }
+}
+
+impl Request {
+    /// The version range, unless any version will do.
+    pub(crate) fn wanted_version(&self) -> Option<&str> {
+        self.version.as_deref().filter(|version| !version.is_empty())
     }
 }
 
