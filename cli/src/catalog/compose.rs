@@ -59,7 +59,7 @@ struct Entry {
     image: String,
 }
 
-/// What was written.
+/// The written catalog.
 #[derive(Debug, Serialize)]
 struct Composed {
     folder: String,

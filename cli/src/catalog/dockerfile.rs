@@ -139,15 +139,7 @@ fn argument(name: &str) -> anyhow::Result<String> {
 
 /// A text in double quotes, in which nothing is replaced.
 fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        if matches!(character, '"' | '\\' | '$') {
-            quoted.push('\\');
-        }
-        quoted.push(character);
-    }
-    quoted.push('"');
-    quoted
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('$', "\\$"))
 }
 
 /// Writes a file that must not be there yet; what could not be written whole is removed.

@@ -42,7 +42,7 @@ pub(crate) struct Filter {
     output: Format,
 }
 
-/// What was written, and what it means.
+/// The written catalog, and the impact on its users.
 #[derive(Debug, Serialize)]
 struct Filtered<'p> {
     folder: String,

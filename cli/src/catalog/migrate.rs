@@ -49,7 +49,7 @@ impl Migrate {
         let renderer = Renderer {
             registries: self.registries,
             allowed: Allowed::Catalogs,
-            level: self.migrations.level(),
+            level: self.migrations.migrate_level,
             image: None,
             bar: Bar::new("migrating", 1),
         };

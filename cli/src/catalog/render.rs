@@ -51,7 +51,7 @@ impl Render {
         let renderer = Renderer {
             registries: self.registries,
             allowed: Allowed::All,
-            level: if self.migrate { MigrationLevel::LAST } else { self.migrations.level() },
+            level: if self.migrate { MigrationLevel::LAST } else { self.migrations.migrate_level },
             image: self.image_ref_template,
             bar: Bar::new("rendering", self.references.len()),
         };

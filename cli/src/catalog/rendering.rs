@@ -36,13 +36,7 @@ pub(crate) struct Migrations {
     /// Run all migrations up to and including this one: none, bundle-object-to-csv-metadata (manifests in the
     /// catalog become one property with what consoles show), all
     #[arg(long, value_name = "NAME", default_value_t, visible_alias = "level")]
-    migrate_level: MigrationLevel,
-}
-
-impl Migrations {
-    pub(crate) fn level(self) -> MigrationLevel {
-        self.migrate_level
-    }
+    pub(crate) migrate_level: MigrationLevel,
 }
 
 /// The kinds of content that a reference may have.
@@ -202,15 +196,10 @@ fn image_content(
              catalog: not allowed"
         ));
     }
-    let found: Vec<String> = labels.iter().map(|(key, value)| format!("  {key}={value}")).collect();
-    Err(if found.is_empty() {
-        format!("render {reference:?}: image type could not be determined: image has no labels")
-    } else {
-        format!(
-            "render {reference:?}: image type could not be determined, found labels\n{}",
-            found.join("\n")
-        )
-    })
+    let found: String = labels.iter().map(|(key, value)| format!("\n  {key}={value}")).collect();
+    let found =
+        if found.is_empty() { ": image has no labels".to_owned() } else { format!(", found labels{found}") };
+    Err(format!("render {reference:?}: image type could not be determined{found}"))
 }
 
 fn is_bundle_folder(folder: &Path) -> bool {

@@ -117,7 +117,7 @@ impl Render {
         let renderer = Renderer {
             registries: self.registries,
             allowed: Allowed::BundleImages,
-            level: self.migrations.level(),
+            level: self.migrations.migrate_level,
             image: None,
             bar: Bar::new("rendering", images.len()),
         };

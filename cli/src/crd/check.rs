@@ -10,7 +10,7 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use olm_crd::{Allowances, Finding, Policy, Report, Verdict, compare};
+use olm_crd::{Allowances, Finding, Policy, Verdict, compare};
 use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
@@ -132,34 +132,27 @@ pub(crate) fn answer(
     policy: Policy,
     allow: &Allowances,
 ) -> anyhow::Result<Answer> {
-    let mut definitions = Vec::new();
-    for (name, before) in old {
-        let (change, report) = match new.get(name) {
-            None => (Change::Removed, Report::default()),
-            Some(after) => {
-                let mut report = compare(before, after, policy)?;
-                allow.apply(name, &mut report);
-                (if before["spec"] == after["spec"] { Change::Same } else { Change::Changed }, report)
-            }
-        };
-        // The objects of a removed definition are deleted with it.
-        let safe = change != Change::Removed && !report.is_refused();
-        definitions.push(Definition {
-            name: name.clone(),
-            change,
-            safe,
-            findings: report.findings,
-            objects: None,
-        });
-    }
-    let added = new.keys().filter(|name| !old.contains_key(*name)).map(|name| Definition {
+    let definition = |name: &String, change, safe, findings| Definition {
         name: name.clone(),
-        change: Change::Added,
-        safe: true,
-        findings: Vec::new(),
+        change,
+        safe,
+        findings,
         objects: None,
-    });
-    definitions.extend(added);
+    };
+    let added = new.keys().filter(|name| !old.contains_key(*name));
+    let mut definitions: Vec<_> =
+        added.map(|name| definition(name, Change::Added, true, Vec::new())).collect();
+    for (name, before) in old {
+        let Some(after) = new.get(name) else {
+            // The objects of a removed definition are deleted with it.
+            definitions.push(definition(name, Change::Removed, false, Vec::new()));
+            continue;
+        };
+        let mut report = compare(before, after, policy)?;
+        allow.apply(name, &mut report);
+        let change = if before["spec"] == after["spec"] { Change::Same } else { Change::Changed };
+        definitions.push(definition(name, change, !report.is_refused(), report.findings));
+    }
     definitions.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Answer { safe: definitions.iter().all(|definition| definition.safe), definitions })
 }

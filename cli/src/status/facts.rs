@@ -174,10 +174,8 @@ impl Extension {
                 let why = why.unwrap_or_else(|| "it is rolling out".to_owned());
                 Some(Pending { bundle: Some(revision.bundle.clone()), why })
             }
-            None => failing
-                .then(|| why.or_else(|| message(Stalled)))
-                .flatten()
-                .map(|why| Pending { bundle: None, why }),
+            None if failing => why.or_else(|| message(Stalled)).map(|why| Pending { bundle: None, why }),
+            None => None,
         };
         let state = match status.conditions.find(Ready).or_else(|| status.conditions.find(Progressing)) {
             Some(ready) if ready.type_ == "Ready" && ready.status == "True" => "Ready".to_owned(),

@@ -1,4 +1,4 @@
-//! What a bundle declares to need (`olm.package.required`, `olm.gvk.required`, `olm.constraint`), and whether a
+//! Requirements that a bundle declares (`olm.package.required`, `olm.gvk.required`, `olm.constraint`), and whether a
 //! cluster has it: pure functions over what is installed.
 //!
 //! Nothing is ever chosen or installed here. A requirement is met by a bundle that is installed, or, where it
@@ -6,7 +6,7 @@
 //! about one bundle, as in OLM's first generation; only `not` at the top is one about all of them: it says what
 //! must not be there. Bundles that need each other can be installed together ([`can_proceed`]), so cycles do no harm.
 //!
-//! What comes from catalogs is not trusted: nesting, counts and the work of an expression have limits.
+//! Content of catalogs is not trusted: nesting, counts and the work of an expression have limits.
 
 mod cel;
 mod cycle;

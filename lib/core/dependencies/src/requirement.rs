@@ -74,7 +74,7 @@ pub fn requirements(properties: &[Property]) -> Result<Vec<Requirement>, Require
     Ok(found)
 }
 
-/// What compiling all expressions of a bundle may still cost.
+/// The patterns and the budget of all expressions of a bundle.
 struct Compiler {
     patterns: Patterns,
     budget: Budget,

@@ -13,10 +13,10 @@ pub struct ImageChange {
     pub workload: String,
     /// Name of the container.
     pub container: String,
-    /// The image now; nothing if the container is new.
+    /// The image now; none if the container is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// The image then; nothing if the container goes.
+    /// The image afterwards; none if the container is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What becomes of one object.
+//! The plan of one object.
 
 use olm_object::ObjectKey;
 use olm_objectset::sha256;
@@ -26,11 +26,11 @@ pub enum Found {
 pub struct ObjectFacts<'a> {
     /// Its phase.
     pub phase: &'a str,
-    /// What the new revision says of it; nothing if it no longer has it.
+    /// The content of the new revision; none if the object is not part of it.
     pub desired: Option<&'a Value>,
-    /// What the content that is rolled out says of it, if that is known and has it.
+    /// The content that is rolled out, if it is known and has the object.
     pub old: Option<&'a Value>,
-    /// What the cluster has. Of no account for an object that goes.
+    /// The object in the cluster; it does not matter for one that is deleted.
     pub found: Found,
     /// The API server's answer to the dry-run: the object as it would be stored.
     pub would_be: Option<&'a Value>,
@@ -38,7 +38,7 @@ pub struct ObjectFacts<'a> {
     pub note: Option<String>,
 }
 
-/// What becomes of an object.
+/// The change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
@@ -58,7 +58,7 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectPlan {
-    /// What becomes of it.
+    /// Its change.
     pub change: Change,
     /// Its phase.
     pub phase: String,
@@ -73,13 +73,13 @@ pub struct ObjectPlan {
     /// Our own fields that change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldChange>,
-    /// What an object that is created says; the data of Secrets as hashes.
+    /// The content of an object that is created; the data of Secrets as hashes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Value>,
-    /// Digest of our own fields as they are; nothing if the object is not there.
+    /// Digest of our own fields as they are; none if the object does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_digest: Option<String>,
-    /// Digest of what the new revision says; nothing if it no longer has the object.
+    /// Digest of the new content; none if the object is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_digest: Option<String>,
     /// Something a person should know about it.
@@ -120,7 +120,7 @@ impl ObjectPlan {
     }
 }
 
-/// Works out what becomes of an object.
+/// Plans an object.
 pub fn object_plan(facts: &ObjectFacts<'_>) -> ObjectPlan {
     let key = facts.desired.or(facts.old).map_or_else(|| ObjectKey::of(&Value::Null), ObjectKey::of);
     let after = facts.desired.map(stated);

@@ -20,11 +20,10 @@ pub struct Account {
     /// Permissions by roles of the bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rights: Vec<Permission>,
-    /// Roles that are not part of the bundle, with where they hold: whoever keeps them decides about their rules. Also
-    /// roles that have too many rules to be listed.
+    /// Roles that are not part of the bundle, with where they hold: others decide about their rules. Also roles that have too many rules to be listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub foreign_roles: Vec<String>,
-    /// What whoever gets hold of the account can do with its cluster-wide rights, worst first.
+    /// Powers of whoever gets hold of the account, by its cluster-wide permissions, the worst first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dangers: Vec<String>,
 }

@@ -21,7 +21,7 @@ use crate::{
 const VERSION_FIELD: &str = "metadata.annotations[\"olm.operatorframework.io/bundle-version\"]";
 
 impl Plan {
-    /// The text form: what happens, what stands in the way, what is not known.
+    /// The text form: changes, obstacles, and parts that are not known.
     pub fn to_text(&self) -> String {
         let plan = self.clone().sorted();
         let mut text = format!("{} would become revision {}\n", plan.extension, plan.revision);

@@ -48,7 +48,7 @@ pub struct Installed {
 /// How to resolve, beyond what the API says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// What happens when the chosen bundle declares dependencies.
+    /// Handling of a chosen bundle that declares dependencies.
     pub dependencies: DependencyHandling,
     /// Whether explicit releases are honoured.
     pub releases: ReleaseSupport,
@@ -69,7 +69,7 @@ pub enum MajorUpdates {
     Block,
 }
 
-/// What happens when the chosen bundle declares dependencies.
+/// Handling of a chosen bundle that declares dependencies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DependencyHandling {
     /// They are handed back in the resolution, for the caller to check.
@@ -96,7 +96,7 @@ pub struct CatalogView<'a> {
     pub name: &'a str,
     /// `spec.priority`; the highest wins.
     pub priority: i32,
-    /// What it says about the package, or why it cannot be read.
+    /// Its content of the package, or why it cannot be read.
     pub content: Result<&'a PackageContent, CatalogError>,
 }
 
