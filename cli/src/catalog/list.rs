@@ -92,7 +92,9 @@ impl List {
                 bail!("{}: package {wanted:?} is not valid: {problem}: {HINT}", self.catalog.source);
             }
         } else if !faulty.is_empty() {
-            faulty.iter().for_each(|(package, problem)| output::warning(&left_out(package, problem)));
+            for (package, problem) in &faulty {
+                output::warning(&left_out(package, problem));
+            }
             output::warning(HINT);
         }
         let of_package = |name: &str| {

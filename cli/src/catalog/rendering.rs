@@ -196,9 +196,12 @@ fn image_content(
              catalog: not allowed"
         ));
     }
-    let found: String = labels.iter().map(|(key, value)| format!("\n  {key}={value}")).collect();
-    let found =
-        if found.is_empty() { ": image has no labels".to_owned() } else { format!(", found labels{found}") };
+    let found: Vec<String> = labels.iter().map(|(key, value)| format!("\n  {key}={value}")).collect();
+    let found = if found.is_empty() {
+        ": image has no labels".to_owned()
+    } else {
+        format!(", found labels{}", found.concat())
+    };
     Err(format!("render {reference:?}: image type could not be determined{found}"))
 }
 

@@ -138,7 +138,7 @@ pub fn object_plan(facts: &ObjectFacts<'_>) -> ObjectPlan {
     plan.note.clone_from(&facts.note);
     if let (Some(_), Found::Unknown(why)) = (facts.desired, &facts.found) {
         (plan.change, plan.fields) = (Change::Unknown, Vec::new());
-        let note = facts.note.iter().map(|note| format!("{note}; ")).collect::<String>();
+        let note = facts.note.as_ref().map_or_else(String::new, |note| format!("{note}; "));
         plan.note = Some(format!("{note}it could not be read: {why}"));
     }
     plan
