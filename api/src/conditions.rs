@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// allows as many characters.
 pub const MAX_MESSAGE_BYTES: usize = 32_768;
 
-/// What a message that was cut ends with.
+/// The end of a message that was cut.
 pub const TRUNCATION_SUFFIX: &str = "\n\n... [message truncated]";
 
 macro_rules! names {
@@ -152,10 +152,10 @@ names! {
     }
 }
 
-/// What a condition is to say from now on.
+/// The new state of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionUpdate {
-    /// What the condition is about.
+    /// Its type.
     pub type_: ConditionType,
     /// Whether it holds.
     pub status: ConditionStatus,

@@ -14,7 +14,7 @@ use olm_opm::{
 
 use crate::{
     catalog::{
-        form::Form as CatalogForm,
+        form::form,
         read::image_syntax,
         rendering::{Allowed, Migrations, Renderer},
     },
@@ -86,8 +86,8 @@ pub(crate) struct Convert {
     #[arg(value_name = "REF", default_value = STANDARD_INPUT)]
     reference: String,
     /// Form of the output
-    #[arg(short, long, value_enum, default_value_t)]
-    output: CatalogForm,
+    #[arg(short, long, value_parser = form(), default_value = "json")]
+    output: Form,
     #[command(flatten)]
     registries: Registries,
 }
@@ -117,7 +117,7 @@ impl Render {
         let renderer = Renderer {
             registries: self.registries,
             allowed: Allowed::BundleImages,
-            level: self.migrations.level(),
+            level: self.migrations.migrate_level,
             image: None,
             bar: Bar::new("rendering", images.len()),
         };
@@ -224,7 +224,7 @@ impl Convert {
             ConvertKind::Basic => to_basic(&blobs)?,
             ConvertKind::Substitutes => to_substitutes(&blobs),
         };
-        out.write_all(document_text(&template, self.output.into()).as_bytes())?;
+        out.write_all(document_text(&template, self.output).as_bytes())?;
         Ok(())
     }
 }

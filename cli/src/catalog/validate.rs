@@ -83,15 +83,9 @@ fn is_empty(outline: &Outline) -> bool {
 
 impl Verdict {
     fn unreadable(problem: &str) -> Self {
-        let finding = Finding {
-            schema: String::new(),
-            package: String::new(),
-            name: String::new(),
-            message: problem.to_owned(),
-        };
         Self {
             error: Some(ErrorMessage { message: problem.to_owned() }),
-            findings: vec![finding],
+            findings: vec![finding(problem.to_owned())],
             text: problem.to_owned(),
             ..Self::default()
         }
@@ -131,16 +125,16 @@ impl Verdict {
     }
 }
 
+/// A finding about no document in particular.
+fn finding(message: String) -> Finding {
+    Finding { schema: String::new(), package: String::new(), name: String::new(), message }
+}
+
 /// The findings of both steps, each on its own.
 fn all_findings(report: &Report) -> Vec<Finding> {
     let below = report.tree.iter().flat_map(ErrorTree::leaves);
-    let below = below.map(|leaf| Finding {
-        schema: String::new(),
-        package: String::new(),
-        name: String::new(),
-        // The root says nothing: it is the same for all.
-        message: leaf.get(1..).unwrap_or_default().join(": "),
-    });
+    // The root is the same for all.
+    let below = below.map(|leaf| finding(leaf.get(1..).unwrap_or_default().join(": ")));
     report.findings.iter().cloned().chain(below).collect()
 }
 

@@ -1,4 +1,6 @@
-//! What would meet a requirement: bundles of the catalogs, and an extension that installs one of them.
+//! Remedies for a requirement that is not met: bundles of the catalogs, and an extension that installs one of them.
+
+use std::cmp::Reverse;
 
 use olm_fbc::{PackageContent, Property};
 use olm_semver::{BundleVersion, Constraint, Version};
@@ -57,12 +59,8 @@ pub fn providers(
         };
         found.push((*priority, one));
     }
-    found.sort_by(|(a_priority, a), (b_priority, b)| {
-        b_priority
-            .cmp(a_priority)
-            .then_with(|| a.package.cmp(&b.package))
-            .then_with(|| a.catalog.cmp(&b.catalog))
-    });
+    found
+        .sort_by_cached_key(|(priority, one)| (Reverse(*priority), one.package.clone(), one.catalog.clone()));
     found.into_iter().map(|(_, one)| one).take(PROVIDERS_MAX).collect()
 }
 

@@ -1,4 +1,4 @@
-//! What resolution reads in a bundle of a catalog.
+//! Version and properties of a bundle of a catalog.
 
 use olm_fbc::{Bundle, Property};
 use olm_go::Quoted;
