@@ -7,7 +7,7 @@
 
 mod clock;
 mod command;
-mod compressor;
+mod compressed;
 mod config;
 mod controller;
 mod error;

@@ -1,14 +1,13 @@
 //! The served content of all catalogs: one generation each, on disk, kept by digest across restarts.
 //!
-//! Layout: `<cache-dir>/catalogs/<name>/<digest>/{catalog.jsonl,index,packages,generation,pieces}`. A generation is
+//! Layout: `<cache-dir>/catalogs/<name>/<digest>/{catalog.jsonl,index,packages,generation,segments}`. A generation is
 //! written in a staging folder and renamed when complete; only its small `generation` file is synced, the
-//! others are checked by length and checksum when a process starts. The compressed form, `pieces`, comes later
+//! others are checked by length and checksum when a process starts. The compressed form, `segments`, comes later
 //! and may be missing. Readers hold an `Arc` to the generation
 //! they started with, so a swap disturbs nobody; files go when the last reader lets go of them.
 
 mod files;
 mod generation;
-mod pieces;
 
 use std::{
     collections::BTreeMap,
@@ -29,9 +28,9 @@ use tokio::{sync::broadcast, time::Instant};
 pub use files::FileSum;
 pub use generation::Generation;
 pub(crate) use generation::digest_of;
-pub(crate) use pieces::Member;
 
 use crate::{
+    compressed::{self, Made},
     ingest::{IngestError, ingest},
     limits::READY_WAIT,
 };
@@ -319,7 +318,7 @@ impl CatalogStore {
     /// The disk failed, or the lines on it are not those that were written.
     pub fn compress(&self, catalog: &str, stop: &dyn Fn() -> bool) -> Result<bool, StoreError> {
         let Some(generation) = self.generation(catalog) else { return Ok(false) };
-        if generation.pieces().is_some() {
+        if generation.segments().is_some() {
             return Ok(true);
         }
         let mut charge = self.disk.empty();
@@ -328,10 +327,10 @@ impl CatalogStore {
             return Ok(false);
         }
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
-        let aside = self.root.join(STAGING).join(format!("{catalog}-{number}.pieces"));
+        let aside = self.root.join(STAGING).join(format!("{catalog}-{number}.segments"));
         let is_current = || self.generation(catalog).is_some_and(|held| Arc::ptr_eq(&held, &generation));
-        let made = pieces::make(&generation, &aside, &|| stop() || !is_current()).and_then(|made| {
-            let pieces::Made::Pieces(pieces) = made else { return Ok(false) };
+        let made = compressed::write(&generation, &aside, &|| stop() || !is_current()).and_then(|made| {
+            let Made::Segments(segments) = made else { return Ok(false) };
             let bytes = fs::metadata(&aside).map_err(io_error("reading", &aside))?.len();
             if charge.grow(bytes.saturating_sub(charge.bytes())).is_err() {
                 return Ok(false);
@@ -341,9 +340,9 @@ impl CatalogStore {
             if !is_current() {
                 return Ok(false);
             }
-            let target = generation.folder().join(pieces::PIECES_FILE);
+            let target = generation.folder().join(compressed::SEGMENTS_FILE);
             fs::rename(&aside, &target).map_err(io_error("renaming to", &target))?;
-            generation.set_pieces(pieces, charge);
+            generation.set_segments(segments, charge);
             Ok(true)
         });
         if !matches!(made, Ok(true)) {
