@@ -1,8 +1,8 @@
-//! What the status of a ClusterCatalog says, as a function of what happened.
+//! The status of a ClusterCatalog, as a function of the outcome of its reconcile.
 //!
 //! `Serving` and `Progressing` are upstream's to the letter. `Ready` (with `Reconciling` or `Stalled`) is for
 //! tools that know only those: it holds while content of the source that the spec names is served, also
-//! while a later look at that source fails.
+//! while a later check of that source fails.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -129,14 +129,14 @@ impl Writer {
         self.status.conditions.set(update, self.now);
     }
 
-    /// Sets `Ready` where nothing goes on.
+    /// Sets `Ready` where nothing is in progress.
     fn ready(&mut self, status: ConditionStatus, reason: Reason, message: &str) {
         self.set(ConditionType::Ready, status, reason, message);
         self.status.conditions.remove(ConditionType::Reconciling);
         self.status.conditions.remove(ConditionType::Stalled);
     }
 
-    /// Says how far a pull is. Upstream's conditions have no words for that and stay as they are.
+    /// Reports the progress of a pull. Upstream's conditions have no words for that and stay as they are.
     fn pulling(&mut self, facts: &Facts<'_>, message: &str) {
         if facts.served.is_some_and(|served| served.current) {
             let message = format!("{SERVING}; pulling {message}");
@@ -158,14 +158,14 @@ impl Writer {
         let message = &advice.map_or_else(|| message.to_owned(), |advice| format!("{message}\n{advice}"));
         self.ready(ConditionStatus::False, reason, message);
         if reason == Reason::Blocked || advice.is_some() {
-            // It is tried again all the same, but nothing comes of it before somebody acts.
+            // It is tried again all the same, but cannot succeed before an administrator acts.
             self.set(ConditionType::Stalled, ConditionStatus::True, Reason::Blocked, message);
         } else {
             self.set(ConditionType::Reconciling, ConditionStatus::True, reason, message);
         }
     }
 
-    /// Sets the fields that say what is served, and where.
+    /// Sets the fields of the served content and its address.
     fn content(&mut self, facts: &Facts<'_>) {
         match (facts.outcome, facts.served) {
             (Outcome::Unavailable | Outcome::Deleted, _) => {
