@@ -139,7 +139,7 @@ fn report(writer: &mut ConditionWriter<'_>, facts: &Facts<'_>) {
     }
 }
 
-/// Sets the fields that say what is served, and where.
+/// Sets the fields of the served content and its address.
 fn content(status: &mut ClusterCatalogStatus, facts: &Facts<'_>) {
     match (facts.outcome, facts.served) {
         (Outcome::Unavailable | Outcome::Deleted, _) => {
