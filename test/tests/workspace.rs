@@ -46,7 +46,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     ("olm-opm", &["olm-text", "olm-go", "olm-object", "olm-yaml", "olm-semver", "olm-bundle", "olm-fbc"]),
     ("olm-resolve", &["olm-text", "olm-go", "olm-semver", "olm-fbc"]),
     ("olm-dependencies", &["olm-text", "olm-go", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
-    ("olm-bundle", &["olm-go", "olm-yaml", "olm-semver"]),
+    ("olm-bundle", &["olm-go", "olm-fbc", "olm-yaml", "olm-semver"]),
     ("olm-render", &["olm-go", "olm-object", "olm-bundle"]),
     ("olm-objectset", &["olm-text", "olm-go", "olm-object", "olm-api"]),
     ("olm-rbac", &["olm-object"]),

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, io};
 
-use olm_fbc::nodes;
+use olm_go::json::nodes;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -143,10 +143,11 @@ pub(super) fn read_document(
     }
     line.resize(length, 0);
     generation.read_lines(line, range.start)?;
-    if nodes(line) > GRAPHQL_DOCUMENT_NODES_MAX {
+    let text = str::from_utf8(line).map_err(io::Error::other)?;
+    if nodes(text) > GRAPHQL_DOCUMENT_NODES_MAX {
         return Ok(Read::TooLarge);
     }
-    Ok(Read::Document(serde_json::from_slice(line)?))
+    Ok(Read::Document(serde_json::from_str(text)?))
 }
 
 /// Bytes of names that may still be remembered.

@@ -6,16 +6,14 @@
 //!
 //! Source: operator-controller `rukpak/bundle/source/source.go`.
 
-use std::collections::BTreeSet;
-
 use olm_semver::Version;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::{
     BundleFiles, CSV_KIND, ReadError,
     budget::Budget,
-    csv::{Csv, Deployment, InstallMode, Permission, Webhook},
+    csv::{Csv, InstallMode},
     declared,
     limits::{BUNDLE_BYTES_MAX, COPIES, FILES_MAX, OBJECTS_MAX},
     metadata, properties,
@@ -190,54 +188,8 @@ impl Found {
 }
 
 #[derive(Deserialize)]
-struct TypedCsv {
-    metadata: Metadata,
-    spec: Spec,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    annotations: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Spec {
-    version: Option<String>,
-    min_kube_version: Option<String>,
-    install: Install,
-    #[serde(default)]
-    install_modes: Vec<Mode>,
-    #[serde(default)]
-    webhookdefinitions: Vec<Webhook>,
-    customresourcedefinitions: Definitions,
-    apiservicedefinitions: Definitions,
-    #[serde(default)]
-    related_images: Vec<RelatedImage>,
-}
-
-#[derive(Deserialize)]
 struct RelatedImage {
-    #[serde(default)]
     image: String,
-}
-
-#[derive(Deserialize)]
-struct Install {
-    spec: Strategy,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Strategy {
-    deployments: Option<Vec<Deployment>>,
-    #[serde(default)]
-    permissions: Vec<Permission>,
-    #[serde(default)]
-    cluster_permissions: Vec<Permission>,
 }
 
 #[derive(Deserialize)]
@@ -245,14 +197,6 @@ struct Mode {
     #[serde(rename = "type")]
     name: String,
     supported: bool,
-}
-
-#[derive(Deserialize)]
-struct Definitions {
-    #[serde(default)]
-    owned: Vec<Named>,
-    #[serde(default)]
-    required: Vec<Named>,
 }
 
 /// A definition: CRDs have the group in their name, API services have a field for it.
@@ -279,36 +223,43 @@ impl Named {
     }
 }
 
-fn csv(object: Value) -> Result<Csv, String> {
-    // Typed conversion has made every field what it is read as here.
-    let TypedCsv { metadata, spec } =
-        serde_json::from_value(object).map_err(|_| "not a ClusterServiceVersion".to_owned())?;
-    if let Some(version) = &spec.version {
+/// A part of an object that the tables have given its type; the default of one that is left out.
+fn part<T: DeserializeOwned + Default>(object: &mut Value, name: &str) -> Result<T, String> {
+    match object.get_mut(name).map(Value::take) {
+        None | Some(Value::Null) => Ok(T::default()),
+        Some(part) => serde_json::from_value(part).map_err(|_| "not a ClusterServiceVersion".to_owned()),
+    }
+}
+
+fn csv(mut object: Value) -> Result<Csv, String> {
+    let (mut metadata, mut spec) = (object["metadata"].take(), object["spec"].take());
+    let version: Option<String> = part(&mut spec, "version")?;
+    if let Some(version) = &version {
         Version::parse_tolerant(version).map_err(|error| format!("spec.version: {error}"))?;
     }
-    let install_modes: BTreeSet<_> = spec
-        .install_modes
-        .iter()
-        .filter(|mode| mode.supported)
-        .filter_map(|mode| InstallMode::named(&mode.name))
-        .collect();
-    let definitions = [&spec.customresourcedefinitions, &spec.apiservicedefinitions];
-    let owned_kinds = definitions.iter().flat_map(|d| &d.owned).filter_map(Named::kind).collect();
-    let required_kinds = definitions.iter().flat_map(|d| &d.required).filter_map(Named::kind).collect();
+    let modes: Vec<Mode> = part(&mut spec, "installModes")?;
+    let supported = modes.iter().filter(|mode| mode.supported);
+    let mut strategy = spec["install"]["spec"].take();
+    let (mut crds, mut services) =
+        (spec["customresourcedefinitions"].take(), spec["apiservicedefinitions"].take());
+    let (owned_crds, owned_services): (Vec<Named>, Vec<Named>) =
+        (part(&mut crds, "owned")?, part(&mut services, "owned")?);
+    let required: [Vec<Named>; 2] = [part(&mut crds, "required")?, part(&mut services, "required")?];
+    let related: Vec<RelatedImage> = part(&mut spec, "relatedImages")?;
     Ok(Csv {
-        name: metadata.name,
-        version: spec.version.unwrap_or_default(),
-        min_kube_version: spec.min_kube_version,
-        annotations: metadata.annotations,
-        install_modes,
-        deployments: spec.install.spec.deployments.unwrap_or_default(),
-        permissions: spec.install.spec.permissions,
-        cluster_permissions: spec.install.spec.cluster_permissions,
-        webhooks: spec.webhookdefinitions,
-        owned_crds: spec.customresourcedefinitions.owned.into_iter().map(|named| named.name).collect(),
-        owned_kinds,
-        required_kinds,
-        owns_api_services: !spec.apiservicedefinitions.owned.is_empty(),
-        related_images: spec.related_images.into_iter().map(|related| related.image).collect(),
+        name: part(&mut metadata, "name")?,
+        version: version.unwrap_or_default(),
+        min_kube_version: part(&mut spec, "minKubeVersion")?,
+        annotations: part(&mut metadata, "annotations")?,
+        install_modes: supported.filter_map(|mode| InstallMode::named(&mode.name)).collect(),
+        deployments: part(&mut strategy, "deployments")?,
+        permissions: part(&mut strategy, "permissions")?,
+        cluster_permissions: part(&mut strategy, "clusterPermissions")?,
+        webhooks: part(&mut spec, "webhookdefinitions")?,
+        owns_api_services: !owned_services.is_empty(),
+        owned_kinds: owned_crds.iter().chain(&owned_services).filter_map(Named::kind).collect(),
+        owned_crds: owned_crds.into_iter().map(|named| named.name).collect(),
+        required_kinds: required.iter().flatten().filter_map(Named::kind).collect(),
+        related_images: related.into_iter().map(|related| related.image).collect(),
     })
 }

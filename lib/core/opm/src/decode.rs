@@ -1,26 +1,27 @@
 //! Whether the fields of a document have the types that opm's structures give them.
 //!
 //! opm decodes the documents of the four known schemas, and the values of known properties, with Go's
-//! JSON package. What that refuses is refused here with the same text: the first field, in the order of the
+//! JSON package. A value that it refuses is refused here with the same text: the first field, in the order of the
 //! canonical line, whose value has another type. Unknown fields are ignored, null is any field's zero value,
 //! keys are compared regardless of case.
 
-mod shapes;
-
 use std::borrow::Cow;
 
-use olm_go::{base64, field::names};
+use olm_bundle::typed::Kind;
+use olm_fbc::FbcError;
+use olm_go::{Quoted, base64, field::names};
 use olm_text::cut;
 use serde_json::Value;
 use thiserror::Error;
 
-pub(crate) use shapes::{BUNDLE, BUNDLE_OBJECT, CHANNEL, DEPRECATION, PACKAGE, property};
+use crate::{limits::QUOTED_DOCUMENT_CHARACTERS_MAX, structures};
 
-use crate::limits::QUOTED_DOCUMENT_CHARACTERS_MAX;
-
-/// A document is no catalog content, although it is an object. The texts are opm's.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+/// A document is no catalog content. The texts are opm's.
+#[derive(Debug, Error)]
 pub enum DecodeError {
+    /// It is no object, or its names are no strings.
+    #[error(transparent)]
+    Document(#[from] FbcError),
     /// It does not say what it is.
     #[error("object '{object}' is missing root schema field")]
     NoSchema {
@@ -36,8 +37,7 @@ pub enum DecodeError {
         problem: String,
     },
     /// A manifest within a bundle cannot be read.
-    #[error("read bundle objects: package {}, bundle {}: {problem}",
-        olm_go::Quoted(.package), olm_go::Quoted(.bundle))]
+    #[error("read bundle objects: package {}, bundle {}: {problem}", Quoted(.package), Quoted(.bundle))]
     Object {
         /// Package of the bundle.
         package: String,
@@ -59,107 +59,168 @@ impl DecodeError {
     }
 }
 
-/// The type of a value, as opm's structures have it.
-#[derive(Debug)]
-pub(crate) enum Shape {
-    Text,
-    Flag,
-    /// A whole number of 32 bits.
-    Number,
-    /// Base64 in a string.
-    Bytes,
-    /// Anything.
-    Raw,
-    List(&'static Shape),
-    /// Any keys.
-    Map(&'static Shape),
-    /// A structure: its name with its Go package, and its fields.
-    Structure(&'static str, &'static [(&'static str, Shape)]),
+/// A field has another type than its meaning asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{problem}")]
+pub struct FieldError {
+    problem: String,
+    /// The same as Go's JSON package has it.
+    go: String,
 }
 
-impl Shape {
-    fn go_name(&self) -> String {
-        match self {
-            Self::Text => "string".into(),
-            Self::Flag => "bool".into(),
-            Self::Number => "int32".into(),
-            Self::Bytes => "[]uint8".into(),
-            Self::Raw => "json.RawMessage".into(),
-            Self::List(of) => format!("[]{}", of.go_name()),
-            Self::Map(of) => format!("map[string]{}", of.go_name()),
-            Self::Structure(name, _) => (*name).into(),
-        }
+impl FieldError {
+    pub(crate) fn too_deep() -> Self {
+        Self { problem: "field \"value\" is nested too deeply, expected less deep".into(), go: String::new() }
     }
 
-    /// The name of the structure without its package, which errors begin with.
-    fn root(&self) -> &'static str {
-        match self {
-            Self::Structure(name, _) => name.rsplit('.').next().unwrap_or(name),
-            _ => "",
+    fn base64(at: usize) -> Self {
+        let problem = format!("illegal base64 data at input byte {at}");
+        Self { go: problem.clone(), problem }
+    }
+
+    fn mismatch(value: &Value, kind: &Kind, root: &Kind, path: &[Step<'_>]) -> Self {
+        let (found, of_go) = match value {
+            Value::Null => ("null", "null"),
+            Value::Bool(_) => ("a boolean", "bool"),
+            Value::Number(_) => ("a number", "number"),
+            Value::String(_) => ("a string", "string"),
+            Value::Array(_) => ("a list", "array"),
+            Value::Object(_) => ("an object", "object"),
+        };
+        let expected = match kind {
+            Kind::Bool => "a boolean",
+            Kind::Int32 => "an integer of 32 bits",
+            Kind::List(_) => "a list",
+            Kind::Map(_) | Kind::Object(_) => "an object",
+            _ => "a string",
+        };
+        let mut place = String::new();
+        for step in path {
+            match step {
+                Step::Item(index) => place += &format!("[{index}]"),
+                Step::Field(name) | Step::Key(name) if place.is_empty() => place += name,
+                Step::Field(name) | Step::Key(name) => place += &format!(".{name}"),
+            }
+        }
+        let fields: Vec<&str> = path
+            .iter()
+            .filter_map(|step| if let Step::Field(name) = step { Some(*name) } else { None })
+            .collect();
+        let (root, kind) = (go_name(root), go_name(kind));
+        let target = match (fields.as_slice(), root.rsplit('.').next()) {
+            ([_, ..], Some(root)) => format!("struct field {root}.{}", fields.join(".")),
+            _ => "value".into(),
+        };
+        Self {
+            problem: format!("field {place:?} is {found}, expected {expected}"),
+            go: format!("json: cannot unmarshal {of_go} into Go {target} of type {kind}"),
         }
     }
 }
 
-/// Checks `value` against `shape`; the text is what Go's JSON package says.
-pub(crate) fn check(value: &Value, shape: &Shape) -> Result<(), String> {
-    check_at(value, shape, shape.root(), &mut Vec::new())
+/// A step on the way to a value.
+enum Step<'v> {
+    Field(&'v str),
+    Key(&'v str),
+    Item(usize),
 }
 
-fn check_at(value: &Value, shape: &Shape, root: &str, path: &mut Vec<&'static str>) -> Result<(), String> {
-    match (shape, value) {
-        (_, Value::Null)
-        | (Shape::Raw, _)
-        | (Shape::Text, Value::String(_))
-        | (Shape::Flag, Value::Bool(_)) => Ok(()),
-        (Shape::Bytes, Value::String(text)) => base64::decode(text.as_bytes())
-            .map(drop)
-            .map_err(|at| format!("illegal base64 data at input byte {at}")),
-        (Shape::Bytes, Value::Array(items)) if items.iter().all(is_byte) => Ok(()),
-        (Shape::Number, Value::Number(number))
-            if number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) =>
-        {
+/// Checks `value` against its type.
+pub(crate) fn check(value: &Value, kind: &Kind) -> Result<(), FieldError> {
+    check_at(value, kind, kind, &mut Vec::new())
+}
+
+/// The same for a document of a catalog, if its schema is known.
+pub(crate) fn check_document(schema: &str, value: &Value) -> Result<(), DecodeError> {
+    let Some((word, kind)) = structures::document(schema) else { return Ok(()) };
+    check(value, &kind).map_err(|error| DecodeError::Field { kind: word, problem: error.go })
+}
+
+/// The fault of a property's value in Go's words; without a value there is none to decode.
+pub(crate) fn check_property(kind: &str, value: Option<&Value>) -> Result<(), String> {
+    let value = value.ok_or("unexpected end of JSON input")?;
+    check(value, &structures::property(kind)).map_err(|error| error.go)
+}
+
+fn check_at<'v>(
+    value: &'v Value,
+    kind: &Kind,
+    root: &Kind,
+    path: &mut Vec<Step<'v>>,
+) -> Result<(), FieldError> {
+    let mut below = |step, value, kind: &Kind| {
+        path.push(step);
+        check_at(value, kind, root, path)?;
+        path.pop();
+        Ok(())
+    };
+    match (kind, value) {
+        (_, Value::Null) | (Kind::Raw, _) | (Kind::Text, Value::String(_)) | (Kind::Bool, Value::Bool(_)) => {
             Ok(())
         }
-        (Shape::List(of), Value::Array(items)) => {
-            items.iter().try_for_each(|item| check_at(item, of, root, path))
+        (Kind::Bytes, Value::String(text)) => {
+            base64::decode(text.as_bytes()).map(drop).map_err(FieldError::base64)
         }
-        (Shape::Map(of), Value::Object(members)) => {
-            members.values().try_for_each(|member| check_at(member, of, root, path))
+        (Kind::Bytes, Value::Array(items)) if items.iter().all(is_byte) => Ok(()),
+        (Kind::Int32, Value::Number(number)) if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {
+            Ok(())
         }
-        (Shape::Structure(_, fields), Value::Object(members)) => {
-            members.iter().try_for_each(|(key, member)| {
-                let Some((name, shape)) = fields.iter().find(|(name, _)| names(key, name)) else {
-                    return Ok(());
-                };
-                path.push(name);
-                let checked = check_at(member, shape, root, path);
-                path.pop();
-                checked
-            })
+        (Kind::List(of), Value::Array(items)) => {
+            items.iter().enumerate().try_for_each(|(index, item)| below(Step::Item(index), item, of))
         }
-        _ => Err(mismatch(value, shape, root, path)),
+        (Kind::Map(of), Value::Object(members)) => {
+            members.iter().try_for_each(|(key, member)| below(Step::Key(key), member, of))
+        }
+        (Kind::Object(fields), Value::Object(members)) => members.iter().try_for_each(|(key, member)| {
+            match fields.rows.iter().find(|(name, ..)| names(key, name)) {
+                Some((name, _, kind)) => below(Step::Field(name), member, kind),
+                None => Ok(()),
+            }
+        }),
+        _ => Err(FieldError::mismatch(value, kind, root, path)),
     }
 }
 
-fn mismatch(value: &Value, shape: &Shape, root: &str, path: &[&'static str]) -> String {
-    let kind = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    let go_name = shape.go_name();
-    if path.is_empty() {
-        return format!("json: cannot unmarshal {kind} into Go value of type {go_name}");
+fn go_name(kind: &Kind) -> String {
+    match kind {
+        Kind::Bool => "bool".into(),
+        Kind::Int32 => "int32".into(),
+        Kind::Bytes => "[]uint8".into(),
+        Kind::List(of) => format!("[]{}", go_name(of)),
+        Kind::Map(of) => format!("map[string]{}", go_name(of)),
+        Kind::Object(fields) => fields.name.into(),
+        _ => "string".into(),
     }
-    let field = path.join(".");
-    format!("json: cannot unmarshal {kind} into Go struct field {root}.{field} of type {go_name}")
 }
 
 fn is_byte(value: &Value) -> bool {
     value.as_u64().is_some_and(|number| u8::try_from(number).is_ok())
+}
+
+/// The path of the first field in `value` that its type does not have, with the names that are known there.
+pub(crate) fn unknown_field(value: &Value, kind: &Kind) -> Option<(String, String)> {
+    let within = |step: &str, (path, known): (String, String)| {
+        let dot = if path.starts_with('[') { "" } else { "." };
+        (format!("{step}{dot}{path}"), known)
+    };
+    match (kind, value) {
+        (Kind::List(of), Value::Array(items)) => items
+            .iter()
+            .enumerate()
+            .find_map(|(index, item)| Some(within(&format!("[{index}]"), unknown_field(item, of)?))),
+        (Kind::Object(fields), Value::Object(members)) => {
+            let field = |key: &str| fields.rows.iter().find(|(name, ..)| names(key, name));
+            let unknown = members.keys().find(|key| field(key).is_none());
+            let known = || fields.rows.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
+            unknown.map(|key| (key.clone(), known())).or_else(|| {
+                members.iter().find_map(|(key, member)| {
+                    let (name, _, kind) = field(key)?;
+                    Some(within(name, unknown_field(member, kind)?))
+                })
+            })
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -7,13 +7,10 @@
 
 use std::{fmt, str::FromStr};
 
+use olm_fbc::{PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
 use thiserror::Error;
 
-use crate::{
-    BlobProperty, BundleBlob, FieldError,
-    blob::{BUNDLE_OBJECT, CSV_METADATA},
-    registry_v1::csv_metadata,
-};
+use crate::{BlobProperty, BundleBlob, FieldError, registry_v1::csv_metadata};
 
 /// The name that stands for all migrations there are.
 const ALL: &str = "all";
@@ -88,18 +85,18 @@ pub fn migrate(bundle: &mut BundleBlob, level: MigrationLevel) -> Result<(), Mig
 
 fn bundle_object_to_csv_metadata(bundle: &mut BundleBlob) -> Result<(), FieldError> {
     let Some(csv) = bundle.csv.as_ref().filter(|_| !bundle.image.is_empty()) else { return Ok(()) };
-    if bundle.properties.iter().any(|property| property.kind == CSV_METADATA) {
+    if bundle.properties.iter().any(|property| property.kind == PROPERTY_CSV_METADATA) {
         return Ok(());
     }
-    let metadata = csv_metadata(csv)?;
-    bundle.properties.retain(|property| property.kind != BUNDLE_OBJECT);
-    bundle.properties.push(BlobProperty::new(CSV_METADATA, metadata));
+    let value = csv_metadata(csv)?;
+    bundle.properties.retain(|property| property.kind != PROPERTY_BUNDLE_OBJECT);
+    bundle.properties.push(BlobProperty { kind: PROPERTY_CSV_METADATA.to_owned(), value });
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{json, value::RawValue};
+    use serde_json::{Value, json};
 
     use super::{MigrationLevel, migrate};
     use crate::{BlobProperty, BundleBlob};
@@ -108,7 +105,7 @@ mod tests {
         BundleBlob {
             name: "foo.v0.1.0".into(),
             image: image.into(),
-            properties: kinds.iter().map(|kind| BlobProperty::new(kind, RawValue::NULL.to_owned())).collect(),
+            properties: kinds.iter().map(|kind| BlobProperty::new(kind, &Value::Null)).collect(),
             csv: Some(json!({"kind": "ClusterServiceVersion", "spec": {"displayName": "Foo"}})),
             ..BundleBlob::default()
         }

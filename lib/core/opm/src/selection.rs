@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use olm_fbc::{Channel, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
 use olm_go::{
     Quoted,
-    field::{self, list, text},
+    field::{self, Fields},
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -224,13 +224,13 @@ impl PackagePart {
         };
         let mut document: Map<String, Value> = serde_json::from_slice(meta.line).map_err(failed)?;
         if meta.envelope.schema == SCHEMA_PACKAGE {
-            if text(&document, "defaultChannel") == self.default_channel {
+            if Fields::from(&document).text("defaultChannel") == self.default_channel {
                 return Ok(None);
             }
             document.retain(|key, _| !field::names(key, "defaultChannel"));
             document.insert("defaultChannel".into(), self.default_channel.clone().into());
         } else {
-            let entries = list(&document, "entries");
+            let entries = Fields::from(&document).list("entries");
             let staying: Vec<Value> = entries.iter().filter(|entry| !self.is_gone(entry)).cloned().collect();
             if staying.len() == entries.len() {
                 return Ok(None);
@@ -243,10 +243,8 @@ impl PackagePart {
 
     /// Whether an entry of the deprecations is about a removed part.
     fn is_gone(&self, entry: &Value) -> bool {
-        let reference =
-            entry.as_object().and_then(|entry| field::scalar(entry, "reference")).and_then(Value::as_object);
-        let Some(reference) = reference else { return false };
-        !self.has(text(reference, "schema"), text(reference, "name"))
+        let reference = Fields::of(entry).object("reference");
+        !self.has(reference.text("schema"), reference.text("name"))
     }
 
     /// Whether the part has a channel or bundle; other things it always has.

@@ -14,12 +14,17 @@ mod versions;
 
 use std::{error::Error, fmt, str::FromStr};
 
+use olm_bundle::typed::Kind;
+use olm_go::field::Fields;
 use serde_json::Value;
 use thiserror::Error as ThisError;
 
 pub use convert::{to_basic, to_substitutes};
 
-use crate::{Blob, BlobError, BundleBlob, FieldError, fields::Fields};
+use crate::{
+    Blob, BundleBlob, DecodeError, FieldError, decode,
+    structures::{BASIC, SEMVER, SUBSTITUTES, TEMPLATE},
+};
 
 /// Whatever a renderer or a validator says.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -57,6 +62,14 @@ impl TemplateKind {
             Self::Semver => "olm.semver",
             Self::Substitutes => "olm.template.substitutes",
         }
+    }
+
+    fn structure(self) -> Kind {
+        Kind::Object(match self {
+            Self::Basic => &BASIC,
+            Self::Semver => &SEMVER,
+            Self::Substitutes => &SUBSTITUTES,
+        })
     }
 }
 
@@ -107,7 +120,7 @@ pub enum TemplateError {
         /// Position in the list.
         index: usize,
         /// The problem.
-        source: BlobError,
+        source: DecodeError,
     },
     /// A bundle could not be rendered.
     #[error("render reference {image:?}: {source}")]
@@ -149,8 +162,9 @@ impl Template {
             Some(document) => document.map_err(|error| TemplateError::Syntax(error.to_string()))?,
             None => Value::Null,
         };
-        let fields = Fields::of(&document)?;
-        let schema = fields.text("schema")?;
+        decode::check(&document, &Kind::Object(&TEMPLATE))?;
+        let fields = Fields::of(&document);
+        let schema = fields.text("schema");
         let kind = match kind {
             Some(kind) => kind,
             None if schema.is_empty() => return Err(TemplateError::NoSchema),
@@ -165,10 +179,16 @@ impl Template {
                 _ => TemplateError::OtherSchema { found: schema.to_owned(), wanted: kind.schema() },
             });
         }
+        if kind == TemplateKind::Semver
+            && let Some((path, known)) = decode::unknown_field(&document, &kind.structure())
+        {
+            return Err(TemplateError::UnknownField { path, known });
+        }
+        decode::check(&document, &kind.structure())?;
         Ok(Self(match kind {
-            TemplateKind::Basic => Content::Basic(basic::Basic::read(&fields)?),
-            TemplateKind::Semver => Content::Semver(semver::Semver::read(&fields)?),
-            TemplateKind::Substitutes => Content::Substitutes(substitutes::Substitutes::read(&fields)?),
+            TemplateKind::Basic => Content::Basic(basic::Basic::read(fields)?),
+            TemplateKind::Semver => Content::Semver(semver::Semver::read(fields)?),
+            TemplateKind::Substitutes => Content::Substitutes(substitutes::Substitutes::read(fields)?),
         }))
     }
 
@@ -211,15 +231,10 @@ fn bundle(bundles: &mut dyn BundleRenderer, image: &str) -> Result<BundleBlob, T
 }
 
 /// The blobs in the field `entries`.
-fn entries(fields: &Fields<'_>) -> Result<Vec<Blob>, TemplateError> {
-    let list = match fields.get("entries") {
-        None => return Ok(Vec::new()),
-        Some(Value::Array(list)) => list,
-        Some(other) => return Err(fields.wrong("entries", "a list", other).into()),
-    };
+fn entries(template: Fields<'_>) -> Result<Vec<Blob>, TemplateError> {
     let read =
         |(index, entry)| Blob::of_value(entry).map_err(|source| TemplateError::Entry { index, source });
-    list.iter().enumerate().map(read).collect()
+    template.list("entries").iter().enumerate().map(read).collect()
 }
 
 #[cfg(test)]

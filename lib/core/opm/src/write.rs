@@ -7,19 +7,22 @@
 //!
 //! Source: operator-registry `alpha/declcfg` (writing).
 
-mod fields;
 mod pretty;
 
 use std::collections::BTreeMap;
 
+use olm_bundle::typed::Kind;
 use olm_fbc::{
     Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
-use olm_go::Quoted;
+use olm_go::{
+    Quoted,
+    json::{self, Html},
+};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::LoadError;
+use crate::{LoadError, encode, structures};
 
 /// The form of a written catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +109,7 @@ impl Documents {
             let field = if rank == 0 { "name" } else { "package" };
             return Err(WriteError::NoPackage { schema: schema.into(), name: name.into(), field });
         }
-        let text = fields::ordered(schema, line).map_err(|source| WriteError::Form {
+        let text = ordered(schema, line).map_err(|source| WriteError::Form {
             schema: schema.into(),
             name: name.into(),
             source,
@@ -168,6 +171,15 @@ impl Documents {
         let all = self.packages.values().chain([&self.rootless]).flat_map(BTreeMap::values);
         all.map(move |text| document(text, form))
     }
+}
+
+/// The document in `line` with its fields in the order of its schema; of other schemas as it is.
+fn ordered(schema: &str, line: &[u8]) -> Result<String, serde_json::Error> {
+    let raw = serde_json::from_slice::<&RawValue>(line)?;
+    let kind = structures::document(schema).map_or(Kind::Raw, |(_, kind)| kind);
+    let mut out = Vec::with_capacity(line.len());
+    encode::write(&mut out, raw.get(), &kind, Html::Kept)?;
+    Ok(json::into_raw(out).get().to_owned())
 }
 
 /// A JSON document that belongs to no catalog, such as a template, in one of the forms of catalogs.

@@ -1,9 +1,10 @@
 //! The basic template: a catalog in which a bundle is given by its image.
 
 use olm_fbc::SCHEMA_BUNDLE;
+use olm_go::field::Fields;
 
 use super::{BundleRenderer, TemplateError, bundle, entries};
-use crate::{Blob, BundleBlob, fields::Fields};
+use crate::{Blob, BundleBlob};
 
 #[derive(Debug)]
 pub(super) struct Basic {
@@ -17,7 +18,7 @@ enum Entry {
 }
 
 impl Basic {
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, TemplateError> {
+    pub(super) fn read(template: Fields<'_>) -> Result<Self, TemplateError> {
         let entry = |(index, blob): (usize, Blob)| {
             if blob.schema != SCHEMA_BUNDLE {
                 return Ok(Entry::Other(blob));
@@ -32,7 +33,7 @@ impl Basic {
             }
             Ok(Entry::Bundle { image: bundle.image })
         };
-        let entries = entries(fields)?.into_iter().enumerate().map(entry).collect::<Result<_, _>>()?;
+        let entries = entries(template)?.into_iter().enumerate().map(entry).collect::<Result<_, _>>()?;
         Ok(Self { entries })
     }
 

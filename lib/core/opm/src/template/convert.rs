@@ -5,13 +5,13 @@ use olm_go::json::{self, Html, Object};
 use serde_json::{Value, value::RawValue};
 
 use super::TemplateKind;
-use crate::{Blob, BlobError, BundleBlob};
+use crate::{Blob, BundleBlob, DecodeError};
 
 /// The basic template of a catalog: its bundles are given by their images alone.
 ///
 /// # Errors
 /// A bundle cannot be read.
-pub fn to_basic(blobs: &[Blob]) -> Result<Box<RawValue>, BlobError> {
+pub fn to_basic(blobs: &[Blob]) -> Result<Box<RawValue>, DecodeError> {
     let entry = |blob: &Blob| {
         if blob.schema != SCHEMA_BUNDLE {
             return Ok(blob.clone());
@@ -19,7 +19,7 @@ pub fn to_basic(blobs: &[Blob]) -> Result<Box<RawValue>, BlobError> {
         let image = BundleBlob::read(blob)?.image;
         Ok(BundleBlob { image, ..BundleBlob::default() }.to_blob())
     };
-    let entries: Vec<Blob> = blobs.iter().map(entry).collect::<Result<_, BlobError>>()?;
+    let entries: Vec<Blob> = blobs.iter().map(entry).collect::<Result<_, DecodeError>>()?;
     Ok(template(TemplateKind::Basic, &entries))
 }
 

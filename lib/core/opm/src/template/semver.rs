@@ -7,23 +7,14 @@
 use std::collections::BTreeMap;
 
 use olm_fbc::{ChannelEntry, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
+use olm_go::field::Fields;
 use olm_semver::Version;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{BundleRenderer, TemplateError, bundle, versions::package_and_version};
-use crate::{Blob, BundleBlob, FieldError, fields::Fields};
+use crate::{Blob, BundleBlob, FieldError, decode, structures::SHOWN_CSV};
 
 mod channels;
-
-const FIELDS: [&str; 7] = [
-    "schema",
-    "generateMajorChannels",
-    "generateMinorChannels",
-    "defaultChannelTypePreference",
-    "candidate",
-    "fast",
-    "stable",
-];
 
 /// How stable the bundles of a list are, ascending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,26 +66,19 @@ struct Channel {
 }
 
 impl Semver {
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, TemplateError> {
-        check_known(fields, &FIELDS)?;
-        let major = fields.boolean("generateMajorChannels")?;
-        let minor = fields.boolean("generateMinorChannels")? || !major;
+    pub(super) fn read(template: Fields<'_>) -> Result<Self, TemplateError> {
+        let flag = |name| template.scalar(name).and_then(Value::as_bool).unwrap_or_default();
+        let major = flag("generateMajorChannels");
+        let minor = flag("generateMinorChannels") || !major;
         let streams = [(major, Stream::Major), (minor, Stream::Minor)];
         let streams: Vec<Stream> =
             streams.into_iter().filter_map(|(wanted, stream)| wanted.then_some(stream)).collect();
-        let preference = preference(fields.text("defaultChannelTypePreference")?, major, minor)?;
-        let mut lists = BTreeMap::new();
-        for archetype in Archetype::ALL {
-            let list = fields.object(archetype.name())?;
-            check_known(&list, &["bundles"])?;
-            let mut images = Vec::new();
-            for bundle in list.objects("bundles")? {
-                check_known(&bundle, &["image"])?;
-                images.push(bundle.text("image")?.to_owned());
-            }
-            lists.insert(archetype, images);
-        }
-        Ok(Self { streams, preference, lists })
+        let preference = preference(template.text("defaultChannelTypePreference"), major, minor)?;
+        let images = |archetype: Archetype| {
+            let bundles = template.object(archetype.name()).objects("bundles");
+            (archetype, bundles.map(|bundle| bundle.text("image").to_owned()).collect())
+        };
+        Ok(Self { streams, preference, lists: Archetype::ALL.map(images).into() })
     }
 
     pub(super) fn images(&self) -> Vec<&str> {
@@ -158,14 +142,6 @@ impl Semver {
     }
 }
 
-/// Refuses fields the template does not have.
-fn check_known(fields: &Fields<'_>, known: &[&str]) -> Result<(), TemplateError> {
-    match fields.unknown(known) {
-        None => Ok(()),
-        Some(path) => Err(TemplateError::UnknownField { path, known: known.join(", ") }),
-    }
-}
-
 fn preference(text: &str, major: bool, minor: bool) -> Result<Stream, TemplateError> {
     let mismatch = |kind: &str| {
         TemplateError::rule(format_args!(
@@ -216,8 +192,7 @@ fn package_blob(
     let head =
         channels.iter().find(|channel| channel.name == default).and_then(|channel| channel.entries.last());
     let bundle = head.and_then(|head| rendered.values().find(|bundle| bundle.name == head.name));
-    let mut document =
-        serde_json::json!({"schema": SCHEMA_PACKAGE, "name": package, "defaultChannel": default});
+    let mut document = json!({"schema": SCHEMA_PACKAGE, "name": package, "defaultChannel": default});
     if let Some((bundle, csv)) = bundle.and_then(|bundle| Some((bundle, bundle.csv.as_ref()?))) {
         let shown = shown(csv).map_err(|problem| {
             TemplateError::rule(format_args!(
@@ -234,22 +209,18 @@ fn package_blob(
 
 /// Description and icon of a ClusterServiceVersion, where it has them.
 fn shown(csv: &Value) -> Result<Vec<(&'static str, Value)>, FieldError> {
-    let spec = Fields::of(csv)?.object("spec")?;
-    let mut shown = Vec::new();
-    let description = spec.text("description")?;
-    if !description.is_empty() {
-        shown.push(("description", Value::from(description)));
-    }
-    if let Some(icon) = spec.objects("icon")?.first() {
-        let data: String = icon.text("base64data")?.split(['\r', '\n']).collect();
-        let media_type = icon.text("mediatype")?;
-        shown.push(("icon", serde_json::json!({"base64data": data, "mediatype": media_type})));
-    }
-    Ok(shown)
+    decode::check(csv, &SHOWN_CSV)?;
+    let spec = Fields::of(csv).object("spec");
+    let description = Some(spec.text("description")).filter(|text| !text.is_empty());
+    let icon = spec.objects("icon").next().map(|icon| {
+        let data: String = icon.text("base64data").split(['\r', '\n']).collect();
+        ("icon", json!({"base64data": data, "mediatype": icon.text("mediatype")}))
+    });
+    Ok(description.map(|text| ("description", text.into())).into_iter().chain(icon).collect())
 }
 
 fn channel_blob(package: &str, channel: &Channel) -> Result<Blob, TemplateError> {
-    blob(&serde_json::json!({
+    blob(&json!({
         "schema": SCHEMA_CHANNEL,
         "name": channel.name,
         "package": package,

@@ -4,10 +4,11 @@
 //! substitute. The base stays, without edges.
 
 use olm_fbc::{ChannelEntry, SCHEMA_BUNDLE, SCHEMA_CHANNEL};
+use olm_go::field::Fields;
 use serde_json::Value;
 
 use super::{BundleRenderer, TemplateError, Validate, bundle, entries, versions::version_and_release};
-use crate::{Blob, BundleBlob, fields::Fields};
+use crate::{Blob, BundleBlob};
 
 #[derive(Debug)]
 pub(super) struct Substitutes {
@@ -24,13 +25,13 @@ struct Substitution {
 }
 
 impl Substitutes {
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, TemplateError> {
-        let mut substitutions = Vec::new();
-        for item in fields.objects("substitutions")? {
-            let (name, base) = (item.text("name")?.to_owned(), item.text("base")?.to_owned());
-            substitutions.push(Substitution { name, base });
-        }
-        Ok(Self { entries: entries(fields)?, substitutions })
+    pub(super) fn read(template: Fields<'_>) -> Result<Self, TemplateError> {
+        let substitution = |item: Fields<'_>| Substitution {
+            name: item.text("name").to_owned(),
+            base: item.text("base").to_owned(),
+        };
+        let substitutions = template.objects("substitutions").map(substitution).collect();
+        Ok(Self { entries: entries(template)?, substitutions })
     }
 
     pub(super) fn images(&self) -> Vec<&str> {

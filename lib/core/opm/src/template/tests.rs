@@ -3,8 +3,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{BoxError, BundleRenderer, Template, TemplateKind, to_basic, to_substitutes};
-use olm_go::json;
-
 use crate::{Blob, BlobProperty, BundleBlob};
 
 /// Renders `image/NAME/VERSION` as the bundle NAME.vVERSION of the package NAME.
@@ -22,12 +20,12 @@ impl BundleRenderer for Images {
         self.asked.push(image.to_owned());
         let (package, version) =
             image.strip_prefix("image/").and_then(|rest| rest.split_once('/')).ok_or("not found")?;
-        let identity = [("packageName", package), ("version", version)];
+        let identity = json!({"packageName": package, "version": version});
         Ok(BundleBlob {
             name: format!("{package}.v{version}"),
             package: package.to_owned(),
             image: image.to_owned(),
-            properties: vec![BlobProperty::new("olm.package", json::object_of_texts(&identity))],
+            properties: vec![BlobProperty::new("olm.package", &identity)],
             csv: Some(json!({
                 "metadata": {"annotations": self.annotations.get(image)},
                 "spec": {
