@@ -18,7 +18,7 @@ use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_bundle::MEMORY_BYTES_MAX;
 use olm_image::Puller;
 use olm_plan::Plan;
-use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, bounded};
+use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, api_text, bounded};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -28,11 +28,8 @@ use crate::{
     admission::{Enforcement, SETTINGS_CONFIG_MAP},
     bundles::Bundles,
     catalogs::{CatalogReader, Catalogs},
+    cluster_extension::{Identity, Outcome, Progress, StepError, Steps, propose},
     config::Gates,
-    controllers::{
-        api_text,
-        cluster_extension::{Identity, Outcome, Progress, StepError, Steps, propose},
-    },
     dependents::Dependents,
     kinds::Awaited,
     platform::Platform,

@@ -39,7 +39,7 @@ use crate::{
     admission::Guard,
     bundles::{self, Bundles},
     catalogs::{self, CatalogReader, Catalogs},
-    controllers::{cluster_extension, cluster_object_set},
+    cluster_extension, cluster_object_set,
     dependents::Dependents,
     events::Events,
     kinds::Awaited,

@@ -13,14 +13,11 @@ use olm_api::names::OBJECT_FIELD_MANAGER;
 use olm_object::{DefinedKind, ObjectKey, defined_kinds};
 use olm_objectset::Phase;
 use olm_plan::{Found, Said};
-use olm_runtime::{Discovery, DiscoveryError, Kind, bounded};
+use olm_runtime::{Discovery, DiscoveryError, Kind, api_text, bounded};
 use serde_json::Value;
 
 use super::second_opinion::takes_instead;
-use crate::{
-    concurrently::{REQUESTS, concurrently},
-    controllers::api_text,
-};
+use crate::concurrently::{REQUESTS, concurrently};
 
 /// Who looks, and at what.
 pub(crate) struct Look<'a> {

@@ -16,7 +16,6 @@ use crate::{
     metrics::ControllerMetrics,
     queue::Queue,
     source::Source,
-    workqueue::QueueMetrics,
 };
 
 /// How long reconciles may go on when the process stops. They are safe to kill: what they began is found and finished by
@@ -100,16 +99,14 @@ pub async fn run<K, R, F, P, G>(
     let name = settings.name;
     let concurrency = usize::from(settings.concurrency.max(1));
     let backoff = Backoff::new(settings.backoff);
-    let told = metrics.queue();
+    let mut queue = Queue::new(metrics.queue());
     metrics.workers_max(settings.concurrency);
     let reconcile: Work<K, Next> = Box::new(move |object| reconcile(object).boxed());
     let report_panic: Work<K, ()> = Box::new(move |object| report_panic(object).boxed());
-    let shared =
-        Arc::new(Shared { settings, reconcile, report_panic, metrics, queue: told.clone(), backoff });
+    let shared = Arc::new(Shared { settings, reconcile, report_panic, metrics, backoff });
     let (store, listed) = (source.store.clone(), source.listed());
     let (mut changes, ready) = source.into_parts();
     let mut wakes = stream::select_all(wakes);
-    let mut queue = Queue::default();
     let mut running = JoinSet::new();
     let mut may_begin = std::pin::pin!(async move {
         listed.await;
@@ -128,27 +125,23 @@ pub async fn run<K, R, F, P, G>(
             biased;
             () = shutdown.cancelled() => break,
             Some(done) = running.join_next() => match done {
-                Ok((name, wait)) => {
+                Ok((name, again)) => {
                     queue.done(&name);
-                    if let Some(wait) = wait {
-                        queue.ask_at(&name, Instant::now() + wait);
+                    match again {
+                        Again::Never => {}
+                        Again::After(wait) => queue.ask_at(&name, Instant::now() + wait),
+                        Again::Retry(wait) => queue.retry_at(&name, Instant::now() + wait),
                     }
                 }
                 // Panics are caught before.
                 Err(error) => tracing::error!(controller = name, %error, "reconcile ended"),
             },
             Some(change) = changes.next() => match change {
-                Ok(object) => {
-                    told.added(&object.name_any());
-                    queue.ask(&object.name_any());
-                }
+                Ok(object) => queue.ask(&object.name_any()),
                 Err(error) => tracing::debug!(controller = name, %error, "watch interrupted"),
             },
             () = &mut may_begin, if !begun => begun = true,
-            Some(wake) = wakes.next() => {
-                told.added(&wake.name);
-                queue.ask(&wake.name);
-            }
+            Some(wake) = wakes.next() => queue.ask(&wake.name),
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 queue.due(Instant::now());
             }
@@ -165,6 +158,13 @@ pub async fn run<K, R, F, P, G>(
     }
 }
 
+/// When an object is worked on again although nothing happens to it.
+enum Again {
+    Never,
+    After(Duration),
+    Retry(Duration),
+}
+
 /// What is done with an object.
 type Work<K, T> = Box<dyn Fn(Arc<K>) -> BoxFuture<'static, T> + Send + Sync>;
 
@@ -173,7 +173,6 @@ struct Shared<K> {
     reconcile: Work<K, Next>,
     report_panic: Work<K, ()>,
     metrics: ControllerMetrics,
-    queue: QueueMetrics,
     backoff: Backoff<String>,
 }
 
@@ -189,34 +188,32 @@ async fn turn<K: Resource<DynamicType = ()> + Clone>(
     name: String,
     object: Option<Arc<DeserializeGuard<K>>>,
     shared: Arc<Shared<K>>,
-) -> (String, Option<Duration>) {
+) -> (String, Again) {
     let Some(object) = object else {
-        shared.queue.dropped(&name);
         shared.metrics.gone(&K::kind(&()), &name);
         // Another one of its name begins anew.
         shared.backoff.succeeded(&name);
-        return (name, None);
+        return (name, Again::Never);
     };
-    let wait = one(object, shared).await;
-    (name, wait)
+    let again = one(object, shared).await;
+    (name, again)
 }
 
-/// One pass; returns after which time another one is wanted.
+/// One reconcile; returns when another one is wanted.
 async fn one<K: Resource<DynamicType = ()> + Clone>(
     guarded: Arc<DeserializeGuard<K>>,
     shared: Arc<Shared<K>>,
-) -> Option<Duration> {
+) -> Again {
     let name = guarded.name_any();
     let controller = shared.settings.name;
     let object = match &guarded.0 {
         Ok(object) => Arc::new(object.clone()),
         Err(invalid) => {
             tracing::error!(controller, name, error = %invalid, "object does not parse and is left alone");
-            return None;
+            return Again::Never;
         }
     };
     shared.metrics.begins();
-    shared.queue.taken(&name);
     let started = Instant::now();
     let span = tracing::info_span!("reconcile", controller, name, outcome = tracing::field::Empty);
     let reconcile = async { (shared.reconcile)(object.clone()).await };
@@ -232,9 +229,7 @@ async fn one<K: Resource<DynamicType = ()> + Clone>(
         }
     };
     span.record("outcome", next.outcome());
-    let took = started.elapsed();
-    shared.metrics.reconciled(&next, took);
-    shared.queue.done(&name, took);
+    shared.metrics.reconciled(&next, started.elapsed());
     // One line for each outcome. The words of the good one are the original's, which scenarios look for.
     if matches!(next, Next::Await | Next::After(_)) {
         tracing::info!(controller, name, "reconcile ending");
@@ -242,34 +237,30 @@ async fn one<K: Resource<DynamicType = ()> + Clone>(
     match next {
         Next::Await => {
             shared.backoff.succeeded(&name);
-            None
+            Again::Never
         }
         Next::After(wait) => {
             shared.backoff.succeeded(&name);
-            shared.queue.later(&name, wait);
-            Some(wait)
+            Again::After(wait)
         }
         Next::Blocked(error) => {
             shared.backoff.succeeded(&name);
             tracing::warn!(controller, name, error, "blocked until something changes");
-            None
+            Again::Never
         }
-        Next::Retry(error) => Some(retry(&shared, controller, &name, &error, shared.wait(&name))),
-        Next::RetryWithin(error, most) => {
-            Some(retry(&shared, controller, &name, &error, shared.wait(&name).min(most)))
-        }
+        Next::Retry(error) => retry(controller, &name, &error, shared.wait(&name)),
+        Next::RetryWithin(error, most) => retry(controller, &name, &error, shared.wait(&name).min(most)),
         Next::RetryAfter(error, wait) => {
             shared.backoff.succeeded(&name);
-            Some(retry(&shared, controller, &name, &error, wait))
+            retry(controller, &name, &error, wait)
         }
     }
 }
 
-/// Tells that a reconcile failed and is tried again after this time.
-fn retry<K>(shared: &Shared<K>, controller: &str, name: &str, error: &str, wait: Duration) -> Duration {
+/// Logs that a reconcile failed and is tried again after this time.
+fn retry(controller: &str, name: &str, error: &str, wait: Duration) -> Again {
     tracing::warn!(controller, name, error, retry_in_seconds = wait.as_secs_f32(), "reconcile failed");
-    shared.queue.retried(name, wait);
-    wait
+    Again::Retry(wait)
 }
 
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {

@@ -19,7 +19,6 @@ mod queue;
 mod source;
 mod telemetry;
 mod watch;
-mod workqueue;
 
 mod http;
 mod shutdown;
@@ -28,8 +27,8 @@ mod tls;
 pub use backoff::{Backoff, Limits as BackoffLimits};
 pub use chance::{Chance, WatchBackoff};
 pub use client::{
-    AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect, connect_counted,
-    is_namespace_missing, is_namespace_terminating,
+    AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, api_text, bounded, cluster_config, connect,
+    connect_counted, is_namespace_missing, is_namespace_terminating,
 };
 pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, Wake, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
