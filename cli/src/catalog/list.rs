@@ -78,7 +78,7 @@ impl List {
         let (_, outline) = self.catalog.outline().await?;
         let faulty = validate(&outline).faulty;
         if let Some(wanted) = &self.package
-            && !outline.packages().iter().any(|package| package.name == *wanted)
+            && !outline.packages.iter().any(|package| package.name == *wanted)
         {
             bail!("package {wanted:?} not found");
         }
@@ -117,7 +117,7 @@ fn left_out(package: &str, problem: &str) -> String {
 
 /// The channels in order; valid packages have no two of one name.
 fn sorted<'o>(outline: &'o Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<&'o Channel> {
-    let wanted = outline.channels().iter().filter(|channel| of_package(&channel.package));
+    let wanted = outline.channels.iter().filter(|channel| of_package(&channel.package));
     let mut channels: Vec<&Channel> = wanted.collect();
     channels.sort_by_key(|channel| (&channel.package, &channel.name));
     channels
@@ -125,18 +125,18 @@ fn sorted<'o>(outline: &'o Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<&'
 
 fn packages(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
     let names: BTreeMap<(&str, &str), &str> = outline
-        .bundles()
+        .bundles
         .iter()
         .map(|bundle| ((bundle.package.as_str(), bundle.name.as_str()), bundle.display_name.as_str()))
         .collect();
     let heads: BTreeMap<(&str, &str), &str> = outline
-        .channels()
+        .channels
         .iter()
         .filter_map(|channel| Some((channel, head(&channel.entries).ok()?)))
         .map(|(channel, head)| ((channel.package.as_str(), channel.name.as_str()), head.name.as_str()))
         .collect();
     let wanted: BTreeSet<(&str, &str)> = outline
-        .packages()
+        .packages
         .iter()
         .filter(|package| of_package(&package.name))
         .map(|package| (package.name.as_str(), package.default_channel.as_str()))
@@ -165,7 +165,7 @@ fn channels(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
 
 fn bundles(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
     let by_name: BTreeMap<(&str, &str), &BundleOutline> = outline
-        .bundles()
+        .bundles
         .iter()
         .map(|bundle| ((bundle.package.as_str(), bundle.name.as_str()), bundle))
         .collect();

@@ -1,7 +1,6 @@
 //! `olm catalog template`: catalogs from templates, and templates from catalogs.
 
 use std::{
-    collections::BTreeMap,
     io::{Read as _, Write},
     path::Path,
 };
@@ -10,9 +9,8 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use olm_fbc::MetaReader;
 use olm_opm::{
-    Blob, BundleBlob, DecodeError, Documents, Form, Outline, UpgradeGraph, View, document_text,
-    each_document, mermaid,
-    template::{BoxError, BundleRenderer, Template, TemplateKind, to_basic, to_substitutes},
+    Blob, DecodeError, Documents, Form, Outline, UpgradeGraph, View, document_text, each_document, mermaid,
+    template::{Template, TemplateKind, to_basic, to_substitutes},
     validate,
 };
 
@@ -125,9 +123,14 @@ impl Render {
             image: None,
             bar: Bar::new("rendering", images.len()),
         };
-        let mut bundles = Fetched(renderer.bundles(&images).await);
+        let bundles = renderer.bundles(&images).await;
         drop(renderer);
-        let blobs = template.render(&mut bundles, &check)?;
+        let bundle = |image: &str| match bundles.get(image) {
+            Some(Ok(bundle)) => Ok(bundle.clone()),
+            Some(Err(error)) => Err(format!("{error:#}").into()),
+            None => Err("it is not among the images of the template".into()),
+        };
+        let blobs = template.render(&bundle, &check)?;
         match self.output {
             RenderedForm::Json => print(&blobs, Form::Json, out),
             RenderedForm::Yaml => print(&blobs, Form::Yaml, out),
@@ -183,19 +186,6 @@ fn read_template(file: &str) -> anyhow::Result<String> {
         read_limited(Path::new(file), TEMPLATE_BYTES_MAX)?
     };
     Ok(olm_yaml::text(&bytes).with_context(|| file.to_owned())?.to_owned())
-}
-
-/// Bundles that were rendered beforehand.
-struct Fetched(BTreeMap<String, anyhow::Result<BundleBlob>>);
-
-impl BundleRenderer for Fetched {
-    fn bundle(&mut self, image: &str) -> Result<BundleBlob, BoxError> {
-        match self.0.get(image) {
-            Some(Ok(bundle)) => Ok(bundle.clone()),
-            Some(Err(error)) => Err(format!("{error:#}").into()),
-            None => Err("it is not among the images of the template".into()),
-        }
-    }
 }
 
 /// Whether blobs are a valid catalog.

@@ -42,7 +42,10 @@ pub fn scalar_text(value: Option<&Value>) -> Option<String> {
 }
 
 /// The elements of a list in a metadata file, each a map or null. A file without the list has none.
-pub(crate) fn elements<'v>(file: &'v Value, list: &str) -> Result<Vec<Fields<'v>>, String> {
+///
+/// # Errors
+/// The text says what is no map or no list.
+pub fn elements<'v>(file: &'v Value, list: &str) -> Result<Vec<Fields<'v>>, String> {
     if !matches!(file, Value::Null | Value::Object(_)) {
         return Err("not a map".to_owned());
     }

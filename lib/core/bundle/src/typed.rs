@@ -26,13 +26,13 @@ use serde_json::{Map, Value};
 use crate::{quantity, time};
 
 pub use csv::{
-    API_SERVICE_DEFINITIONS, CRD_DEFINITIONS, GROUP_VERSION_KIND, ICON, INSTALL_MODE, LINK, MAINTAINER,
+    API_SERVICE_DEFINITIONS, CRD_DEFINITIONS, GROUP_VERSION_KIND, INSTALL, INSTALL_MODE, LINK, MAINTAINER,
 };
 
 /// A ClusterServiceVersion, without its status.
 pub static CLUSTER_SERVICE_VERSION: Kind = Kind::Object(&csv::CLUSTER_SERVICE_VERSION);
 /// A CustomResourceDefinition.
-pub(crate) static CUSTOM_RESOURCE_DEFINITION: Kind = Kind::Object(&kubernetes::CUSTOM_RESOURCE_DEFINITION);
+pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind::Object(&kubernetes::CUSTOM_RESOURCE_DEFINITION);
 /// The members of the user's `deploymentConfig`.
 pub static DEPLOYMENT_CONFIG: Kind = Kind::Object(&csv::DEPLOYMENT_CONFIG);
 

@@ -26,7 +26,7 @@ impl<'a> Envelope<'a> {
     /// starts, for errors.
     pub(crate) fn of(line: &'a [u8], members: &[Member], offset: u64) -> Result<Self, FbcError> {
         if has_duplicates(line, members) {
-            return Err(FbcError::DuplicateKeys { offset });
+            return Err(FbcError::DuplicateKeys(offset));
         }
         let mut envelope = Self::default();
         for member in members {
@@ -38,7 +38,7 @@ impl<'a> Envelope<'a> {
             };
             let value = &line[member.value()];
             if value.first() != Some(&b'"') {
-                return Err(FbcError::NotAString { key });
+                return Err(FbcError::NotAString(key));
             }
             if value.len() > NAME_BYTES_MAX {
                 return Err(FbcError::NameTooLong { key, limit: NAME_BYTES_MAX });

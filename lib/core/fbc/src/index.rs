@@ -58,7 +58,7 @@ impl Memory {
     fn add(&mut self, bytes: usize) -> Result<(), FbcError> {
         self.0 = self.0.saturating_add(bytes);
         if self.0 > INDEX_BYTES_MAX {
-            return Err(FbcError::IndexTooLarge { mebibytes: INDEX_BYTES_MAX >> 20 });
+            return Err(FbcError::IndexTooLarge(INDEX_BYTES_MAX >> 20));
         }
         Ok(())
     }
@@ -210,10 +210,9 @@ impl Index {
 fn push_end(ends: &mut Vec<u64>, length: usize, memory: &mut Memory) -> Result<u32, FbcError> {
     memory.add(INDEX_DOCUMENT_BYTES)?;
     if ends.len() >= DOCUMENTS_MAX {
-        return Err(FbcError::TooManyDocuments { limit: DOCUMENTS_MAX });
+        return Err(FbcError::TooManyDocuments(DOCUMENTS_MAX));
     }
-    let number =
-        u32::try_from(ends.len()).map_err(|_| FbcError::TooManyDocuments { limit: DOCUMENTS_MAX })?;
+    let number = u32::try_from(ends.len()).map_err(|_| FbcError::TooManyDocuments(DOCUMENTS_MAX))?;
     ends.push(ends.last().copied().unwrap_or_default() + length as u64);
     Ok(number)
 }

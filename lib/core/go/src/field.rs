@@ -32,6 +32,7 @@ pub fn last<'m, V>(members: impl DoubleEndedIterator<Item = (&'m str, V)>, name:
 /// The fields of a value, none when it is no object. A field whose value has another type than asked for is as absent: who
 /// must know the difference checks types before.
 #[derive(Debug, Clone, Copy, Default)]
+#[must_use]
 pub struct Fields<'v>(Option<&'v Map<String, Value>>);
 
 impl<'v> From<&'v Map<String, Value>> for Fields<'v> {

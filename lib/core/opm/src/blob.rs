@@ -180,7 +180,7 @@ impl BundleBlob {
     pub fn read(blob: &Blob) -> Result<Self, DecodeError> {
         let value = blob.value();
         decode::check(&value, &Kind::Object(&BUNDLE))
-            .map_err(|error| DecodeError::Field { kind: "bundle", problem: error.to_string() })?;
+            .map_err(|error| DecodeError::Field("bundle", error.to_string()))?;
         let fields = Fields::of(&value);
         let (name, package) = (fields.text("name").to_owned(), fields.text("package").to_owned());
         let csv = objects::read(&package, &name, fields)?.csv;

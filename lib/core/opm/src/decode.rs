@@ -11,7 +11,7 @@ use olm_bundle::typed::Kind;
 use olm_fbc::FbcError;
 use olm_go::{Quoted, base64, field::names};
 use olm_text::cut;
-use serde_json::Value;
+use serde_json::{Number, Value};
 use thiserror::Error;
 
 use crate::{limits::QUOTED_DOCUMENT_CHARACTERS_MAX, structures};
@@ -22,30 +22,15 @@ pub enum DecodeError {
     /// It is no object, or its names are no strings.
     #[error(transparent)]
     Document(#[from] FbcError),
-    /// It does not say what it is.
-    #[error("object '{object}' is missing root schema field")]
-    NoSchema {
-        /// The document as a line, with its line feed; cut when it is long, empty when the document is.
-        object: String,
-    },
-    /// A field has another type.
-    #[error("parse {kind}: {problem}")]
-    Field {
-        /// Which schema, for example `package`.
-        kind: &'static str,
-        /// Field and types.
-        problem: String,
-    },
-    /// A manifest within a bundle cannot be read.
-    #[error("read bundle objects: package {}, bundle {}: {problem}", Quoted(.package), Quoted(.bundle))]
-    Object {
-        /// Package of the bundle.
-        package: String,
-        /// Name of the bundle.
-        bundle: String,
-        /// Which property, and why.
-        problem: String,
-    },
+    /// It has no schema. The document is quoted as a line, with its line feed; cut when it is long.
+    #[error("object '{0}' is missing root schema field")]
+    NoSchema(String),
+    /// A field of a document, for example of a `package`, has another type.
+    #[error("parse {0}: {1}")]
+    Field(&'static str, String),
+    /// A manifest within a bundle cannot be read: package and name of the bundle, and the problem.
+    #[error("read bundle objects: package {}, bundle {}: {}", Quoted(.0), Quoted(.1), .2)]
+    Object(String, String, String),
 }
 
 impl DecodeError {
@@ -55,7 +40,7 @@ impl DecodeError {
             Cow::Borrowed(whole) => format!("{whole}\n"),
             Cow::Owned(start) => start,
         };
-        Self::NoSchema { object }
+        Self::NoSchema(object)
     }
 }
 
@@ -94,14 +79,12 @@ impl FieldError {
             Kind::Map(_) | Kind::Object(_) => "an object",
             _ => "a string",
         };
-        let mut place = String::new();
-        for step in path {
-            match step {
-                Step::Item(index) => place += &format!("[{index}]"),
-                Step::Field(name) | Step::Key(name) if place.is_empty() => place += name,
-                Step::Field(name) | Step::Key(name) => place += &format!(".{name}"),
-            }
-        }
+        let place = path.iter().enumerate().map(|(at, step)| match step {
+            Step::Item(index) => format!("[{index}]"),
+            Step::Field(name) | Step::Key(name) if at == 0 => (*name).to_owned(),
+            Step::Field(name) | Step::Key(name) => format!(".{name}"),
+        });
+        let place = place.collect::<Vec<_>>().concat();
         let fields: Vec<&str> = path
             .iter()
             .filter_map(|step| if let Step::Field(name) = step { Some(*name) } else { None })
@@ -133,7 +116,7 @@ pub(crate) fn check(value: &Value, kind: &Kind) -> Result<(), FieldError> {
 /// The same for a document of a catalog, if its schema is known.
 pub(crate) fn check_document(schema: &str, value: &Value) -> Result<(), DecodeError> {
     let Some((word, kind)) = structures::document(schema) else { return Ok(()) };
-    check(value, &kind).map_err(|error| DecodeError::Field { kind: word, problem: error.go })
+    check(value, &kind).map_err(|error| DecodeError::Field(word, error.go))
 }
 
 /// The fault of a property's value in Go's words; without a value there is none to decode.
@@ -162,9 +145,7 @@ fn check_at<'v>(
             base64::decode(text.as_bytes()).map(drop).map_err(FieldError::base64)
         }
         (Kind::Bytes, Value::Array(items)) if items.iter().all(is_byte) => Ok(()),
-        (Kind::Int32, Value::Number(number)) if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {
-            Ok(())
-        }
+        (Kind::Int32, Value::Number(number)) if is_int32(number) => Ok(()),
         (Kind::List(of), Value::Array(items)) => {
             items.iter().enumerate().try_for_each(|(index, item)| below(Step::Item(index), item, of))
         }
@@ -177,8 +158,24 @@ fn check_at<'v>(
                 None => Ok(()),
             }
         }),
-        _ => Err(FieldError::mismatch(value, kind, root, path)),
+        (
+            Kind::Text
+            | Kind::Bool
+            | Kind::Int32
+            | Kind::Bytes
+            | Kind::List(_)
+            | Kind::Map(_)
+            | Kind::Object(_),
+            _,
+        ) => Err(FieldError::mismatch(value, kind, root, path)),
+        // Types of Kubernetes that decode themselves; opm reads nothing of them.
+        _ => Ok(()),
     }
+}
+
+fn is_int32(number: &Number) -> bool {
+    let range = f64::from(i32::MIN)..=f64::from(i32::MAX);
+    number.as_f64().is_some_and(|number| number.fract() == 0.0 && range.contains(&number))
 }
 
 fn go_name(kind: &Kind) -> String {

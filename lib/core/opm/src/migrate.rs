@@ -12,7 +12,9 @@ use thiserror::Error;
 
 use crate::{BlobProperty, BundleBlob, FieldError, registry_v1::csv_metadata};
 
-/// The name that stands for all migrations there are.
+const NONE: &str = "none";
+const BUNDLE_OBJECT_TO_CSV_METADATA: &str = "bundle-object-to-csv-metadata";
+/// The name that selects the last level.
 const ALL: &str = "all";
 
 /// Up to where a catalog is migrated.
@@ -26,24 +28,16 @@ pub enum MigrationLevel {
 }
 
 impl MigrationLevel {
-    /// All levels, in order.
-    pub const ALL: [Self; 2] = [Self::None, Self::BundleObjectToCsvMetadata];
-
     /// The last level.
     pub const LAST: Self = Self::BundleObjectToCsvMetadata;
-
-    /// The name by which it is selected.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::BundleObjectToCsvMetadata => "bundle-object-to-csv-metadata",
-        }
-    }
 }
 
 impl fmt::Display for MigrationLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(match self {
+            Self::None => NONE,
+            Self::BundleObjectToCsvMetadata => BUNDLE_OBJECT_TO_CSV_METADATA,
+        })
     }
 }
 
@@ -56,8 +50,12 @@ impl FromStr for MigrationLevel {
     type Err = UnknownLevel;
 
     fn from_str(name: &str) -> Result<Self, UnknownLevel> {
-        let found = Self::ALL.into_iter().find(|level| level.name() == name);
-        found.or_else(|| (name == ALL).then_some(Self::LAST)).ok_or_else(|| UnknownLevel(name.to_owned()))
+        match name {
+            NONE => Ok(Self::None),
+            BUNDLE_OBJECT_TO_CSV_METADATA => Ok(Self::BundleObjectToCsvMetadata),
+            ALL => Ok(Self::LAST),
+            _ => Err(UnknownLevel(name.to_owned())),
+        }
     }
 }
 
@@ -132,7 +130,7 @@ mod tests {
     #[test]
     fn manifests_become_metadata_where_image_and_csv_are_there() {
         let objects = ["olm.bundle.object", "olm.package", "olm.bundle.object"];
-        let level = MigrationLevel::LAST;
+        let level = MigrationLevel::BundleObjectToCsvMetadata;
 
         let mut migrated = bundle("i", &objects);
         migrate(&mut migrated, level).unwrap();
@@ -162,7 +160,7 @@ mod tests {
     fn a_csv_of_wrong_form_is_refused_with_the_bundle_and_the_field() {
         let mut wrong = bundle("i", &["olm.bundle.object"]);
         wrong.csv = Some(json!({"spec": {"displayName": 1}}));
-        let error = migrate(&mut wrong, MigrationLevel::LAST).unwrap_err();
+        let error = migrate(&mut wrong, MigrationLevel::BundleObjectToCsvMetadata).unwrap_err();
         assert_eq!(
             error.to_string(),
             "migrate: ClusterServiceVersion of bundle \"foo.v0.1.0\": field \"spec.displayName\" is a number, \

@@ -25,8 +25,7 @@ pub(crate) fn read(package: &str, name: &str, bundle: Fields<'_>) -> Result<Mani
         if property.text("type") != PROPERTY_BUNDLE_OBJECT {
             continue;
         }
-        let refused =
-            |problem| DecodeError::Object { package: package.to_owned(), bundle: name.to_owned(), problem };
+        let refused = |problem| DecodeError::Object(package.to_owned(), name.to_owned(), problem);
         let value = property.raw("value");
         decode::check_property(PROPERTY_BUNDLE_OBJECT, value).map_err(|problem| {
             refused(format!("parse property at index {index} as bundle object: {problem}"))

@@ -66,12 +66,18 @@ pub struct BundleOutline {
 #[derive(Debug)]
 pub struct Outline {
     image_syntax: ImageSyntax,
-    packages: Vec<Package>,
-    channels: Vec<Channel>,
-    bundles: Vec<BundleOutline>,
-    deprecations: Vec<Deprecation>,
-    warnings: Vec<Finding>,
-    warnings_left_out: usize,
+    /// Packages.
+    pub packages: Vec<Package>,
+    /// Channels.
+    pub channels: Vec<Channel>,
+    /// Bundles.
+    pub bundles: Vec<BundleOutline>,
+    /// Deprecations.
+    pub deprecations: Vec<Deprecation>,
+    /// Rules that the format's documentation states and opm does not enforce, where they are broken.
+    pub warnings: Vec<Finding>,
+    /// How many more there are than [`WARNINGS_MAX`], which are not kept.
+    pub warnings_left_out: usize,
 }
 
 impl Outline {
@@ -88,36 +94,6 @@ impl Outline {
         }
     }
 
-    /// Packages.
-    pub fn packages(&self) -> &[Package] {
-        &self.packages
-    }
-
-    /// Channels.
-    pub fn channels(&self) -> &[Channel] {
-        &self.channels
-    }
-
-    /// Bundles.
-    pub fn bundles(&self) -> &[BundleOutline] {
-        &self.bundles
-    }
-
-    /// Deprecations.
-    pub fn deprecations(&self) -> &[Deprecation] {
-        &self.deprecations
-    }
-
-    /// Rules that the format's documentation states and opm does not enforce, where they are broken.
-    pub fn warnings(&self) -> &[Finding] {
-        &self.warnings
-    }
-
-    /// How many more there are than [`WARNINGS_MAX`], which are not kept.
-    pub fn warnings_left_out(&self) -> usize {
-        self.warnings_left_out
-    }
-
     /// Takes the next document.
     ///
     /// # Errors
@@ -132,7 +108,7 @@ impl Outline {
         if schema.is_empty() {
             return Err(DecodeError::no_schema(line));
         }
-        let refused = |problem| DecodeError::Field { kind: "object", problem };
+        let refused = |problem| DecodeError::Field("object", problem);
         let text = str::from_utf8(line).map_err(|error| refused(error.to_string()))?;
         if nodes(text) > DOCUMENT_NODES_MAX {
             return Err(refused(format!("it has more than {DOCUMENT_NODES_MAX} values")));
@@ -162,7 +138,7 @@ impl Outline {
 
 /// A document whose fields have been checked.
 fn read<'v, T: Deserialize<'v>>(value: &'v Value) -> Result<T, DecodeError> {
-    T::deserialize(value).map_err(|error| DecodeError::Field { kind: "object", problem: error.to_string() })
+    T::deserialize(value).map_err(|error| DecodeError::Field("object", error.to_string()))
 }
 
 impl BundleOutline {

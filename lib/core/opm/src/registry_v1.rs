@@ -13,7 +13,8 @@ mod metadata;
 use std::collections::BTreeSet;
 
 use olm_bundle::{
-    BundleFiles, CSV_KIND, Manifest, OLM_PROPERTIES, annotated_properties, first_manifests, typed::Kind,
+    BundleFiles, CSV_KIND, Manifest, OLM_PROPERTIES, annotated_properties, first_manifests,
+    typed::{CLUSTER_SERVICE_VERSION, Kind},
 };
 use olm_fbc::{
     PROPERTY_BUNDLE_OBJECT, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
@@ -29,7 +30,7 @@ use thiserror::Error;
 use crate::{
     BlobProperty, BundleBlob, FieldError, RelatedImage, decode,
     encode::encoded,
-    structures::{self, CSV, CSV_IMAGES, CSV_METADATA, SHOWN_CSV},
+    structures::{self, CSV, CSV_IMAGES, CSV_METADATA},
 };
 use apis::{Apis, Gvk};
 use metadata::Metadata;
@@ -250,7 +251,7 @@ fn related_images(spec: Fields<'_>) -> Vec<RelatedImage> {
 
 /// The value of `olm.csv.metadata` for a ClusterServiceVersion, which has some fields under other names.
 pub(crate) fn csv_metadata(csv: &Value) -> Result<Box<RawValue>, FieldError> {
-    decode::check(csv, &SHOWN_CSV)?;
+    decode::check(csv, &CLUSTER_SERVICE_VERSION)?;
     let (metadata, spec) = (Fields::of(csv).object("metadata"), Fields::of(csv).object("spec"));
     let field = |name: &'static str| {
         let value = match name {

@@ -7,7 +7,7 @@ mod impact;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olm_fbc::{Channel, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
+use olm_fbc::{Channel, Envelope, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
 use olm_go::{
     Quoted,
     field::{self, Fields},
@@ -39,24 +39,11 @@ pub enum SelectionError {
     #[error("package {} not found", Quoted(.0))]
     Package(String),
     /// The package does not have the channel, or it is not selected.
-    #[error("package {} has no channel {} among those selected", Quoted(.package), Quoted(.channel))]
-    Channel {
-        /// Name of the package.
-        package: String,
-        /// Name of the channel.
-        channel: String,
-    },
-    /// The default channel is removed, and several could take its place.
-    #[error("package {} loses its default channel {}: name another one of {}",
-        Quoted(.package), Quoted(.channel), .remaining.join(", "))]
-    DefaultChannel {
-        /// Name of the package.
-        package: String,
-        /// Name of the default channel.
-        channel: String,
-        /// Channels that stay.
-        remaining: Vec<String>,
-    },
+    #[error("package {} has no channel {} among those selected", Quoted(.0), Quoted(.1))]
+    Channel(String, String),
+    /// The package's default channel is removed, and several could take its place.
+    #[error("package {} loses its default channel {}: name another one of {}", Quoted(.0), Quoted(.1), .2.join(", "))]
+    DefaultChannel(String, String, Vec<String>),
 }
 
 /// What a smaller catalog means for those who use it.
@@ -92,7 +79,8 @@ pub enum NoteKind {
 #[derive(Debug, Clone)]
 pub struct Part {
     packages: BTreeMap<String, PackagePart>,
-    notes: Vec<Note>,
+    /// Losses of the catalog's users, sorted by package.
+    pub notes: Vec<Note>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -114,11 +102,11 @@ impl Selection {
         }
         let mut part = Part { packages: BTreeMap::new(), notes: Vec::new() };
         for name in names {
-            let Some(package) = outline.packages().iter().find(|package| package.name == *name) else {
+            let Some(package) = outline.packages.iter().find(|package| package.name == *name) else {
                 return Err(SelectionError::Package(name.clone()));
             };
             let channels: Vec<&Channel> =
-                outline.channels().iter().filter(|channel| channel.package == *name).collect();
+                outline.channels.iter().filter(|channel| channel.package == *name).collect();
             let mut kept = PackagePart {
                 channels: self.channels_of(name, &channels)?,
                 default_channel: package.default_channel.clone(),
@@ -141,9 +129,7 @@ impl Selection {
             return Ok(all);
         };
         match wanted.difference(&all).next() {
-            Some(missing) => {
-                Err(SelectionError::Channel { package: package.to_owned(), channel: missing.clone() })
-            }
+            Some(missing) => Err(SelectionError::Channel(package.to_owned(), missing.clone())),
             None => Ok(wanted.clone()),
         }
     }
@@ -158,16 +144,16 @@ impl Selection {
         match (self.default_channels.get(package), kept.channels.len()) {
             (Some(wanted), _) if kept.channels.contains(wanted) => kept.default_channel.clone_from(wanted),
             (Some(wanted), _) => {
-                return Err(SelectionError::Channel { package: package.to_owned(), channel: wanted.clone() });
+                return Err(SelectionError::Channel(package.to_owned(), wanted.clone()));
             }
             (None, _) if kept.channels.contains(&before) || before.is_empty() => {}
             (None, 1) => kept.default_channel = kept.channels.iter().next().cloned().unwrap_or_default(),
             (None, _) => {
-                return Err(SelectionError::DefaultChannel {
-                    package: package.to_owned(),
-                    channel: before,
-                    remaining: kept.channels.iter().cloned().collect(),
-                });
+                return Err(SelectionError::DefaultChannel(
+                    package.to_owned(),
+                    before,
+                    kept.channels.iter().cloned().collect(),
+                ));
             }
         }
         if kept.default_channel != before {
@@ -186,11 +172,6 @@ impl Selection {
 }
 
 impl Part {
-    /// What users of the catalog lose, sorted by package.
-    pub fn notes(&self) -> &[Note] {
-        &self.notes
-    }
-
     /// Takes a document over if it belongs to the part, changed where it names removed parts.
     ///
     /// # Errors
@@ -217,11 +198,8 @@ impl Part {
 impl PackagePart {
     /// The document of a package or its deprecations, if it has to change.
     fn changed(&self, meta: &Meta<'_>) -> Result<Option<Vec<u8>>, WriteError> {
-        let failed = |source| WriteError::Form {
-            schema: meta.envelope.schema.clone().into_owned(),
-            name: meta.envelope.name.clone().into_owned(),
-            source,
-        };
+        let Envelope { schema, name, .. } = &meta.envelope;
+        let failed = |source| WriteError::Form(schema.to_string(), name.to_string(), source);
         let mut document: Map<String, Value> = serde_json::from_slice(meta.line).map_err(failed)?;
         if meta.envelope.schema == SCHEMA_PACKAGE {
             if Fields::from(&document).text("defaultChannel") == self.default_channel {

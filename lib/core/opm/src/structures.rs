@@ -5,7 +5,7 @@
 use olm_bundle::{
     OLM_PROPERTIES,
     typed::{
-        API_SERVICE_DEFINITIONS, CRD_DEFINITIONS, Fields, GROUP_VERSION_KIND, ICON, INSTALL_MODE,
+        API_SERVICE_DEFINITIONS, CRD_DEFINITIONS, Fields, GROUP_VERSION_KIND, INSTALL, INSTALL_MODE,
         Kind::{self, Bool, Bytes, List, Map, Object, Raw, Text},
         LINK, MAINTAINER,
         Presence::{Always, Optional, Pointer},
@@ -109,66 +109,18 @@ pub(crate) static CSV: Kind = Object(&Fields::named("registry.ClusterServiceVers
     ]))),
 ]));
 static DEFINITIONS: Fields = Fields::named("registry.Definitions", &[
-    ("owned", Always, List(&Object(&DEFINITION_KEY))), ("required", Always, List(&Object(&DEFINITION_KEY))),
+    ("owned", Always, DEFINITION_KEYS), ("required", Always, DEFINITION_KEYS),
 ]);
-static DEFINITION_KEY: Fields = Fields::named("registry.DefinitionKey", &[
+const DEFINITION_KEYS: Kind = List(&Object(&Fields::named("registry.DefinitionKey", &[
     ("group", Always, Text), ("version", Always, Text), ("kind", Always, Text), ("name", Always, Text),
-]);
+])));
 
 /// The images in a ClusterServiceVersion.
 pub(crate) static CSV_IMAGES: Kind = Object(&Fields::named("registry.ClusterServiceVersion", &[
     ("spec", Always, Object(&Fields::named("registry.Spec", &[
-        ("relatedImages", Always, List(&Object(&RELATED_IMAGE))),
-        ("install", Always, Object(&Fields::named("registry.StrategyDetails", &[
-            ("strategy", Always, Text),
-            ("spec", Always, Object(&Fields::named("registry.Strategy", &[
-                ("deployments", Always, List(&Object(&Fields::named("registry.StrategyDeploymentSpec", &[
-                    ("spec", Always, Object(&Fields::named("v1.DeploymentSpec", &[
-                        ("template", Always, Object(&Fields::named("v1.PodTemplateSpec", &[
-                            ("spec", Always, Object(&Fields::named("v1.PodSpec", &[
-                                ("containers", Always, List(&Object(&IMAGE))),
-                                ("initContainers", Always, List(&Object(&IMAGE))),
-                            ]))),
-                        ]))),
-                    ]))),
-                ])))),
-            ]))),
-        ]))),
+        ("relatedImages", Always, List(&Object(&RELATED_IMAGE))), ("install", Always, Object(&INSTALL)),
     ]))),
 ]));
-/// A container, or an entry of a semver template.
-static IMAGE: Fields = Fields::named("v1.Container", &[("image", Always, Text)]);
-
-/// What is shown of a ClusterServiceVersion, under the names that it has there.
-pub(crate) static SHOWN_CSV: Kind = Object(&Fields::named("v1alpha1.ClusterServiceVersion", &[
-    ("metadata", Always, Object(&Fields::named("v1.ObjectMeta", &[
-        ("annotations", Optional, Map(&Text)), ("labels", Optional, Map(&Text)),
-    ]))),
-    ("spec", Always, Object(&Fields::named("v1alpha1.ClusterServiceVersionSpec", &[
-        ("apiservicedefinitions", Always, Object(&API_SERVICE_DEFINITIONS)),
-        ("customresourcedefinitions", Always, Object(&CRD_DEFINITIONS)), ("description", Optional, Text),
-        ("displayName", Optional, Text), ("icon", Optional, List(&Object(&ICON))),
-        ("installModes", Optional, List(&Object(&INSTALL_MODE))), ("keywords", Optional, List(&Text)),
-        ("links", Optional, List(&Object(&LINK))), ("maintainers", Optional, List(&Object(&MAINTAINER))),
-        ("maturity", Optional, Text), ("minKubeVersion", Optional, Text),
-        ("nativeAPIs", Optional, List(&Object(&GROUP_VERSION_KIND))), ("provider", Always, Object(&LINK)),
-    ]))),
-]));
-
-/// A CustomResourceDefinition, of v1 or v1beta1.
-pub(crate) static CRD: Kind = Object(&Fields::named("v1.CustomResourceDefinition", &[
-    ("apiVersion", Always, Text),
-    ("spec", Always, Object(&Fields::named("v1.CustomResourceDefinitionSpec", &[
-        ("group", Always, Text), ("version", Always, Text),
-        ("names", Always, Object(&Fields::named("v1.CustomResourceDefinitionNames", &[
-            ("kind", Always, Text), ("plural", Always, Text),
-        ]))),
-        ("versions", Always, List(&Object(&Fields::named("v1.CustomResourceDefinitionVersion", &[
-            ("name", Always, Text),
-        ])))),
-    ]))),
-]));
-
 /// Any template, as far as it says which one it is.
 pub(crate) static TEMPLATE: Fields = Fields::named("template.Metadata", &[("schema", Always, Text)]);
 /// A basic template.
@@ -181,7 +133,9 @@ pub(crate) static SEMVER: Fields = Fields::named("semver.SemverTemplateData", &[
     ("defaultChannelTypePreference", Always, Text), ("candidate", Always, Object(&BUNDLES)),
     ("fast", Always, Object(&BUNDLES)), ("stable", Always, Object(&BUNDLES)),
 ]);
-static BUNDLES: Fields = Fields::named("semver.BundleEntry", &[("bundles", Always, List(&Object(&IMAGE)))]);
+static BUNDLES: Fields = Fields::named("semver.Bundles", &[
+    ("bundles", Always, List(&Object(&Fields::named("semver.BundleEntry", &[("image", Always, Text)])))),
+]);
 /// A substitutes template.
 pub(crate) static SUBSTITUTES: Fields = Fields::named("substitutes.SubstitutesTemplateData", &[
     ("schema", Always, Text), ("entries", Always, List(&Raw)),

@@ -1,6 +1,6 @@
 //! Templates: short descriptions from which catalogs are made.
 //!
-//! A template names bundle images; what these are is asked from a [`BundleRenderer`], so that everything here
+//! A template names bundle images; what these are is asked from [`Bundles`], so that everything here
 //! is a function of the template and the bundles. [`Template::images`] names beforehand those that will be asked
 //! for, each once. The blobs that come out are in no particular order: writing them sorts them.
 //!
@@ -29,14 +29,8 @@ use crate::{
 /// Whatever a renderer or a validator says.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Gives the blob of a bundle image, migrated as far as it shall be.
-pub trait BundleRenderer {
-    /// The blob of the bundle with this reference.
-    ///
-    /// # Errors
-    /// It cannot be had, or is no bundle.
-    fn bundle(&mut self, image: &str) -> Result<BundleBlob, BoxError>;
-}
+/// Gives the blob of a bundle image, migrated as far as it shall be, or why there is none.
+pub type Bundles<'a> = &'a dyn Fn(&str) -> Result<BundleBlob, BoxError>;
 
 /// Tells whether blobs make a valid catalog; the error says why not.
 pub type Validate<'a> = &'a dyn Fn(&[Blob]) -> Result<(), String>;
@@ -95,25 +89,9 @@ pub enum TemplateError {
     /// Its kind is unknown.
     #[error("unknown template schema: {0}")]
     UnknownSchema(String),
-    /// It is not what it was said to be.
-    #[error("template has unknown schema ({found:?}), should be {wanted:?}")]
-    OtherSchema {
-        /// Its schema.
-        found: String,
-        /// The one of the kind asked for.
-        wanted: &'static str,
-    },
     /// A field has another type.
     #[error("unmarshalling template: {0}")]
     Field(#[from] FieldError),
-    /// A strict template has an unknown field.
-    #[error("render: unable to read file: unknown field {path:?}; known are {known}")]
-    UnknownField {
-        /// Its path.
-        path: String,
-        /// The fields that are known there.
-        known: String,
-    },
     /// An entry is no catalog content.
     #[error("entries[{index}]: {source}")]
     Entry {
@@ -176,13 +154,18 @@ impl Template {
                     "render: unable to read file: readFile: input file has unknown schema, should be {:?}",
                     kind.schema()
                 )),
-                _ => TemplateError::OtherSchema { found: schema.to_owned(), wanted: kind.schema() },
+                _ => TemplateError::rule(format_args!(
+                    "template has unknown schema ({schema:?}), should be {:?}",
+                    kind.schema()
+                )),
             });
         }
         if kind == TemplateKind::Semver
             && let Some((path, known)) = decode::unknown_field(&document, &kind.structure())
         {
-            return Err(TemplateError::UnknownField { path, known });
+            return Err(TemplateError::rule(format_args!(
+                "render: unable to read file: unknown field {path:?}; known are {known}"
+            )));
         }
         decode::check(&document, &kind.structure())?;
         Ok(Self(match kind {
@@ -212,11 +195,7 @@ impl Template {
     ///
     /// # Errors
     /// A bundle cannot be rendered, or a rule of the kind of template is broken.
-    pub fn render(
-        &self,
-        bundles: &mut dyn BundleRenderer,
-        validate: Validate<'_>,
-    ) -> Result<Vec<Blob>, TemplateError> {
+    pub fn render(&self, bundles: Bundles<'_>, validate: Validate<'_>) -> Result<Vec<Blob>, TemplateError> {
         match &self.0 {
             Content::Basic(template) => template.render(bundles),
             Content::Semver(template) => template.render(bundles),
@@ -226,8 +205,8 @@ impl Template {
 }
 
 /// Asks for a bundle.
-fn bundle(bundles: &mut dyn BundleRenderer, image: &str) -> Result<BundleBlob, TemplateError> {
-    bundles.bundle(image).map_err(|source| TemplateError::Bundle { image: image.to_owned(), source })
+fn bundle(bundles: Bundles<'_>, image: &str) -> Result<BundleBlob, TemplateError> {
+    bundles(image).map_err(|source| TemplateError::Bundle { image: image.to_owned(), source })
 }
 
 /// The blobs in the field `entries`.

@@ -46,27 +46,13 @@ impl Form {
 /// Why a document cannot be written.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// Documents of this schema belong to a package, and this one does not say to which.
-    #[error("{schema} {}: the field {field} is missing: it says which package the document belongs to",
-        Quoted(.name))]
-    NoPackage {
-        /// Schema of the document.
-        schema: String,
-        /// Name of the document.
-        name: String,
-        /// The field that names the package.
-        field: &'static str,
-    },
-    /// The document is not of the form that its schema has.
-    #[error("{schema} {}: {source}", Quoted(.name))]
-    Form {
-        /// Schema of the document.
-        schema: String,
-        /// Name of the document.
-        name: String,
-        /// Why.
-        source: serde_json::Error,
-    },
+    /// Documents of this schema belong to a package, and this one does not name it in the field for it: schema, name,
+    /// field.
+    #[error("{} {}: the field {} is missing: it says which package the document belongs to", .0, Quoted(.1), .2)]
+    NoPackage(String, String, &'static str),
+    /// The document, with this schema and name, is not of the form that its schema has.
+    #[error("{} {}: {}", .0, Quoted(.1), .2)]
+    Form(String, String, serde_json::Error),
     /// The text is no document.
     #[error(transparent)]
     Document(#[from] FbcError),
@@ -107,13 +93,10 @@ impl Documents {
         let subject = envelope.subject();
         if subject.is_empty() && rank != 3 {
             let field = if rank == 0 { "name" } else { "package" };
-            return Err(WriteError::NoPackage { schema: schema.into(), name: name.into(), field });
+            return Err(WriteError::NoPackage(schema.into(), name.into(), field));
         }
-        let text = ordered(schema, line).map_err(|source| WriteError::Form {
-            schema: schema.into(),
-            name: name.into(),
-            source,
-        })?;
+        let text =
+            ordered(schema, line).map_err(|source| WriteError::Form(schema.into(), name.into(), source))?;
         let place = (rank, key.to_owned(), self.count);
         self.count += 1;
         if subject.is_empty() {

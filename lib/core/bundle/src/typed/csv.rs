@@ -32,7 +32,8 @@ static SPEC: Fields = Fields::new(&[], &[
     ("version", Pointer, Text), ("webhookdefinitions", Optional, List(&Object(&WEBHOOK))),
 ]);
 
-static INSTALL: Fields = Fields::new(&[], &[
+/// The install strategy, of which there is one form.
+pub static INSTALL: Fields = Fields::new(&[], &[
     ("spec", Always, Object(&STRATEGY)), ("strategy", Always, Text),
 ]);
 
@@ -134,8 +135,7 @@ static RESOURCE_REFERENCE: Fields = Fields::named("v1alpha1.APIResourceReference
 
 static CLEANUP: Fields = Fields::new(&[], &[("enabled", Always, Bool)]);
 
-/// An icon.
-pub static ICON: Fields = Fields::named("v1alpha1.Icon", &[("base64data", Always, Text), ("mediatype", Always, Text)]);
+static ICON: Fields = Fields::new(&[], &[("base64data", Always, Text), ("mediatype", Always, Text)]);
 
 /// Whether an operator can watch namespaces in one of the ways there are.
 pub static INSTALL_MODE: Fields = Fields::named("v1alpha1.InstallMode", &[("type", Always, Text), ("supported", Always, Bool)]);

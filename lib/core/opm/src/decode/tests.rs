@@ -1,10 +1,10 @@
-use olm_bundle::typed::Kind;
+use olm_bundle::typed::{CLUSTER_SERVICE_VERSION, Kind};
 use olm_fbc::ChannelEntry;
 use olm_go::field::Fields;
 use serde_json::json;
 
 use super::check;
-use crate::structures::{SHOWN_CSV, document, property};
+use crate::structures::{document, property};
 
 const PACKAGE: &str = "olm.package";
 const CHANNEL: &str = "olm.channel";
@@ -135,7 +135,7 @@ fn a_value_of_another_type_is_refused_with_its_place() {
         (json!({"spec": {"links": {}}}), r#"field "spec.links" is an object, expected a list"#),
         (json!(["spec"]), r#"field "" is a list, expected an object"#),
     ] {
-        assert_eq!(check(&document, &SHOWN_CSV).unwrap_err().to_string(), expected);
+        assert_eq!(check(&document, &CLUSTER_SERVICE_VERSION).unwrap_err().to_string(), expected);
     }
 }
 

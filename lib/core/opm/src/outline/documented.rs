@@ -152,18 +152,14 @@ fn bundle(bundle: Fields<'_>, notes: &mut Vec<String>) {
         notes.push("image is missing or empty".into());
     }
     // One note for all that break the same rule: related images do so by the hundred.
-    let rules: [(fn(Fields<'_>) -> bool, &str); 2] = [
-        (|related| related.text("image").is_empty(), "image is missing or empty"),
-        (|related| is_empty(related, "name"), "name is empty: leave it out"),
-    ];
-    for (breaks, problem) in rules {
+    let first = |breaks: &dyn Fn(Fields<'_>) -> bool, problem| {
         let mut places = bundle.objects("relatedImages").enumerate().filter(|(_, related)| breaks(*related));
-        if let Some((first, _)) = places.next() {
-            let rest = places.count();
-            let more = if rest == 0 { String::new() } else { format!(" (and {rest} more)") };
-            notes.push(format!("relatedImages[{first}].{problem}{more}"));
-        }
-    }
+        let ((first, _), rest) = (places.next()?, places.count());
+        let more = if rest == 0 { String::new() } else { format!(" (and {rest} more)") };
+        Some(format!("relatedImages[{first}].{problem}{more}"))
+    };
+    notes.extend(first(&|related| related.text("image").is_empty(), "image is missing or empty"));
+    notes.extend(first(&|related| is_empty(related, "name"), "name is empty: leave it out"));
 }
 
 /// Whether a field is given and empty.

@@ -3,7 +3,7 @@
 //! Names of files do not matter: the first one that has annotations gives them, and so for the others. A file
 //! without any of them is ignored.
 
-use olm_bundle::{BundleFiles, MetadataDocument, PACKAGE_ANNOTATION, first_metadata, scalar_text};
+use olm_bundle::{BundleFiles, MetadataDocument, PACKAGE_ANNOTATION, elements, first_metadata, scalar_text};
 use olm_go::{
     field::Fields,
     json::{self, Html},
@@ -53,18 +53,17 @@ fn annotations(document: &MetadataDocument) -> Option<String> {
 
 /// The text of a field. In YAML numbers and booleans pass for texts, where one is wanted.
 fn text(value: Option<&Value>, is_json: bool) -> Option<String> {
-    scalar_text(value.filter(|value| !value.is_null()))
-        .filter(|_| !is_json || value.is_none_or(|v| v.is_string() || v.is_null()))
+    let is_number = matches!(value, Some(Value::Bool(_) | Value::Number(_)));
+    scalar_text(value).filter(|_| !is_json || !is_number)
 }
 
 /// A list of types and values; `None` when it is not one.
 fn typed_list(document: &MetadataDocument, name: &str) -> Option<Vec<BlobProperty>> {
     // opm keeps the text its YAML reader made, in which these characters are escaped.
     let html = if document.is_json { Html::Kept } else { Html::Escaped };
-    let property = |item: &Value| {
-        let fields = Some(Fields::of(item)).filter(|_| item.is_object() || item.is_null())?;
-        let value = json::to_raw(fields.raw("value").unwrap_or(&Value::Null), html);
-        Some(BlobProperty { kind: text(fields.raw("type"), document.is_json)?, value })
+    let property = |item: Fields<'_>| {
+        let value = json::to_raw(item.raw("value").unwrap_or(&Value::Null), html);
+        Some(BlobProperty { kind: text(item.raw("type"), document.is_json)?, value })
     };
-    Fields::of(&document.value).list(name).iter().map(property).collect()
+    elements(&document.value, name).ok()?.into_iter().map(property).collect()
 }

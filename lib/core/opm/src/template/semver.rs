@@ -4,15 +4,16 @@
 //! before it and skips everything lower; nothing crosses a major version. The edges may name bundles of other
 //! channels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use olm_bundle::typed::CLUSTER_SERVICE_VERSION;
 use olm_fbc::{ChannelEntry, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
 use olm_go::field::Fields;
 use olm_semver::Version;
 use serde_json::{Value, json};
 
-use super::{BundleRenderer, TemplateError, bundle, versions::package_and_version};
-use crate::{Blob, BundleBlob, FieldError, decode, structures::SHOWN_CSV};
+use super::{Bundles, TemplateError, bundle, versions::package_and_version};
+use crate::{Blob, BundleBlob, FieldError, decode};
 
 mod channels;
 
@@ -85,7 +86,7 @@ impl Semver {
         self.lists.values().flatten().map(String::as_str).collect()
     }
 
-    pub(super) fn render(&self, bundles: &mut dyn BundleRenderer) -> Result<Vec<Blob>, TemplateError> {
+    pub(super) fn render(&self, bundles: Bundles<'_>) -> Result<Vec<Blob>, TemplateError> {
         let mut rendered: BTreeMap<&str, BundleBlob> = BTreeMap::new();
         let mut order = Vec::new();
         for image in self.images() {
@@ -162,16 +163,13 @@ fn preference(text: &str, major: bool, minor: bool) -> Result<Stream, TemplateEr
 
 /// Versions that differ in build metadata only have no order.
 fn check_orderable(list: &BTreeMap<String, Version>) -> Result<(), String> {
-    let mut seen: Vec<String> = Vec::new();
-    let mut problems = Vec::new();
-    for version in list.values() {
+    let mut seen = BTreeSet::new();
+    let compared = |version: &Version| {
         let stripped = version.clone().without_build().to_string();
-        if seen.contains(&stripped) {
-            problems.push(format!("bundle version \"{version}\" cannot be compared to {stripped:?}"));
-        } else {
-            seen.push(stripped);
-        }
-    }
+        let problem = format!("bundle version \"{version}\" cannot be compared to {stripped:?}");
+        (!seen.insert(stripped)).then_some(problem)
+    };
+    let problems: Vec<String> = list.values().filter_map(compared).collect();
     let problems = match problems.as_slice() {
         [] => return Ok(()),
         [problem] => problem.clone(),
@@ -209,7 +207,7 @@ fn package_blob(
 
 /// Description and icon of a ClusterServiceVersion, where it has them.
 fn shown(csv: &Value) -> Result<Vec<(&'static str, Value)>, FieldError> {
-    decode::check(csv, &SHOWN_CSV)?;
+    decode::check(csv, &CLUSTER_SERVICE_VERSION)?;
     let spec = Fields::of(csv).object("spec");
     let description = Some(spec.text("description")).filter(|text| !text.is_empty());
     let icon = spec.objects("icon").next().map(|icon| {

@@ -7,7 +7,7 @@ use olm_fbc::{ChannelEntry, SCHEMA_BUNDLE, SCHEMA_CHANNEL};
 use olm_go::field::Fields;
 use serde_json::Value;
 
-use super::{BundleRenderer, TemplateError, Validate, bundle, entries, versions::version_and_release};
+use super::{Bundles, TemplateError, Validate, bundle, entries, versions::version_and_release};
 use crate::{Blob, BundleBlob};
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Substitutes {
 
     pub(super) fn render(
         &self,
-        bundles: &mut dyn BundleRenderer,
+        bundles: Bundles<'_>,
         validate: Validate<'_>,
     ) -> Result<Vec<Blob>, TemplateError> {
         let mut blobs = self.entries.clone();
@@ -86,7 +86,7 @@ impl Substitution {
     fn apply(
         &self,
         blobs: &mut Vec<Blob>,
-        bundles: &mut dyn BundleRenderer,
+        bundles: Bundles<'_>,
         validate: Validate<'_>,
     ) -> Result<(), String> {
         if self.name.is_empty() {

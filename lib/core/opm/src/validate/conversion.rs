@@ -54,13 +54,13 @@ struct Conversion<'o> {
 /// operator-registry's `alpha/declcfg/declcfg_to_model.go`.
 pub(super) fn convert(outline: &Outline) -> (Model<'_>, Vec<Finding>) {
     let mut conversion = Conversion::default();
-    for package in outline.packages() {
+    for package in &outline.packages {
         conversion.package(&package.name, &package.default_channel);
     }
-    for channel in outline.channels() {
+    for channel in &outline.channels {
         conversion.channel(channel);
     }
-    for bundle in outline.bundles() {
+    for bundle in &outline.bundles {
         conversion.bundle(bundle);
     }
     conversion.entries_without_bundle();
@@ -69,7 +69,7 @@ pub(super) fn convert(outline: &Outline) -> (Model<'_>, Vec<Finding>) {
             package.channels.entry(package.default_channel).or_default();
         }
     }
-    for (index, deprecation) in outline.deprecations().iter().enumerate() {
+    for (index, deprecation) in outline.deprecations.iter().enumerate() {
         conversion.deprecation(index, deprecation);
     }
     let Conversion { mut model, findings } = conversion;
