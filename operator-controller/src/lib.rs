@@ -17,6 +17,7 @@ mod deletion_policy;
 mod dependents;
 mod events;
 mod finalizers;
+mod interest;
 mod kinds;
 mod leftovers;
 mod operator;

@@ -31,7 +31,7 @@ use crate::{
     cluster_extension::{Identity, Outcome, Progress, StepError, Steps, propose},
     config::Gates,
     dependents::Dependents,
-    kinds::Awaited,
+    interest::Wanted,
     platform::Platform,
     settings,
     webhook_certificates::ProviderSetting,
@@ -130,7 +130,7 @@ impl Planner {
             Catalogs::new(catalogs, self.surroundings.catalogs.clone(), Duration::ZERO);
         // Nobody is woken by a plan.
         let dependents = Dependents::new(mpsc::channel(1).0);
-        let awaited = Awaited::default();
+        let wanted = Wanted::default();
         let platform = Platform::register(&mut Registry::default());
         let discovery = Discovery::new(client.clone());
         let default_account = match &extension.spec.service_account {
@@ -145,7 +145,7 @@ impl Planner {
             bundles: &self.bundles,
             sets: &sets,
             dependents: &dependents,
-            kinds: &awaited,
+            wanted: &wanted,
             platform: &platform,
             features: self.surroundings.gates.features(ProviderSetting::Auto),
             system_namespace: &self.surroundings.system_namespace,

@@ -40,7 +40,7 @@ use crate::{
     bundles::{Bundles, Loaded},
     catalogs::Catalogs,
     dependents::Dependents,
-    kinds::Awaited,
+    interest::Wanted,
     platform::Platform,
     preflight,
     webhook_certificates::{self, Candidates},
@@ -73,7 +73,8 @@ pub(crate) struct Steps<'a> {
     pub(crate) bundles: &'a Bundles,
     pub(crate) sets: &'a Store<DeserializeGuard<ClusterObjectSet>>,
     pub(crate) dependents: &'a Dependents,
-    pub(crate) kinds: &'a Awaited,
+    /// What is to bring the next pass.
+    pub(crate) wanted: &'a Wanted,
     pub(crate) platform: &'a Platform,
     pub(crate) features: Features,
     pub(crate) system_namespace: &'a str,

@@ -15,7 +15,7 @@ use olm_object::ObjectKey;
 use olm_objectset::{Action, DeletionPolicy, Owner, OwnershipContext, Phase, Sibling, action};
 use olm_plan::{
     DryRun, Found, Inputs, InstalledBundle, ObjectFacts, ObjectPlan, Plan, Resolution, Section,
-    image_changes, object_plan, operator_rights,
+    image_changes, object_plan, operator_permissions,
 };
 use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, ClientError, MemoryShare, api_text, bounded};
@@ -108,7 +108,7 @@ impl Steps<'_> {
         let missing_rights = self
             .missing_rights(&client, (account, &draft.bundle), (&served, provider), &revision, &mut obstacle)
             .await;
-        let lacks_rights = missing_rights.filled().is_some_and(|missing| !missing.is_empty());
+        let lacks_rights = missing_rights.known().is_some_and(|missing| !missing.is_empty());
         let asker = if lacks_rights { Err(LACKS_RIGHTS.to_owned()) } else { client.clone() };
         // Who only plans may lack the account's token; the controller may read little by itself.
         let controller = self.accounts.controller();
@@ -127,12 +127,12 @@ impl Steps<'_> {
                 namespace: self.extension.spec.namespace.clone(),
                 account: format!("{}/{}", account.namespace, account.name),
             },
-            resolution: Section::Filled(resolution(&draft, revisions)),
+            resolution: Section::Known(resolution(&draft, revisions)),
             objects,
-            images: filled(old.as_ref(), |old| image_changes(old.iter().copied(), new())),
-            crds: Section::Filled(findings),
+            images: known(old.as_ref(), |old| image_changes(old.iter().copied(), new())),
+            crds: Section::Known(findings),
             missing_rights,
-            operator_rights: filled(old.as_ref(), |old| operator_rights(old.iter().copied(), new())),
+            operator_rights: known(old.as_ref(), |old| operator_permissions(old.iter().copied(), new())),
             dry_run,
             refusal: None,
             notes: progress.notes.clone(),
@@ -222,10 +222,10 @@ impl Steps<'_> {
     ) -> Section<Vec<olm_rbac::Permission>> {
         let client = match client {
             _ if !self.features.preflight_permissions => {
-                return Section::not_filled("the feature gate PreflightPermissions is off");
+                return Section::unknown("the feature gate PreflightPermissions is off");
             }
-            _ if obstacle.is_some() && !self.only_plans => return Section::not_filled(OBSTACLE),
-            Err(why) => return Section::not_filled(why),
+            _ if obstacle.is_some() && !self.only_plans => return Section::unknown(OBSTACLE),
+            Err(why) => return Section::unknown(why),
             Ok(client) => client,
         };
         let mut written = phases.to_vec();
@@ -238,7 +238,7 @@ impl Steps<'_> {
         match missing {
             Err(why) => {
                 obstacle.get_or_insert_with(|| refused(&why));
-                Section::not_filled(why)
+                Section::unknown(why)
             }
             Ok(missing) => {
                 if !missing.is_empty() {
@@ -246,7 +246,7 @@ impl Steps<'_> {
                         refused(&olm_rbac::report(&missing)).explained(Some(granting(account, bundle)))
                     });
                 }
-                Section::Filled(missing)
+                Section::Known(missing)
             }
         }
     }
@@ -261,7 +261,7 @@ impl Steps<'_> {
         obstacle: &mut Option<Cause>,
     ) -> (Section<Vec<ObjectPlan>>, Section<DryRun>) {
         if obstacle.is_some() && !self.only_plans {
-            return (Section::not_filled(OBSTACLE), Section::not_filled(OBSTACLE));
+            return (Section::unknown(OBSTACLE), Section::unknown(OBSTACLE));
         }
         let known = contents.as_deref().unwrap_or_default();
         let rolled_out: BTreeSet<ObjectKey> = objects_of(known).map(|(_, o)| ObjectKey::of(o)).collect();
@@ -298,10 +298,10 @@ impl Steps<'_> {
             obstacle.get_or_insert_with(|| refused(&text));
         }
         let dry_run = match asker {
-            Ok(_) => Section::Filled(dry_run),
-            Err(why) => Section::not_filled(why.as_str()),
+            Ok(_) => Section::Known(dry_run),
+            Err(why) => Section::unknown(why.as_str()),
         };
-        (Section::Filled(plans), dry_run)
+        (Section::Known(plans), dry_run)
     }
 
     /// A sentence about an object that is somebody else's.
@@ -346,8 +346,8 @@ fn refused(text: &str) -> Cause {
 }
 
 /// A section that needs the content of the installed revision.
-fn filled<T>(old: Result<&Vec<&Value>, &String>, make: impl FnOnce(&Vec<&Value>) -> T) -> Section<T> {
-    old.map_or_else(|why| Section::not_filled(why.as_str()), |old| Section::Filled(make(old)))
+fn known<T>(old: Result<&Vec<&Value>, &String>, make: impl FnOnce(&Vec<&Value>) -> T) -> Section<T> {
+    old.map_or_else(|why| Section::unknown(why.as_str()), |old| Section::Known(make(old)))
 }
 
 fn objects_of(contents: &[(i64, Vec<LoadedPhase>)]) -> impl Iterator<Item = (&str, &Value)> {
@@ -424,7 +424,7 @@ fn resolution(draft: &Draft, revisions: &Revisions) -> Resolution {
 /// A sentence about rights beyond those of the installed revision.
 fn increase(plan: &Plan, revisions: &Revisions) -> Option<String> {
     let installed = revisions.installed()?;
-    let rights = plan.operator_rights.filled()?;
+    let rights = plan.operator_rights.known()?;
     let accounts: Vec<&str> = rights.increase.iter().map(|one| one.account.as_str()).collect();
     let dangers: BTreeSet<&str> =
         rights.increase.iter().flat_map(|one| &one.dangers).map(String::as_str).collect();
@@ -433,7 +433,7 @@ fn increase(plan: &Plan, revisions: &Revisions) -> Option<String> {
     (added > 0).then(|| {
         format!(
             "Bundle {} gives service account {} more rights than {} did ({added} more){}",
-            plan.resolution.filled().map_or("", |chosen| chosen.bundle.as_str()),
+            plan.resolution.known().map_or("", |chosen| chosen.bundle.as_str()),
             accounts.join(", "),
             installed.bundle.name,
             dangers.concat()

@@ -40,7 +40,7 @@ use crate::{
     dependents::Dependents,
     events::Events,
     finalizers,
-    kinds::{Awaited, Waiter},
+    interest::{Interest, Wanted},
     platform::Platform,
     settings::Settings,
 };
@@ -68,8 +68,6 @@ pub(crate) struct Ports {
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
     pub(crate) dependents: Arc<Dependents>,
-    /// Who waits for kinds that the cluster does not serve.
-    pub(crate) kinds: Arc<Awaited>,
     pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,
     pub(crate) settings: Settings,
@@ -92,7 +90,15 @@ impl Extensions {
         Self { ports, tidy: Mutex::default(), writes: OwnWrites::default() }
     }
 
-    pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> Next {
+    /// One pass, and the interests whose firing brings the next one.
+    pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> (Next, BTreeSet<Interest>) {
+        let wanted = Wanted::default();
+        wanted.add([Interest::Job(extension.name_any())]);
+        let next = self.next(extension, &wanted).await;
+        (next, wanted.into_set())
+    }
+
+    async fn next(&self, extension: Arc<ClusterExtension>, wanted: &Wanted) -> Next {
         let name = extension.name_any();
         let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
         let now = self.ports.clock.now();
@@ -100,7 +106,7 @@ impl Extensions {
             return Next::After(left);
         }
         if extension.metadata.deletion_timestamp.is_some() {
-            self.forget(name, &extension.uid().unwrap_or_default());
+            self.forget(&name, &extension.uid().unwrap_or_default());
             return self.release(&api, &extension).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
@@ -123,7 +129,7 @@ impl Extensions {
         if keeping::of_revision(&extension).is_some() && progress.unguarded.is_none() {
             progress.unguarded = self.ports.guard.complaint_about_deletion();
         }
-        let result = self.pass(&extension, &mut progress, now).await;
+        let result = self.pass(&extension, &mut progress, (wanted, now)).await;
         if progress.recorded {
             return Next::Await;
         }
@@ -161,14 +167,13 @@ impl Extensions {
     }
 
     /// Forgets what is known of an extension that is being deleted, and ends what it waits for.
-    fn forget(&self, name: String, uid: &str) {
-        self.ports.waiting.forget(&User::Extension(name.clone()));
-        self.ports.dependents.needs_nothing(&name);
-        self.ports.platform.forget(&name);
-        self.ports.bundles.release(&name);
+    fn forget(&self, name: &str, uid: &str) {
+        self.ports.waiting.forget(&User::Extension(name.to_owned()));
+        self.ports.dependents.needs_nothing(name);
+        self.ports.platform.forget(name);
+        self.ports.bundles.release(name);
         self.tidy().remove(uid);
         self.writes.forget(uid);
-        self.ports.kinds.forget(&Waiter::Extension(name));
     }
 
     /// Gives an extension its finalizers; the event of that brings the pass that goes on. One that nobody has worked on
@@ -262,7 +267,7 @@ impl Extensions {
         &self,
         extension: &ClusterExtension,
         progress: &mut Progress,
-        now: Timestamp,
+        (wanted, now): (&Wanted, Timestamp),
     ) -> Result<(), StepError> {
         let ports = &self.ports;
         let uid = extension.uid().unwrap_or_default();
@@ -293,7 +298,7 @@ impl Extensions {
             bundles: &ports.bundles,
             sets: &ports.sets,
             dependents: &ports.dependents,
-            kinds: &ports.kinds,
+            wanted,
             platform: &ports.platform,
             features: ports.features,
             system_namespace: &ports.system_namespace,

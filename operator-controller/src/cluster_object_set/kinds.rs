@@ -20,7 +20,8 @@ use serde_json::json;
 use crate::cluster_object_set::content::LoadedPhase;
 use crate::cluster_object_set::reconcile::ObjectSets;
 use crate::{
-    kinds::{Survey, Waiter, survey},
+    interest::Wanted,
+    kinds::{Survey, survey},
     preflight,
 };
 
@@ -28,19 +29,20 @@ use crate::{
 const LEFT_OUT_NAMED_MAX: usize = 100;
 
 impl ObjectSets {
-    /// Which of the revision's objects the cluster can hold now.
-    pub(crate) async fn survey(&self, set: &ClusterObjectSet, phases: &[LoadedPhase]) -> Survey {
+    /// Which of the revision's objects the cluster can hold now; those that it cannot are of interest from then on.
+    pub(crate) async fn survey(
+        &self,
+        set: &ClusterObjectSet,
+        phases: &[LoadedPhase],
+        wanted: &Wanted,
+    ) -> Survey {
         let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored).collect();
         let policy = UnknownKinds::from_annotation(
             set.annotations().get(UNKNOWN_KINDS_ANNOTATION).map(String::as_str),
         );
-        let waiter = Waiter::Set(set.name_any());
-        survey(&self.ports.discovery, &self.ports.kinds, &waiter, &objects, policy).await
-    }
-
-    /// The revision waits for no kind any more.
-    pub(crate) fn awaits_no_kind(&self, set: &ClusterObjectSet) {
-        self.ports.kinds.forget(&Waiter::Set(set.name_any()));
+        let found = survey(&self.ports.discovery, &objects, policy).await;
+        wanted.add(found.interests());
+        found
     }
 
     /// Records what is left out, if that is not done yet; answers the revision as it is then, if it was written.

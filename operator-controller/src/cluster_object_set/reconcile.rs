@@ -40,7 +40,8 @@ use crate::{
     access::{User, Waiting},
     admission::Guard,
     events::Events,
-    kinds::{Awaited, Survey},
+    interest::{Interest, Wanted},
+    kinds::Survey,
     settings::Settings,
     webhook_certificates::{self, CaBundles, Keeper, Kept},
 };
@@ -59,8 +60,6 @@ pub(crate) struct Ports {
     pub(crate) watches: WatchManager,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
     pub(crate) waiting: Arc<Waiting>,
-    /// Who waits for kinds that the cluster does not serve.
-    pub(crate) kinds: Arc<Awaited>,
     pub(crate) events: Events,
     /// Names the account of revisions that name none.
     pub(crate) settings: Settings,
@@ -113,12 +112,18 @@ impl ObjectSets {
         Self { ports, memory: Memory::default(), certificates: webhook_certificates::Memory::default() }
     }
 
-    pub(crate) async fn reconcile(&self, set: Arc<ClusterObjectSet>) -> Next {
+    /// One pass, and the interests whose firing brings the next one.
+    pub(crate) async fn reconcile(&self, set: Arc<ClusterObjectSet>) -> (Next, BTreeSet<Interest>) {
+        let wanted = Wanted::default();
+        let next = self.next(set, &wanted).await;
+        (next, wanted.into_set())
+    }
+
+    async fn next(&self, set: Arc<ClusterObjectSet>, wanted: &Wanted) -> Next {
         let uid = set.uid().unwrap_or_default();
         if set.metadata.deletion_timestamp.is_some() {
             self.ports.watches.release(&uid);
             self.memory.forget(&uid);
-            self.awaits_no_kind(&set);
             self.ports.waiting.forget(&User::Set(set.name_any()));
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
@@ -157,7 +162,7 @@ impl ObjectSets {
             Ok(true) => return Next::Await,
             Err(error) => return Next::Retry(error),
         }
-        let mut report = self.pass(&set).await;
+        let mut report = self.pass(&set, wanted).await;
         let unseen = self.unseen(&uid);
         let set = report.given.take().map_or(set, Arc::new);
         let unsettled = report.policy.clone().and_then(Result::err);
@@ -183,7 +188,7 @@ impl ObjectSets {
         }
     }
 
-    async fn pass(&self, set: &ClusterObjectSet) -> Report {
+    async fn pass(&self, set: &ClusterObjectSet, wanted: &Wanted) -> Report {
         let account = match self.account(set) {
             Ok(account) => account,
             Err(outcome) => return outcome.into(),
@@ -212,7 +217,7 @@ impl ObjectSets {
         let executor = self.executor(set, client.clone(), self.known_family(set), &none);
         let settled = keeping::settle(set, &executor, &phases).await;
         let identity = Identity { account: &account, client: &client };
-        let report = self.carry_out(set, &identity, &phases).await;
+        let report = self.carry_out(set, &identity, &phases, wanted).await;
         Report { observed: Some(observed), policy: report.policy.clone().or(settled), ..report }
     }
 
@@ -221,6 +226,7 @@ impl ObjectSets {
         set: &ClusterObjectSet,
         identity: &Identity<'_>,
         phases: &[LoadedPhase],
+        wanted: &Wanted,
     ) -> Report {
         let client = identity.client.clone();
         if set.spec.lifecycle_state == LifecycleState::Archived {
@@ -240,7 +246,7 @@ impl ObjectSets {
             }
         };
         let mut recorded = None;
-        let outcome = self.activate(set, identity, (phases, &kept.bundles), &mut recorded).await;
+        let outcome = self.activate(set, identity, (phases, &kept.bundles), &mut recorded, wanted).await;
         Report { certificates: kept.next, given: recorded.or(given), ..outcome.into() }
     }
 
@@ -274,8 +280,9 @@ impl ObjectSets {
         identity: &Identity<'_>,
         (phases, ca_bundles): (&[LoadedPhase], &CaBundles),
         recorded: &mut Option<ClusterObjectSet>,
+        wanted: &Wanted,
     ) -> Outcome {
-        let (survey, client) = (self.survey(set, phases).await, identity.client);
+        let (survey, client) = (self.survey(set, phases, wanted).await, identity.client);
         self.hold(set, &survey, identity, phases);
         if let Err(error) = self.check_arrived(set, client, phases, &survey).await {
             return Outcome::Retrying(error);
@@ -313,7 +320,7 @@ impl ObjectSets {
             },
             Pass::Incomplete { failures, waits, awaits_deletion } => {
                 // The kinds of a CRD that has just been applied can be watched from now on.
-                self.hold(set, &self.survey(set, phases).await, identity, phases);
+                self.hold(set, &self.survey(set, phases, wanted).await, identity, phases);
                 Outcome::Incomplete { failures, waits, awaits_deletion }
             }
             Pass::Collisions(message) => Outcome::Stuck { message, obstacle: Obstacle::Collision },
@@ -323,7 +330,6 @@ impl ObjectSets {
     }
 
     async fn archive(&self, set: &ClusterObjectSet, client: Client, phases: &[LoadedPhase]) -> Outcome {
-        self.awaits_no_kind(set);
         let ca_bundles = CaBundles::default();
         match self.executor(set, client, self.known_family(set), &ca_bundles).tear_down(phases).await {
             Ok(true) => {

@@ -28,7 +28,7 @@ use crate::{
     access::Waiting,
     admission::Guard,
     events::Events,
-    kinds::Awaited,
+    interest::Interests,
     operator::owners,
     settings::Settings,
     simulation::{ApiServer, Since, runtime},
@@ -96,13 +96,13 @@ async fn run_loop_at(
         watches: WatchManager::new(client, "", owner_changed, chance.clone()),
         sets: source.store.clone(),
         waiting: Arc::new(Waiting::default()),
-        kinds: Arc::new(Awaited::default()),
         preflight_permissions: false,
         system_namespace: "system".to_owned(),
         certificate_lifetime: Duration::from_hours(1),
         clock,
     };
-    let wakes = vec![owners(changed_owners, source.store.clone())];
+    let interests = Interests::default();
+    let wakes = (&interests, vec![owners(changed_owners, source.store.clone())]);
     let settings =
         ControllerSettings { name: "sets", concurrency: workers, backoff: BackoffLimits::default(), chance };
     let controller = Arc::new(ObjectSets::new(ports));

@@ -8,6 +8,7 @@ mod connection;
 mod controller;
 mod discovery;
 mod fence;
+mod interests;
 mod jobs;
 mod lease;
 mod memory;
@@ -33,7 +34,8 @@ pub use client::{
 pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, Wake, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use fence::{Fence, Lapsed};
-pub use jobs::{Job, JobContext, Jobs, Panicked};
+pub use interests::{Interest, Interests, Wanted};
+pub use jobs::{Job, JobContext, JobEnded, Jobs, Panicked};
 pub use lease::{DEFAULT_TERMS, Elector, LeaseLost, Terms};
 pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};

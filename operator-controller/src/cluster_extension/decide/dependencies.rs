@@ -13,8 +13,8 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_dependencies::{
-    Present, Provider, Requirement, Waiting, Work, cluster_extension, is_met, may_go_on, providers,
-    requirements, unmet,
+    InstalledBundle, PendingBundle, Provider, Requirement, Work, can_proceed, cluster_extension, is_met,
+    providers, requirements, unmet,
 };
 use olm_fbc::{PackageContent, Property};
 use olm_object::GroupVersionKind;
@@ -32,16 +32,16 @@ use crate::dependents::Pending;
 const EXPLAINED_MAX: usize = 3;
 
 /// A bundle that is installed.
-pub(crate) struct There {
+pub(crate) struct Installed {
     extension: String,
     bundle: BundleRecord,
     version: Option<Version>,
     properties: Vec<Property>,
 }
 
-impl There {
-    fn present(&self) -> Present<'_> {
-        Present {
+impl Installed {
+    fn present(&self) -> InstalledBundle<'_> {
+        InstalledBundle {
             package: &self.bundle.package,
             version: self.version.as_ref(),
             properties: &self.properties,
@@ -69,7 +69,7 @@ impl Steps<'_> {
             return Ok(());
         }
         let installed = self.installed_bundles(&name);
-        let present: Vec<Present<'_>> = installed.iter().map(There::present).collect();
+        let present: Vec<InstalledBundle<'_>> = installed.iter().map(Installed::present).collect();
         let mut pending = self.dependents.all();
         pending.remove(&name);
         let asked = needed.iter().chain(pending.values().flat_map(|other| &other.requirements));
@@ -109,9 +109,9 @@ impl Steps<'_> {
         };
         self.dependents.waits(&name, me.clone()).await;
         let others = pending.iter().map(|(name, other)| (name.as_str(), other.as_ref()));
-        let waiting: Vec<Waiting<'_>> =
+        let waiting: Vec<PendingBundle<'_>> =
             others.chain([(name.as_str(), &me)]).map(|(name, one)| waiting(name, one)).collect();
-        if may_go_on(&name, &waiting, &present, &is_served) {
+        if can_proceed(&name, &waiting, &present, &is_served) {
             progress.notes.push(format!(
                 "The bundle goes on together with others that need it in turn, although this is not installed yet: {list}."
             ));
@@ -124,7 +124,7 @@ impl Steps<'_> {
     }
 
     /// The bundles that are installed for other extensions.
-    pub(crate) fn installed_bundles(&self, but_for: &str) -> Vec<There> {
+    pub(crate) fn installed_bundles(&self, but_for: &str) -> Vec<Installed> {
         let mut by_owner: BTreeMap<(String, String), Vec<ClusterObjectSet>> = BTreeMap::new();
         for guarded in self.sets.state() {
             let Ok(set) = &guarded.0 else { continue };
@@ -136,7 +136,7 @@ impl Steps<'_> {
             let revisions = Revisions::read(sets.iter());
             let revision = revisions.installed()?;
             let set = sets.iter().find(|set| set.name_any() == revision.name)?;
-            Some(There {
+            Some(Installed {
                 extension,
                 bundle: revision.bundle.clone(),
                 version: version(&revision.bundle),
@@ -161,7 +161,7 @@ impl Steps<'_> {
     }
 
     /// What to do about each of the requirements.
-    pub(crate) async fn remedies(&self, missing: &[Requirement], installed: &[There]) -> String {
+    pub(crate) async fn remedies(&self, missing: &[Requirement], installed: &[Installed]) -> String {
         // Packages first: what they bring may be what the others ask for.
         let mut missing: Vec<&Requirement> = missing.iter().collect();
         missing.sort_by_key(|requirement| requirement.packages().is_empty());
@@ -180,12 +180,12 @@ impl Steps<'_> {
     async fn remedy(
         &self,
         requirement: &Requirement,
-        installed: &[There],
+        installed: &[Installed],
         named: &mut BTreeSet<String>,
         work: Work,
     ) -> String {
         if requirement.is_conflict() {
-            let fights = |there: &&There| !is_met(requirement, &[there.present()], &|_| false, &work);
+            let fights = |there: &&Installed| !is_met(requirement, &[there.present()], &|_| false, &work);
             let fighting = installed.iter().filter(fights).map(|there| {
                 format!("bundle {} (ClusterExtension {:?})", there.bundle.name, there.extension)
             });
@@ -249,7 +249,7 @@ impl Steps<'_> {
                 }
             }
         }
-        for text in requirement.signs() {
+        for text in requirement.search_terms() {
             found.extend(self.catalogs.mentioning(&json!(text).to_string()).await);
         }
         found
@@ -260,10 +260,10 @@ fn shown(provider: &Provider) -> String {
     format!("package {} {} (catalog {})", provider.package, provider.version, provider.catalog)
 }
 
-fn waiting<'a>(name: &'a str, one: &'a Pending) -> Waiting<'a> {
+fn waiting<'a>(name: &'a str, one: &'a Pending) -> PendingBundle<'a> {
     let bundle =
-        Present { package: &one.package, version: one.version.as_ref(), properties: &one.properties };
-    Waiting { extension: name, bundle, requirements: &one.requirements }
+        InstalledBundle { package: &one.package, version: one.version.as_ref(), properties: &one.properties };
+    PendingBundle { extension: name, bundle, requirements: &one.requirements }
 }
 
 fn version(bundle: &BundleRecord) -> Option<Version> {

@@ -9,11 +9,10 @@ use olm_object::ObjectKey;
 use olm_objectset::{Phase, unserved_kind_report};
 use serde_json::json;
 
-use crate::cluster_extension::annotations;
-use crate::cluster_extension::decide::Steps;
-use crate::cluster_extension::observe::revisions::Revisions;
-use crate::cluster_extension::report::Cause;
-use crate::kinds::{Waiter, survey};
+use crate::{
+    cluster_extension::{annotations, decide::Steps, observe::revisions::Revisions, report::Cause},
+    kinds::survey,
+};
 
 /// Objects named in a condition; the rest are counted.
 const NAMED_MAX: usize = 10;
@@ -25,18 +24,17 @@ impl Steps<'_> {
     /// Kinds are missing without which it cannot go on; it is tried again when they arrive.
     pub(crate) async fn of_served_kinds<'p>(&self, phases: &'p [Phase]) -> Result<Cow<'p, [Phase]>, Cause> {
         let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.objects).collect();
-        let waiter = Waiter::Extension(self.extension.name_any());
         let policy = annotations::unknown_kinds(self.extension);
-        let found = survey(self.discovery, self.kinds, &waiter, &objects, policy).await;
+        let found = survey(self.discovery, &objects, policy).await;
+        // Without these the revision waits, if anything is to be waited for.
+        if !found.blocking.is_empty() || !found.silent.is_empty() {
+            self.wanted.add(found.interests());
+        }
         if !found.blocking.is_empty() {
             let blocking: Vec<&ObjectKey> = found.blocking.iter().collect();
             let explanation = self.who_brings(&blocking).await;
             let text = format!("creating new Revision: {}", told(&blocking));
             return Err(Cause::transient(text).explained(explanation));
-        }
-        // From here on the revision waits, if anything is to be waited for.
-        if found.silent.is_empty() {
-            self.kinds.forget(&waiter);
         }
         if found.left_out.is_empty() {
             return Ok(Cow::Borrowed(phases));

@@ -1,6 +1,6 @@
-//! Rights: what the installing account lacks, and what the accounts of the operator will hold.
+//! Permissions: what the installing account lacks, and what the accounts of the operator will hold.
 //!
-//! Names of roles say nothing, as they are made from what is in them; rights are told by who holds them.
+//! They are listed by the accounts that hold them: names of roles are made from their content and identify nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +9,15 @@ use olm_rbac::{Comparison, Danger, Held, Permission, dangers, rules_of};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::limits::RIGHTS_ENTRIES_MAX as ENTRIES_MAX;
+use crate::limits::PERMISSION_ENTRIES_MAX as ENTRIES_MAX;
 
-/// The rights of one account of the operator.
+/// The permissions of one account of the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Account {
     /// Namespace and name.
     pub account: String,
-    /// Rights by roles of the bundle.
+    /// Permissions by roles of the bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rights: Vec<Permission>,
     /// Roles that are not part of the bundle, with where they hold: whoever keeps them decides about their rules. Also
@@ -29,24 +29,24 @@ pub struct Account {
     pub dangers: Vec<String>,
 }
 
-/// The rights of the operator's accounts.
+/// The permissions of the operator's accounts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Rights {
-    /// What they will hold.
+pub struct Permissions {
+    /// All that they will hold.
     pub held: Vec<Account>,
-    /// What of it they do not hold by the installed revision; everything on a first installation.
+    /// Those that the installed revision does not give them; everything on a first installation.
     pub increase: Vec<Account>,
 }
 
-/// The rights that the objects of a revision give to ServiceAccounts, compared with those of the installed one.
-pub fn operator_rights<'o, 'n>(
+/// The permissions that the objects of a revision give to ServiceAccounts, compared with those of the installed one.
+pub fn operator_permissions<'o, 'n>(
     installed: impl IntoIterator<Item = &'o Value>,
     new: impl IntoIterator<Item = &'n Value>,
-) -> Rights {
+) -> Permissions {
     let (old, new) = (holders(installed), holders(new));
     let nobody = Holder::default();
     let nothing = Held::default();
-    let mut rights = Rights::default();
+    let mut rights = Permissions::default();
     let (mut of_held, mut of_increase) = (Comparison::default(), Comparison::default());
     for (account, holder) in &new {
         rights.held.push(holder.beyond(account, &nothing, &nobody, &mut of_held));
@@ -59,7 +59,7 @@ pub fn operator_rights<'o, 'n>(
     rights
 }
 
-/// What one account gets.
+/// The permissions of one account.
 #[derive(Debug, Default)]
 struct Holder {
     rules: Vec<Permission>,
@@ -83,7 +83,7 @@ impl Holder {
         dangers(&self.held().cluster)
     }
 
-    /// What goes beyond `held` and the `before` it belongs to.
+    /// The permissions that the account did not have as `before`, which is given as `held` too.
     fn beyond(&self, account: &str, held: &Held, before: &Self, comparison: &mut Comparison) -> Account {
         let dangers = self.dangers();
         let mut rights = comparison.missing(&self.rules, held);
@@ -172,7 +172,7 @@ mod tests {
         let old = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]));
         let same =
             objects("b", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]));
-        assert!(operator_rights(&old, &same).increase.is_empty(), "a wildcard held it already");
+        assert!(operator_permissions(&old, &same).increase.is_empty(), "a wildcard held it already");
         let more = objects(
             "c",
             &json!([
@@ -180,7 +180,7 @@ mod tests {
                 {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]},
             ]),
         );
-        let rights = operator_rights(&old, &more);
+        let rights = operator_permissions(&old, &more);
         assert_eq!(rights.held.len(), 1);
         let [increase] = rights.increase.as_slice() else { panic!("{rights:?}") };
         assert_eq!(increase.account, "ns/sa");
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(right.rule.resources, ["secrets".to_owned()].into());
         assert_eq!(right.rule.verbs, ["get".to_owned(), "list".to_owned()].into());
         assert_eq!(increase.dangers, ["may read Secrets of every namespace"]);
-        assert_eq!(operator_rights(&[], &more).increase.len(), 1, "all of it, the first time");
+        assert_eq!(operator_permissions(&[], &more).increase.len(), 1, "all of it, the first time");
     }
 
     #[test]
@@ -196,9 +196,9 @@ mod tests {
         let binding = json!({"kind": "RoleBinding", "metadata": {"name": "b", "namespace": "kube-system"},
             "roleRef": {"kind": "Role", "name": "reader"},
             "subjects": [{"kind": "ServiceAccount", "name": "sa", "namespace": "ns"}, {"kind": "User", "name": "u"}]});
-        let rights = operator_rights(&[], [&binding]);
+        let rights = operator_permissions(&[], [&binding]);
         assert_eq!(rights.increase[0].foreign_roles, ["Role reader in namespace kube-system"]);
-        assert!(operator_rights([&binding], [&binding]).increase.is_empty());
+        assert!(operator_permissions([&binding], [&binding]).increase.is_empty());
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         let subject =
             |i: usize| json!({"kind": "ServiceAccount", "name": format!("sa{i}"), "namespace": "ns"});
         all[1]["subjects"] = (0..5).map(subject).collect();
-        let rights = operator_rights(&[], &all);
+        let rights = operator_permissions(&[], &all);
         let listed: Vec<bool> = rights.held.iter().map(|account| account.foreign_roles.is_empty()).collect();
         assert_eq!(listed, [true, true, false, false, false]);
         assert!(rights.held[4].foreign_roles[0].ends_with("with too many rules to be listed"));
