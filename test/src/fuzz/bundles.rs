@@ -147,7 +147,7 @@ pub(super) fn rules(input: &[u8]) -> String {
 
 /// Bundles as the tools of catalog authors read them.
 pub(super) fn bundle_blob(input: &[u8]) -> String {
-    match RegistryV1Bundle::read(&files(input)).and_then(|bundle| bundle.render("r.example/b:1")) {
+    match RegistryV1Bundle::read(&files(input)).map(|bundle| bundle.render("r.example/b:1")) {
         Ok(_) => "a bundle".to_owned(),
         Err(error) => kind(&error),
     }

@@ -200,15 +200,12 @@ struct Mode {
 }
 
 /// A definition: CRDs have the group in their name, API services have a field for it.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Named {
-    #[serde(default)]
     name: String,
-    #[serde(default)]
     group: String,
-    #[serde(default)]
     version: String,
-    #[serde(default)]
     kind: String,
 }
 

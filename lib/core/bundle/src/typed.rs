@@ -25,14 +25,12 @@ use serde_json::{Map, Value};
 
 use crate::{quantity, time};
 
-pub use csv::{
-    API_SERVICE_DEFINITIONS, CRD_DEFINITIONS, GROUP_VERSION_KIND, INSTALL, INSTALL_MODE, LINK, MAINTAINER,
-};
+pub use csv::{API_SERVICE_DEFINITIONS, CRD_DEFINITIONS, GROUP_VERSION_KIND, INSTALL_MODE, LINK, MAINTAINER};
 
 /// A ClusterServiceVersion, without its status.
 pub static CLUSTER_SERVICE_VERSION: Kind = Kind::Object(&csv::CLUSTER_SERVICE_VERSION);
 /// A CustomResourceDefinition.
-pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind::Object(&kubernetes::CUSTOM_RESOURCE_DEFINITION);
+pub(crate) static CUSTOM_RESOURCE_DEFINITION: Kind = Kind::Object(&kubernetes::CUSTOM_RESOURCE_DEFINITION);
 /// The members of the user's `deploymentConfig`.
 pub static DEPLOYMENT_CONFIG: Kind = Kind::Object(&csv::DEPLOYMENT_CONFIG);
 
@@ -95,26 +93,17 @@ pub struct Fields {
     pub required: &'static [&'static str],
     /// The fields in the order in which Go's encoder writes them, or by name where that plays no part.
     pub rows: &'static [(&'static str, Presence, Kind)],
-    writes_absent: bool,
 }
 
 impl Fields {
     /// A struct of opm or of the API of ClusterServiceVersions.
     pub const fn named(name: &'static str, rows: &'static [(&'static str, Presence, Kind)]) -> Self {
-        Self { name, ..Self::new(&[], rows) }
+        Self { name, required: &[], rows }
     }
 
     /// A struct of Kubernetes.
     const fn new(required: &'static [&'static str], rows: &'static [(&'static str, Presence, Kind)]) -> Self {
-        let mut writes_absent = false;
-        let mut index = 0;
-        while index < rows.len() {
-            if matches!(rows[index].1, Presence::Always | Presence::Nullable) {
-                writes_absent = true;
-            }
-            index += 1;
-        }
-        Self { name: "", required, rows, writes_absent }
+        Self { name: "", required, rows }
     }
 
     /// The field of this name.
@@ -123,9 +112,6 @@ impl Fields {
     }
 
     fn write_absent(&self, map: &mut Map<String, Value>) {
-        if !self.writes_absent {
-            return;
-        }
         for (name, presence, kind) in self.rows {
             let absent = match presence {
                 Presence::Always => zero(kind),

@@ -7,9 +7,12 @@
 
 use std::borrow::Cow;
 
-use olm_bundle::typed::Kind;
+use olm_bundle::typed::{Fields, Kind};
 use olm_fbc::FbcError;
-use olm_go::{Quoted, base64, field::names};
+use olm_go::{
+    Quoted, base64,
+    field::{Fields as Members, names},
+};
 use olm_text::cut;
 use serde_json::{Number, Value};
 use thiserror::Error;
@@ -113,7 +116,25 @@ pub(crate) fn check(value: &Value, kind: &Kind) -> Result<(), FieldError> {
     check_at(value, kind, kind, &mut Vec::new())
 }
 
-/// The same for a document of a catalog, if its schema is known.
+/// Checks the field `name` in the part `part` of a ClusterServiceVersion; the value, null included.
+pub(crate) fn csv_field<'v>(
+    csv: &'v Value,
+    part: &str,
+    name: &str,
+    kind: &Kind,
+) -> Result<Option<&'v Value>, FieldError> {
+    static ANY: Fields = Fields::named("v1alpha1.ClusterServiceVersion", &[]);
+    let root = Kind::Object(&ANY);
+    check(csv, &root)?;
+    let found = Members::of(csv).scalar(part).unwrap_or(&Value::Null);
+    check_at(found, &root, &root, &mut vec![Step::Field(part)])?;
+    let value = Members::of(found).raw(name);
+    let mut path = vec![Step::Field(part), Step::Field(name)];
+    value.map_or(Ok(()), |value| check_at(value, kind, &root, &mut path))?;
+    Ok(value)
+}
+
+/// Checks a document of a catalog, if its schema is known.
 pub(crate) fn check_document(schema: &str, value: &Value) -> Result<(), DecodeError> {
     let Some((word, kind)) = structures::document(schema) else { return Ok(()) };
     check(value, &kind).map_err(|error| DecodeError::Field(word, error.go))

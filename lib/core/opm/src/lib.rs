@@ -28,7 +28,7 @@ mod write;
 pub use blob::{Blob, BlobProperty, BundleBlob, RelatedImage};
 pub use decode::{DecodeError, FieldError};
 pub use load::{LoadError, each_document, outline};
-pub use migrate::{MigrationError, MigrationLevel, UnknownLevel, migrate};
+pub use migrate::{MigrationError, MigrationLevel, migrate};
 pub use outline::{BundleOutline, Finding, ImageSyntax, Outline};
 pub use picture::{PictureError, UpgradeGraph, View, mermaid, svg};
 pub use registry_v1::{BundleError, RegistryV1Bundle};

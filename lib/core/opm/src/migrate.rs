@@ -41,33 +41,23 @@ impl fmt::Display for MigrationLevel {
     }
 }
 
-/// There is no such migration.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("unknown migration level {0:?}")]
-pub struct UnknownLevel(String);
-
 impl FromStr for MigrationLevel {
-    type Err = UnknownLevel;
+    type Err = String;
 
-    fn from_str(name: &str) -> Result<Self, UnknownLevel> {
+    fn from_str(name: &str) -> Result<Self, String> {
         match name {
             NONE => Ok(Self::None),
             BUNDLE_OBJECT_TO_CSV_METADATA => Ok(Self::BundleObjectToCsvMetadata),
             ALL => Ok(Self::LAST),
-            _ => Err(UnknownLevel(name.to_owned())),
+            _ => Err(format!("unknown migration level {name:?}")),
         }
     }
 }
 
-/// A bundle could not be migrated.
+/// A bundle with this name could not be migrated, because of its ClusterServiceVersion.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("migrate: ClusterServiceVersion of bundle {bundle:?}: {source}")]
-pub struct MigrationError {
-    /// Name of the bundle.
-    pub bundle: String,
-    /// The problem with its ClusterServiceVersion.
-    pub source: FieldError,
-}
+#[error("migrate: ClusterServiceVersion of bundle {0:?}: {1}")]
+pub struct MigrationError(String, FieldError);
 
 /// Brings a bundle up to a level.
 ///
@@ -76,7 +66,7 @@ pub struct MigrationError {
 pub fn migrate(bundle: &mut BundleBlob, level: MigrationLevel) -> Result<(), MigrationError> {
     if level >= MigrationLevel::BundleObjectToCsvMetadata {
         bundle_object_to_csv_metadata(bundle)
-            .map_err(|source| MigrationError { bundle: bundle.name.clone(), source })?;
+            .map_err(|source| MigrationError(bundle.name.clone(), source))?;
     }
     Ok(())
 }
@@ -123,7 +113,7 @@ mod tests {
             assert_eq!(name.parse(), Ok(level));
         }
         let error = "split-icon".parse::<MigrationLevel>().unwrap_err();
-        assert_eq!(error.to_string(), "unknown migration level \"split-icon\"");
+        assert_eq!(error, "unknown migration level \"split-icon\"");
         assert_eq!(MigrationLevel::default(), MigrationLevel::None);
     }
 

@@ -13,8 +13,7 @@ mod metadata;
 use std::collections::BTreeSet;
 
 use olm_bundle::{
-    BundleFiles, CSV_KIND, Manifest, OLM_PROPERTIES, annotated_properties, first_manifests,
-    typed::{CLUSTER_SERVICE_VERSION, Kind},
+    BundleFiles, CSV_KIND, Manifest, OLM_PROPERTIES, annotated_properties, first_manifests, typed::Kind,
 };
 use olm_fbc::{
     PROPERTY_BUNDLE_OBJECT, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
@@ -251,17 +250,18 @@ fn related_images(spec: Fields<'_>) -> Vec<RelatedImage> {
 
 /// The value of `olm.csv.metadata` for a ClusterServiceVersion, which has some fields under other names.
 pub(crate) fn csv_metadata(csv: &Value) -> Result<Box<RawValue>, FieldError> {
-    decode::check(csv, &CLUSTER_SERVICE_VERSION)?;
-    let (metadata, spec) = (Fields::of(csv).object("metadata"), Fields::of(csv).object("spec"));
-    let field = |name: &'static str| {
-        let value = match name {
-            "annotations" | "labels" => metadata.raw(name),
-            "crdDescriptions" => spec.raw("customresourcedefinitions"),
-            name => spec.raw(name),
+    let mut shown = Map::new();
+    for (name, _, kind) in CSV_METADATA.rows {
+        let (part, source) = match *name {
+            "annotations" | "labels" => ("metadata", *name),
+            "apiServiceDefinitions" => ("spec", "apiservicedefinitions"),
+            "crdDescriptions" => ("spec", "customresourcedefinitions"),
+            name => ("spec", name),
         };
-        Some((name.to_owned(), value?.clone()))
-    };
-    let shown: Map<String, Value> = CSV_METADATA.rows.iter().filter_map(|(name, ..)| field(name)).collect();
+        if let Some(value) = decode::csv_field(csv, part, source, kind)? {
+            shown.insert((*name).to_owned(), value.clone());
+        }
+    }
     Ok(encoded(&shown.into(), &Kind::Object(&CSV_METADATA), Html::Escaped))
 }
 

@@ -115,7 +115,16 @@ impl Selection {
             let entries = channels.iter().filter(|channel| kept.channels.contains(&channel.name));
             kept.bundles =
                 entries.flat_map(|channel| &channel.entries).map(|entry| entry.name.clone()).collect();
-            self.default_channel(name, &mut kept, &mut part.notes)?;
+            let default_channel = self.default_channel(name, &kept)?;
+            if default_channel != kept.default_channel {
+                let (after, before) = (Quoted(&default_channel), Quoted(&kept.default_channel));
+                part.notes.push(Note {
+                    package: name.clone(),
+                    kind: NoteKind::DefaultChannel,
+                    message: format!("the default channel is {after} instead of {before}"),
+                });
+                kept.default_channel = default_channel;
+            }
             part.packages.insert(name.clone(), kept);
         }
         impact::note_impact(outline, &part.packages, &mut part.notes);
@@ -134,40 +143,19 @@ impl Selection {
         }
     }
 
-    fn default_channel(
-        &self,
-        package: &str,
-        kept: &mut PackagePart,
-        notes: &mut Vec<Note>,
-    ) -> Result<(), SelectionError> {
-        let before = kept.default_channel.clone();
-        match (self.default_channels.get(package), kept.channels.len()) {
-            (Some(wanted), _) if kept.channels.contains(wanted) => kept.default_channel.clone_from(wanted),
-            (Some(wanted), _) => {
-                return Err(SelectionError::Channel(package.to_owned(), wanted.clone()));
-            }
-            (None, _) if kept.channels.contains(&before) || before.is_empty() => {}
-            (None, 1) => kept.default_channel = kept.channels.iter().next().cloned().unwrap_or_default(),
-            (None, _) => {
-                return Err(SelectionError::DefaultChannel(
-                    package.to_owned(),
-                    before,
-                    kept.channels.iter().cloned().collect(),
-                ));
+    fn default_channel(&self, package: &str, kept: &PackagePart) -> Result<String, SelectionError> {
+        let before = &kept.default_channel;
+        match self.default_channels.get(package) {
+            Some(wanted) if kept.channels.contains(wanted) => Ok(wanted.clone()),
+            Some(wanted) => Err(SelectionError::Channel(package.to_owned(), wanted.clone())),
+            None if before.is_empty() || kept.channels.contains(before) => Ok(before.clone()),
+            None => {
+                let remaining: Vec<String> = kept.channels.iter().cloned().collect();
+                let error =
+                    |remaining| SelectionError::DefaultChannel(package.to_owned(), before.clone(), remaining);
+                <[String; 1]>::try_from(remaining).map(|[only]| only).map_err(error)
             }
         }
-        if kept.default_channel != before {
-            notes.push(Note {
-                package: package.to_owned(),
-                kind: NoteKind::DefaultChannel,
-                message: format!(
-                    "the default channel is {} instead of {}",
-                    Quoted(&kept.default_channel),
-                    Quoted(&before)
-                ),
-            });
-        }
-        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@
 use olm_bundle::{
     OLM_PROPERTIES,
     typed::{
-        API_SERVICE_DEFINITIONS, CRD_DEFINITIONS, Fields, GROUP_VERSION_KIND, INSTALL, INSTALL_MODE,
+        API_SERVICE_DEFINITIONS, CRD_DEFINITIONS, Fields, GROUP_VERSION_KIND, INSTALL_MODE,
         Kind::{self, Bool, Bytes, List, Map, Object, Raw, Text},
         LINK, MAINTAINER,
         Presence::{Always, Optional, Pointer},
@@ -86,6 +86,10 @@ static GVK_REQUIRED: Fields = Fields::named("property.GVKRequired", GVK.rows);
 static BUNDLE_OBJECT: Fields = Fields::named("property.BundleObject", &[("data", Always, Bytes)]);
 static CHANNEL_PROPERTY: Fields = Fields::named("property.Channel", &[("channelName", Always, Text)]);
 
+/// An icon in a ClusterServiceVersion.
+pub(crate) const CSV_ICON: Kind =
+    Object(&Fields::named("v1alpha1.Icon", &[("base64data", Always, Text), ("mediatype", Always, Text)]));
+
 /// The fields of a ClusterServiceVersion that user interfaces show.
 pub(crate) static CSV_METADATA: Fields = Fields::named("property.CSVMetadata", &[
     ("annotations", Optional, Map(&Text)), ("apiServiceDefinitions", Always, Object(&API_SERVICE_DEFINITIONS)),
@@ -97,30 +101,50 @@ pub(crate) static CSV_METADATA: Fields = Fields::named("property.CSVMetadata", &
     ("provider", Always, Object(&LINK)),
 ]);
 
+/// A structure with one field that is read.
+macro_rules! with {
+    ($name:expr, $kind:expr) => { Object(&Fields::named("", &[($name, Always, $kind)])) };
+}
+
 /// A ClusterServiceVersion as far as every bundle's is read: opm leaves the rest as it is.
-pub(crate) static CSV: Kind = Object(&Fields::named("registry.ClusterServiceVersion", &[
-    ("metadata", Always, Object(&Fields::named("v1.ObjectMeta", &[
-        ("name", Always, Text), ("annotations", Always, Object(&Fields::named("", &[(OLM_PROPERTIES, Always, Text)]))),
+pub(crate) static CSV: Kind = Object(&Fields::named("", &[
+    ("metadata", Always, Object(&Fields::named("", &[
+        ("name", Always, Text), ("annotations", Always, with!(OLM_PROPERTIES, Text)),
     ]))),
-    ("spec", Always, Object(&Fields::named("registry.Spec", &[
+    ("spec", Always, Object(&Fields::named("", &[
         ("version", Always, Text), ("release", Always, Text),
-        ("customresourcedefinitions", Always, Object(&DEFINITIONS)),
-        ("apiservicedefinitions", Always, Object(&DEFINITIONS)),
+        ("customresourcedefinitions", Always, DEFINITIONS), ("apiservicedefinitions", Always, DEFINITIONS),
     ]))),
 ]));
-static DEFINITIONS: Fields = Fields::named("registry.Definitions", &[
+const DEFINITIONS: Kind = Object(&Fields::named("", &[
     ("owned", Always, DEFINITION_KEYS), ("required", Always, DEFINITION_KEYS),
-]);
-const DEFINITION_KEYS: Kind = List(&Object(&Fields::named("registry.DefinitionKey", &[
+]));
+const DEFINITION_KEYS: Kind = List(&Object(&Fields::named("", &[
     ("group", Always, Text), ("version", Always, Text), ("kind", Always, Text), ("name", Always, Text),
 ])));
 
 /// The images in a ClusterServiceVersion.
-pub(crate) static CSV_IMAGES: Kind = Object(&Fields::named("registry.ClusterServiceVersion", &[
-    ("spec", Always, Object(&Fields::named("registry.Spec", &[
-        ("relatedImages", Always, List(&Object(&RELATED_IMAGE))), ("install", Always, Object(&INSTALL)),
+pub(crate) static CSV_IMAGES: Kind = with!("spec", Object(&Fields::named("", &[
+    ("relatedImages", Always, List(&Object(&RELATED_IMAGE))),
+    ("install", Always, Object(&Fields::named("", &[
+        ("strategy", Always, Text), ("spec", Always, with!("deployments", List(&DEPLOYMENT))),
+    ]))),
+])));
+const DEPLOYMENT: Kind = with!("spec", with!("template", with!("spec", Object(&Fields::named("", &[
+    ("containers", Always, List(&IMAGE)), ("initContainers", Always, List(&IMAGE)),
+])))));
+/// A container, or an entry of a semver template.
+const IMAGE: Kind = with!("image", Text);
+
+/// A CustomResourceDefinition, of v1 or v1beta1.
+pub(crate) static CRD: Kind = Object(&Fields::named("", &[
+    ("apiVersion", Always, Text),
+    ("spec", Always, Object(&Fields::named("", &[
+        ("group", Always, Text), ("version", Always, Text), ("versions", Always, List(&with!("name", Text))),
+        ("names", Always, Object(&Fields::named("", &[("kind", Always, Text), ("plural", Always, Text)]))),
     ]))),
 ]));
+
 /// Any template, as far as it says which one it is.
 pub(crate) static TEMPLATE: Fields = Fields::named("template.Metadata", &[("schema", Always, Text)]);
 /// A basic template.
@@ -130,12 +154,10 @@ pub(crate) static BASIC: Fields = Fields::named("basic.BasicTemplateData", &[
 /// A semver template.
 pub(crate) static SEMVER: Fields = Fields::named("semver.SemverTemplateData", &[
     ("schema", Always, Text), ("generateMajorChannels", Always, Bool), ("generateMinorChannels", Always, Bool),
-    ("defaultChannelTypePreference", Always, Text), ("candidate", Always, Object(&BUNDLES)),
-    ("fast", Always, Object(&BUNDLES)), ("stable", Always, Object(&BUNDLES)),
+    ("defaultChannelTypePreference", Always, Text), ("candidate", Always, BUNDLES), ("fast", Always, BUNDLES),
+    ("stable", Always, BUNDLES),
 ]);
-static BUNDLES: Fields = Fields::named("semver.Bundles", &[
-    ("bundles", Always, List(&Object(&Fields::named("semver.BundleEntry", &[("image", Always, Text)])))),
-]);
+const BUNDLES: Kind = with!("bundles", List(&IMAGE));
 /// A substitutes template.
 pub(crate) static SUBSTITUTES: Fields = Fields::named("substitutes.SubstitutesTemplateData", &[
     ("schema", Always, Text), ("entries", Always, List(&Raw)),

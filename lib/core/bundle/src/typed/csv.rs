@@ -32,8 +32,7 @@ static SPEC: Fields = Fields::new(&[], &[
     ("version", Pointer, Text), ("webhookdefinitions", Optional, List(&Object(&WEBHOOK))),
 ]);
 
-/// The install strategy, of which there is one form.
-pub static INSTALL: Fields = Fields::new(&[], &[
+static INSTALL: Fields = Fields::new(&[], &[
     ("spec", Always, Object(&STRATEGY)), ("strategy", Always, Text),
 ]);
 

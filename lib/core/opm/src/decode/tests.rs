@@ -1,10 +1,13 @@
-use olm_bundle::typed::{CLUSTER_SERVICE_VERSION, Kind};
+use olm_bundle::typed::Kind;
 use olm_fbc::ChannelEntry;
 use olm_go::field::Fields;
 use serde_json::json;
 
 use super::check;
-use crate::structures::{document, property};
+use crate::{
+    registry_v1::csv_metadata,
+    structures::{document, property},
+};
 
 const PACKAGE: &str = "olm.package";
 const CHANNEL: &str = "olm.channel";
@@ -133,9 +136,10 @@ fn a_value_of_another_type_is_refused_with_its_place() {
             r#"field "spec.apiservicedefinitions.owned[0].containerPort" is a number, expected an integer of 32 bits"#,
         ),
         (json!({"spec": {"links": {}}}), r#"field "spec.links" is an object, expected a list"#),
+        (json!({"spec": []}), r#"field "spec" is a list, expected an object"#),
         (json!(["spec"]), r#"field "" is a list, expected an object"#),
     ] {
-        assert_eq!(check(&document, &CLUSTER_SERVICE_VERSION).unwrap_err().to_string(), expected);
+        assert_eq!(csv_metadata(&document).unwrap_err().to_string(), expected);
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use olm_bundle::{Manifest, typed::CUSTOM_RESOURCE_DEFINITION};
+use olm_bundle::Manifest;
 use olm_go::field::Fields;
 use serde_json::{Value, json};
 
 use super::{BundleError, checked};
+use crate::structures::CRD;
 
 const CRD_KIND: &str = "CustomResourceDefinition";
 
@@ -63,7 +64,7 @@ impl Apis {
         let services = spec.object("apiservicedefinitions");
         let mut named: BTreeSet<Api> = services.objects("owned").map(service).collect();
         for manifest in manifests.iter().filter(|manifest| manifest.kind() == CRD_KIND) {
-            named.extend(crd_apis(checked(manifest, &CUSTOM_RESOURCE_DEFINITION)?));
+            named.extend(crd_apis(checked(manifest, &CRD)?));
         }
         let mut required: BTreeSet<Gvk> = services.objects("required").map(Gvk::of).collect();
         for crd in crds.objects("required") {

@@ -6,14 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olm_bundle::typed::CLUSTER_SERVICE_VERSION;
+use olm_bundle::typed::Kind;
 use olm_fbc::{ChannelEntry, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
 use olm_go::field::Fields;
 use olm_semver::Version;
 use serde_json::{Value, json};
 
 use super::{Bundles, TemplateError, bundle, versions::package_and_version};
-use crate::{Blob, BundleBlob, FieldError, decode};
+use crate::{Blob, BundleBlob, FieldError, decode, structures::CSV_ICON};
 
 mod channels;
 
@@ -207,10 +207,10 @@ fn package_blob(
 
 /// Description and icon of a ClusterServiceVersion, where it has them.
 fn shown(csv: &Value) -> Result<Vec<(&'static str, Value)>, FieldError> {
-    decode::check(csv, &CLUSTER_SERVICE_VERSION)?;
-    let spec = Fields::of(csv).object("spec");
-    let description = Some(spec.text("description")).filter(|text| !text.is_empty());
-    let icon = spec.objects("icon").next().map(|icon| {
+    let description = decode::csv_field(csv, "spec", "description", &Kind::Text)?;
+    let description = description.and_then(Value::as_str).filter(|text| !text.is_empty());
+    let icons = decode::csv_field(csv, "spec", "icon", &Kind::List(&CSV_ICON))?;
+    let icon = icons.and_then(|icons| icons.get(0)).map(Fields::of).map(|icon| {
         let data: String = icon.text("base64data").split(['\r', '\n']).collect();
         ("icon", json!({"base64data": data, "mediatype": icon.text("mediatype")}))
     });

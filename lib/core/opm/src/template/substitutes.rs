@@ -3,6 +3,8 @@
 //! A substitute gets the edges of its base, and skips it; who replaced or skipped the base now does so with the
 //! substitute. The base stays, without edges.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use olm_fbc::{ChannelEntry, SCHEMA_BUNDLE, SCHEMA_CHANNEL};
 use olm_go::field::Fields;
 use serde_json::Value;
@@ -62,20 +64,17 @@ impl Substitutes {
 
     /// A base is substituted once, and a bundle substitutes one base.
     fn check_unique(&self) -> Result<(), TemplateError> {
-        for (index, substitution) in self.substitutions.iter().enumerate() {
-            for earlier in &self.substitutions[..index] {
-                let Substitution { name, base } = substitution;
-                if earlier.base == *base {
-                    return Err(TemplateError::rule(format_args!(
-                        "render: cannot reuse the same substitution base {base:?}"
-                    )));
-                }
-                if earlier.name == *name {
-                    return Err(TemplateError::rule(format_args!(
-                        "render: cannot reuse the same substitution {name:?} for different bases ({:?}, {base:?})",
-                        earlier.base
-                    )));
-                }
+        let (mut bases, mut base_of) = (BTreeSet::new(), BTreeMap::new());
+        for Substitution { name, base } in &self.substitutions {
+            if !bases.insert(base) {
+                return Err(TemplateError::rule(format_args!(
+                    "render: cannot reuse the same substitution base {base:?}"
+                )));
+            }
+            if let Some(earlier) = base_of.insert(name, base) {
+                return Err(TemplateError::rule(format_args!(
+                    "render: cannot reuse the same substitution {name:?} for different bases ({earlier:?}, {base:?})"
+                )));
             }
         }
         Ok(())
