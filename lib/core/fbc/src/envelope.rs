@@ -41,7 +41,7 @@ impl<'a> Envelope<'a> {
                 return Err(FbcError::NotAString(key));
             }
             if value.len() > NAME_BYTES_MAX {
-                return Err(FbcError::NameTooLong { key, limit: NAME_BYTES_MAX });
+                return Err(FbcError::NameTooLong(key, NAME_BYTES_MAX));
             }
             *field = decode(value);
         }

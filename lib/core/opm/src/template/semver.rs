@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use olm_bundle::typed::Kind;
-use olm_fbc::{ChannelEntry, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
+use olm_fbc::{Channel, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
 use olm_go::field::Fields;
 use olm_semver::Version;
 use serde_json::{Value, json};
@@ -59,13 +59,6 @@ struct Versioned {
     version: Version,
 }
 
-/// A channel that is being made.
-#[derive(Debug)]
-struct Channel {
-    name: String,
-    entries: Vec<ChannelEntry>,
-}
-
 impl Semver {
     pub(super) fn read(template: Fields<'_>) -> Result<Self, TemplateError> {
         let flag = |name| template.scalar(name).and_then(Value::as_bool).unwrap_or_default();
@@ -101,10 +94,10 @@ impl Semver {
         let (package, lists) = self.versions(&rendered).map_err(|problem| {
             TemplateError::rule(format_args!("render: unable to post-process bundle info: {problem}"))
         })?;
-        let (channels, default) = channels::make(&lists, &self.streams, self.preference);
+        let (channels, default) = channels::make(&package, &lists, &self.streams, self.preference);
         let mut blobs = vec![package_blob(&package, &channels, &default, &rendered)?];
         for channel in &channels {
-            blobs.push(channel_blob(&package, channel)?);
+            blobs.push(channel_blob(channel)?);
         }
         blobs.extend(order.iter().filter_map(|image| rendered.get(image)).map(BundleBlob::to_blob));
         Ok(blobs)
@@ -217,11 +210,11 @@ fn shown(csv: &Value) -> Result<Vec<(&'static str, Value)>, FieldError> {
     Ok(description.map(|text| ("description", text.into())).into_iter().chain(icon).collect())
 }
 
-fn channel_blob(package: &str, channel: &Channel) -> Result<Blob, TemplateError> {
+fn channel_blob(channel: &Channel) -> Result<Blob, TemplateError> {
     blob(&json!({
         "schema": SCHEMA_CHANNEL,
         "name": channel.name,
-        "package": package,
+        "package": channel.package,
         "entries": channel.entries,
     }))
 }
