@@ -215,7 +215,7 @@ impl Convert {
             ConvertKind::Basic => to_basic(&blobs)?,
             ConvertKind::Substitutes => to_substitutes(&blobs),
         };
-        out.write_all(document_text(&template, self.output.into()).as_bytes())?;
+        out.write_all(document_text(template.get(), self.output.into()).as_bytes())?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What a bundle says about itself in the form of properties: what it needs, the kinds it provides, and the
+//! The properties that a bundle declares: its requirements, the kinds it provides, and the
 //! limits of the platforms it supports.
 //!
 //! Catalogs are made from the same sources, but not always with all of them. Nothing here makes a bundle invalid:

@@ -56,16 +56,16 @@ impl Bundle {
         let mut found = Found::default();
         for (name, content) in files.below("manifests/") {
             if let Some((folder, _)) = name.split_once('/') {
-                return Err(ReadError::Subdirectory { path: format!("manifests/{folder}") });
+                return Err(ReadError::Subdirectory(format!("manifests/{folder}")));
             }
             found.file(&format!("manifests/{name}"), content, &mut budget)?;
         }
-        if !found.any_file {
-            return Err(ReadError::Missing { path: "manifests" });
+        if files.below("manifests/").next().is_none() {
+            return Err(ReadError::Missing("manifests"));
         }
         if found.csvs.len() > 1 {
             let names = found.csvs.into_iter().map(|csv| csv.name).collect();
-            return Err(ReadError::SeveralClusterServiceVersions { names });
+            return Err(ReadError::SeveralClusterServiceVersions(names));
         }
         let mut csv = found.csvs.pop().ok_or(ReadError::NoClusterServiceVersion)?;
         properties::merge(&mut csv.annotations, files.get("metadata/properties.yaml"), &mut budget)?;
@@ -87,9 +87,14 @@ pub fn defines_crd(files: &BundleFiles, crd: &str, memory: usize) -> bool {
     })
 }
 
+const NO_KIND: &str = "Object 'Kind' is missing";
+
+fn kind_of(object: &Map<String, Value>) -> Option<String> {
+    object.get("kind").and_then(Value::as_str).filter(|kind| !kind.is_empty()).map(str::to_owned)
+}
+
 #[derive(Default)]
 struct Found {
-    any_file: bool,
     objects: usize,
     csvs: Vec<Csv>,
     crds: Vec<Value>,
@@ -98,7 +103,6 @@ struct Found {
 
 impl Found {
     fn file(&mut self, path: &str, content: &[u8], budget: &mut Budget) -> Result<(), ReadError> {
-        self.any_file = true;
         let text = olm_yaml::text(content).map_err(|error| ReadError::undecodable(path, &error))?;
         for (index, document) in olm_yaml::mixed_within(text, budget.limits(), budget.repairs()).enumerate() {
             let document = document.map_err(|error| {
@@ -125,10 +129,7 @@ impl Found {
         path: &str,
         invalid: &dyn Fn(String) -> ReadError,
     ) -> Result<(), ReadError> {
-        let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if kind.is_empty() {
-            return Err(invalid("Object 'Kind' is missing".to_owned()));
-        }
+        let kind = kind_of(&map).ok_or_else(|| invalid(NO_KIND.to_owned()))?;
         if map.get("apiVersion").is_some_and(|version| !version.is_string() && !version.is_null()) {
             return Err(invalid("apiVersion is not text".to_owned()));
         }
@@ -153,10 +154,7 @@ impl Found {
                     item.insert("apiVersion".to_owned(), version.clone());
                 }
             }
-            let kind = item.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-            if kind.is_empty() {
-                return Err(invalid("Object 'Kind' is missing".to_owned()));
-            }
+            let kind = kind_of(&item).ok_or_else(|| invalid(NO_KIND.to_owned()))?;
             self.object(&kind, Value::Object(item), path)?;
         }
         Ok(())

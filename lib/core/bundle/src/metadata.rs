@@ -17,7 +17,7 @@ pub const PACKAGE_ANNOTATION: &str = "operators.operatorframework.io.bundle.pack
 
 /// The package that `metadata/annotations.yaml` names; empty when it names none, which validation reports.
 pub(crate) fn package(files: &BundleFiles, budget: &mut Budget) -> Result<String, ReadError> {
-    let content = files.get(ANNOTATIONS).ok_or(ReadError::Missing { path: ANNOTATIONS })?;
+    let content = files.get(ANNOTATIONS).ok_or(ReadError::Missing(ANNOTATIONS))?;
     let invalid = |message: String| ReadError::Metadata { path: ANNOTATIONS, message };
     let value = one(content, budget, invalid)?;
     if !matches!(value, Value::Null | Value::Object(_)) {
@@ -82,13 +82,11 @@ pub fn labels(content: &[u8]) -> Result<BTreeMap<String, String>, String> {
     let document = olm_yaml::text(content).and_then(olm_yaml::one).map_err(|error| error.to_string())?;
     let annotations = document.get("annotations").and_then(Value::as_object);
     let annotations = annotations.ok_or("annotations: missing or not a mapping")?;
-    let mut labels = BTreeMap::new();
-    for (key, value) in annotations {
-        let value = value
-            .as_str()
-            .ok_or_else(|| format!("annotations: the value of {key:?} is not a string: put it in quotes"))?;
-        labels.insert(key.clone(), value.to_owned());
-    }
+    let label = |(key, value): (&String, &Value)| match value {
+        Value::String(text) => Ok((key.clone(), text.clone())),
+        _ => Err(format!("annotations: the value of {key:?} is not a string: put it in quotes")),
+    };
+    let labels: BTreeMap<String, String> = annotations.iter().map(label).collect::<Result<_, _>>()?;
     if labels.get(PACKAGE_ANNOTATION).is_none_or(String::is_empty) {
         return Err(format!("annotations: {PACKAGE_ANNOTATION:?} is missing: it names the bundle's package"));
     }

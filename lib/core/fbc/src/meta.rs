@@ -2,7 +2,7 @@
 //!
 //! As operator-registry reads files: white space and `{` at the head mean concatenated JSON, anything else means
 //! YAML. Where JSON breaks after at most one document, the rest is read as YAML. Empty YAML documents are
-//! passed over. Nothing is demanded of a document but that it is an object whose `schema`, `package` and
+//! skipped. Nothing is demanded of a document but that it is an object whose `schema`, `package` and
 //! `name` are strings.
 
 use std::{io::Read, ops::Range};

@@ -9,7 +9,7 @@ use crate::{
     limits::{DOCUMENT_BYTES_MAX, WINDOW_BYTES},
 };
 
-/// Reads `R` in large pieces and keeps what is not consumed yet.
+/// Reads `R` in large chunks and keeps what is not consumed yet.
 #[derive(Debug)]
 pub struct WindowReader<R> {
     reader: R,

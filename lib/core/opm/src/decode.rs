@@ -215,28 +215,21 @@ fn is_byte(value: &Value) -> bool {
     value.as_u64().is_some_and(|number| u8::try_from(number).is_ok())
 }
 
-/// The path of the first field in `value` that its type does not have, with the names that are known there.
-pub(crate) fn unknown_field(value: &Value, kind: &Kind) -> Option<(String, String)> {
-    let within = |step: &str, (path, known): (String, String)| {
-        let dot = if path.starts_with('[') { "" } else { "." };
-        (format!("{step}{dot}{path}"), known)
-    };
+/// The first field below `path` that its type does not have, with the names that are known there.
+pub(crate) fn unknown_field(value: &Value, kind: &Kind, path: &str) -> Option<(String, String)> {
     match (kind, value) {
-        (Kind::List(of), Value::Array(items)) => items
-            .iter()
-            .enumerate()
-            .find_map(|(index, item)| Some(within(&format!("[{index}]"), unknown_field(item, of)?))),
-        (Kind::Object(fields), Value::Object(members)) => {
-            let field = |key: &str| fields.rows.iter().find(|(name, ..)| names(key, name));
-            let unknown = members.keys().find(|key| field(key).is_none());
-            let known = || fields.rows.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
-            unknown.map(|key| (key.clone(), known())).or_else(|| {
-                members.iter().find_map(|(key, member)| {
-                    let (name, _, kind) = field(key)?;
-                    Some(within(name, unknown_field(member, kind)?))
-                })
-            })
+        (Kind::List(of), Value::Array(items)) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(index, item)| unknown_field(item, of, &format!("{path}[{index}]")))
         }
+        (Kind::Object(fields), Value::Object(members)) => members.iter().find_map(|(key, member)| {
+            let dot = if path.is_empty() { "" } else { "." };
+            let Some((name, _, kind)) = fields.rows.iter().find(|(name, ..)| names(key, name)) else {
+                let known: Vec<&str> = fields.rows.iter().map(|(name, ..)| *name).collect();
+                return Some((format!("{path}{dot}{key}"), known.join(", ")));
+            };
+            unknown_field(member, kind, &format!("{path}{dot}{name}"))
+        }),
         _ => None,
     }
 }

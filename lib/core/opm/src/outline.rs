@@ -154,13 +154,13 @@ impl BundleOutline {
         if let Some(csv) = manifests.csv {
             csv["spec"]["displayName"].as_str().unwrap_or_default().clone_into(&mut outline.display_name);
         }
-        let identity = outline.take_properties(bundle);
-        if identity.is_ok() {
-            outline.check_images(bundle, image_syntax);
-        }
-        match identity {
-            Ok(Some(identity)) => outline.take_version(identity),
-            Ok(None) => {}
+        match outline.take_properties(bundle) {
+            Ok(identity) => {
+                outline.check_images(bundle, image_syntax);
+                if let Some(identity) = identity {
+                    outline.take_version(identity);
+                }
+            }
             Err(problem) => outline
                 .defects
                 .push(format!("parse properties for bundle {}: {problem}", Quoted(&outline.name))),
@@ -236,7 +236,7 @@ impl BundleOutline {
         }
     }
 
-    /// Version and release as one text, by which the bundles of a package are told apart. A bundle without a
+    /// Version and release as one text, by which the bundles of a package differ. A bundle without a
     /// version has the version 0.0.0, as in opm.
     pub fn version_text(&self) -> String {
         let version = self.version.as_ref().map_or_else(|| "0.0.0".to_owned(), ToString::to_string);

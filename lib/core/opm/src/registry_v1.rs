@@ -40,22 +40,10 @@ const DEPLOYMENT: &str = "deployment";
 /// Why a bundle could not be turned into a blob.
 #[derive(Debug, Error)]
 pub enum BundleError {
-    /// Nothing in `manifests/` could be decoded.
-    #[error("no bundle objects found: manifests has no file that is a Kubernetes object")]
-    NoObjects,
-    /// No ClusterServiceVersion in `manifests/`.
-    #[error("no csv in bundle: manifests needs one file with a ClusterServiceVersion")]
-    NoCsv,
-    /// No annotations in `metadata/`.
-    #[error(
-        "could not find annotations file: metadata needs one whose annotations have \
-         operators.operatorframework.io.bundle.package.v1"
-    )]
-    NoAnnotations,
     /// A manifest, named by its path, has a field of the wrong type.
     #[error("{0}: {1}")]
     Manifest(String, FieldError),
-    /// A rule is broken; the text is opm's.
+    /// Something is missing, or a rule is broken; the text is opm's.
     #[error("{0}")]
     Rule(String),
 }
@@ -81,13 +69,16 @@ impl RegistryV1Bundle {
         let mut warnings = Vec::new();
         let manifests = first_manifests(files, &mut warnings);
         if manifests.is_empty() {
-            return Err(BundleError::NoObjects);
+            let text = "no bundle objects found: manifests has no file that is a Kubernetes object";
+            return Err(BundleError::Rule(text.to_owned()));
         }
-        let csv = manifests.iter().find(|manifest| manifest.kind() == CSV_KIND).ok_or(BundleError::NoCsv)?;
+        let csv = manifests.iter().find(|manifest| manifest.kind() == CSV_KIND).ok_or_else(|| {
+            let text = "no csv in bundle: manifests needs one file with a ClusterServiceVersion";
+            BundleError::Rule(text.to_owned())
+        })?;
         let fields = checked(csv, &CSV)?;
         let name = fields.object("metadata").text("name");
-        let apis = Apis::of(&manifests, csv, fields.object("spec"))?;
-        apis.check_owned(name)?;
+        let apis = Apis::of(name, &manifests, csv, fields.object("spec"))?;
         let metadata = Metadata::read(files)?;
         let package = metadata.package.clone();
         let declared = declared(&metadata, csv, fields, &mut warnings);
@@ -180,16 +171,13 @@ fn all(
     spec: Fields<'_>,
     apis: Apis,
 ) -> Result<Vec<BlobProperty>, BundleError> {
-    let wrong = |list, index, kind: &str, error| {
-        let (bundle, kind) = (Quoted(bundle), Quoted(kind));
-        BundleError::Rule(format!(
-            "get properties for bundle {bundle}: parse {list}[{index}] of type {kind}: {error}"
-        ))
-    };
     let known = |property: &BlobProperty| [PROPERTY_GVK, PROPERTY_PACKAGE].contains(&property.kind.as_str());
     let checked = |list, index, property: &BlobProperty| {
-        let value = property.checked(&structures::property(&property.kind));
-        value.map_err(|error| wrong(list, index, &property.kind, error))
+        property.checked(&structures::property(&property.kind)).map_err(|error| {
+            let (bundle, kind) = (Quoted(bundle), Quoted(&property.kind));
+            let place = format!("parse {list}[{index}] of type {kind}");
+            BundleError::Rule(format!("get properties for bundle {bundle}: {place}: {error}"))
+        })
     };
     let mut named = None;
     let (mut provided, mut required) = (apis.provided, apis.required);

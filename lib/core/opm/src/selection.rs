@@ -1,7 +1,7 @@
 //! A part of a catalog: some packages, or some channels of them.
 //!
-//! Channels stay whole, so their graphs stay as they were. What a smaller catalog takes away from those who use
-//! it is told: see [`Note`]. Documents without a package stay.
+//! Channels stay whole, so their graphs stay as they were. Losses of those who use the smaller
+//! catalog are reported: see [`Note`]. Documents without a package stay.
 
 mod impact;
 
@@ -189,21 +189,22 @@ impl PackagePart {
         let Envelope { schema, name, .. } = &meta.envelope;
         let failed = |source| WriteError::Form(schema.to_string(), name.to_string(), source);
         let mut document: Map<String, Value> = serde_json::from_slice(meta.line).map_err(failed)?;
-        if meta.envelope.schema == SCHEMA_PACKAGE {
-            if Fields::from(&document).text("defaultChannel") == self.default_channel {
+        let fields = Fields::from(&document);
+        let (name, value): (_, Value) = if schema == SCHEMA_PACKAGE {
+            if fields.text("defaultChannel") == self.default_channel {
                 return Ok(None);
             }
-            document.retain(|key, _| !field::names(key, "defaultChannel"));
-            document.insert("defaultChannel".into(), self.default_channel.clone().into());
+            ("defaultChannel", self.default_channel.clone().into())
         } else {
-            let entries = Fields::from(&document).list("entries");
+            let entries = fields.list("entries");
             let staying: Vec<Value> = entries.iter().filter(|entry| !self.is_gone(entry)).cloned().collect();
             if staying.len() == entries.len() {
                 return Ok(None);
             }
-            document.retain(|key, _| !field::names(key, "entries"));
-            document.insert("entries".into(), staying.into());
-        }
+            ("entries", staying.into())
+        };
+        document.retain(|key, _| !field::names(key, name));
+        document.insert(name.into(), value);
         serde_json::to_vec(&document).map(Some).map_err(failed)
     }
 

@@ -26,7 +26,7 @@ use crate::{
     structures::{BASIC, SEMVER, SUBSTITUTES, TEMPLATE},
 };
 
-/// Whatever a renderer or a validator says.
+/// The error of a renderer.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Gives the blob of a bundle image, migrated as far as it shall be, or why there is none.
@@ -49,7 +49,7 @@ pub enum TemplateKind {
 impl TemplateKind {
     const ALL: [Self; 3] = [Self::Basic, Self::Semver, Self::Substitutes];
 
-    /// What the template's `schema` says.
+    /// The `schema` of the template.
     pub fn schema(self) -> &'static str {
         match self {
             Self::Basic => "olm.template.basic",
@@ -73,22 +73,13 @@ impl FromStr for TemplateKind {
     /// The kind with this schema.
     fn from_str(schema: &str) -> Result<Self, TemplateError> {
         let found = Self::ALL.into_iter().find(|kind| kind.schema() == schema);
-        found.ok_or_else(|| TemplateError::UnknownSchema(schema.to_owned()))
+        found.ok_or_else(|| TemplateError::rule(format_args!("unknown template schema: {schema}")))
     }
 }
 
 /// Why a template gives no catalog.
 #[derive(Debug, ThisError)]
 pub enum TemplateError {
-    /// It is neither JSON nor YAML.
-    #[error("decoding template input: {0}")]
-    Syntax(String),
-    /// It does not say what it is.
-    #[error("template input missing required 'schema' field")]
-    NoSchema,
-    /// Its kind is unknown.
-    #[error("unknown template schema: {0}")]
-    UnknownSchema(String),
     /// A field has another type.
     #[error("unmarshalling template: {0}")]
     Field(#[from] FieldError),
@@ -108,7 +99,7 @@ pub enum TemplateError {
         /// Why not.
         source: BoxError,
     },
-    /// A rule of the kind of template is broken; the text is opm's.
+    /// It is no template, or breaks a rule of its kind; the text is opm's.
     #[error("{0}")]
     Rule(String),
 }
@@ -137,7 +128,8 @@ impl Template {
     /// It is not one, or its fields have wrong types.
     pub fn read(text: &str, kind: Option<TemplateKind>) -> Result<Self, TemplateError> {
         let document = match olm_yaml::mixed(text).next() {
-            Some(document) => document.map_err(|error| TemplateError::Syntax(error.to_string()))?,
+            Some(document) => document
+                .map_err(|error| TemplateError::rule(format_args!("decoding template input: {error}")))?,
             None => Value::Null,
         };
         decode::check(&document, &Kind::Object(&TEMPLATE))?;
@@ -145,7 +137,9 @@ impl Template {
         let schema = fields.text("schema");
         let kind = match kind {
             Some(kind) => kind,
-            None if schema.is_empty() => return Err(TemplateError::NoSchema),
+            None if schema.is_empty() => {
+                return Err(TemplateError::rule("template input missing required 'schema' field"));
+            }
             None => schema.parse()?,
         };
         if schema != kind.schema() {
@@ -161,7 +155,7 @@ impl Template {
             });
         }
         if kind == TemplateKind::Semver
-            && let Some((path, known)) = decode::unknown_field(&document, &kind.structure())
+            && let Some((path, known)) = decode::unknown_field(&document, &kind.structure(), "")
         {
             return Err(TemplateError::rule(format_args!(
                 "render: unable to read file: unknown field {path:?}; known are {known}"

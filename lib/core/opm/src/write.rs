@@ -140,19 +140,19 @@ impl Documents {
             .get(name)
             .into_iter()
             .flat_map(BTreeMap::values)
-            .map(|text| document(text, form))
+            .map(|text| document_text(text, form))
             .collect()
     }
 
     /// The documents that belong to no package, as text.
     pub fn without_package(&self, form: Form) -> String {
-        self.rootless.values().map(|text| document(text, form)).collect()
+        self.rootless.values().map(|text| document_text(text, form)).collect()
     }
 
     /// All documents, each as text.
     pub fn texts(&self, form: Form) -> impl Iterator<Item = String> {
         let all = self.packages.values().chain([&self.rootless]).flat_map(BTreeMap::values);
-        all.map(move |text| document(text, form))
+        all.map(move |text| document_text(text, form))
     }
 }
 
@@ -165,13 +165,8 @@ fn ordered(schema: &str, line: &[u8]) -> Result<String, serde_json::Error> {
     Ok(json::into_raw(out).get().to_owned())
 }
 
-/// A JSON document that belongs to no catalog, such as a template, in one of the forms of catalogs.
-pub fn document_text(json: &RawValue, form: Form) -> String {
-    document(json.get(), form)
-}
-
-/// One document in its final form; `text` is JSON with its fields in order.
-fn document(text: &str, form: Form) -> String {
+/// One document in its final form, which may belong to no catalog; `text` is JSON with its fields in order.
+pub fn document_text(text: &str, form: Form) -> String {
     match form {
         Form::Json => pretty::indented(text),
         Form::Yaml => {

@@ -52,13 +52,16 @@ pub(super) struct Apis {
     /// Each version of each CRD in the bundle, and the API services that the ClusterServiceVersion owns.
     pub(super) provided: BTreeSet<Gvk>,
     pub(super) required: BTreeSet<Gvk>,
-    /// The provided APIs with their plural names.
-    named: BTreeSet<Api>,
-    owned_crds: BTreeSet<Api>,
 }
 
 impl Apis {
-    pub(super) fn of(manifests: &[Manifest], csv: &Manifest, spec: Fields<'_>) -> Result<Self, BundleError> {
+    /// The bundle must have the CRDs that its ClusterServiceVersion owns.
+    pub(super) fn of(
+        bundle: &str,
+        manifests: &[Manifest],
+        csv: &Manifest,
+        spec: Fields<'_>,
+    ) -> Result<Self, BundleError> {
         let service = |service: Fields<'_>| Api(Gvk::of(service), service.text("name").to_owned());
         let crds = spec.object("customresourcedefinitions");
         let services = spec.object("apiservicedefinitions");
@@ -70,19 +73,17 @@ impl Apis {
         for crd in crds.objects("required") {
             required.insert(described_crd(csv, crd)?.0);
         }
-        let owned_crds =
-            crds.objects("owned").map(|crd| described_crd(csv, crd)).collect::<Result<_, _>>()?;
-        Ok(Self { provided: named.iter().map(|api| api.0.clone()).collect(), required, named, owned_crds })
-    }
-
-    /// Whether the bundle has the CRDs its ClusterServiceVersion says it owns.
-    pub(super) fn check_owned(&self, bundle: &str) -> Result<(), BundleError> {
-        let Some(missing) = self.owned_crds.difference(&self.named).next() else { return Ok(()) };
-        let found: Vec<String> = self.named.iter().map(|api| format!("{api}:{{}}")).collect();
-        Err(BundleError::Rule(format!(
-            "error checking provided apis in bundle {bundle}: couldn't find {missing} in bundle. found: map[{}]",
-            found.join(" ")
-        )))
+        for crd in crds.objects("owned") {
+            let owned = described_crd(csv, crd)?;
+            if !named.contains(&owned) {
+                let found: Vec<String> = named.iter().map(|api| format!("{api}:{{}}")).collect();
+                return Err(BundleError::Rule(format!(
+                    "error checking provided apis in bundle {bundle}: couldn't find {owned} in bundle. found: map[{}]",
+                    found.join(" ")
+                )));
+            }
+        }
+        Ok(Self { provided: named.into_iter().map(|api| api.0).collect(), required })
     }
 }
 

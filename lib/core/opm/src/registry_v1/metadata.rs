@@ -37,7 +37,11 @@ impl Metadata {
                 found.properties = typed_list(&document, "properties").unwrap_or_default();
             }
         }
-        found.package = package.ok_or(BundleError::NoAnnotations)?;
+        found.package = package.ok_or_else(|| {
+            BundleError::Rule(format!(
+                "could not find annotations file: metadata needs one whose annotations have {PACKAGE_ANNOTATION}"
+            ))
+        })?;
         Ok(found)
     }
 }

@@ -160,7 +160,7 @@ fn semver_renders_each_image_once() {
 }
 
 #[test]
-fn semver_templates_that_break_a_rule_are_refused_with_the_originals_text() {
+fn semver_templates_that_break_a_rule_are_refused_with_opms_text() {
     let other = "schema: olm.semver\nstable: {bundles: [{image: image/p/1.0.0}, {image: image/q/1.0.0}]}";
     for (text, wanted) in [
         (semver("", &[]), "render: no bundles specified or no bundles could be rendered"),
@@ -327,7 +327,7 @@ fn substitutions_are_validated_before_and_after_each_step() {
 }
 
 #[test]
-fn substitutions_that_break_a_rule_are_refused_with_the_originals_text() {
+fn substitutions_that_break_a_rule_are_refused_with_opms_text() {
     for (substitutions, wanted) in [
         ("{base: p.v1.1.0}", "substitution name cannot be empty"),
         ("{name: image/p/1.1.1}", "substitution base cannot be empty"),
