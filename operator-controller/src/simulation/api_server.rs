@@ -16,7 +16,11 @@ use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::Instant};
 
-use super::answers::{namespace, others_status, refusal, resources, rules, token, version};
+use super::{
+    SYSTEM_NAMESPACE,
+    answers::{namespace, others_status, refusal, resources, rules, token, version},
+};
+use crate::admission_objects;
 
 /// Answers take so long at most. What takes time one after another has an order; what takes none has the order in which
 /// tasks happen to be run.
@@ -126,7 +130,11 @@ impl ApiServer {
             refusals: Vec::new(),
         };
         let (state, changed) = (Arc::new(Mutex::new(state)), watch::Sender::new(1));
-        Self { state, changed, started: Instant::now() }
+        let server = Self { state, changed, started: Instant::now() };
+        let policies =
+            admission_objects(SYSTEM_NAMESPACE).into_iter().filter(|one| one["kind"] != "ConfigMap");
+        policies.for_each(|policy| server.create(policy));
+        server
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -165,10 +173,11 @@ impl ApiServer {
         log
     }
 
-    /// The objects but Events, as text.
+    /// The objects but Events and policies, as text.
     pub(crate) fn objects(&self) -> Vec<String> {
         let mut objects = self.state().objects.clone();
-        objects.retain(|(resource, ..), _| resource != "events");
+        let others = ["events", "validatingadmissionpolicies", "validatingadmissionpolicybindings"];
+        objects.retain(|(resource, ..), _| !others.contains(&resource.as_str()));
         objects.values_mut().for_each(strip);
         objects.values().map(ToString::to_string).collect()
     }
@@ -177,7 +186,7 @@ impl ApiServer {
     pub(crate) fn create(&self, object: Value) {
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let plural = format!("{}s", text("/kind").to_lowercase());
+        let plural = format!("{}s", text("/kind").to_lowercase()).replace("policys", "policies");
         self.put((plural, text("/metadata/namespace"), text("/metadata/name")), object);
     }
 
@@ -243,7 +252,11 @@ impl ApiServer {
         let found = self.state().objects.get(&asked.key()).cloned();
         match (&asked.method, asked.resource.as_str(), asked.name.as_str()) {
             (_, "", _) if asked.group_version == "version" => (200, version()),
-            (_, "", _) => resources(&asked.group_version),
+            (_, "", _) => {
+                let state = self.state();
+                let crds = state.objects.iter().filter(|((of, ..), _)| of == "customresourcedefinitions");
+                resources(&asked.group_version, crds.map(|(_, crd)| crd))
+            }
             (&Method::GET, "namespaces", name) => (200, namespace(name)),
             (&Method::POST, "serviceaccounts", _) if asked.sub == "token" => (201, token()),
             (&Method::POST, "selfsubjectrulesreviews", _) => (201, rules()),

@@ -122,7 +122,7 @@ pub fn nodes(json: &str) -> usize {
     tokens(json).filter(|token| matches!(*token, "{" | "[" | "," | ":")).count()
 }
 
-/// Escapes what `Marshal` escapes in JSON text beyond the necessary: such characters occur in strings only.
+/// Escapes the characters that `Marshal` escapes in JSON text beyond the necessary: they occur in strings only.
 pub fn escape_html(json: &str) -> String {
     let mut out = Vec::with_capacity(json.len());
     for character in json.chars() {
