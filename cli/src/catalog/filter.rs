@@ -63,7 +63,7 @@ impl Filter {
             folder: self.folder.display().to_string(),
             packages: documents.packages().map(str::to_owned).collect(),
             documents: documents.len(),
-            notes: part.notes(),
+            notes: &part.notes,
         };
         output::answer(out, self.output, &filtered, |filtered| {
             let notes = filtered.notes.iter().map(|note| format!("{}: {}", note.package, note.message));

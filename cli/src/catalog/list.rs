@@ -85,7 +85,7 @@ impl List {
         let (_, outline) = self.catalog.outline().await?;
         let faulty = validate(&outline).faulty;
         if let Some(wanted) = &self.package {
-            if !outline.packages().iter().any(|package| package.name == *wanted) {
+            if !outline.packages.iter().any(|package| package.name == *wanted) {
                 bail!("package {wanted:?} not found");
             }
             if let Some(problem) = faulty.get(wanted) {
@@ -122,7 +122,7 @@ fn left_out(package: &str, problem: &str) -> String {
 
 /// The channels in order; valid packages have no two of one name.
 fn sorted<'o>(outline: &'o Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<&'o Channel> {
-    let wanted = outline.channels().iter().filter(|channel| of_package(&channel.package));
+    let wanted = outline.channels.iter().filter(|channel| of_package(&channel.package));
     let mut channels: Vec<&Channel> = wanted.collect();
     channels.sort_by_key(|channel| (&channel.package, &channel.name));
     channels
@@ -130,20 +130,20 @@ fn sorted<'o>(outline: &'o Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<&'
 
 /// The bundles by package and name.
 fn by_name(outline: &Outline) -> BTreeMap<(&str, &str), &BundleOutline> {
-    let bundles = outline.bundles().iter();
+    let bundles = outline.bundles.iter();
     bundles.map(|bundle| ((bundle.package.as_str(), bundle.name.as_str()), bundle)).collect()
 }
 
 fn packages(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
     let by_name = by_name(outline);
     let heads: BTreeMap<(&str, &str), &str> = outline
-        .channels()
+        .channels
         .iter()
         .filter_map(|channel| Some((channel, head(&channel.entries).ok()?)))
         .map(|(channel, head)| ((channel.package.as_str(), channel.name.as_str()), head.name.as_str()))
         .collect();
     let wanted: BTreeSet<(&str, &str)> = outline
-        .packages()
+        .packages
         .iter()
         .filter(|package| of_package(&package.name))
         .map(|package| (package.name.as_str(), package.default_channel.as_str()))

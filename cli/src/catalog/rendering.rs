@@ -219,13 +219,14 @@ fn read_bundle(
     let files = tree.bundle_files()?;
     let bundle = RegistryV1Bundle::read(&files)?;
     let image = image.unwrap_or_else(|| {
-        let reference =
-            |template: &ImageTemplate| template.reference(bundle.package(), bundle.name(), &bundle.version());
+        let reference = |template: &ImageTemplate| {
+            template.reference(&bundle.blob.package, &bundle.blob.name, &bundle.version)
+        };
         template.map(reference).unwrap_or_default()
     });
-    let mut blob = bundle.render(&image)?;
+    let mut blob = bundle.render(&image);
     migrate(&mut blob, level)?;
-    Ok((blob, bundle.warnings().to_vec()))
+    Ok((blob, bundle.warnings))
 }
 
 /// The documents of a catalog, each checked for the types of its fields, bundles put in order and migrated.

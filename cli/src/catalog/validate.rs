@@ -75,10 +75,10 @@ impl Validate {
 }
 
 fn is_empty(outline: &Outline) -> bool {
-    outline.packages().is_empty()
-        && outline.channels().is_empty()
-        && outline.bundles().is_empty()
-        && outline.deprecations().is_empty()
+    outline.packages.is_empty()
+        && outline.channels.is_empty()
+        && outline.bundles.is_empty()
+        && outline.deprecations.is_empty()
 }
 
 impl Verdict {
@@ -92,7 +92,7 @@ impl Verdict {
     }
 
     fn of(outline: &Outline, report: &Report, strict: bool) -> Self {
-        let warnings = outline.warnings().to_vec();
+        let warnings = outline.warnings.clone();
         let passed = report.passed() && (!strict || warnings.is_empty());
         let message = |finding: &Finding| one_line(&finding.message).into_owned();
         let mut lines: Vec<String> = report.findings.iter().map(message).collect();
@@ -102,15 +102,15 @@ impl Verdict {
         } else {
             lines.extend(grouped(&warnings));
         }
-        if outline.warnings_left_out() > 0 {
-            lines.push(format!("and {} more like these", outline.warnings_left_out()));
+        if outline.warnings_left_out > 0 {
+            lines.push(format!("and {} more like these", outline.warnings_left_out));
         }
         if passed {
             lines.push(format!(
                 "valid: {} packages, {} channels, {} bundles",
-                outline.packages().len(),
-                outline.channels().len(),
-                outline.bundles().len()
+                outline.packages.len(),
+                outline.channels.len(),
+                outline.bundles.len()
             ));
         }
         let strictly = warnings.first().filter(|_| strict).map(described);
@@ -119,7 +119,7 @@ impl Verdict {
             error: report.message().or(strictly).map(|message| ErrorMessage { message }),
             findings: all_findings(report),
             warnings,
-            warnings_left_out: outline.warnings_left_out(),
+            warnings_left_out: outline.warnings_left_out,
             text: lines.join("\n"),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use olm_fbc::{PackageContent, Property};
+use olm_fbc::{PROPERTY_PACKAGE, PackageContent, Property};
 use olm_semver::{BundleVersion, Constraint, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn version(properties: &[Property]) -> Option<Version> {
     struct Package {
         version: String,
     }
-    let package = properties.iter().find(|property| property.kind == "olm.package")?;
+    let package = properties.iter().find(|property| property.kind == PROPERTY_PACKAGE)?;
     let text = Package::deserialize(&package.value).ok()?.version;
     BundleVersion::legacy(&text).ok().map(|version| version.version)
 }

@@ -3,7 +3,9 @@
 use std::{collections::BTreeSet, fmt};
 
 use olm_cel::{Budget, Patterns};
-use olm_fbc::Property;
+use olm_fbc::{
+    PROPERTY_CONSTRAINT, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE_REQUIRED, Property,
+};
 use olm_go::Quoted;
 use olm_object::GroupVersionKind;
 use olm_semver::SkipRange;
@@ -19,11 +21,6 @@ use crate::{
         FAILURE_MESSAGE_BYTES_MAX, REQUIREMENTS_MAX,
     },
 };
-
-pub(crate) const PACKAGE_REQUIRED: &str = "olm.package.required";
-pub(crate) const KIND_REQUIRED: &str = "olm.gvk.required";
-pub(crate) const CONSTRAINT: &str = "olm.constraint";
-pub(crate) const KIND_PROVIDED: &str = "olm.gvk";
 
 /// Something a bundle needs. Displays as a noun phrase.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,9 +53,9 @@ pub fn requirements(properties: &[Property]) -> Result<Vec<Requirement>, Require
         Compiler { patterns: Patterns::default(), budget: Budget::new(COMPILED_EXPRESSIONS_STEPS_MAX) };
     for property in properties {
         let predicate = match property.kind.as_str() {
-            PACKAGE_REQUIRED => package(&property.value, PACKAGE_REQUIRED)?,
-            KIND_REQUIRED => Predicate::Kind(kind(&property.value, KIND_REQUIRED)?),
-            CONSTRAINT => {
+            PROPERTY_PACKAGE_REQUIRED => package(&property.value, PROPERTY_PACKAGE_REQUIRED)?,
+            PROPERTY_GVK_REQUIRED => Predicate::Kind(kind(&property.value, PROPERTY_GVK_REQUIRED)?),
+            PROPERTY_CONSTRAINT => {
                 let requirement = constraint(&property.value, &mut compiler)?;
                 push(&mut found, requirement);
                 continue;
@@ -90,7 +87,7 @@ fn push(found: &mut Vec<Requirement>, one: Requirement) {
 pub(crate) fn provided_kinds(properties: &[Property]) -> impl Iterator<Item = GroupVersionKind> {
     properties
         .iter()
-        .filter(|property| property.kind == KIND_PROVIDED)
+        .filter(|property| property.kind == PROPERTY_GVK)
         .filter_map(|property| GroupVersionKind::deserialize(&property.value).ok())
 }
 
@@ -183,7 +180,7 @@ fn read_constraint(
     }
     let raw = RawConstraint::deserialize(value).map_err(|_| {
         malformed(
-            CONSTRAINT,
+            PROPERTY_CONSTRAINT,
             "want one of gvk, package, cel, all, any, not, and failureMessage, nothing else",
         )
     })?;
@@ -209,8 +206,8 @@ fn read_constraint(
         compound.constraints.iter().map(|one| read_constraint(one, depth + 1, count, compiler)).collect()
     };
     let predicate = match raw {
-        RawConstraint { gvk: Some(value), .. } => Predicate::Kind(kind(&value, CONSTRAINT)?),
-        RawConstraint { package: Some(value), .. } => package(&value, CONSTRAINT)?,
+        RawConstraint { gvk: Some(value), .. } => Predicate::Kind(kind(&value, PROPERTY_CONSTRAINT)?),
+        RawConstraint { package: Some(value), .. } => package(&value, PROPERTY_CONSTRAINT)?,
         RawConstraint { cel: Some(cel), .. } => Predicate::Expression(Expression::compile(
             &cel.rule,
             &mut compiler.patterns,
