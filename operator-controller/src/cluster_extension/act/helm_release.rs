@@ -175,7 +175,10 @@ impl Takeover<'_> {
             }
             set.status = Some(status);
             match bounded(sets.replace_status(name, &params, &set)).await {
-                Ok(_) => return Ok(()),
+                Ok(written) => {
+                    self.writer.cx.wrote_set(self.writer.extension, &written.metadata);
+                    return Ok(());
+                }
                 // The revision's own controller writes as well.
                 Err(kube::Error::Api(status)) if status.is_conflict() && attempt < STATUS_ATTEMPTS => {
                     attempt += 1;
@@ -192,10 +195,10 @@ impl Takeover<'_> {
         let patch = json!({"metadata": {"uid": revision.uid, "annotations": annotations}});
         let params =
             PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        bounded(sets.patch(&revision.name, &params, &Patch::Merge(&patch)))
-            .await
-            .map(drop)
-            .map_err(|e| transient(api_text(&e)))
+        let patched = bounded(sets.patch(&revision.name, &params, &Patch::Merge(&patch))).await;
+        let written = patched.map_err(|e| transient(api_text(&e)))?;
+        self.writer.cx.wrote_set(self.writer.extension, &written.metadata);
+        Ok(())
     }
 
     /// The release of the extension that is deployed. Upstream marks one as deployed: of two, one is somebody else's.

@@ -173,7 +173,10 @@ impl RevisionWriter<'_> {
         let params =
             PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let patched = bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
-        patched.map(drop).map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))
+        let written =
+            patched.map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))?;
+        self.cx.wrote_set(self.extension, &written.metadata);
+        Ok(())
     }
 
     fn unknown_kinds(&self) -> Option<&String> {
@@ -334,7 +337,9 @@ impl RevisionWriter<'_> {
         let params =
             PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let set = serde_json::from_value(set).map_err(|e| e.to_string())?;
-        bounded(api.create(&params, &set)).await.map_err(|e| api_text(&e))
+        let created = bounded(api.create(&params, &set)).await.map_err(|e| api_text(&e))?;
+        self.cx.wrote_set(self.extension, &created.metadata);
+        Ok(created)
     }
 
     pub(crate) fn set_api(&self) -> Api<ClusterObjectSet> {

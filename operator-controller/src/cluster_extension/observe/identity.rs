@@ -308,7 +308,7 @@ impl RevisionWriter<'_> {
                 ..PatchParams::default()
             };
             match bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await {
-                Ok(_) => {}
+                Ok(written) => self.cx.wrote_set(self.extension, &written.metadata),
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
                 Err(error) => {
                     return Err(format!("patching {} Revision: {}", revision.name, api_text(&error)));
