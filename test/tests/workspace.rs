@@ -42,7 +42,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
     ("olm-yaml", &["olm-text", "olm-go"]),
     ("olm-semver", &["olm-go"]),
     ("olm-cel", &[]),
-    ("olm-crd", &["olm-text", "olm-go", "olm-cel"]),
+    ("olm-crd", &["olm-text", "olm-go", "olm-object", "olm-cel"]),
     ("olm-fbc", &["olm-go", "olm-yaml"]),
     ("olm-graphql", &["olm-fbc"]),
     ("olm-opm", &["olm-text", "olm-go", "olm-object", "olm-yaml", "olm-semver", "olm-bundle", "olm-fbc"]),

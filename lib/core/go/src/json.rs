@@ -92,7 +92,7 @@ fn write_number(out: &mut Vec<u8>, number: &Number) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Escapes what `Marshal` escapes in JSON text beyond the necessary: such characters occur in strings only.
+/// Escapes the characters that `Marshal` escapes in JSON text beyond the necessary: they occur in strings only.
 pub fn escape_html(json: &str) -> String {
     let mut out = Vec::with_capacity(json.len());
     for character in json.chars() {

@@ -94,17 +94,17 @@ pub fn action(
     Action::Apply { metadata_patch: metadata_patch(live, owner, taken_from.as_deref(), form, managers) }
 }
 
-/// Digest of what `live` says about the fields of `desired`.
+/// Digest of the values that the fields of `desired` have in `live`.
 pub fn observation_digest(live: &Value, desired: &Value) -> String {
     sha256(&projection(live, desired))
 }
 
-/// The changes of metadata that server-side apply cannot make by itself: `form` says how the object is marked.
+/// The changes of metadata that server-side apply cannot make by itself; `form` are the operations that mark the object as this owner's.
 ///
 /// Fields that `managers` own by update become fields we have applied, so that those we no longer want go.
 ///
 /// Who loses the controller's role is replaced in one step: between this and the apply the process may end, and an
-/// object that is nobody's would be nobody's for ever.
+/// object without an owner would never get one again.
 fn metadata_patch(
     live: &Value,
     owner: &Owner,
