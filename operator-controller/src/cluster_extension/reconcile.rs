@@ -6,7 +6,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kube::{Api, ResourceExt, api::PostParams};
+use kube::{Api, ResourceExt};
 use olm_api::{
     ConditionStatus,
     ConditionType::Ready,
@@ -18,7 +18,7 @@ use olm_api::{
     ownership::is_taken_over,
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
-use olm_runtime::{Next, OwnWrites, api_text, bounded};
+use olm_runtime::{Next, OwnWrites, api_text, bounded, post_as};
 
 use super::{
     Context,
@@ -251,8 +251,7 @@ impl Extensions {
         }
         let mut updated = extension.clone();
         updated.status = Some(after.clone());
-        let params =
-            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_as(PROGRAM_FIELD_MANAGER);
         match bounded(self.api().replace_status(&extension.name_any(), &params, &updated)).await {
             Ok(written) => {
                 self.writes.wrote(&written, self.cx.clock.now());
