@@ -71,6 +71,9 @@ impl Extensions {
         if let Some(left) = self.writes.behind(extension, now) {
             return Next::After(left);
         }
+        if let Some(left) = self.cx.unseen_sets(extension, now) {
+            return Next::After(left);
+        }
         if extension.metadata.deletion_timestamp.is_some() {
             return self.release(extension, wanted).await;
         }
@@ -145,6 +148,7 @@ impl Extensions {
         self.cx.bundles.release(name);
         self.tidy().remove(uid);
         self.writes.forget(uid);
+        self.cx.written_sets.forget(uid);
     }
 
     /// Gives an extension its finalizers; the event of that causes the next reconcile. One that was never reconciled
@@ -165,7 +169,7 @@ impl Extensions {
 
     /// Marks the revisions of an earlier program; the event of that causes the next reconcile.
     async fn take_over(&self, extension: &ClusterExtension, now: Timestamp) -> Next {
-        let Err(text) = mark_earlier(&self.cx.controller(), extension).await else {
+        let Err(text) = mark_earlier(&self.cx, extension).await else {
             return Next::Await;
         };
         let outcome = Outcome::Failed(StepError::Takeover { text: text.clone(), terminal: false });

@@ -143,7 +143,7 @@ impl ExtensionPolicy<'_> {
         {
             return Ok(PolicyState::None);
         }
-        let mut revisions = self.list().await?;
+        let mut revisions = self.cx.sets_of(self.extension)?;
         revisions.retain(|set| self.counts(set));
         for set in &mut revisions {
             if recorded(set) != Some(wanted) {
@@ -178,7 +178,10 @@ impl ExtensionPolicy<'_> {
         let params = patch_as(EXTENSION_FIELD_MANAGER);
         let name = set.name_any();
         let patched = bounded(self.set_api().patch(&name, &params, &Patch::Merge(&patch))).await;
-        patched.map_err(|e| format!("writing the deletion policy to revision {name:?}: {}", api_text(&e)))
+        let written = patched
+            .map_err(|e| format!("writing the deletion policy to revision {name:?}: {}", api_text(&e)))?;
+        self.cx.wrote_set(self.extension, &written.metadata);
+        Ok(written)
     }
 
     /// Gives the extension the revisions of its name and package that nobody owns: those of an earlier extension
@@ -226,7 +229,8 @@ impl ExtensionPolicy<'_> {
             let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
             let params = PatchParams::default();
             let patched = bounded(self.set_api().patch(&revision, &params, &Patch::Json::<()>(patch))).await;
-            patched.map_err(|e| format!("adopting revision {revision:?}: {}", api_text(&e)))?;
+            let written = patched.map_err(|e| format!("adopting revision {revision:?}: {}", api_text(&e)))?;
+            self.cx.wrote_set(self.extension, &written.metadata);
             tracing::info!(extension = name, revision, "revision adopted");
         }
         Ok(())

@@ -41,7 +41,7 @@ pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};
 pub use objects::ObjectMetrics;
 pub use own_writes::OwnWrites;
-pub use source::Source;
+pub use source::{Newest, Source};
 pub use telemetry::{Traces, init as init_logs};
 pub use watch::{Changed, OwnerChanged, Seen, WatchManager, Watched};
 

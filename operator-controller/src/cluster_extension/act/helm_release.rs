@@ -164,7 +164,10 @@ impl Takeover<'_> {
             }
             set.status = Some(status);
             match bounded(sets.replace_status(name, &params, &set)).await {
-                Ok(_) => return Ok(()),
+                Ok(written) => {
+                    self.writer.cx.wrote_set(self.writer.extension, &written.metadata);
+                    return Ok(());
+                }
                 // The revision's own controller writes as well.
                 Err(kube::Error::Api(status)) if status.is_conflict() && attempt < STATUS_ATTEMPTS => {
                     attempt += 1;
@@ -180,10 +183,10 @@ impl Takeover<'_> {
         let annotations = self.writer.acting_as(account);
         let patch = json!({"metadata": {"uid": revision.uid, "annotations": annotations}});
         let params = patch_as(EXTENSION_FIELD_MANAGER);
-        bounded(sets.patch(&revision.name, &params, &Patch::Merge(&patch)))
-            .await
-            .map(drop)
-            .map_err(|e| transient(api_text(&e)))
+        let patched = bounded(sets.patch(&revision.name, &params, &Patch::Merge(&patch))).await;
+        let written = patched.map_err(|e| transient(api_text(&e)))?;
+        self.writer.cx.wrote_set(self.writer.extension, &written.metadata);
+        Ok(())
     }
 
     /// The release of the extension that is deployed. Upstream marks one as deployed: of two, one is not upstream's.

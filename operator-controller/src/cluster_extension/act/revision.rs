@@ -159,7 +159,10 @@ impl RevisionWriter<'_> {
         });
         let params = patch_as(EXTENSION_FIELD_MANAGER);
         let patched = bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
-        patched.map(drop).map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))
+        let written =
+            patched.map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))?;
+        self.cx.wrote_set(self.extension, &written.metadata);
+        Ok(())
     }
 
     fn unknown_kinds(&self) -> Option<&String> {
@@ -316,7 +319,9 @@ impl RevisionWriter<'_> {
             Api::all_with(self.cx.controller(), &ApiResource::erase::<ClusterObjectSet>(&()));
         let params = post_as(EXTENSION_FIELD_MANAGER);
         let set = serde_json::from_value(set).map_err(|e| e.to_string())?;
-        bounded(api.create(&params, &set)).await.map_err(|e| api_text(&e))
+        let created = bounded(api.create(&params, &set)).await.map_err(|e| api_text(&e))?;
+        self.cx.wrote_set(self.extension, &created.metadata);
+        Ok(created)
     }
 
     pub(crate) fn set_api(&self) -> Api<ClusterObjectSet> {

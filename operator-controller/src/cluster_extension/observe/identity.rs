@@ -301,7 +301,7 @@ impl RevisionWriter<'_> {
             let patch = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: uid}}});
             let params = patch_as(EXTENSION_FIELD_MANAGER);
             match bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await {
-                Ok(_) => {}
+                Ok(written) => self.cx.wrote_set(self.extension, &written.metadata),
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
                 Err(error) => {
                     return Err(format!("patching {} Revision: {}", revision.name, api_text(&error)));

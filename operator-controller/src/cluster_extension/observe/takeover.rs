@@ -6,7 +6,7 @@
 //! marked. Which sets are marked is decided by what stood in the extension's status before.
 
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{ListParams, Patch},
 };
 use olm_api::{
@@ -69,7 +69,8 @@ fn is_recorded(extension: &ClusterExtension, set: &ClusterObjectSet) -> bool {
 ///
 /// # Errors
 /// The API server's answer.
-pub(crate) async fn mark_earlier(client: &Client, extension: &ClusterExtension) -> Result<(), String> {
+pub(crate) async fn mark_earlier(cx: &Context, extension: &ClusterExtension) -> Result<(), String> {
+    let client = cx.controller();
     let (name, uid) = (extension.name_any(), extension.uid().unwrap_or_default());
     let sets: Api<ClusterObjectSet> = Api::all(client.clone());
     let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={name}"));
@@ -84,7 +85,8 @@ pub(crate) async fn mark_earlier(client: &Client, extension: &ClusterExtension) 
         let revision = set.name_any();
         let patched =
             bounded(sets.patch(&revision, &patch_as(EXTENSION_FIELD_MANAGER), &Patch::Merge(&patch))).await;
-        patched.map_err(|e| failed(&api_text(&e)))?;
+        let written = patched.map_err(|e| failed(&api_text(&e)))?;
+        cx.wrote_set(extension, &written.metadata);
         tracing::info!(extension = name, revision, "revision of an earlier program marked");
     }
     let patch = json!({"metadata": {"uid": uid, "annotations": {TAKEN_OVER_ANNOTATION: uid}}});
