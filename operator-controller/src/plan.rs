@@ -17,7 +17,7 @@ use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_bundle::MEMORY_BYTES_MAX;
 use olm_image::Puller;
 use olm_plan::Plan;
-use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, SystemClock, api_text, bounded};
+use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, Newest, SystemClock, api_text, bounded};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -142,6 +142,8 @@ impl Planner {
             bundles: self.bundles.clone(),
             events: Events::new(client, ""),
             sets,
+            newest_set: Newest::default(),
+            written_sets: Arc::default(),
             // Nobody is woken by a plan.
             installed: Arc::default(),
             platform: Arc::new(Platform::register(&mut registry)),

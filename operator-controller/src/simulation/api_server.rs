@@ -41,6 +41,8 @@ struct State {
     one_in: u64,
     /// Beginnings of requests that are refused once, with the code.
     refusals: Vec<(String, u16)>,
+    /// How late events of a resource come.
+    lag: BTreeMap<String, Duration>,
 }
 
 /// The server. Clones are the same one.
@@ -128,6 +130,7 @@ impl ApiServer {
             counts: BTreeMap::new(),
             one_in,
             refusals: Vec::new(),
+            lag: BTreeMap::new(),
         };
         let (state, changed) = (Arc::new(Mutex::new(state)), watch::Sender::new(1));
         let server = Self { state, changed, started: Instant::now() };
@@ -158,6 +161,11 @@ impl ApiServer {
     /// Refuses one request that begins with this: method, group and version, resource, namespace, name.
     pub(crate) fn refuse_once(&self, what: &str, code: u16) {
         self.state().refusals.push((what.to_owned(), code));
+    }
+
+    /// From now on events of a resource come late.
+    pub(crate) fn delay(&self, resource: &str, lag: Duration) {
+        self.state().lag.insert(resource.to_owned(), lag);
     }
 
     /// From now on no request fails.
@@ -395,6 +403,8 @@ impl ApiServer {
                 let version = *changed.borrow_and_update();
                 let text = server.news(&resource, from);
                 if !text.is_empty() {
+                    let lag = server.state().lag.get(&resource).copied();
+                    tokio::time::sleep(lag.unwrap_or_default()).await;
                     let item = Ok::<_, std::convert::Infallible>(Bytes::from(text));
                     return Some((item, (server, resource, version, changed)));
                 }

@@ -41,6 +41,8 @@ pub enum Action {
     Collision {
         /// The report for the condition.
         report: String,
+        /// Whether the owner is a ClusterObjectSet: perhaps a sibling that is not known yet, or one that is gone.
+        with_set: bool,
     },
 }
 
@@ -64,11 +66,13 @@ pub fn action(
         Verdict::Superseded => return Action::Superseded,
         Verdict::Retained(report) => {
             let collision = collision_report(&ObjectKey::of(desired), None, live);
-            return Action::Collision { report: format!("{collision}\n{report}") };
+            return Action::Collision { report: format!("{collision}\n{report}"), with_set: true };
         }
         Verdict::Collision { conflicting_owner } => {
+            let kind = conflicting_owner.as_ref().map(|reference| text(reference, "/kind"));
             return Action::Collision {
                 report: collision_report(&ObjectKey::of(desired), conflicting_owner.as_ref(), live),
+                with_set: kind == Some("ClusterObjectSet"),
             };
         }
         Verdict::Update => None,
@@ -358,14 +362,19 @@ mod tests {
             "olm.owner": "op.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ops",
         });
         let wanted = "Object ConfigMap.v1 n/c\nAction: \"Collision\"\nManaged by OLM Classic: ClusterServiceVersion ops/op.v1";
-        assert_eq!(plan(&desired, Some(&live), None), Action::Collision { report: wanted.into() });
+        assert_eq!(
+            plan(&desired, Some(&live), None),
+            Action::Collision { report: wanted.into(), with_set: false }
+        );
     }
 
     #[test]
     fn foreign_objects_collide() {
         let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
         let live = for_revision(&stored(1), &owner("alien", 1), Some("other"));
-        let Action::Collision { report } = plan(&desired, Some(&live), None) else { panic!("no collision") };
+        let Action::Collision { report, with_set: true } = plan(&desired, Some(&live), None) else {
+            panic!("no collision")
+        };
         assert!(
             report.starts_with("Object ConfigMap.v1 n/c\nAction: \"Collision\"\nConflicting Owner: {"),
             "{report}"

@@ -34,7 +34,7 @@ pub use backoff::{Backoff, Limits as BackoffLimits};
 pub use chance::{Chance, WatchBackoff};
 pub use client::{
     AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, api_text, bounded, cluster_config, connect,
-    connect_counted, is_namespace_missing, is_namespace_terminating,
+    connect_counted, is_namespace_missing, is_namespace_terminating, patch_as, post_as,
 };
 pub use clock::{Clock, SystemClock};
 pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, run as run_controller};
@@ -51,7 +51,7 @@ pub use objects::ObjectStates;
 pub use own_writes::OwnWrites;
 pub use process::{Process, ProcessError, run_main};
 pub use pull_secrets::{PullSecretError, PullSecrets};
-pub use source::Source;
+pub use source::{Newest, Source};
 pub use telemetry::{Traces, init as init_logs};
 pub use watch::{Changed, OwnerChanged, Seen, WatchManager, Watched};
 
