@@ -172,11 +172,14 @@ fn read_constraint(
 ) -> Result<Requirement, RequirementError> {
     *count += 1;
     if *count > CONSTRAINTS_MAX {
-        return Err(malformed(CONSTRAINT, format!("more than {CONSTRAINTS_MAX} constraints in one")));
+        return Err(malformed(
+            PROPERTY_CONSTRAINT,
+            format!("more than {CONSTRAINTS_MAX} constraints in one"),
+        ));
     }
     if depth > CONSTRAINT_DEPTH_MAX {
         let cause = format!("constraints are nested deeper than {CONSTRAINT_DEPTH_MAX}");
-        return Err(malformed(CONSTRAINT, cause));
+        return Err(malformed(PROPERTY_CONSTRAINT, cause));
     }
     let raw = RawConstraint::deserialize(value).map_err(|_| {
         malformed(
@@ -196,9 +199,9 @@ fn read_constraint(
     if named.len() > 1 {
         // OLM Classic silently takes one of them.
         let cause = format!("a constraint has {}, exactly one is allowed", named.join(" and "));
-        return Err(malformed(CONSTRAINT, cause));
+        return Err(malformed(PROPERTY_CONSTRAINT, cause));
     }
-    let empty = || malformed(CONSTRAINT, "constraint is empty");
+    let empty = || malformed(PROPERTY_CONSTRAINT, "constraint is empty");
     let mut members = |compound: RawCompound| -> Result<Vec<Requirement>, RequirementError> {
         if compound.constraints.is_empty() {
             return Err(empty());
