@@ -2,12 +2,20 @@
 
 mod answers;
 mod api_server;
+mod faults;
+mod properties;
+mod request;
+mod store;
 
 use catalogd::Clock;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-pub(crate) use api_server::ApiServer;
+pub(crate) use self::{
+    api_server::{ApiServer, Process},
+    faults::Rates,
+    properties::{FOREIGN_LABEL, condition},
+};
 
 /// Time as the runtime counts it, from the epoch on.
 pub(crate) struct Since(pub(crate) Instant);

@@ -1,6 +1,8 @@
 //! Both loops in a world of their own: an extension is installed, upgraded because its catalog changes, rolled back
 //! and deleted. The same seed gives the same requests at the same times.
 
+mod runs;
+
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
