@@ -29,15 +29,14 @@ mod testing;
 use std::sync::Arc;
 
 use axum::Router;
-use futures::{StreamExt, stream};
-use kube::{Client, core::DeserializeGuard, runtime::reflector::ObjectRef};
+use kube::{Client, ResourceExt};
 use olm_api::{ConditionType, v1::ClusterCatalog};
 use olm_runtime::{
-    BackoffLimits, Chance, ControllerMetrics, ControllerSettings, MemoryBudget, Metrics, ObjectMetrics,
-    Source, Wake, run_controller,
+    BackoffLimits, Chance, ControllerMetrics, ControllerSettings, Interests, MemoryBudget, Metrics,
+    ObjectMetrics, Source, run_controller,
 };
 use prometheus_client::registry::Registry;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use clock::{Clock, SystemClock};
@@ -160,8 +159,10 @@ impl Catalogd {
     pub async fn run(self, leader: watch::Receiver<bool>, chance: Chance, shutdown: CancellationToken) {
         let source = Source::<ClusterCatalog>::all(self.client.clone(), &chance);
         let catalogs = source.store.clone();
-        let (ended, fetched) = mpsc::channel(limits::ENDED_JOBS);
-        let jobs = FetchJobs::new(ended, BackoffLimits::default(), chance.clone());
+        let interests = Interests::default();
+        let fired = interests.clone();
+        let ended = move |catalog: &str| fired.fire(&Interest::Job(catalog.to_owned()));
+        let jobs = FetchJobs::new(Arc::new(ended), BackoffLimits::default(), chance.clone());
         let reconciler = Arc::new(Reconciler::new(
             self.client,
             Arc::clone(&self.store),
@@ -178,8 +179,15 @@ impl Catalogd {
             chance,
         };
         let objects = self.objects;
-        let woken = on_change(self.woken.subscribe(), catalogs.clone(), move || jobs.retry_now());
-        let wakes = vec![on_change(leader, catalogs.clone(), || ()), woken, by_name(fetched)];
+        let waking = async {
+            tokio::join!(
+                on_change(leader, &shutdown, || interests.fire(&Interest::Part)),
+                on_change(self.woken.subscribe(), &shutdown, || {
+                    jobs.retry_now();
+                    interests.fire(&Interest::Part);
+                }),
+            );
+        };
         let reporter = Arc::clone(&reconciler);
         let report_panic = move |catalog: Arc<ClusterCatalog>| {
             let reporter = Arc::clone(&reporter);
@@ -188,47 +196,44 @@ impl Catalogd {
         let controller = run_controller(
             settings,
             source,
-            wakes,
+            (&interests, Vec::new()),
             self.controller_metrics,
             shutdown.clone(),
             move |catalog: Arc<ClusterCatalog>| {
                 let reconciler = Arc::clone(&reconciler);
                 let conditions = catalog.status.as_ref().map(|status| &status.conditions);
                 objects.observe(&*catalog, "ClusterCatalog", ConditionType::Serving, conditions);
-                async move { reconciler.reconcile(&catalog).await }
+                async move {
+                    let interests = [Interest::Part, Interest::Job(catalog.name_any())];
+                    (reconciler.reconcile(&catalog).await, interests.into())
+                }
             },
             report_panic,
         );
         let collector = gc::run(catalogs, self.store, self.config.gc_interval, shutdown.clone());
-        tokio::join!(controller, collector, self.server.run(shutdown));
+        tokio::join!(controller, collector, waking, self.server.run(shutdown.clone()));
     }
 }
 
-/// Wakes every catalog when a value changes: whether this replica leads, or that it is time to try again. `before` is
-/// called first.
-fn on_change<T: Send + Sync + 'static>(
-    value: watch::Receiver<T>,
-    catalogs: kube::runtime::reflector::Store<DeserializeGuard<ClusterCatalog>>,
-    before: impl Fn() + Send + 'static,
-) -> stream::BoxStream<'static, Wake<ClusterCatalog>> {
-    let changed = |mut value: watch::Receiver<T>| async move {
-        // The sender is gone at the end of the process only; then nothing changes any more.
-        value.changed().await.ok().map(|()| ((), value))
-    };
-    stream::unfold(value, changed)
-        .chain(stream::pending())
-        .flat_map(move |()| {
-            before();
-            let mut wakes: Vec<_> =
-                catalogs.state().iter().map(|catalog| ObjectRef::from_obj(&**catalog)).collect();
-            wakes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-            stream::iter(wakes)
-        })
-        .boxed()
+/// What brings a reconcile of catalogs beside their own changes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Interest {
+    /// This replica leads from now on, or there are other credentials.
+    Part,
+    /// The job of the catalog of this name has ended.
+    Job(String),
 }
 
-/// Wakes the catalogs that are named.
-fn by_name(names: mpsc::Receiver<String>) -> stream::BoxStream<'static, Wake<ClusterCatalog>> {
-    stream::unfold(names, |mut names| async { names.recv().await.map(|name| (ObjectRef::new(&name), names)) })
-        .boxed()
+impl olm_runtime::Interest for Interest {
+    fn is_shared(&self) -> bool {
+        matches!(self, Self::Part)
+    }
+}
+
+/// Calls `then` whenever a value has changed.
+async fn on_change<T>(mut value: watch::Receiver<T>, shutdown: &CancellationToken, then: impl Fn()) {
+    // The sender is gone at the end of the process only; then nothing changes any more.
+    while let Some(Ok(())) = shutdown.run_until_cancelled(value.changed()).await {
+        then();
+    }
 }

@@ -18,8 +18,6 @@ pub const INGEST_MEMORY_BYTES: usize = 64 << 20;
 pub const CONCURRENT_INGESTS: usize = 2;
 /// Catalogs reconciled at the same time; none of them waits for a registry.
 pub const CONCURRENT_RECONCILES: u16 = 4;
-/// Ended jobs that wait to be looked at before their sender waits.
-pub const ENDED_JOBS: usize = 1024;
 /// Longest time between two looks at a tag; the API takes any number of minutes.
 pub const POLL_INTERVAL_MAX: Duration = Duration::from_hours(24 * 365);
 /// Bytes of an answer that are read at once; each answer in flight holds two such pieces at most.

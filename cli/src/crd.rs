@@ -7,7 +7,6 @@ use std::{collections::BTreeMap, io::Write};
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 use serde_json::Value;
 
 pub(crate) use check::{Change, Definition, answer, write_definition};
@@ -43,8 +42,7 @@ pub(crate) async fn definitions(source: &Source, registries: &Registries) -> any
         let bytes = read_limited(path, FILE_BYTES_MAX)?;
         in_documents(&bytes).with_context(|| path.display().to_string())?
     } else {
-        let (files, _) = registries.bundle(source).await?;
-        named(&Bundle::read(&files, MEMORY_BYTES_MAX).with_context(|| source.to_string())?.crds)?
+        named(&registries.bundle(source).await?.crds)?
     };
     if found.is_empty() {
         bail!("{source}: there is no CustomResourceDefinition of apiextensions.k8s.io/v1 in it");

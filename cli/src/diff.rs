@@ -91,7 +91,7 @@ impl Diff {
                 let mut answer = plan.to_json();
                 answer["difference"] = true.into();
                 output::answer(out, self.output, &answer, |_| plan.to_text())?;
-                Err(Exit::differs().into())
+                Err(Exit::Differs.into())
             }
         }
     }

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         Err(_) if out.is_closed() => ExitCode::SUCCESS,
         Err(error) => {
             let exit = error.downcast_ref::<output::Exit>();
-            if exit.is_none_or(|exit| !exit.is_reported()) {
+            if !exit.is_some_and(output::Exit::is_reported) {
                 output::error(&error);
             }
             exit.map_or(ExitCode::FAILURE, output::Exit::code)

@@ -1,4 +1,4 @@
-//! What people and scripts get to see: text that is safe for a terminal, or JSON.
+//! Output for people and scripts: text that is safe for a terminal, JSON or YAML.
 
 use std::{
     io::{self, Stdout, Write},
@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use olm_text::{visible, visible_json};
+use olm_text::{one_line, visible, visible_json};
 use serde::Serialize;
 
 /// The form of a command's answer.
@@ -17,6 +17,20 @@ pub(crate) enum Format {
     Text,
     /// One JSON document.
     Json,
+    /// One YAML document.
+    Yaml,
+}
+
+/// The form of manifests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum ManifestFormat {
+    /// YAML documents.
+    #[default]
+    Yaml,
+    /// One JSON list.
+    Json,
+    /// One object a line.
+    Jsonl,
 }
 
 /// Writes an answer in the form asked for; `text` is made only when it is wanted.
@@ -29,8 +43,59 @@ pub(crate) fn answer<T: Serialize>(
     match format {
         Format::Text => writeln!(out, "{}", visible(&text(value)))?,
         Format::Json => json(out, value)?,
+        Format::Yaml => {
+            let yaml = olm_yaml::to_yaml(&serde_json::to_value(value)?);
+            writeln!(out, "{}", visible(yaml.trim_end()))?;
+        }
     }
     Ok(())
+}
+
+/// Writes manifests: as YAML documents and one JSON list safe for a terminal, the list as kubectl applies it as a whole.
+pub(crate) fn manifests(
+    out: &mut dyn Write,
+    format: ManifestFormat,
+    manifests: &[serde_json::Value],
+) -> anyhow::Result<()> {
+    match format {
+        ManifestFormat::Yaml => {
+            for manifest in manifests {
+                write!(out, "---\n{}", visible(&olm_yaml::to_yaml(manifest)))?;
+            }
+        }
+        ManifestFormat::Json => {
+            json(out, &serde_json::json!({"apiVersion": "v1", "kind": "List", "items": manifests}))?;
+        }
+        ManifestFormat::Jsonl => {
+            for manifest in manifests {
+                writeln!(out, "{manifest}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rows with their cells in columns, two blanks between them. Further lines of a row's last cell are beneath its first;
+/// in other cells they would tear the table.
+pub(crate) fn columns(rows: &[impl AsRef<[String]>]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows.iter().map(AsRef::as_ref) {
+        widths.resize(widths.len().max(row.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(one_line(cell).chars().count());
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let Some((last, cells)) = row.as_ref().split_last() else { continue };
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{:<width$}  ", one_line(cell)));
+        let mut line: String = padded.collect();
+        let indent = line.chars().count();
+        line.push_str(&below(last, indent));
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
 }
 
 fn json(out: &mut dyn Write, value: &impl Serialize) -> anyhow::Result<()> {
@@ -87,19 +152,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    pub(crate) fn found() -> Self {
-        Self::Found
-    }
-
-    pub(crate) fn differs() -> Self {
-        Self::Differs
-    }
-
-    pub(crate) fn failed(error: anyhow::Error) -> Self {
-        Self::Failed(error)
-    }
-
-    /// Whether nothing is left to be said.
+    /// Whether there is no error to be reported.
     pub(crate) fn is_reported(&self) -> bool {
         matches!(self, Self::Found | Self::Differs)
     }
@@ -112,25 +165,13 @@ impl Exit {
     }
 }
 
-/// Manifests as YAML documents, safe for a terminal.
-pub(crate) fn yaml_documents(manifests: &[serde_json::Value]) -> String {
-    let documents = manifests.iter().map(|manifest| format!("---\n{}", olm_yaml::to_yaml(manifest)));
-    visible(&documents.collect::<String>()).into_owned()
-}
-
-/// Writes manifests as one JSON list, which kubectl applies as a whole.
-pub(crate) fn json_list(out: &mut dyn Write, manifests: &[serde_json::Value]) -> anyhow::Result<()> {
-    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": manifests});
-    json(out, &list)
-}
-
 /// Reports a failure on standard error.
 pub(crate) fn error(error: &anyhow::Error) {
     // Nothing can be reported if standard error is gone.
     let _ = writeln!(std::io::stderr(), "error: {}", below(&format!("{error:#}"), 2));
 }
 
-/// Tells something on standard error that does not stop the command.
+/// Reports on standard error what does not stop the command.
 pub(crate) fn warning(text: &str) {
     // Nothing can be reported if standard error is gone.
     let _ = writeln!(std::io::stderr(), "warning: {}", below(text, 2));
@@ -146,11 +187,18 @@ pub(crate) fn below(text: &str, indent: usize) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Format, answer, below, json_list, yaml_documents};
+    use super::{Format, ManifestFormat, answer, below, columns, manifests};
 
     #[test]
     fn a_foreign_line_break_begins_no_line_of_the_commands() {
         assert_eq!(below("a\u{1b}[2J\nwarning: b\n", 2), "a\\u{1b}[2J\n  warning: b");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["A", "B", "C"], ["long", "", "x\ny"], ["ä\nc", "b", ""]];
+        let rows = rows.map(|row| row.map(str::to_owned));
+        assert_eq!(columns(&rows), "A     B  C\nlong     x\n         y\nä c   b\n");
     }
 
     #[test]
@@ -167,7 +215,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), hostile, "the value stays");
 
         let mut list = Vec::new();
-        json_list(&mut list, std::slice::from_ref(&hostile)).unwrap();
+        manifests(&mut list, ManifestFormat::Json, std::slice::from_ref(&hostile)).unwrap();
         let list: Value = serde_json::from_slice(&list).unwrap();
         assert_eq!(list["items"][0], hostile);
     }
@@ -176,7 +224,9 @@ mod tests {
     fn manifests_stay_what_they_are_in_yaml() {
         for text in ["a\u{202e}b", "one\ntwo\u{200b}\n", "\u{e0041}", "\u{9b}"] {
             let manifest = json!({"data": {"x": text}});
-            let yaml = yaml_documents(std::slice::from_ref(&manifest));
+            let mut yaml = Vec::new();
+            manifests(&mut yaml, ManifestFormat::Yaml, std::slice::from_ref(&manifest)).unwrap();
+            let yaml = String::from_utf8(yaml).unwrap();
             assert_eq!(olm_yaml::one(&yaml).unwrap(), manifest, "{yaml}");
             assert!(yaml.chars().all(|c| c == '\n' || olm_text::is_visible(c)), "{yaml}");
         }

@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use catalogd::CONFIGS_LABEL;
 use clap::Args;
-use olm_bundle::BundleFiles;
+use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX};
 use olm_fbc::CatalogFiles;
 use olm_image::{
     CanonicalReference, Files, Keyring, LayoutRegistry, OnProgress, Puller, PullerConfig, Reference, Refusal,
@@ -145,6 +145,12 @@ pub(crate) struct Opened {
     pub(crate) image: Option<CanonicalReference>,
 }
 
+impl Opened {
+    fn plain(files: BTreeMap<String, PathBuf>) -> Self {
+        Self { tree: Tree::Disk(files), labels: BTreeMap::new(), image: None }
+    }
+}
+
 impl Registries {
     /// A puller for images of registries, with these settings.
     pub(crate) fn puller(&self) -> anyhow::Result<Puller> {
@@ -183,14 +189,10 @@ impl Registries {
         F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
     {
         match source {
-            Source::Folder(folder) => {
-                let tree = Tree::Disk(folder_files(folder)?);
-                Ok(Opened { tree, labels: BTreeMap::new(), image: None })
-            }
+            Source::Folder(folder) => Ok(Opened::plain(folder_files(folder)?)),
             Source::File(path) => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let tree = Tree::Disk(BTreeMap::from([(name, path.clone())]));
-                Ok(Opened { tree, labels: BTreeMap::new(), image: None })
+                Ok(Opened::plain(BTreeMap::from([(name, path.clone())])))
             }
             Source::Layout(folder, name) => {
                 let layout = LayoutRegistry::open(folder)?;
@@ -225,8 +227,14 @@ impl Registries {
         self.open(source, select, Bar::new("opening", 1).pull(&source.to_string())).await
     }
 
-    /// The files of a bundle, and what was opened.
-    pub(crate) async fn bundle(&self, source: &Source) -> anyhow::Result<(BundleFiles, Opened)> {
+    /// A bundle.
+    pub(crate) async fn bundle(&self, source: &Source) -> anyhow::Result<Bundle> {
+        let files = self.bundle_files(source).await?;
+        Bundle::read(&files, MEMORY_BYTES_MAX).with_context(|| source.to_string())
+    }
+
+    /// The files of a bundle.
+    pub(crate) async fn bundle_files(&self, source: &Source) -> anyhow::Result<BundleFiles> {
         let progress = Bar::new("opening", 1).pull(&source.to_string());
         let opened = self.open(source, |_| Select::paths(BUNDLE_FOLDERS), progress).await?;
         if let all @ [first, ..] = bundles(&opened.tree).as_slice()
@@ -234,8 +242,7 @@ impl Registries {
         {
             bail!("{source}: this is not a bundle, it has bundles in it: name one of them: {}", named(all));
         }
-        let files = opened.tree.bundle_files()?;
-        Ok((files, opened))
+        opened.tree.bundle_files()
     }
 }
 
@@ -320,7 +327,8 @@ pub(crate) fn read_limited(path: &Path, limit: u64) -> anyhow::Result<Vec<u8>> {
     limited(file, limit).with_context(|| path.display().to_string())
 }
 
-fn limited(reader: impl Read, limit: u64) -> anyhow::Result<Vec<u8>> {
+/// All that a reader has, of at most `limit` bytes.
+pub(crate) fn limited(reader: impl Read, limit: u64) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {

@@ -5,14 +5,16 @@ mod facts;
 use std::io::Write;
 
 use anyhow::{Context as _, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_runtime::{bounded, connect};
-use olm_text::visible;
 
 use self::facts::Status;
-use crate::cluster::Cluster;
+use crate::{
+    cluster::Cluster,
+    output::{self, Format},
+};
 
 /// What `olm status --help` says beside the options.
 pub(crate) const HELP: &str =
@@ -32,19 +34,7 @@ pub(crate) struct StatusCommand {
     cluster: Cluster,
     /// Form of the answer
     #[arg(long, short, value_enum, default_value_t)]
-    output: Form,
-}
-
-/// The form of the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Form {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON document.
-    Json,
-    /// One YAML document.
-    Yaml,
+    output: Format,
 }
 
 impl StatusCommand {
@@ -60,21 +50,10 @@ impl StatusCommand {
             }
         }
         let status = Status::of(&extensions, &sets, &catalogs);
-        match self.output {
-            Form::Json => {
-                serde_json::to_writer_pretty(&mut *out, &status)?;
-                writeln!(out)?;
-            }
-            Form::Yaml => {
-                let yaml = olm_yaml::to_yaml(&serde_json::to_value(&status)?);
-                writeln!(out, "{}", visible(yaml.trim_end()))?;
-            }
-            Form::Text => {
-                let text = if self.extension.is_some() { status.detail() } else { status.table() };
-                writeln!(out, "{}", visible(text.trim_end()))?;
-            }
-        }
-        Ok(())
+        output::answer(out, self.output, &status, |status| {
+            let text = if self.extension.is_some() { status.detail() } else { status.table() };
+            text.trim_end().to_owned()
+        })
     }
 }
 

@@ -14,9 +14,8 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use olm_bundle::{BundleFiles, MEMORY_BYTES_MAX, usual_memory};
 use olm_image::{CanonicalReference, FileError, Files, Limits, PullError, Puller, Reference, Select};
-use olm_runtime::{BackoffLimits, Chance, Job, Jobs, MemoryBudget, MemoryShare, Panicked};
+use olm_runtime::{BackoffLimits, Chance, Job, JobEnded, Jobs, MemoryBudget, MemoryShare, Panicked};
 use thiserror::Error;
-use tokio::sync::mpsc;
 
 use cache::Cache;
 pub(crate) use interrupted::Reading;
@@ -206,8 +205,8 @@ impl Bundles {
         Ok(Self { source, ..self })
     }
 
-    /// Pulls by jobs, and sends the names of extensions whose bundle has come, failed to, or can be read, to `ended`.
-    pub(crate) fn pulling_by_jobs(self, ended: mpsc::Sender<String>, chance: &Chance) -> Self {
+    /// Pulls by jobs, and calls `ended` with the name of each extension whose bundle has come, failed to, or can be read.
+    pub(crate) fn pulling_by_jobs(self, ended: JobEnded, chance: &Chance) -> Self {
         let queue = Arc::new(MemoryQueue::new(self.memory.clone(), ended.clone()));
         let pulls = Jobs::new(ended, BackoffLimits::default(), chance.clone());
         Self { background: Some(Background { pulls, queue }), ..self }

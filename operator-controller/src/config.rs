@@ -180,11 +180,8 @@ impl Gates {
         }
     }
 
-    pub(crate) fn features(
-        self,
-        setting: ProviderSetting,
-    ) -> crate::controllers::cluster_extension::Features {
-        crate::controllers::cluster_extension::Features {
+    pub(crate) fn features(self, setting: ProviderSetting) -> crate::cluster_extension::Features {
+        crate::cluster_extension::Features {
             render: olm_render::Features {
                 single_own_namespace_install_support: self.single_own_namespace,
                 deployment_config: self.deployment_config,

@@ -16,7 +16,7 @@ use olm_api::{
 use olm_runtime::bounded;
 use olm_text::visible;
 
-use crate::controllers::cluster_extension::{BundleRecord, Progress, Revisions};
+use crate::cluster_extension::{BundleRecord, Progress, Revisions};
 
 /// Most bytes of an Event's note; the API refuses longer ones.
 const NOTE_BYTES_MAX: usize = 1024;
@@ -201,7 +201,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controllers::cluster_extension::Created;
+    use crate::cluster_extension::Created;
 
     fn installed(version: &str) -> ClusterExtensionStatus {
         let bundle = BundleMetadata { name: format!("op.{version}"), version: version.into(), release: None };

@@ -7,11 +7,9 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use olm_api::names::PROGRAM_FIELD_MANAGER;
-use olm_runtime::bounded;
+use olm_runtime::{api_text, bounded};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-use crate::controllers::api_text;
 
 /// Attempts before somebody who writes all the time is left to the next pass.
 const ATTEMPTS: usize = 3;

@@ -1,13 +1,11 @@
-//! Kinds that the cluster does not serve: who waits for which API group, and the watch that wakes them.
+//! Kinds that the cluster does not serve, and the watch that wakes who is interested in their API group.
 //!
 //! CustomResourceDefinitions and APIServices are watched as metadata. A change of one makes discovery of its group
-//! stale, and wakes the extensions and revisions that wait for the group. Between the event and the moment when
-//! discovery knows the kind the API server takes its time, so they are woken a few times more, until they no
-//! longer wait. Nothing here survives the process; the next pass of each waiter brings it back.
+//! stale. Between the event and the moment when discovery knows the kind the API server takes its time, so the group's
+//! interest fires a few times more, for those who still have it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -29,50 +27,16 @@ use serde_json::Value;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-/// When those who wait are woken after a change: changes that come together wake once, and discovery may lag.
-const WAKES: [Duration; 5] = [
-    Duration::from_millis(50),
+use crate::interest::{Interest, Interests};
+
+/// When the interest in a group fires after a change: at once, and later because discovery may lag.
+const FIRES: [Duration; 5] = [
+    Duration::ZERO,
     Duration::from_millis(500),
     Duration::from_secs(2),
     Duration::from_secs(5),
     Duration::from_secs(15),
 ];
-
-/// Who waits for a kind.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Waiter {
-    /// The ClusterExtension of this name.
-    Extension(String),
-    /// The ClusterObjectSet of this name.
-    Set(String),
-}
-
-/// Who waits, and for which API groups.
-#[derive(Debug, Default)]
-pub(crate) struct Awaited(Mutex<BTreeMap<Waiter, BTreeSet<String>>>);
-
-impl Awaited {
-    /// Notes that `waiter` waits for exactly these groups. Returns whether one of them is new.
-    pub(crate) fn note(&self, waiter: &Waiter, groups: &BTreeSet<String>) -> bool {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if groups.is_empty() {
-            all.remove(waiter);
-            return false;
-        }
-        let before = all.insert(waiter.clone(), groups.clone()).unwrap_or_default();
-        !groups.is_subset(&before)
-    }
-
-    /// The waiter waits no more.
-    pub(crate) fn forget(&self, waiter: &Waiter) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(waiter);
-    }
-
-    fn for_group(&self, group: &str) -> Vec<Waiter> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().filter(|(_, groups)| groups.contains(group)).map(|(waiter, _)| waiter.clone()).collect()
-    }
-}
 
 /// Objects sorted by whether the cluster serves their kinds.
 #[derive(Debug, Default)]
@@ -95,37 +59,17 @@ impl Survey {
         [&self.left_out, &self.awaited, &self.blocking].iter().any(|keys| keys.contains(key))
     }
 
-    fn unknown_groups(&self) -> BTreeSet<String> {
+    /// The API groups whose kinds may still come.
+    pub(crate) fn interests(&self) -> impl Iterator<Item = Interest> {
         let all = self.left_out.iter().chain(&self.awaited).chain(&self.blocking);
-        all.map(|key| key.group.clone()).chain(self.silent.iter().cloned()).collect()
+        all.map(|key| &key.group).chain(&self.silent).cloned().map(Interest::Group)
     }
 }
 
-/// Sorts `objects`, and notes what `waiter` waits for from now on.
+/// Sorts `objects`.
 ///
 /// Kinds of an API that does not answer count as known: whoever needs them learns it when their turn comes.
-pub(crate) async fn survey(
-    discovery: &Discovery,
-    awaited: &Awaited,
-    waiter: &Waiter,
-    objects: &[&Value],
-    policy: UnknownKinds,
-) -> Survey {
-    let found = sort(discovery, objects, policy).await;
-    let groups = found.unknown_groups();
-    if !awaited.note(waiter, &groups) {
-        return found;
-    }
-    // What came before the note was taken has woken nobody.
-    for group in &groups {
-        discovery.forget_group(group);
-    }
-    let found = sort(discovery, objects, policy).await;
-    awaited.note(waiter, &found.unknown_groups());
-    found
-}
-
-async fn sort(discovery: &Discovery, objects: &[&Value], policy: UnknownKinds) -> Survey {
+pub(crate) async fn survey(discovery: &Discovery, objects: &[&Value], policy: UnknownKinds) -> Survey {
     let mut found = Survey::default();
     let mut by_kind: BTreeMap<(String, String), Vec<ObjectKey>> = BTreeMap::new();
     for key in objects.iter().map(|object| ObjectKey::of(object)) {
@@ -175,30 +119,20 @@ pub(crate) enum Crd {
     Listed,
 }
 
-/// Where wakes go.
-pub(crate) struct Wakes {
-    /// Names of extensions.
-    pub(crate) extensions: mpsc::Sender<String>,
-    /// Names of revisions.
-    pub(crate) sets: mpsc::Sender<String>,
-    /// CustomResourceDefinitions that changed.
-    pub(crate) crds: mpsc::Sender<Crd>,
-}
-
-/// Watches CustomResourceDefinitions and APIServices until `shutdown`.
+/// Watches CustomResourceDefinitions and APIServices until `shutdown`; what is said of the former goes to `told`.
 pub(crate) async fn run(
     client: Client,
     chance: &Chance,
     discovery: Discovery,
-    awaited: Arc<Awaited>,
-    wakes: Wakes,
+    interests: Interests,
+    told: mpsc::Sender<Crd>,
     shutdown: CancellationToken,
 ) {
     let mut changes = SelectAll::new();
     let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client.clone());
     changes.push(changed(crds, chance, |name| Some(of_crd(name))).boxed());
     changes.push(changed(Api::<PartialObjectMeta<APIService>>::all(client), chance, of_service).boxed());
-    // Groups that changed: when those who wait for them are woken next, and how often they were.
+    // Groups that changed: when their interest fires next, and how often it did.
     let mut due: BTreeMap<String, (Instant, usize)> = BTreeMap::new();
     loop {
         let next = due.values().map(|(at, _)| *at).min();
@@ -210,57 +144,36 @@ pub(crate) async fn run(
                     Changed::Service { group } => (Some(group), None),
                     Changed::CrdsListed => (None, Some(Crd::Listed)),
                 };
-                if let Some(group) = &group {
-                    discovery.forget_group(group);
+                if let Some(group) = group {
+                    discovery.forget_group(&group);
+                    due.insert(group, (Instant::now(), 0));
                 }
                 if let Some(crd) = crd {
                     // A closed channel means that the process is ending.
-                    let _ = wakes.crds.send(crd).await;
-                }
-                let Some(group) = group else { continue };
-                let soon = Instant::now() + WAKES[0];
-                let planned = due.get(&group).is_some_and(|(at, step)| *step == 0 && *at <= soon);
-                if !planned && !awaited.for_group(&group).is_empty() {
-                    due.insert(group, (soon, 0));
+                    let _ = told.send(crd).await;
                 }
             }
             () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
-                wake_due(&mut due, &discovery, &awaited, &wakes).await;
+                fire_due(&mut due, &discovery, &interests);
             }
         }
     }
 }
 
-/// Wakes those whose time has come, and plans the next time for groups that are still waited for.
-async fn wake_due(
-    due: &mut BTreeMap<String, (Instant, usize)>,
-    discovery: &Discovery,
-    awaited: &Awaited,
-    wakes: &Wakes,
-) {
+/// Fires the groups whose time has come, and plans their next time.
+fn fire_due(due: &mut BTreeMap<String, (Instant, usize)>, discovery: &Discovery, interests: &Interests) {
     let now = Instant::now();
-    let groups: Vec<(String, usize)> = due
-        .iter()
-        .filter(|(_, (at, _))| *at <= now)
-        .map(|(group, (_, step))| (group.clone(), *step))
-        .collect();
+    let groups: Vec<(String, usize)> =
+        due.extract_if(.., |_, (at, _)| *at <= now).map(|(group, (_, step))| (group, step)).collect();
     for (group, step) in groups {
-        due.remove(&group);
-        let waiters = awaited.for_group(&group);
-        if waiters.is_empty() {
-            continue;
+        if let Some(wait) = FIRES.get(step + 1) {
+            due.insert(group.clone(), (now + *wait, step + 1));
         }
-        discovery.forget_group(&group);
-        if let Some(wait) = WAKES.get(step + 1) {
-            due.insert(group, (now + *wait, step + 1));
+        let interest = Interest::Group(group);
+        if let (true, Interest::Group(group)) = (step > 0 && interests.is_wanted(&interest), &interest) {
+            discovery.forget_group(group);
         }
-        for waiter in waiters {
-            // A closed channel means that the process is ending.
-            let _ = match waiter {
-                Waiter::Extension(name) => wakes.extensions.send(name).await,
-                Waiter::Set(name) => wakes.sets.send(name).await,
-            };
-        }
+        interests.fire(&interest);
     }
 }
 
@@ -306,24 +219,6 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn groups(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
-
-    #[test]
-    fn only_a_group_that_was_not_waited_for_is_news() {
-        let awaited = Awaited::default();
-        let set = Waiter::Set("a".into());
-        assert!(awaited.note(&set, &groups(&["x.io"])));
-        assert!(!awaited.note(&set, &groups(&["x.io"])));
-        assert!(awaited.note(&set, &groups(&["x.io", "y.io"])));
-        assert!(!awaited.note(&set, &groups(&["y.io"])), "one that came is no news");
-        assert_eq!(awaited.for_group("y.io"), std::slice::from_ref(&set));
-        assert!(awaited.for_group("x.io").is_empty());
-        assert!(!awaited.note(&set, &groups(&[])));
-        assert!(awaited.for_group("y.io").is_empty());
-    }
 
     #[test]
     fn groups_are_read_from_names() {

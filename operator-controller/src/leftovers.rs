@@ -11,10 +11,10 @@ use k8s_openapi::api::{
     rbac::v1::ClusterRoleBinding,
 };
 use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
-use olm_runtime::bounded;
+use olm_runtime::{api_text, bounded};
 use serde::de::DeserializeOwned;
 
-use crate::{controllers::api_text, events::Events};
+use crate::events::Events;
 
 /// It fails closed, and nobody answers it any more.
 const WEBHOOK: &str = "catalogd-mutating-webhook-configuration";

@@ -33,12 +33,13 @@ use crate::{
     admission::{self, Guard},
     bundles::Bundles,
     catalogs::{self, Catalogs},
+    cluster_extension, cluster_object_set,
     config::Config,
     content::{Content, Remote},
-    controllers::{cluster_extension, cluster_object_set},
     dependents::{self, Dependents},
     events::Events,
-    kinds::{self, Awaited, Crd, Wakes},
+    interest::{Interest, Interests},
+    kinds::{self, Crd},
     leftovers,
     platform::Platform,
     settings::Settings,
@@ -293,21 +294,20 @@ impl Operator {
         let sets = revisions(client.clone(), chance, wake_owner, dependents.clone());
         let (known_catalogs, changed_catalogs) = known_catalogs(client.clone(), chance);
         let settings = Settings::new(self.config.default_account.clone());
-        let kinds = Arc::new(Awaited::default());
+        let interests = Interests::default();
         let (changed_crd, changed_crds) = mpsc::channel::<Crd>(WAKES);
-        let kind_wakes =
-            Wakes { extensions: wake_extension.clone(), sets: wake_set.clone(), crds: changed_crd };
         let events = Events::new(client.clone(), &self.config.identity);
+        let fired = interests.clone();
+        let ended = Arc::new(move |extension: &str| fired.fire(&Interest::Job(extension.to_owned())));
         let ports = cluster_extension::Ports {
             accounts: self.accounts.clone(),
             discovery: discovery.clone(),
             catalogs: self.catalogs(&known_catalogs),
-            bundles: self.bundles.clone().pulling_by_jobs(wake_extension.clone(), chance),
+            bundles: self.bundles.clone().pulling_by_jobs(ended, chance),
             events: events.clone(),
             waiting: waiting.clone(),
             sets: sets.store.clone(),
             dependents: dependents.clone(),
-            kinds: kinds.clone(),
             platform: self.platform.clone(),
             features: self.config.gates.features(self.config.webhook_certificates.provider),
             settings: settings.clone(),
@@ -327,8 +327,8 @@ impl Operator {
         let facts = self.facts((&extensions, &sets, &known_catalogs), &settings);
         let opening = gate.open_after(facts, &stop);
         let (extensions, sets) = (extensions.gated(gate.opened()), sets.gated(gate.opened()));
-        let set_wakes = vec![names(woken_sets), owners(changed_owners, sets.store.clone())];
-        let extension_wakes = vec![names(woken_extensions)];
+        let set_wakes = (&interests, vec![names(woken_sets), owners(changed_owners, sets.store.clone())]);
+        let extension_wakes = (&interests, vec![names(woken_extensions)]);
         let (changes, guard) = (self.content.changes(), self.guard.clone());
         let guarding =
             admission::run(client.clone(), chance, namespace, guard, events, &wake_all, stop.clone());
@@ -336,7 +336,7 @@ impl Operator {
             opening,
             self.content.follow(catalogs, changed_catalogs, stop.clone()),
             catalogs::follow(known_catalogs, changes, all_extensions, wake_extension.clone(), stop.clone()),
-            kinds::run(client.clone(), chance, discovery, kinds, kind_wakes, stop.clone()),
+            kinds::run(client.clone(), chance, discovery, interests.clone(), changed_crd, stop.clone()),
             self.follow_dependents(changed_crds, dependents, &wake_all, stop.clone()),
             settings.follow(client.clone(), chance, namespace, &wake_all, stop.clone()),
             guarding,
@@ -374,7 +374,6 @@ impl Operator {
             watches,
             sets: shared.sets.clone(),
             waiting: shared.waiting.clone(),
-            kinds: shared.kinds.clone(),
             events: shared.events.clone(),
             settings: shared.settings.clone(),
             guard: shared.guard.clone(),
@@ -389,7 +388,7 @@ impl Operator {
     async fn run_extensions(
         &self,
         source: Source<ClusterExtension>,
-        wakes: Vec<BoxStream<'static, Wake<ClusterExtension>>>,
+        wakes: (&Interests, Vec<BoxStream<'static, Wake<ClusterExtension>>>),
         ports: cluster_extension::Ports,
         stop: CancellationToken,
     ) {
@@ -417,7 +416,7 @@ impl Operator {
     async fn run_sets(
         &self,
         source: Source<ClusterObjectSet>,
-        wakes: Vec<BoxStream<'static, Wake<ClusterObjectSet>>>,
+        wakes: (&Interests, Vec<BoxStream<'static, Wake<ClusterObjectSet>>>),
         ports: cluster_object_set::Ports,
         stop: CancellationToken,
     ) {

@@ -18,7 +18,7 @@ use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_bundle::MEMORY_BYTES_MAX;
 use olm_image::Puller;
 use olm_plan::Plan;
-use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, bounded};
+use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, api_text, bounded};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -28,13 +28,10 @@ use crate::{
     admission::{Enforcement, SETTINGS_CONFIG_MAP},
     bundles::Bundles,
     catalogs::{CatalogReader, Catalogs},
+    cluster_extension::{Identity, Outcome, Progress, StepError, Steps, propose},
     config::Gates,
-    controllers::{
-        api_text,
-        cluster_extension::{Identity, Outcome, Progress, StepError, Steps, propose},
-    },
     dependents::Dependents,
-    kinds::Awaited,
+    interest::Wanted,
     platform::Platform,
     settings,
     webhook_certificates::ProviderSetting,
@@ -133,7 +130,7 @@ impl Planner {
             Catalogs::new(catalogs, self.surroundings.catalogs.clone(), Duration::ZERO);
         // Nobody is woken by a plan.
         let dependents = Dependents::new(mpsc::channel(1).0);
-        let awaited = Awaited::default();
+        let wanted = Wanted::default();
         let platform = Platform::register(&mut Registry::default());
         let discovery = Discovery::new(client.clone());
         let default_account = match &extension.spec.service_account {
@@ -148,7 +145,7 @@ impl Planner {
             bundles: &self.bundles,
             sets: &sets,
             dependents: &dependents,
-            kinds: &awaited,
+            wanted: &wanted,
             platform: &platform,
             features: self.surroundings.gates.features(ProviderSetting::Auto),
             system_namespace: &self.surroundings.system_namespace,

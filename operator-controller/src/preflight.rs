@@ -23,17 +23,14 @@ use kube::{
 use olm_object::{ObjectKey, Rule, defined_kinds};
 use olm_objectset::Phase;
 use olm_rbac::{Held, Permission, Target};
-use olm_runtime::{Discovery, DiscoveryError, bounded};
+use olm_runtime::{Discovery, DiscoveryError, api_text, bounded};
 use serde_json::Value;
 
 pub(crate) use crds::{CrdPreflight, check as check_crds};
 pub(crate) use dry_run::{Look, look};
 pub(crate) use kube_version::check as check_kube_version;
 
-use crate::{
-    concurrently::{REQUESTS, concurrently},
-    controllers::api_text,
-};
+use crate::concurrently::{REQUESTS, concurrently};
 
 /// A namespace in which nobody has rights of his own: reviews there show what is held cluster-wide.
 const NO_NAMESPACE: &str = "olm-preflight-no-such-namespace";

@@ -168,7 +168,7 @@ struct World {
     leader: watch::Sender<bool>,
     reconciler: Reconciler,
     /// Names of catalogs whose job has ended.
-    ended: tokio::sync::Mutex<mpsc::Receiver<String>>,
+    ended: tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>,
 }
 
 impl World {
@@ -196,7 +196,8 @@ impl World {
         test: TestStore,
     ) -> Self {
         let (leader, leads) = watch::channel(true);
-        let (ended, fetched) = mpsc::channel(8);
+        let (sender, fetched) = mpsc::unbounded_channel();
+        let ended = move |catalog: &str| drop(sender.send(catalog.to_owned()));
         let backoff = BackoffLimits { first: WAIT, longest: WAIT };
         let reconciler = Reconciler::new(
             client(&server),
@@ -205,7 +206,7 @@ impl World {
             clock.clone(),
             leads,
             "https://host/catalogs".into(),
-            FetchJobs::new(ended, backoff, Chance::seeded(1)),
+            FetchJobs::new(Arc::new(ended), backoff, Chance::seeded(1)),
         );
         Self { server, registry, clock, test, leader, reconciler, ended: fetched.into() }
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _, io::Write};
 
 use anyhow::Context as _;
 use clap::Args;
-use olm_bundle::{InstallMode, MEMORY_BYTES_MAX};
+use olm_bundle::InstallMode;
 use olm_crd::{Allowances, Policy};
 use olm_plan::{ContentDifference, content_difference};
 use olm_render::{Options, render};
@@ -94,9 +94,9 @@ struct Bundle {
 
 impl Diff {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let answer = self.answer().await.map_err(Exit::failed)?;
+        let answer = self.answer().await.map_err(Exit::Failed)?;
         output::answer(out, self.output, &answer, text)?;
-        if answer.safe { Ok(()) } else { Err(Exit::found().into()) }
+        if answer.safe { Ok(()) } else { Err(Exit::Found.into()) }
     }
 
     async fn answer(&self) -> anyhow::Result<Answer> {
@@ -116,9 +116,7 @@ impl Diff {
     }
 
     async fn bundle(&self, source: &Source) -> anyhow::Result<Bundle> {
-        let (files, _) = self.registries.bundle(source).await?;
-        let bundle =
-            olm_bundle::Bundle::read(&files, MEMORY_BYTES_MAX).with_context(|| source.to_string())?;
+        let bundle = self.registries.bundle(source).await?;
         let modes = &bundle.csv.install_modes;
         // The widest mode shows all rights.
         let widest = [InstallMode::AllNamespaces, InstallMode::OwnNamespace, InstallMode::SingleNamespace];

@@ -3,15 +3,14 @@
 use std::{collections::BTreeSet, io::Write};
 
 use anyhow::{Context as _, bail};
-use clap::{Args, ValueEnum};
-use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
+use clap::Args;
 use olm_rbac::{Danger, Grant, Style, dangers, targets, webhooks_on_pods};
 use olm_render::{CertificateProvider, render};
 use olm_text::one_line;
 
 use super::rendering::{Rendering, written};
 use crate::{
-    output,
+    output::{self, ManifestFormat},
     sources::{Registries, Source},
 };
 
@@ -35,21 +34,11 @@ pub(crate) struct Rbac {
     /// tokens for every account
     #[arg(long, value_name = "NAMESPACE/NAME")]
     token_for: Option<String>,
-    /// Form of the manifests
+    /// Form of the manifests; yaml has comments on dangerous permissions
     #[arg(short, long, value_enum, default_value_t)]
-    output: Form,
+    output: ManifestFormat,
     #[command(flatten)]
     registries: Registries,
-}
-
-/// The form of manifests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Form {
-    /// YAML documents, with comments on dangerous permissions.
-    #[default]
-    Yaml,
-    /// One JSON list.
-    Json,
 }
 
 impl Rbac {
@@ -57,8 +46,7 @@ impl Rbac {
         let options = self.rendering.options()?;
         let (mut rendered, mut provider) = (Vec::new(), None);
         for source in &self.bundles {
-            let (files, _) = self.registries.bundle(source).await?;
-            let bundle = Bundle::read(&files, MEMORY_BYTES_MAX).with_context(|| source.to_string())?;
+            let bundle = self.registries.bundle(source).await?;
             let bundle = render(bundle, &options).with_context(|| source.to_string())?;
             provider = provider.or(bundle.certificate_provider);
             rendered.push(written(bundle));
@@ -75,15 +63,12 @@ impl Rbac {
         }
         let cluster = grant.rules().find(|(namespace, _)| namespace.is_empty());
         let found: Vec<Danger> = cluster.map(|(_, rules)| dangers(rules)).into_iter().flatten().collect();
-        match self.output {
-            Form::Yaml => {
-                let on_pods = webhooks_on_pods(rendered.iter().flatten());
-                let comments = warnings(&found, &on_pods, style) + provider.map_or("", certificates);
-                write!(out, "{comments}{}", output::yaml_documents(&manifests))?;
-            }
-            Form::Json => output::json_list(out, &manifests)?,
+        if self.output == ManifestFormat::Yaml {
+            let on_pods = webhooks_on_pods(rendered.iter().flatten());
+            let comments = warnings(&found, &on_pods, style) + provider.map_or("", certificates);
+            write!(out, "{comments}")?;
         }
-        Ok(())
+        output::manifests(out, self.output, &manifests)
     }
 }
 

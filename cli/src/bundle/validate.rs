@@ -62,7 +62,7 @@ struct Mode {
 
 impl Validate {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let (files, _) = self.registries.bundle(&self.bundle).await?;
+        let files = self.registries.bundle_files(&self.bundle).await?;
         let answer = examine(&files, &self.install_namespace);
         output::answer(out, self.output, &answer, text)?;
         if !answer.valid {

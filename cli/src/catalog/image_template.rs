@@ -6,57 +6,44 @@ use anyhow::bail;
 
 /// A text with places for package, name and version of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ImageTemplate(Vec<Segment>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Segment {
-    Text(String),
-    Package,
-    Name,
-    Version,
-}
+pub(crate) struct ImageTemplate(String);
 
 impl FromStr for ImageTemplate {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut segments = Vec::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once("{{") {
-            let Some((field, behind)) = after.split_once("}}") else {
-                bail!("template {text:?}: {{{{ has no }}}}");
-            };
-            if !before.is_empty() {
-                segments.push(Segment::Text(before.to_owned()));
-            }
-            segments.push(match field.trim() {
-                ".Package" => Segment::Package,
-                ".Name" => Segment::Name,
-                ".Version" => Segment::Version,
-                other => bail!(
-                    "template {text:?}: unknown field {other:?}; known are .Package, .Name and .Version"
-                ),
-            });
-            rest = behind;
-        }
-        if !rest.is_empty() {
-            segments.push(Segment::Text(rest.to_owned()));
-        }
-        Ok(Self(segments))
+        filled(text, ["", "", ""])?;
+        Ok(Self(text.to_owned()))
     }
 }
 
 impl ImageTemplate {
     /// The reference of a bundle.
     pub(crate) fn reference(&self, package: &str, name: &str, version: &str) -> String {
-        let segment = |segment: &'_ Segment| match segment {
-            Segment::Text(text) => text.clone(),
-            Segment::Package => package.to_owned(),
-            Segment::Name => name.to_owned(),
-            Segment::Version => version.to_owned(),
-        };
-        self.0.iter().map(segment).collect()
+        filled(&self.0, [package, name, version]).unwrap_or_default()
     }
+}
+
+/// The template with package, name and version.
+fn filled(template: &str, [package, name, version]: [&str; 3]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((field, behind)) = after.split_once("}}") else {
+            bail!("template {template:?}: {{{{ has no }}}}");
+        };
+        text.push_str(before);
+        text.push_str(match field.trim() {
+            ".Package" => package,
+            ".Name" => name,
+            ".Version" => version,
+            other => bail!(
+                "template {template:?}: unknown field {other:?}; known are .Package, .Name and .Version"
+            ),
+        });
+        rest = behind;
+    }
+    Ok(text + rest)
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use clap::{Args, ValueEnum};
 use olm_fbc::Channel;
 use olm_opm::{BundleOutline, Outline, head, validate};
 use olm_text::one_line;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::read::Catalog;
 use crate::output::{self, Format};
@@ -45,32 +46,38 @@ enum Kind {
     Bundles,
 }
 
-/// A row; only the fields of its kind are there.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    package: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    display_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    default_channel: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    channel: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    head: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bundle: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    replaces: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    skips: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    skip_range: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    image: Option<String>,
+impl Kind {
+    /// The keys of a row in JSON, with the titles of its columns.
+    fn columns(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Packages => {
+                &[("name", "NAME"), ("displayName", "DISPLAY NAME"), ("defaultChannel", "DEFAULT CHANNEL")]
+            }
+            Self::Channels => &[("package", "PACKAGE"), ("channel", "CHANNEL"), ("head", "HEAD")],
+            Self::Bundles => &[
+                ("package", "PACKAGE"),
+                ("channel", "CHANNEL"),
+                ("bundle", "BUNDLE"),
+                ("replaces", "REPLACES"),
+                ("skips", "SKIPS"),
+                ("skipRange", "SKIP RANGE"),
+                ("image", "IMAGE"),
+            ],
+        }
+    }
+}
+
+/// The values of a row in the order of its columns: texts, lists of texts, or null for none.
+type Row = Vec<Value>;
+
+/// A row as a JSON object with the keys of its columns.
+struct Record<'r>(Kind, &'r Row);
+
+impl Serialize for Record<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let members = self.0.columns().iter().map(|(key, _)| key).zip(self.1);
+        serializer.collect_map(members.filter(|(_, value)| !value.is_null()))
+    }
 }
 
 impl List {
@@ -101,7 +108,8 @@ impl List {
             Kind::Channels => channels(&outline, &of_package),
             Kind::Bundles => bundles(&outline, &of_package),
         };
-        output::answer(out, self.output, &rows, |rows| table(self.kind, rows))
+        let records: Vec<_> = rows.iter().map(|row| Record(self.kind, row)).collect();
+        output::answer(out, self.output, &records, |_| table(self.kind, &rows))
     }
 }
 
@@ -143,22 +151,16 @@ fn packages(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
         .collect();
     let row = |(name, default_channel): (&str, &str)| {
         let head = heads.get(&(name, default_channel)).copied().unwrap_or_default();
-        Row {
-            name: Some(name.to_owned()),
-            display_name: Some(names.get(&(name, head)).copied().unwrap_or_default().to_owned()),
-            default_channel: Some(default_channel.to_owned()),
-            ..Row::default()
-        }
+        let display_name = names.get(&(name, head)).copied().unwrap_or_default();
+        vec![json!(name), json!(display_name), json!(default_channel)]
     };
     wanted.into_iter().map(row).collect()
 }
 
 fn channels(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
-    let row = |channel: &Channel| Row {
-        package: Some(channel.package.clone()),
-        channel: Some(channel.name.clone()),
-        head: Some(head(&channel.entries).map(|head| head.name.clone()).unwrap_or_default()),
-        ..Row::default()
+    let row = |channel: &Channel| {
+        let head = head(&channel.entries).map_or("", |head| head.name.as_str());
+        vec![json!(channel.package), json!(channel.name), json!(head)]
     };
     sorted(outline, of_package).into_iter().map(row).collect()
 }
@@ -175,74 +177,27 @@ fn bundles(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
         entries.sort_by_key(|entry| &entry.name);
         rows.extend(entries.into_iter().map(|entry| {
             let bundle = by_name.get(&(channel.package.as_str(), entry.name.as_str()));
-            Row {
-                package: Some(channel.package.clone()),
-                channel: Some(channel.name.clone()),
-                bundle: Some(entry.name.clone()),
-                replaces: Some(entry.replaces.clone()),
-                skips: Some(entry.skips.clone()),
-                skip_range: Some(entry.skip_range.clone()),
-                image: bundle.map(|bundle| bundle.image.clone()),
-                ..Row::default()
-            }
+            vec![
+                json!(channel.package),
+                json!(channel.name),
+                json!(entry.name),
+                json!(entry.replaces),
+                json!(entry.skips),
+                json!(entry.skip_range),
+                json!(bundle.map(|bundle| &bundle.image)),
+            ]
         }));
     }
     rows
 }
 
 fn table(kind: Kind, rows: &[Row]) -> String {
-    let head: &[&str] = match kind {
-        Kind::Packages => &["NAME", "DISPLAY NAME", "DEFAULT CHANNEL"],
-        Kind::Channels => &["PACKAGE", "CHANNEL", "HEAD"],
-        Kind::Bundles => &["PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE"],
+    let titles = kind.columns().iter().map(|(_, title)| (*title).to_owned()).collect();
+    let cell = |value: &Value| match value {
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+        other => one_line(other.as_str().unwrap_or_default()).into_owned(),
     };
-    let text = |cell: &Option<String>| cell.clone().unwrap_or_default();
-    let cells = rows.iter().map(|row| match kind {
-        Kind::Packages => vec![text(&row.name), text(&row.display_name), text(&row.default_channel)],
-        Kind::Channels => vec![text(&row.package), text(&row.channel), text(&row.head)],
-        Kind::Bundles => vec![
-            text(&row.package),
-            text(&row.channel),
-            text(&row.bundle),
-            text(&row.replaces),
-            row.skips.clone().unwrap_or_default().join(","),
-            text(&row.skip_range),
-            text(&row.image),
-        ],
-    });
-    columns(std::iter::once(head.iter().map(|cell| (*cell).to_owned()).collect()).chain(cells).collect())
-}
-
-/// Cells in columns, two blanks between them. Line breaks within a cell would tear the table.
-fn columns(mut rows: Vec<Vec<String>>) -> String {
-    for cell in rows.iter_mut().flatten() {
-        *cell = one_line(cell).into_owned();
-    }
-    let mut widths: Vec<usize> = Vec::new();
-    for row in &rows {
-        widths.resize(widths.len().max(row.len()), 0);
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |row: &Vec<String>| {
-        let last = row.len().saturating_sub(1);
-        let cells = row.iter().zip(&widths).enumerate().map(|(index, (cell, width))| {
-            if index == last { cell.clone() } else { format!("{cell:<width$}  ") }
-        });
-        cells.collect::<String>()
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::columns;
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [["A", "B", "C"], ["long", "", "x"], ["ä\nc", "b", ""]];
-        let rows = rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
-        assert_eq!(columns(rows), "A     B  C\nlong     x\nä c   b  ");
-    }
+    let cells = rows.iter().map(|row| row.iter().map(cell).collect());
+    let rows: Vec<Vec<String>> = std::iter::once(titles).chain(cells).collect();
+    output::columns(&rows).trim_end().to_owned()
 }

@@ -5,7 +5,7 @@ use clap::Args;
 use olm_image::{Reference, ReferenceCause};
 use olm_opm::{Outline, outline};
 
-use crate::sources::{Registries, Source, Tree, bundles, named};
+use crate::sources::{Opened, Registries, Source, Tree, bundles, named};
 
 /// A catalog that is read.
 #[derive(Debug, Args)]
@@ -18,15 +18,15 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// The files of the catalog.
-    pub(crate) async fn files(&self) -> anyhow::Result<Tree> {
-        Ok(self.registries.catalog(&self.source).await?.tree)
+    /// Opens the catalog.
+    pub(crate) async fn open(&self) -> anyhow::Result<Opened> {
+        self.registries.catalog(&self.source).await
     }
 
     /// The files and the outline of the catalog. The files say what is wrong with the content; the catalog may
     /// be invalid.
     pub(crate) async fn outline(&self) -> anyhow::Result<(Tree, Outline)> {
-        let files = self.files().await?;
+        let files = self.open().await?.tree;
         let outline = read(&files).with_context(|| self.source.to_string())?;
         Ok((files, outline))
     }

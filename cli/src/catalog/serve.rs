@@ -9,9 +9,10 @@ use olm_runtime::{ServerLimits, listen, on_signal, serve};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::read::Catalog;
 use crate::{
     output::{self, Format},
-    sources::{Registries, Source, Tree},
+    sources::Tree,
 };
 
 /// Bytes of a file that are hashed at once.
@@ -26,9 +27,6 @@ const CHUNK_BYTES: usize = 256 << 10;
     than loopback only where everybody may read the catalog."
 )]
 pub(crate) struct Serve {
-    /// The catalog: a folder, a file, an OCI image layout (oci:FOLDER[:NAME]) or an image
-    #[arg(value_name = "CATALOG")]
-    source: Source,
     /// Address to listen on, as HOST:PORT; port 0 is any free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     addr: String,
@@ -42,7 +40,7 @@ pub(crate) struct Serve {
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]
-    registries: Registries,
+    catalog: Catalog,
 }
 
 /// Where the catalog is served.
@@ -90,9 +88,9 @@ impl Serve {
 
     /// Reads the catalog into the store.
     async fn install(&self, store: &Arc<CatalogStore>) -> anyhow::Result<Arc<Generation>> {
-        let opened = self.registries.catalog(&self.source).await?;
+        let opened = self.catalog.open().await?;
         if CatalogFiles::paths(&opened.tree).is_empty() {
-            bail!("{}: there are no files: a catalog has at least one", self.source);
+            bail!("{}: there are no files: a catalog has at least one", self.catalog.source);
         }
         let (store, name, tree) = (Arc::clone(store), self.name.clone(), opened.tree);
         let image = opened.image.map(|image| image.to_string());
@@ -101,7 +99,7 @@ impl Serve {
             let reference = image.map_or_else(|| reference(&tree), Ok)?;
             Ok(store.install(&name, &reference, SystemClock.now(), &tree)?)
         };
-        tokio::task::spawn_blocking(install).await?.with_context(|| self.source.to_string())
+        tokio::task::spawn_blocking(install).await?.with_context(|| self.catalog.source.to_string())
     }
 
     fn served(&self, address: SocketAddr, digest: &str, documents: usize) -> Served {

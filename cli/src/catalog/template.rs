@@ -1,10 +1,6 @@
 //! `olm catalog template`: catalogs from templates, and templates from catalogs.
 
-use std::{
-    collections::BTreeMap,
-    io::{Read as _, Write},
-    path::Path,
-};
+use std::{collections::BTreeMap, io::Write, path::Path};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -23,7 +19,7 @@ use crate::{
         rendering::{Allowed, Migrations, Renderer},
     },
     progress::Bar,
-    sources::{Registries, Source, read_limited},
+    sources::{Registries, Source, limited, read_limited},
 };
 
 /// Largest template in bytes; one with a whole catalog in it may be large.
@@ -173,12 +169,7 @@ fn type_and_file(arguments: &[String]) -> anyhow::Result<(Option<TemplateKind>, 
 
 fn read_template(file: &str) -> anyhow::Result<String> {
     let bytes = if file == STANDARD_INPUT {
-        let mut bytes = Vec::new();
-        std::io::stdin().take(TEMPLATE_BYTES_MAX + 1).read_to_end(&mut bytes).context("standard input")?;
-        if bytes.len() as u64 > TEMPLATE_BYTES_MAX {
-            bail!("standard input: larger than the {TEMPLATE_BYTES_MAX} bytes allowed");
-        }
-        bytes
+        limited(std::io::stdin(), TEMPLATE_BYTES_MAX).context("standard input")?
     } else {
         read_limited(Path::new(file), TEMPLATE_BYTES_MAX)?
     };

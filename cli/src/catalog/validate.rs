@@ -60,7 +60,7 @@ fn is_zero(count: &usize) -> bool {
 
 impl Validate {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let files = self.catalog.files().await?;
+        let files = self.catalog.open().await?.tree;
         let verdict = match read::read(&files) {
             Ok(outline) if !self.allow_empty && is_empty(&outline) => Verdict::unreadable(EMPTY),
             Ok(outline) => Verdict::of(&outline, &validate(&outline), self.strict),

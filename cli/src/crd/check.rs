@@ -89,9 +89,9 @@ pub(crate) enum Change {
 
 impl Check {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let answer = self.answer().await.map_err(Exit::failed)?;
+        let answer = self.answer().await.map_err(Exit::Failed)?;
         output::answer(out, self.output, &answer, text)?;
-        if answer.safe { Ok(()) } else { Err(Exit::found().into()) }
+        if answer.safe { Ok(()) } else { Err(Exit::Found.into()) }
     }
 
     async fn answer(&self) -> anyhow::Result<Answer> {

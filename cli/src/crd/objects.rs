@@ -26,11 +26,8 @@ const NAMED_MAX: usize = 1_000;
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Objects {
     summary: String,
-    seen: usize,
-    broken: usize,
-    invalid_already: usize,
-    losing: usize,
-    undecided: usize,
+    #[serde(flatten)]
+    impact: UpgradeImpact,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     named: Vec<Named>,
 }
@@ -119,16 +116,7 @@ impl CustomResources {
             }
             page = page.continue_token(&next);
         }
-        let UpgradeImpact { seen, broken, invalid_already, losing, undecided } = impact;
-        Ok(Objects {
-            summary: format!("{impact}{note}"),
-            seen,
-            broken,
-            invalid_already,
-            losing,
-            undecided,
-            named,
-        })
+        Ok(Objects { summary: format!("{impact}{note}"), impact, named })
     }
 }
 

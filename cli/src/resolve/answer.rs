@@ -61,7 +61,7 @@ impl Answer {
         result: Result<Resolution, ResolveError>,
         explains: bool,
     ) -> Self {
-        let rejected = explains.then(|| explain(request, views).unwrap_or_default());
+        let rejected = explains.then(|| explain(request, views));
         match result {
             Ok(found) => Self {
                 deprecations: deprecations(request, &found),
@@ -203,11 +203,12 @@ fn packages_for<'a>(
     catalogs: &'a [Catalog],
 ) -> Vec<(&'a Catalog, PackageContent)> {
     let names: BTreeSet<&str> = requirement.packages().into_iter().map(|(name, _)| name).collect();
-    let signs: Vec<String> = requirement.signs().into_iter().map(|text| json!(text).to_string()).collect();
+    let terms: Vec<String> =
+        requirement.search_terms().into_iter().map(|text| json!(text).to_string()).collect();
     let mut found = Vec::new();
     for catalog in catalogs {
         found.extend(names.iter().filter_map(|name| catalog.package(name).ok()).map(|p| (catalog, p)));
-        let mentioning = signs.iter().filter_map(|sign| catalog.mentioning(sign).ok()).flatten();
+        let mentioning = terms.iter().filter_map(|term| catalog.mentioning(term).ok()).flatten();
         found.extend(mentioning.map(|p| (catalog, p)));
     }
     found

@@ -1,4 +1,4 @@
-//! What a cluster's objects say about its extensions, and how it is shown.
+//! The status of a cluster's extensions, from their objects, and its text.
 
 use std::fmt::Write as _;
 
@@ -10,8 +10,9 @@ use olm_api::{
     ownership::{ExtensionId, controlling_extension, is_taken_over, revision_of},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet, LifecycleState},
 };
-use olm_text::one_line;
 use serde::Serialize;
+
+use crate::output::columns;
 
 /// Characters of a reason in the table; all of it is in the detail and in JSON.
 const WHY_CHARACTERS_MAX: usize = 100;
@@ -33,7 +34,7 @@ struct Extension {
     service_account: Option<String>,
     /// `Ready`, or the reason why it is not.
     state: String,
-    /// What runs.
+    /// The bundle that runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     installed: Option<Bundle>,
     /// The pending version.
@@ -315,33 +316,6 @@ fn first_line(text: &str) -> String {
     if cut.len() < text.trim_end().len() { format!("{cut}...") } else { cut.to_owned() }
 }
 
-/// Rows with their columns below one another. Further lines of a cell are beneath its first.
-fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| &row[column]);
-        cells.filter_map(|cell| cell.lines().next()).map(|line| line.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            if column + 1 < N {
-                let cell = one_line(cell);
-                let padding = widths[column].saturating_sub(cell.chars().count()) + 2;
-                line.push_str(&cell);
-                line.push_str(&" ".repeat(padding));
-            } else {
-                let indent = "\n".to_owned() + &" ".repeat(line.chars().count());
-                line.push_str(&cell.trim_end().replace('\n', &indent));
-            }
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
 fn indented(text: &str) -> String {
     text.lines().flat_map(|line| ["  ", line, "\n"]).collect()
 }
@@ -386,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_and_what_is_rolling_out_stand_on_one_line() {
+    fn the_installed_and_the_pending_bundle_are_on_one_line() {
         let done = json!([condition("Succeeded", "True", "Succeeded", "ok")]);
         let rolling =
             json!([condition("Available", "False", "ProbeFailure", "Object Deployment x: not available")]);
@@ -409,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_way_is_shown_in_short_and_in_full() {
+    fn the_obstacle_is_shown_in_short_and_in_full() {
         let text = format!("missing rights:\n{}", "x".repeat(300));
         let extension = extension(&json!([
             condition("Ready", "False", "Retrying", "x"),

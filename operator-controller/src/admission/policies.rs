@@ -8,7 +8,7 @@ use super::{
     deletion::{self, DELETION_POLICY},
     sets::{self, OBJECT_SET_ACCOUNT, OBJECT_SET_DEFAULT_ACCOUNT, OBJECT_SET_OWNER},
 };
-use crate::controllers::cluster_extension::{FROM_DEFAULT, KNOWN, UNKNOWN};
+use crate::cluster_extension::{FROM_DEFAULT, KNOWN, UNKNOWN};
 
 /// ConfigMap in the system namespace with what administrator and policies have to agree about.
 pub(crate) const SETTINGS_CONFIG_MAP: &str = "olmv1-settings";

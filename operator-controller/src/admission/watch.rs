@@ -17,7 +17,7 @@ use kube::{
     api::PartialObjectMeta,
     runtime::watcher::{self, Event},
 };
-use olm_runtime::{Backoff, BackoffLimits, Chance, bounded};
+use olm_runtime::{Backoff, BackoffLimits, Chance, api_text, bounded};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{family::Family, gauge::Gauge},
@@ -33,7 +33,7 @@ use super::{
     policies::{EXTENSION_ANNOTATIONS, EXTENSION_RECORDS, NAMES, objects},
     sets::OBJECT_SET_OWNER,
 };
-use crate::{controllers::api_text, events::Events};
+use crate::events::Events;
 
 /// Between two comparisons when nothing happens.
 const INTERVAL: Duration = Duration::from_hours(1);

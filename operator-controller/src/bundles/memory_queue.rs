@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use olm_runtime::{MemoryBudget, MemoryShare};
-use tokio::{sync::mpsc, task::AbortHandle};
+use olm_runtime::{JobEnded, MemoryBudget, MemoryShare};
+use tokio::task::AbortHandle;
 
 use super::Pulled;
 
@@ -17,8 +17,8 @@ const KEPT: Duration = Duration::from_secs(30);
 /// The extensions whose bundle waits for memory.
 pub(super) struct MemoryQueue {
     memory: MemoryBudget,
-    /// Takes the names of those that have their memory.
-    admitted: mpsc::Sender<String>,
+    /// Called with the name of each that has its memory.
+    admitted: JobEnded,
     waiting: Mutex<BTreeMap<String, Waiter>>,
 }
 
@@ -53,7 +53,7 @@ impl Drop for Waiter {
 }
 
 impl MemoryQueue {
-    pub(super) fn new(memory: MemoryBudget, admitted: mpsc::Sender<String>) -> Self {
+    pub(super) fn new(memory: MemoryBudget, admitted: JobEnded) -> Self {
         Self { memory, admitted, waiting: Mutex::default() }
     }
 
@@ -65,8 +65,7 @@ impl MemoryQueue {
         let task = tokio::spawn(async move {
             let share = memory.share(bytes).await;
             *lock(&own) = Turn::Has(share);
-            // A closed channel means that the process is ending.
-            let _ = admitted.send(name).await;
+            admitted(&name);
             tokio::time::sleep(KEPT).await;
             *lock(&own) = Turn::Over;
         });

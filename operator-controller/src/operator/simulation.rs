@@ -41,10 +41,10 @@ use crate::{
     admission::Guard,
     bundles::{self, Bundles},
     catalogs::{self, CatalogReader, Catalogs},
-    controllers::{cluster_extension, cluster_object_set},
+    cluster_extension, cluster_object_set,
     dependents::Dependents,
     events::Events,
-    kinds::Awaited,
+    interest::{Interest, Interests},
     platform::Platform,
     settings::Settings,
     simulation::{ApiServer, Since, runtime},
@@ -148,7 +148,6 @@ fn set_ports(
         watches,
         sets: ports.sets.clone(),
         waiting: ports.waiting.clone(),
-        kinds: ports.kinds.clone(),
         events: ports.events.clone(),
         settings: ports.settings.clone(),
         guard: ports.guard.clone(),
@@ -172,16 +171,18 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
     let wake_owner = (wake.clone(), extensions.store.clone());
     let sets = revisions(client.clone(), &chance, wake_owner, dependents.clone());
     let (known, _names) = known_catalogs(client.clone(), &chance);
+    let interests = Interests::default();
+    let fired = interests.clone();
+    let ended = Arc::new(move |extension: &str| fired.fire(&Interest::Job(extension.to_owned())));
     let ports = cluster_extension::Ports {
         accounts: Accounts::of(client.clone(), client.clone()),
         discovery: Discovery::new(client.clone()),
         catalogs: Catalogs::new(known.store.clone(), given.content, Duration::from_mins(1)),
-        bundles: bundles(given.bundles).pulling_by_jobs(wake.clone(), &chance),
+        bundles: bundles(given.bundles).pulling_by_jobs(ended, &chance),
         events: Events::new(client.clone(), "test"),
         waiting: Arc::new(Waiting::default()),
         sets: sets.store.clone(),
         dependents,
-        kinds: Arc::new(Awaited::default()),
         platform: Arc::new(Platform::default()),
         features: Gates::default().features(ProviderSetting::Auto),
         settings: Settings::new(None),
@@ -195,7 +196,7 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
         let (concurrency, backoff) = (given.workers, BackoffLimits::default());
         ControllerSettings { name, concurrency, backoff, chance: chance.clone() }
     };
-    let set_wakes = vec![owners(changed_owners, sets.store.clone())];
+    let set_wakes = (&interests, vec![owners(changed_owners, sets.store.clone())]);
     let all = extensions.store.clone();
     let controller = Arc::new(cluster_extension::Extensions::new(ports));
     let reporter = controller.clone();
@@ -220,7 +221,7 @@ async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
         run_controller(
             of_extensions.0,
             extensions,
-            vec![names(woken)],
+            (&interests, vec![names(woken)]),
             of_extensions.1,
             stop.clone(),
             pass,

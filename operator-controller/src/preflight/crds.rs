@@ -13,11 +13,10 @@ use olm_crd::{Allowance, Allowances, Policy, Report, compare};
 use olm_object::ObjectKey;
 use olm_objectset::Phase;
 use olm_plan::CrdFinding;
-use olm_runtime::bounded;
+use olm_runtime::{api_text, bounded};
 use serde_json::Value;
 
 use super::stored_objects::{self, Change, ReadLimits};
-use crate::controllers::api_text;
 
 /// Entries that are shown as an example of how to accept a change.
 const EXAMPLES_MAX: usize = 3;

@@ -12,15 +12,12 @@ use kube::{
 use olm_api::names::OBJECT_FIELD_MANAGER;
 use olm_object::{DefinedKind, ObjectKey, defined_kinds};
 use olm_objectset::Phase;
-use olm_plan::{Found, Said};
-use olm_runtime::{Discovery, DiscoveryError, Kind, bounded};
+use olm_plan::{DryRunVerdict, Found};
+use olm_runtime::{Discovery, DiscoveryError, Kind, api_text, bounded};
 use serde_json::Value;
 
 use super::second_opinion::takes_instead;
-use crate::{
-    concurrently::{REQUESTS, concurrently},
-    controllers::api_text,
-};
+use crate::concurrently::{REQUESTS, concurrently};
 
 /// Who looks, and at what.
 pub(crate) struct Look<'a> {
@@ -38,7 +35,7 @@ pub(crate) struct Look<'a> {
 /// What was seen of an object.
 pub(crate) struct Looked {
     /// The API server's opinion, if it was asked.
-    pub(crate) said: Option<Said>,
+    pub(crate) said: Option<DryRunVerdict>,
     /// The object as it would be stored.
     pub(crate) would_be: Option<Value>,
     /// What is there.
@@ -90,15 +87,15 @@ async fn one(look: &Look<'_>, object: &Value, brought: &Brought) -> Looked {
     if let Some(what) = brought.what(&key) {
         let known = look.rolled_out.iter().any(|other| other.same_object(&key));
         let found = if known { read(look, &key).await } else { Found::Absent };
-        let said = Said::Deferred(format!("{what} comes with this revision"));
+        let said = DryRunVerdict::Deferred(format!("{what} comes with this revision"));
         return Looked { said: look.account.map(|_| said), ..Looked::unasked(found) };
     }
     let kind = match look.discovery.kind(&key.api_version(), &key.kind).await {
         Ok(kind) => kind,
         Err(error) => {
             let said = match &error {
-                DiscoveryError::Unavailable { .. } => Said::Deferred(error.to_string()),
-                DiscoveryError::Unknown { .. } => Said::Refused(error.to_string()),
+                DiscoveryError::Unavailable { .. } => DryRunVerdict::Deferred(error.to_string()),
+                DiscoveryError::Unknown { .. } => DryRunVerdict::Refused(error.to_string()),
             };
             let found = Found::Unknown(error.to_string());
             return Looked { said: look.account.map(|_| said), ..Looked::unasked(found) };
@@ -111,12 +108,12 @@ async fn one(look: &Look<'_>, object: &Value, brought: &Brought) -> Looked {
     let api = api(account, &kind, &key);
     let answer = bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await;
     let (said, would_be) = match answer {
-        Ok(answer) => (Said::Accepted, serde_json::to_value(answer).ok()),
+        Ok(answer) => (DryRunVerdict::Accepted, serde_json::to_value(answer).ok()),
         Err(kube::Error::Api(status)) if status.code == 422 && takes_instead(&api, &key, object).await => {
-            (Said::Accepted, None)
+            (DryRunVerdict::Accepted, None)
         }
-        Err(kube::Error::Api(status)) => (Said::of_refusal(status.code, &status.message), None),
-        Err(error) => (Said::Deferred(api_text(&error)), None),
+        Err(kube::Error::Api(status)) => (DryRunVerdict::of_refusal(status.code, &status.message), None),
+        Err(error) => (DryRunVerdict::Deferred(api_text(&error)), None),
     };
     let is_new = would_be.as_ref().is_some_and(|answer| {
         let version = answer.pointer("/metadata/resourceVersion").and_then(Value::as_str);

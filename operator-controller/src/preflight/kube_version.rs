@@ -1,9 +1,7 @@
 //! Does the cluster's Kubernetes suit a bundle that names a lowest version?
 
 use kube::Client;
-use olm_runtime::bounded;
-
-use crate::controllers::api_text;
+use olm_runtime::{api_text, bounded};
 
 /// Compares the server's version with the lowest one the bundle works with.
 ///

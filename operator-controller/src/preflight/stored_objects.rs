@@ -15,11 +15,9 @@ use kube::{
 use olm_crd::{ObjectImpact, Upgrade, UpgradeImpact};
 use olm_object::text;
 use olm_plan::NamedObject;
-use olm_runtime::bounded;
+use olm_runtime::{api_text, bounded};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-
-use crate::controllers::api_text;
 
 /// Objects of a page.
 const PAGE_OBJECTS: u32 = 500;

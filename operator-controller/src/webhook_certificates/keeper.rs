@@ -26,7 +26,7 @@ use olm_api::{
 };
 use olm_object::ObjectKey;
 use olm_render::{WebhookCertificate, webhook_certificates};
-use olm_runtime::{Discovery, Seen, WatchManager, bounded};
+use olm_runtime::{Discovery, Seen, WatchManager, api_text, bounded};
 use serde_json::Value;
 
 use super::{
@@ -34,7 +34,6 @@ use super::{
     issue::issue,
     rotation::{Content, Step, settling, step},
 };
-use crate::controllers::api_text;
 
 const CERTIFICATE_KEY: &str = "tls.crt";
 const PRIVATE_KEY: &str = "tls.key";

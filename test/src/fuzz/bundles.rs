@@ -122,7 +122,7 @@ fn permissions(objects: &[Value]) -> String {
     let missing = missing(&all, &held);
     assert!(!missing.is_empty() && !report(&missing).is_empty());
     let grant = Grant::new("ns", "installer", std::slice::from_ref(&targets), Style::Exact);
-    let rights = olm_plan::operator_rights([], objects);
+    let rights = olm_plan::operator_permissions([], objects);
     format!("{} roles, {} accounts", grant.rules().count().min(3), rights.held.len().min(3))
 }
 

@@ -2,7 +2,7 @@
 
 use olm_cel::{Budget, Patterns, Stop, Typing, Untyped, Value as Computed, evaluate, parse};
 use olm_crd::{OBJECT_STEPS_MAX, Policy, Schema, Upgrade};
-use olm_dependencies::{Present, Work, is_met, requirements};
+use olm_dependencies::{InstalledBundle, Work, is_met, requirements};
 use olm_fbc::Property;
 use olm_semver::{Constraint, SkipRange, Version};
 use serde_json::Value;
@@ -152,7 +152,7 @@ pub(super) fn constraint(input: &[u8]) -> String {
     };
     match requirements(&properties) {
         Ok(required) => {
-            let present = [Present { package: "p", version: None, properties: &properties }];
+            let present = [InstalledBundle { package: "p", version: None, properties: &properties }];
             let work = Work::default();
             let met = required.iter().filter(|one| is_met(one, &present, &|_| false, &work)).count();
             assert!(required.iter().all(|one| !one.to_string().is_empty()));

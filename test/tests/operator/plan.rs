@@ -276,7 +276,7 @@ async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
         ],
     )?;
     let plan = diff_as_json(&scenario).await?;
-    ensure!(plan["dryRun"]["filled"]["refused"].as_array().is_some_and(|all| all.len() == 2), "{plan:#}");
+    ensure!(plan["dryRun"]["known"]["refused"].as_array().is_some_and(|all| all.len() == 2), "{plan:#}");
     let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     ensure!(sets.get_opt(&format!("{name}-1")).await?.is_none(), "a refused plan was carried out");
     scenario.delete_extension().await

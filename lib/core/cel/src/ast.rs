@@ -1,15 +1,20 @@
 //! Expressions after parsing.
 
+use std::collections::BTreeSet;
+
 use crate::pattern::Pattern;
 
 /// A parsed expression.
 #[derive(Debug, Clone)]
-pub struct Expression(pub(crate) Node);
+pub struct Expression {
+    pub(crate) root: Node,
+    pub(crate) names: BTreeSet<String>,
+}
 
 impl Expression {
     /// Whether the expression names the variable `wanted`, at any depth.
     pub fn names(&self, wanted: &str) -> bool {
-        self.0.names(wanted)
+        self.names.contains(wanted)
     }
 }
 
@@ -96,28 +101,4 @@ pub(crate) enum FoldKind {
     ExistsOne,
     Filter,
     Map,
-}
-
-impl Node {
-    fn names(&self, wanted: &str) -> bool {
-        let any = |list: &[Node]| list.iter().any(|e| e.names(wanted));
-        match self {
-            Self::Literal(_) => false,
-            Self::Name(name) => name == wanted,
-            Self::Select(operand, _) | Self::Has(operand, _) | Self::Not(operand) | Self::Negate(operand) => {
-                operand.names(wanted)
-            }
-            Self::Index(operand, index) => operand.names(wanted) || index.names(wanted),
-            Self::Call(call) => call.target.as_ref().is_some_and(|t| t.names(wanted)) || any(&call.arguments),
-            Self::Or(list) | Self::And(list) | Self::List(list) => any(list),
-            Self::Choice(parts) => any(&parts[..]),
-            Self::Binary(_, parts) => any(&parts[..]),
-            Self::Map(entries) => entries.iter().any(|(k, v)| k.names(wanted) || v.names(wanted)),
-            Self::Fold(fold) => {
-                fold.range.names(wanted)
-                    || fold.condition.as_ref().is_some_and(|c| c.names(wanted))
-                    || fold.body.names(wanted)
-            }
-        }
-    }
 }

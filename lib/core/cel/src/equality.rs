@@ -2,10 +2,11 @@
 
 use std::cmp::Ordering;
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use crate::{
     budget::{Budget, Stop},
+    limits::TEXT_BYTES_PER_STEP,
     value::Value,
 };
 
@@ -15,10 +16,17 @@ pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget
     Ok(match (left, right) {
         (Value::Null, Value::Null) => true,
         (Value::Bool(a), Value::Bool(b)) => a == b,
-        (Value::Text(a), Value::Text(b)) => same_text(a, b, budget)?,
+        (Value::Text(a), Value::Text(b)) => {
+            // Texts of different lengths are not read.
+            budget.spend_text(if a.len() == b.len() { a.len() } else { 0 })?;
+            **a == **b
+        }
         (Value::Kind(a), Value::Kind(b)) => a == b,
         (Value::Duration(a), Value::Duration(b)) => a == b,
-        (Value::Opaque(a), Value::Opaque(b)) => same_data(a, b, budget)?,
+        (Value::Opaque(a), Value::Opaque(b)) => {
+            budget.spend(size_of_data(a))?;
+            a == b
+        }
         (Value::Opaque(_), _) | (_, Value::Opaque(_)) => {
             return Err(Stop::undecided("data without a type, compared with others"));
         }
@@ -28,41 +36,33 @@ pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget
         (Value::List(_) | Value::Items(..), Value::List(_) | Value::Items(..)) => {
             equal_lists(left, right, budget)?
         }
-        _ => order(left, right, budget)? == Some(Ordering::Equal),
+        _ => compare(left, right) == Some(Ordering::Equal),
     })
 }
 
-/// Whether two texts are equal. Texts of different lengths are not looked at.
-fn same_text(left: &str, right: &str, budget: &mut Budget) -> Result<bool, Stop> {
-    if left.len() == right.len() {
-        budget.spend_text(left.len())?;
+/// The order of two values of which one may come before the other.
+pub(crate) fn order(left: &Value<'_>, right: &Value<'_>, budget: &mut Budget) -> Result<Ordering, Stop> {
+    if let (Value::Text(a), Value::Text(b)) = (left, right) {
+        budget.spend_text(a.len().min(b.len()))?;
     }
-    Ok(left == right)
+    compare(left, right).ok_or_else(|| Stop::undecided("an order of values that have none"))
 }
 
-/// The order of two values of which one may come before the other.
-pub(crate) fn order(
-    left: &Value<'_>,
-    right: &Value<'_>,
-    budget: &mut Budget,
-) -> Result<Option<Ordering>, Stop> {
-    let wide = |value: &Value<'_>| match value {
+fn compare(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
+    let whole = |value: &Value<'_>| match value {
         Value::Int(number) => Some(i128::from(*number)),
         Value::Uint(number) => Some(i128::from(*number)),
         _ => None,
     };
-    Ok(match (left, right) {
-        (Value::Text(a), Value::Text(b)) => {
-            budget.spend_text(a.len().min(b.len()))?;
-            Some((**a).cmp(&**b))
-        }
+    match (left, right) {
+        (Value::Text(a), Value::Text(b)) => Some((**a).cmp(&**b)),
         (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
         (Value::Duration(a), Value::Duration(b)) => Some(a.cmp(b)),
         (Value::Double(a), Value::Double(b)) => a.partial_cmp(b),
-        (Value::Double(a), other) => wide(other).and_then(|other| a.partial_cmp(&float(other))),
-        (other, Value::Double(b)) => wide(other).and_then(|other| float(other).partial_cmp(b)),
-        _ => wide(left).zip(wide(right)).map(|(left, right)| left.cmp(&right)),
-    })
+        (Value::Double(a), other) => a.partial_cmp(&float(whole(other)?)),
+        (other, Value::Double(b)) => float(whole(other)?).partial_cmp(b),
+        _ => Some(whole(left)?.cmp(&whole(right)?)),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "integers and floats are compared as floats")]
@@ -71,51 +71,53 @@ fn float(number: i128) -> f64 {
 }
 
 fn equal_lists<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool, Stop> {
-    if [left, right].into_iter().any(|v| matches!(v, Value::Items(_, typing) if typing.is_unordered())) {
-        return equal_sets(left, right, budget);
-    }
-    if length(left) != length(right) {
+    if left.len() != right.len() {
         return Ok(false);
     }
+    // Sets, and lists that are maps, are equal in any order.
+    let is_unordered =
+        [left, right].into_iter().any(|v| matches!(v, Value::Items(_, typing) if typing.is_unordered()));
     let (left, right) = (elements(left, budget)?, elements(right, budget)?);
-    for (a, b) in left.iter().zip(&right) {
-        if !equal(a, b, budget)? {
+    for (index, element) in left.iter().enumerate() {
+        let places = if is_unordered { 0..right.len() } else { index..index + 1 };
+        if position(right.get(places).unwrap_or_default(), element, budget)?.is_none() {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// Sets, and lists that are maps, are equal in any order.
-fn equal_sets<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool, Stop> {
-    if length(left) != length(right) {
-        return Ok(false);
-    }
-    let (left, right) = (elements(left, budget)?, elements(right, budget)?);
-    for a in &left {
-        let mut found = false;
-        for b in &right {
-            found = found || equal(a, b, budget)?;
-        }
-        if !found {
-            return Ok(false);
+/// The index of the first element that equals `wanted`.
+pub(crate) fn position<'a>(
+    list: &[Value<'a>],
+    wanted: &Value<'a>,
+    budget: &mut Budget,
+) -> Result<Option<usize>, Stop> {
+    for (index, element) in list.iter().enumerate() {
+        if equal(element, wanted, budget)? {
+            return Ok(Some(index));
         }
     }
-    Ok(true)
+    Ok(None)
 }
 
-/// How many elements a list has.
-fn length(list: &Value<'_>) -> usize {
-    match list {
-        Value::List(list) => list.len(),
-        Value::Items(items, _) => items.len(),
-        _ => 0,
+/// The value with a key that equals `wanted`.
+pub(crate) fn lookup<'m, 'a>(
+    entries: &'m [(Value<'a>, Value<'a>)],
+    wanted: &Value<'a>,
+    budget: &mut Budget,
+) -> Result<Option<&'m Value<'a>>, Stop> {
+    for (key, value) in entries {
+        if equal(key, wanted, budget)? {
+            return Ok(Some(value));
+        }
     }
+    Ok(None)
 }
 
 /// The elements of a list, each of which costs a step.
 pub(crate) fn elements<'a>(list: &Value<'a>, budget: &mut Budget) -> Result<Vec<Value<'a>>, Stop> {
-    budget.spend(length(list))?;
+    budget.spend(list.len().unwrap_or_default())?;
     match list {
         Value::List(list) => Ok(list.to_vec()),
         Value::Items(items, typing) => {
@@ -127,40 +129,26 @@ pub(crate) fn elements<'a>(list: &Value<'a>, budget: &mut Budget) -> Result<Vec<
 }
 
 fn equal_maps<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool, Stop> {
-    if let (Value::Fields(a, x), Value::Fields(b, y)) = (left, right)
-        && std::ptr::addr_eq(*x, *y)
-        && same_fields(a, b, budget)?
-    {
-        return Ok(true);
-    }
-    let sizes = [left, right].map(size);
-    budget.spend(sizes[0].saturating_add(sizes[1]))?;
-    if sizes[0] != sizes[1] {
+    if left.len() != right.len() {
         return Ok(false);
     }
-    let (left, right) = (entries(left)?, entries(right)?);
-    for (key, a) in &left {
-        let mut found = None;
-        for (other, b) in &right {
-            if equal(key, other, budget)? {
-                found = Some(b);
-                break;
-            }
+    if let (Value::Fields(a, x), Value::Fields(b, y)) = (left, right)
+        && std::ptr::addr_eq(*x, *y)
+    {
+        budget.spend(a.values().map(size_of_data).fold(0, usize::saturating_add))?;
+        if a == b {
+            return Ok(true);
         }
-        match found {
-            Some(b) if equal(a, b, budget)? => {}
+    }
+    budget.spend(left.len().unwrap_or_default().saturating_mul(2))?;
+    let (left, right) = (entries(left)?, entries(right)?);
+    for (key, value) in &left {
+        match lookup(&right, key, budget)? {
+            Some(other) if equal(value, other, budget)? => {}
             _ => return Ok(false),
         }
     }
     Ok(true)
-}
-
-fn size(map: &Value<'_>) -> usize {
-    match map {
-        Value::Map(entries) => entries.len(),
-        Value::Fields(fields, _) => fields.len(),
-        _ => 0,
-    }
 }
 
 fn entries<'a>(map: &Value<'a>) -> Result<Vec<(Value<'a>, Value<'a>)>, Stop> {
@@ -177,39 +165,13 @@ fn entries<'a>(map: &Value<'a>) -> Result<Vec<(Value<'a>, Value<'a>)>, Stop> {
     }
 }
 
-fn same_data(left: &Json, right: &Json, budget: &mut Budget) -> Result<bool, Stop> {
-    budget.spend(1)?;
-    match (left, right) {
-        (Json::Array(a), Json::Array(b)) => {
-            if a.len() != b.len() {
-                return Ok(false);
-            }
-            for (a, b) in a.iter().zip(b) {
-                if !same_data(a, b, budget)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        (Json::Object(a), Json::Object(b)) => same_fields(a, b, budget),
-        (Json::String(a), Json::String(b)) => same_text(a, b, budget),
-        _ => Ok(left == right),
-    }
-}
-
-fn same_fields(
-    left: &Map<String, Json>,
-    right: &Map<String, Json>,
-    budget: &mut Budget,
-) -> Result<bool, Stop> {
-    if left.len() != right.len() {
-        return Ok(false);
-    }
-    for (key, a) in left {
-        match right.get(key) {
-            Some(b) if same_data(a, b, budget)? => {}
-            _ => return Ok(false),
-        }
-    }
-    Ok(true)
+/// Steps that comparing data takes.
+fn size_of_data(data: &Json) -> usize {
+    let below = match data {
+        Json::Array(items) => items.iter().map(size_of_data).fold(0, usize::saturating_add),
+        Json::Object(fields) => fields.values().map(size_of_data).fold(0, usize::saturating_add),
+        Json::String(text) => text.len() / TEXT_BYTES_PER_STEP,
+        _ => 0,
+    };
+    below.saturating_add(1)
 }

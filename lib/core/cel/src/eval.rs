@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use crate::{
     ast::{Expression, Fold, FoldKind, Literal, Node, Operator},
     budget::{Budget, Stop},
-    equality::{elements, equal, order},
+    equality::{elements, equal, lookup, order, position},
     functions,
     value::{Typing, Value},
 };
@@ -28,7 +28,7 @@ pub fn evaluate<'a>(
     function: Option<Function>,
     budget: &mut Budget,
 ) -> Evaluated<'a> {
-    Scope { variables, function, budget }.eval(&expression.0)
+    Scope { variables, function, budget }.eval(&expression.root)
 }
 
 /// The variables, and what the evaluation may still cost.
@@ -114,9 +114,8 @@ impl<'a> Scope<'_, 'a> {
     }
 
     fn binary(&mut self, operator: Operator, left: &Value<'a>, right: &Value<'a>) -> Evaluated<'a> {
-        let mut compared = |wanted: fn(std::cmp::Ordering) -> bool| match order(left, right, self.budget)? {
-            Some(order) => Ok(Value::Bool(wanted(order))),
-            None => Err(Stop::undecided("an order of values that have none")),
+        let mut compared = |wanted: fn(std::cmp::Ordering) -> bool| {
+            order(left, right, self.budget).map(|order| Value::Bool(wanted(order)))
         };
         match operator {
             Operator::Equal => Ok(Value::Bool(equal(left, right, self.budget)?)),
@@ -131,26 +130,11 @@ impl<'a> Scope<'_, 'a> {
     }
 
     fn contains(&mut self, wanted: &Value<'a>, container: &Value<'a>) -> Evaluated<'a> {
-        match (container, wanted) {
-            (Value::Fields(fields, _), Value::Text(key)) => {
-                return Ok(Value::Bool(fields.contains_key(&**key)));
-            }
-            (Value::Map(entries), _) => {
-                for (key, _) in entries.iter() {
-                    if equal(key, wanted, self.budget)? {
-                        return Ok(Value::Bool(true));
-                    }
-                }
-                return Ok(Value::Bool(false));
-            }
-            _ => {}
-        }
-        for element in elements(container, self.budget)? {
-            if equal(&element, wanted, self.budget)? {
-                return Ok(Value::Bool(true));
-            }
-        }
-        Ok(Value::Bool(false))
+        Ok(Value::Bool(match (container, wanted) {
+            (Value::Fields(fields, _), Value::Text(key)) => fields.contains_key(&**key),
+            (Value::Map(entries), _) => lookup(entries, wanted, self.budget)?.is_some(),
+            _ => position(&elements(container, self.budget)?, wanted, self.budget)?.is_some(),
+        }))
     }
 
     fn element(&mut self, operand: &Value<'a>, index: &Value<'a>) -> Evaluated<'a> {
@@ -167,12 +151,7 @@ impl<'a> Scope<'_, 'a> {
                 of_field(fields, *typing, key)?.ok_or(Stop::Failed("no such key"))
             }
             (Value::Map(entries), _) => {
-                for (key, value) in entries.iter() {
-                    if equal(key, index, self.budget)? {
-                        return Ok(value.clone());
-                    }
-                }
-                Err(Stop::Failed("no such key"))
+                lookup(entries, index, self.budget)?.cloned().ok_or(Stop::Failed("no such key"))
             }
             _ => Err(Stop::undecided("an index of something else than a list or map")),
         }

@@ -51,11 +51,7 @@ pub(crate) fn unknown(name: &str) -> Stop {
 fn size<'a>(value: &Value<'a>) -> Evaluated<'a> {
     let size = match value {
         Value::Text(text) => text.chars().count(),
-        Value::List(list) => list.len(),
-        Value::Items(items, _) => items.len(),
-        Value::Map(entries) => entries.len(),
-        Value::Fields(fields, _) => fields.len(),
-        _ => return Err(unknown("size")),
+        _ => value.len().ok_or_else(|| unknown("size"))?,
     };
     i64::try_from(size).map(Value::Int).map_err(|_| Stop::Failed("integer overflow"))
 }
@@ -105,26 +101,16 @@ pub(crate) fn arithmetic<'a>(
     right: &Value<'a>,
     budget: &mut Budget,
 ) -> Evaluated<'a> {
-    let overflow = Stop::Failed("integer overflow");
+    let overflow = || Stop::Failed("integer overflow");
     match (left, right) {
-        (Value::Int(a), Value::Int(b)) => match operator {
-            Operator::Add => a.checked_add(*b),
-            Operator::Subtract => a.checked_sub(*b),
-            Operator::Multiply => a.checked_mul(*b),
-            Operator::Divide => a.checked_div(*b),
-            _ => a.checked_rem(*b),
+        (Value::Int(a), Value::Int(b)) => {
+            let result = whole(operator, (*a).into(), (*b).into());
+            result.and_then(|result| i64::try_from(result).ok()).map(Value::Int).ok_or_else(overflow)
         }
-        .map(Value::Int)
-        .ok_or(overflow),
-        (Value::Uint(a), Value::Uint(b)) => match operator {
-            Operator::Add => a.checked_add(*b),
-            Operator::Subtract => a.checked_sub(*b),
-            Operator::Multiply => a.checked_mul(*b),
-            Operator::Divide => a.checked_div(*b),
-            _ => a.checked_rem(*b),
+        (Value::Uint(a), Value::Uint(b)) => {
+            let result = whole(operator, (*a).into(), (*b).into());
+            result.and_then(|result| u64::try_from(result).ok()).map(Value::Uint).ok_or_else(overflow)
         }
-        .map(Value::Uint)
-        .ok_or(overflow),
         (Value::Double(a), Value::Double(b)) => match operator {
             Operator::Add => Ok(Value::Double(a + b)),
             Operator::Subtract => Ok(Value::Double(a - b)),
@@ -135,9 +121,8 @@ pub(crate) fn arithmetic<'a>(
         (Value::Duration(a), Value::Duration(b))
             if matches!(operator, Operator::Add | Operator::Subtract) =>
         {
-            let result = if operator == Operator::Add { a.checked_add(*b) } else { a.checked_sub(*b) };
             let fits = |nanoseconds: &i128| i64::try_from(*nanoseconds).is_ok();
-            result.filter(fits).map(Value::Duration).ok_or(Stop::Failed("duration overflow"))
+            whole(operator, *a, *b).filter(fits).map(Value::Duration).ok_or(Stop::Failed("duration overflow"))
         }
         (Value::Text(a), Value::Text(b)) if operator == Operator::Add => {
             budget.spend_text(a.len().saturating_add(b.len()))?;
@@ -145,6 +130,16 @@ pub(crate) fn arithmetic<'a>(
         }
         _ if operator == Operator::Add => joined(left, right, budget),
         _ => Err(Stop::undecided("arithmetic with something else than numbers")),
+    }
+}
+
+fn whole(operator: Operator, a: i128, b: i128) -> Option<i128> {
+    match operator {
+        Operator::Add => a.checked_add(b),
+        Operator::Subtract => a.checked_sub(b),
+        Operator::Multiply => a.checked_mul(b),
+        Operator::Divide => a.checked_div(b),
+        _ => a.checked_rem(b),
     }
 }
 
@@ -170,10 +165,8 @@ pub(crate) fn extreme<'a>(
 ) -> Evaluated<'a> {
     let mut best = list.first().ok_or(Stop::Failed("the extreme of an empty list"))?;
     for element in list {
-        match order(element, best, budget)? {
-            Some(found) if found == wanted => best = element,
-            Some(_) => {}
-            None => return Err(Stop::undecided("an order of values that have none")),
+        if order(element, best, budget)? == wanted {
+            best = element;
         }
     }
     Ok(best.clone())

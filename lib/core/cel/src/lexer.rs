@@ -1,13 +1,12 @@
 //! Cuts a rule into tokens.
 
+use crate::ast::Literal;
+
 /// A token.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Token {
     Name(String),
-    Int(i64),
-    Uint(u64),
-    Double(f64),
-    Text(String),
+    Literal(Literal),
     /// An operator or a bracket.
     Sign(&'static str),
 }
@@ -17,6 +16,33 @@ const SIGNS: [&str; 27] = [
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",", "(", ")",
     "[", "]", "{", "}", "=", "|", "&",
 ];
+
+/// Whether a word of the language cannot be the name of a variable.
+pub fn is_keyword(word: &str) -> bool {
+    matches!(
+        word,
+        "as" | "break"
+            | "const"
+            | "continue"
+            | "else"
+            | "false"
+            | "for"
+            | "function"
+            | "if"
+            | "import"
+            | "in"
+            | "let"
+            | "loop"
+            | "namespace"
+            | "null"
+            | "package"
+            | "return"
+            | "true"
+            | "var"
+            | "void"
+            | "while"
+    )
+}
 
 /// The tokens of a rule, or what is not understood.
 pub(crate) fn tokens(rule: &str) -> Result<Vec<Token>, String> {
@@ -29,15 +55,17 @@ pub(crate) fn tokens(rule: &str) -> Result<Vec<Token>, String> {
             continue;
         }
         let Some(first) = rest.chars().next() else { return Ok(tokens) };
-        let (token, after) = if let Some(found) = text(rest)? {
-            found
+        let (token, after) = if let Some((text, after)) = text(rest)? {
+            (Token::Literal(text), after)
         } else if first.is_ascii_digit()
             || (first == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit()))
         {
-            number(rest)?
+            let (number, after) = number(rest)?;
+            (Token::Literal(number), after)
         } else if first.is_ascii_alphabetic() || first == '_' {
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-            (Token::Name(rest[..end].to_owned()), &rest[end..])
+            let (word, after) = rest.split_at(end);
+            (if word == "in" { Token::Sign("in") } else { Token::Name(word.to_owned()) }, after)
         } else {
             let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
             let sign = sign.ok_or_else(|| "a character that is no part of the language".to_owned())?;
@@ -48,15 +76,15 @@ pub(crate) fn tokens(rule: &str) -> Result<Vec<Token>, String> {
     }
 }
 
-fn number(rest: &str) -> Result<(Token, &str), String> {
+fn number(rest: &str) -> Result<(Literal, &str), String> {
     let bad = || "a number that cannot be read".to_owned();
     if let Some(hex) = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X")) {
         let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
         let (digits, after) = hex.split_at(end);
         if let Some(after) = after.strip_prefix(['u', 'U']) {
-            return Ok((Token::Uint(u64::from_str_radix(digits, 16).map_err(|_| bad())?), after));
+            return Ok((Literal::Uint(u64::from_str_radix(digits, 16).map_err(|_| bad())?), after));
         }
-        return Ok((Token::Int(i64::from_str_radix(digits, 16).map_err(|_| bad())?), after));
+        return Ok((Literal::Int(i64::from_str_radix(digits, 16).map_err(|_| bad())?), after));
     }
     let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let mut end = digits(rest);
@@ -75,16 +103,16 @@ fn number(rest: &str) -> Result<(Token, &str), String> {
     }
     let (number, after) = rest.split_at(end);
     if !whole {
-        return Ok((Token::Double(number.parse().map_err(|_| bad())?), after));
+        return Ok((Literal::Double(number.parse().map_err(|_| bad())?), after));
     }
     match after.strip_prefix(['u', 'U']) {
-        Some(after) => Ok((Token::Uint(number.parse().map_err(|_| bad())?), after)),
-        None => Ok((Token::Int(number.parse().map_err(|_| bad())?), after)),
+        Some(after) => Ok((Literal::Uint(number.parse().map_err(|_| bad())?), after)),
+        None => Ok((Literal::Int(number.parse().map_err(|_| bad())?), after)),
     }
 }
 
 /// A string literal, if there is one at the start.
-fn text(rest: &str) -> Result<Option<(Token, &str)>, String> {
+fn text(rest: &str) -> Result<Option<(Literal, &str)>, String> {
     let prefix = rest.trim_start_matches(['r', 'R', 'b', 'B']);
     let prefix = &rest[..rest.len() - prefix.len()];
     if prefix.len() > 2 {
@@ -102,7 +130,7 @@ fn text(rest: &str) -> Result<Option<(Token, &str)>, String> {
     while let Some((at, c)) = chars.next() {
         let here = &body[quote.len() + at..];
         if let Some(behind) = here.strip_prefix(quote) {
-            return Ok(Some((Token::Text(text), behind)));
+            return Ok(Some((Literal::Text(text), behind)));
         }
         if c != '\\' || raw {
             text.push(c);
@@ -144,7 +172,7 @@ fn escaped(rest: &str) -> Result<(char, usize), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Token, tokens};
+    use super::{Literal, Token, tokens};
 
     #[test]
     fn strings_have_escapes_unless_they_are_raw() {
@@ -155,7 +183,7 @@ mod tests {
             ("'''it's'''", "it's"),
             (r#"r"""^a"b$""""#, "^a\"b$"),
         ] {
-            assert_eq!(tokens(rule).unwrap(), [Token::Text(text.to_owned())], "{rule}");
+            assert_eq!(tokens(rule).unwrap(), [Token::Literal(Literal::Text(text.to_owned()))], "{rule}");
         }
         tokens("'a").unwrap_err();
         tokens(r"'\q'").unwrap_err();
@@ -168,15 +196,15 @@ mod tests {
         assert_eq!(
             found[..6],
             [
-                Token::Int(1),
-                Token::Uint(2),
-                Token::Double(3.5),
-                Token::Double(400.0),
-                Token::Int(31),
-                Token::Double(0.5),
+                Token::Literal(Literal::Int(1)),
+                Token::Literal(Literal::Uint(2)),
+                Token::Literal(Literal::Double(3.5)),
+                Token::Literal(Literal::Double(400.0)),
+                Token::Literal(Literal::Int(31)),
+                Token::Literal(Literal::Double(0.5)),
             ]
         );
-        assert_eq!(found[6..8], [Token::Int(1), Token::Sign(".")]);
+        assert_eq!(found[6..8], [Token::Literal(Literal::Int(1)), Token::Sign(".")]);
         tokens("99999999999999999999").unwrap_err();
         tokens("a # b").unwrap_err();
     }

@@ -26,6 +26,7 @@ pub use ast::Expression;
 pub use budget::{Budget, Stop};
 pub use duration::duration;
 pub use eval::{Evaluated, Function, evaluate};
+pub use lexer::is_keyword;
 pub use limits::{PATTERN_BYTES_MAX, PATTERNS_BYTES_MAX, RULE_BYTES_MAX, RULE_DEPTH_MAX};
 pub use parser::parse;
 pub use pattern::{Pattern, Patterns};

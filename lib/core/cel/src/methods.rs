@@ -5,7 +5,7 @@ use std::{cmp::Ordering, rc::Rc};
 use crate::{
     ast::Operator,
     budget::{Budget, Stop},
-    equality::{elements, equal, order},
+    equality::{elements, order, position},
     eval::Evaluated,
     functions::{arithmetic, extreme, unknown},
     value::Value,
@@ -43,10 +43,7 @@ fn of_text<'a>(name: &str, text: &str) -> Evaluated<'a> {
 }
 
 fn with_text<'a>(name: &str, text: &str, argument: &str, budget: &mut Budget) -> Evaluated<'a> {
-    let at = |found: Option<usize>| {
-        let characters = found.map(|bytes| text[..bytes].chars().count());
-        characters.map_or(Ok(-1), i64::try_from).map(Value::Int).map_err(|_| Stop::Failed("integer overflow"))
-    };
+    let at = |found: Option<usize>| index(found.map(|bytes| text[..bytes].chars().count()));
     match name {
         "contains" => Ok(Value::Bool(text.contains(argument))),
         "startsWith" => Ok(Value::Bool(text.starts_with(argument))),
@@ -61,6 +58,11 @@ fn with_text<'a>(name: &str, text: &str, argument: &str, budget: &mut Budget) ->
         }
         _ => Err(unknown(name)),
     }
+}
+
+/// The index of what was found, or -1.
+fn index<'a>(found: Option<usize>) -> Evaluated<'a> {
+    found.map_or(Ok(-1), i64::try_from).map(Value::Int).map_err(|_| Stop::Failed("integer overflow"))
 }
 
 fn with_index<'a>(name: &str, text: &str, start: i64, end: Option<i64>) -> Evaluated<'a> {
@@ -86,26 +88,17 @@ fn of_list<'a>(name: &str, list: &Value<'a>, arguments: &[Value<'a>], budget: &m
         ("min", []) => extreme(&list, Ordering::Less, budget),
         ("max", []) => extreme(&list, Ordering::Greater, budget),
         ("isSorted", []) => {
-            for pair in list.windows(2) {
-                let [a, b] = pair else { continue };
-                match order(a, b, budget)? {
-                    Some(Ordering::Greater) => return Ok(Value::Bool(false)),
-                    Some(_) => {}
-                    None => return Err(Stop::undecided("an order of values that have none")),
+            for (a, b) in list.iter().zip(list.iter().skip(1)) {
+                if order(a, b, budget)?.is_gt() {
+                    return Ok(Value::Bool(false));
                 }
             }
             Ok(Value::Bool(true))
         }
         ("sum", []) => {
-            let mut sum = match list.first() {
-                Some(first) => first.clone(),
-                // Which zero it is depends on the list's type.
-                None => return Err(unknown("sum")),
-            };
-            for element in list.iter().skip(1) {
-                sum = arithmetic(Operator::Add, &sum, element, budget)?;
-            }
-            Ok(sum)
+            // The zero of an empty list depends on the list's type.
+            let (first, rest) = list.split_first().ok_or_else(|| unknown("sum"))?;
+            rest.iter().try_fold(first.clone(), |sum, next| arithmetic(Operator::Add, &sum, next, budget))
         }
         ("join", _) => {
             let separator = match arguments {
@@ -122,16 +115,14 @@ fn of_list<'a>(name: &str, list: &Value<'a>, arguments: &[Value<'a>], budget: &m
             Ok(Value::text(texts.join(separator)))
         }
         ("indexOf" | "lastIndexOf", [wanted]) => {
-            let mut found = -1;
-            for (index, element) in list.iter().enumerate() {
-                if equal(element, wanted, budget)? {
-                    found = i64::try_from(index).map_err(|_| Stop::Failed("integer overflow"))?;
-                    if name == "indexOf" {
-                        break;
-                    }
-                }
-            }
-            Ok(Value::Int(found))
+            let mut list = list;
+            let found = if name == "indexOf" {
+                position(&list, wanted, budget)?
+            } else {
+                list.reverse();
+                position(&list, wanted, budget)?.map(|from_end| list.len() - 1 - from_end)
+            };
+            index(found)
         }
         _ => Err(unknown(name)),
     }

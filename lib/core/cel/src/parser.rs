@@ -1,31 +1,27 @@
 //! Makes an expression of a rule.
 
+use std::collections::BTreeSet;
+
 use crate::{
     ast::{Call, Expression, Fold, FoldKind, Literal, Node, Operator},
-    lexer::{Token, tokens},
+    lexer::{Token, is_keyword, tokens},
     limits::{RULE_BYTES_MAX, RULE_DEPTH_MAX},
     pattern::Patterns,
 };
 
-/// Words that no variable may have as its name.
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "namespace",
-    "package",
-    "return",
-    "var",
-    "void",
-    "while",
+/// Operators with two operands, by how weakly they bind; longer signs are tokens of their own.
+const OPERATORS: [&[(&str, Operator)]; 3] = [
+    &[
+        ("==", Operator::Equal),
+        ("!=", Operator::NotEqual),
+        ("<=", Operator::LessOrEqual),
+        (">=", Operator::GreaterOrEqual),
+        ("<", Operator::Less),
+        (">", Operator::Greater),
+        ("in", Operator::In),
+    ],
+    &[("+", Operator::Add), ("-", Operator::Subtract)],
+    &[("*", Operator::Multiply), ("/", Operator::Divide), ("%", Operator::Remainder)],
 ];
 
 type Parsed = Result<Node, String>;
@@ -38,10 +34,10 @@ pub fn parse(text: &str, patterns: &mut Patterns) -> Result<Expression, String> 
     if text.len() > RULE_BYTES_MAX {
         return Err(format!("it has more than {RULE_BYTES_MAX} bytes"));
     }
-    let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0, patterns };
+    let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0, names: BTreeSet::new(), patterns };
     let root = parser.expression()?;
     match parser.peek() {
-        None => Ok(Expression(root)),
+        None => Ok(Expression { root, names: parser.names }),
         Some(_) => Err("something behind its end".to_owned()),
     }
 }
@@ -50,6 +46,8 @@ struct Parser<'p> {
     patterns: &'p mut Patterns,
     tokens: Vec<Token>,
     at: usize,
+    /// Variables so far.
+    names: BTreeSet<String>,
     /// Nesting so far. Chains of operators nest their result and count as well.
     depth: usize,
 }
@@ -97,7 +95,7 @@ impl Parser<'_> {
         let is_or = sign == "||";
         let mut operands = Vec::new();
         loop {
-            operands.push(if is_or { self.junction("&&")? } else { self.relation()? });
+            operands.push(if is_or { self.junction("&&")? } else { self.binary(0)? });
             if !self.take(sign) {
                 break;
             }
@@ -111,51 +109,14 @@ impl Parser<'_> {
         }
     }
 
-    fn relation(&mut self) -> Parsed {
-        const RELATIONS: [(&str, Operator); 6] = [
-            ("==", Operator::Equal),
-            ("!=", Operator::NotEqual),
-            ("<=", Operator::LessOrEqual),
-            (">=", Operator::GreaterOrEqual),
-            ("<", Operator::Less),
-            (">", Operator::Greater),
-        ];
+    /// Operands of the operators of this level.
+    fn binary(&mut self, level: usize) -> Parsed {
+        let Some(operators) = OPERATORS.get(level) else { return self.unary() };
         let before = self.depth;
-        let mut left = self.sum()?;
-        loop {
-            let operator = RELATIONS.iter().find(|(sign, _)| self.take(sign)).map(|(_, operator)| *operator);
-            let operator = match operator {
-                Some(operator) => operator,
-                None if self.peek() == Some(&Token::Name("in".to_owned())) => {
-                    self.at += 1;
-                    Operator::In
-                }
-                None => break,
-            };
+        let mut left = self.binary(level + 1)?;
+        while let Some((_, operator)) = operators.iter().find(|(sign, _)| self.take(sign)) {
             self.deeper()?;
-            left = Node::Binary(operator, Box::new([left, self.sum()?]));
-        }
-        self.depth = before;
-        Ok(left)
-    }
-
-    fn sum(&mut self) -> Parsed {
-        const SIGNS: [(&str, Operator); 2] = [("+", Operator::Add), ("-", Operator::Subtract)];
-        self.chain(&SIGNS, Self::product)
-    }
-
-    fn product(&mut self) -> Parsed {
-        const SIGNS: [(&str, Operator); 3] =
-            [("*", Operator::Multiply), ("/", Operator::Divide), ("%", Operator::Remainder)];
-        self.chain(&SIGNS, Self::unary)
-    }
-
-    fn chain(&mut self, signs: &[(&str, Operator)], operand: fn(&mut Self) -> Parsed) -> Parsed {
-        let before = self.depth;
-        let mut left = operand(self)?;
-        while let Some((_, operator)) = signs.iter().find(|(sign, _)| self.take(sign)) {
-            self.deeper()?;
-            left = Node::Binary(*operator, Box::new([left, operand(self)?]));
+            left = Node::Binary(*operator, Box::new([left, self.binary(level + 1)?]));
         }
         self.depth = before;
         Ok(left)
@@ -217,10 +178,7 @@ impl Parser<'_> {
         let token = self.peek().cloned().ok_or("an end too early")?;
         self.at += 1;
         Ok(match token {
-            Token::Int(value) => Node::Literal(Literal::Int(value)),
-            Token::Uint(value) => Node::Literal(Literal::Uint(value)),
-            Token::Double(value) => Node::Literal(Literal::Double(value)),
-            Token::Text(value) => Node::Literal(Literal::Text(value)),
+            Token::Literal(literal) => Node::Literal(literal),
             Token::Sign("(") => {
                 let inner = self.expression()?;
                 self.expect(")")?;
@@ -237,11 +195,11 @@ impl Parser<'_> {
         match name.as_str() {
             "true" | "false" => return Ok(Node::Literal(Literal::Bool(name == "true"))),
             "null" => return Ok(Node::Literal(Literal::Null)),
-            "in" => return Err("an unexpected \"in\"".to_owned()),
-            name if RESERVED.contains(&name) => return Err(format!("the reserved word {name:?}")),
+            name if is_keyword(name) => return Err(format!("the reserved word {name:?}")),
             _ => {}
         }
         if !self.take("(") {
+            self.names.insert(name.clone());
             return Ok(Node::Name(name));
         }
         let mut arguments = self.list(")")?;

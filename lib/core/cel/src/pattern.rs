@@ -96,7 +96,7 @@ fn translate(pattern: &str) -> Option<String> {
                     out.push_str(&regex::escape(quoted));
                     rest = behind;
                 } else {
-                    escape(&mut out, next, in_class)?;
+                    out.push_str(&escape(next, in_class)?);
                 }
             }
             '[' if !in_class => {
@@ -138,35 +138,21 @@ fn translate(pattern: &str) -> Option<String> {
     Some(out)
 }
 
-fn escape(out: &mut String, next: char, in_class: bool) -> Option<()> {
-    let (inside, outside) = match next {
-        'd' => ("0-9", "[0-9]"),
-        'w' => ("0-9A-Za-z_", "[0-9A-Za-z_]"),
-        's' => ("\\t\\n\\x0C\\r ", "[\\t\\n\\x0C\\r ]"),
-        'D' => ("[^0-9]", "[^0-9]"),
-        'W' => ("[^0-9A-Za-z_]", "[^0-9A-Za-z_]"),
-        'S' => ("[^\\t\\n\\x0C\\r ]", "[^\\t\\n\\x0C\\r ]"),
-        'b' if !in_class => ("", "(?-u:\\b)"),
-        'B' if !in_class => ("", "(?-u:\\B)"),
-        // What is left is punctuation, which stands for itself, or has the same meaning in both.
-        '<' | '>' => {
-            out.push(next);
-            return Some(());
-        }
-        'a' | 'f' | 'n' | 'r' | 't' | 'v' | 'x' | 'p' | 'P' | 'A' | 'z' => {
-            out.push('\\');
-            out.push(next);
-            return Some(());
-        }
-        _ if next.is_ascii_punctuation() => {
-            out.push('\\');
-            out.push(next);
-            return Some(());
-        }
+/// An escape in the other syntax; classes inside of classes are read as such.
+fn escape(next: char, in_class: bool) -> Option<String> {
+    Some(match next {
+        'd' => "[0-9]".to_owned(),
+        'D' => "[^0-9]".to_owned(),
+        'w' => "[0-9A-Za-z_]".to_owned(),
+        'W' => "[^0-9A-Za-z_]".to_owned(),
+        's' => r"[\t\n\x0C\r ]".to_owned(),
+        'S' => r"[^\t\n\x0C\r ]".to_owned(),
+        'b' | 'B' if !in_class => format!(r"(?-u:\{next})"),
+        '<' | '>' => next.to_string(),
+        // The rest has the same meaning in both, or is punctuation that stands for itself.
+        _ if "afnrtvxpPAz".contains(next) || next.is_ascii_punctuation() => format!(r"\{next}"),
         _ => return None,
-    };
-    out.push_str(if in_class { inside } else { outside });
-    Some(())
+    })
 }
 
 #[cfg(test)]

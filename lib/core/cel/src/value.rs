@@ -143,6 +143,17 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// The number of elements of a list or entries of a map.
+    pub(crate) fn len(&self) -> Option<usize> {
+        match self {
+            Self::List(list) => Some(list.len()),
+            Self::Items(items, _) => Some(items.len()),
+            Self::Map(entries) => Some(entries.len()),
+            Self::Fields(fields, _) => Some(fields.len()),
+            _ => None,
+        }
+    }
+
     /// A string.
     pub fn text(text: impl Into<Text<'a>>) -> Self {
         Self::Text(text.into())

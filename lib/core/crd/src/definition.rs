@@ -1,15 +1,11 @@
-//! The members of a definition that are used here, borrowed from its JSON.
+//! The members of a definition that are used here.
 //!
 //! Group, names and printer columns are ignored, as crdify ignores them; members that the v1 API does not have are
 //! ignored as well, as its decoder drops them.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::{
-    CrdError,
-    limits::VERSIONS_MAX,
-    schema::{Members, Misfit, access},
-};
+use crate::{CrdError, limits::VERSIONS_MAX, schema::Reader};
 
 /// A definition.
 pub(crate) struct Definition<'a> {
@@ -28,25 +24,23 @@ pub(crate) struct Definition<'a> {
 
 /// One version of a definition.
 pub(crate) struct Version<'a> {
-    /// Name of the definition, for errors.
-    pub(crate) definition: &'a str,
     pub(crate) name: &'a str,
     pub(crate) served: bool,
     pub(crate) storage: bool,
-    /// `None` if the version has no schema, which the API's types allow.
-    pub(crate) schema: Option<&'a Members>,
-    pub(crate) subresources: Option<&'a Members>,
+    /// The schema in the API's form; `None` if the version has none, which the API's types allow.
+    pub(crate) schema: Option<Value>,
+    pub(crate) subresources: Option<&'a Map<String, Value>>,
 }
 
 impl<'a> Definition<'a> {
     pub(crate) fn read(value: &'a Value) -> Result<Self, CrdError> {
         let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let definition = Self::members(name, value).map_err(|misfit| CrdError::Malformed {
-            name: name.to_owned(),
-            at: misfit.member,
-            expected: misfit.expected,
-        })?;
-        if definition.versions.len() > VERSIONS_MAX {
+        let root = Object { definition: name, path: String::new(), members: value.as_object() };
+        root.required("the document")?;
+        let (spec, status) = (root.object("spec")?, root.object("status")?);
+        spec.required(".spec")?;
+        let versions = spec.list("versions")?;
+        if versions.len() > VERSIONS_MAX {
             return Err(CrdError::TooLarge {
                 name: name.to_owned(),
                 at: ".spec.versions".to_owned(),
@@ -54,30 +48,20 @@ impl<'a> Definition<'a> {
                 unit: "elements",
             });
         }
-        Ok(definition)
-    }
-
-    fn members(name: &'a str, value: &'a Value) -> Result<Self, Misfit> {
-        let root = access::required_object(Some(value), "the document")?;
-        let spec = access::required_object(root.get("spec"), ".spec")?;
-        let status = access::object(root.get("status"), ".status")?;
-        let conversion = access::object(spec.get("conversion"), ".spec.conversion")?;
-        let strategy = conversion.and_then(|conversion| conversion.get("strategy"));
-        let mut versions = Vec::new();
-        for (index, version) in access::list(spec.get("versions"), ".spec.versions")?.iter().enumerate() {
-            versions.push(Version::read(name, version, index)?);
-        }
-        let stored = status.and_then(|status| status.get("storedVersions"));
+        let texts = |list: &'a Vec<Value>| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>();
         Ok(Self {
             name,
-            scope: access::text(spec.get("scope"), ".spec.scope")?,
-            versions,
-            stored_versions: access::texts(stored, ".status.storedVersions")?,
-            webhook_conversion: access::text(strategy, ".spec.conversion.strategy")? == "Webhook",
-            preserve_unknown_fields: access::flag(
-                spec.get("preserveUnknownFields"),
-                ".spec.preserveUnknownFields",
-            )?,
+            scope: spec.text("scope")?,
+            versions: versions
+                .iter()
+                .enumerate()
+                .map(|(index, version)| Version::read(name, version, index))
+                .collect::<Result<_, _>>()?,
+            stored_versions: status
+                .get("storedVersions", "a list of strings", |value| value.as_array().and_then(texts))?
+                .unwrap_or_default(),
+            webhook_conversion: spec.object("conversion")?.text("strategy")? == "Webhook",
+            preserve_unknown_fields: spec.flag("preserveUnknownFields")?,
         })
     }
 
@@ -88,18 +72,64 @@ impl<'a> Definition<'a> {
 }
 
 impl<'a> Version<'a> {
-    fn read(definition: &'a str, value: &'a Value, index: usize) -> Result<Self, Misfit> {
-        let at = format!(".spec.versions[{index}]");
-        let version = access::required_object(Some(value), &at)?;
-        let validation = access::object(version.get("schema"), &format!("{at}.schema"))?;
-        let schema = validation.and_then(|validation| validation.get("openAPIV3Schema"));
+    fn read(definition: &'a str, value: &'a Value, index: usize) -> Result<Self, CrdError> {
+        let path = format!(".spec.versions[{index}]");
+        let version = Object { definition, path, members: value.as_object() };
+        version.required(&version.path)?;
+        let name = version.text("name")?;
+        let schema = version.object("schema")?.get("openAPIV3Schema", "an object", Some)?;
         Ok(Self {
-            definition,
-            name: access::text(version.get("name"), &format!("{at}.name"))?,
-            served: access::flag(version.get("served"), &format!("{at}.served"))?,
-            storage: access::flag(version.get("storage"), &format!("{at}.storage"))?,
-            schema: access::object(schema, &format!("{at}.schema.openAPIV3Schema"))?,
-            subresources: access::object(version.get("subresources"), &format!("{at}.subresources"))?,
+            name,
+            served: version.flag("served")?,
+            storage: version.flag("storage")?,
+            schema: schema.map(|schema| Reader::new(definition, name).schema(schema)).transpose()?,
+            subresources: version.object("subresources")?.members,
         })
+    }
+}
+
+/// An object of a definition; null and absent members are the same, as in the API.
+struct Object<'a> {
+    definition: &'a str,
+    path: String,
+    members: Option<&'a Map<String, Value>>,
+}
+
+impl<'a> Object<'a> {
+    fn get<T>(
+        &self,
+        member: &str,
+        expected: &'static str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, CrdError> {
+        let value = self.members.and_then(|members| members.get(member)).filter(|value| !value.is_null());
+        let malformed = || self.malformed(format!("{}.{member}", self.path), expected);
+        value.map(|value| read(value).ok_or_else(malformed)).transpose()
+    }
+
+    fn text(&self, member: &str) -> Result<&'a str, CrdError> {
+        Ok(self.get(member, "a string", Value::as_str)?.unwrap_or_default())
+    }
+
+    fn flag(&self, member: &str) -> Result<bool, CrdError> {
+        Ok(self.get(member, "a boolean", Value::as_bool)?.unwrap_or_default())
+    }
+
+    fn list(&self, member: &str) -> Result<&'a [Value], CrdError> {
+        Ok(self.get(member, "a list", Value::as_array)?.map_or(&[], Vec::as_slice))
+    }
+
+    fn object(&self, member: &str) -> Result<Self, CrdError> {
+        let members = self.get(member, "an object", Value::as_object)?;
+        Ok(Self { definition: self.definition, path: format!("{}.{member}", self.path), members })
+    }
+
+    /// Fails if the object itself, called `at`, is absent.
+    fn required(&self, at: &str) -> Result<(), CrdError> {
+        self.members.map(drop).ok_or_else(|| self.malformed(at.to_owned(), "an object"))
+    }
+
+    fn malformed(&self, at: String, expected: &'static str) -> CrdError {
+        CrdError::Malformed { name: self.definition.to_owned(), at, expected }
     }
 }

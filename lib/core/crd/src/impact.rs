@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -43,7 +44,7 @@ pub struct ObjectImpact {
 }
 
 /// The impact on all objects: numbers of objects.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct UpgradeImpact {
     /// All objects that were validated.
     pub seen: usize,

@@ -1,23 +1,18 @@
 //! Schemas of definitions: `JSONSchemaProps` of `apiextensions.k8s.io/v1`.
 //!
-//! [`MEMBERS`] and [`access`] are the only reader of their JSON. Changes are found in the JSON itself; to validate
-//! objects it is read into a [`Node`].
+//! [`Reader`] is the only reader of their JSON. It gives them the form in which the API's types hold them, so that two
+//! schemas are the same to the API exactly if they are equal. Changes are found in that form; to validate objects it is
+//! made into a [`Node`].
 
-pub(crate) mod access;
 mod format;
 mod node;
+mod read;
 
-use std::sync::LazyLock;
-
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub(crate) use format::Format;
-pub(crate) use node::{Additional, Kind as NodeKind, ListKind, Node, Pattern, Range, Rule};
-
-use crate::{CrdError, limits::SCHEMA_DEPTH_MAX};
-
-/// The members of a schema, as JSON.
-pub(crate) type Members = Map<String, Value>;
+pub(crate) use node::{Additional, Kind as NodeKind, ListKind, Node, Pattern, Range, Rule, not_structural};
+pub(crate) use read::Reader;
 
 /// The type of a member, in which absent and zero may be the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,169 +44,136 @@ pub(crate) enum Kind {
     ValidationRules,
 }
 
-/// A member of a schema.
-#[derive(Debug)]
-pub(crate) struct Member {
-    /// Its name in JSON.
-    pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-}
-
-const fn member(name: &'static str, kind: Kind) -> Member {
-    Member { name, kind }
-}
-
-/// All members, in the order of the API's type, which is the order in texts.
-pub(crate) static MEMBERS: &[Member] = &[
-    member("id", Kind::Text),
-    member("$schema", Kind::Text),
-    member("$ref", Kind::TextPointer),
-    member("description", Kind::Text),
-    member("type", Kind::Text),
-    member("format", Kind::Text),
-    member("title", Kind::Text),
-    member("default", Kind::Json),
-    member("maximum", Kind::Float),
-    member("exclusiveMaximum", Kind::Flag),
-    member("minimum", Kind::Float),
-    member("exclusiveMinimum", Kind::Flag),
-    member("maxLength", Kind::Integer),
-    member("minLength", Kind::Integer),
-    member("pattern", Kind::Text),
-    member("maxItems", Kind::Integer),
-    member("minItems", Kind::Integer),
-    member("uniqueItems", Kind::Flag),
-    member("multipleOf", Kind::Float),
-    member("enum", Kind::JsonList),
-    member("maxProperties", Kind::Integer),
-    member("minProperties", Kind::Integer),
-    member("required", Kind::TextList),
-    member("items", Kind::SchemaOrList),
-    member("allOf", Kind::SchemaList),
-    member("oneOf", Kind::SchemaList),
-    member("anyOf", Kind::SchemaList),
-    member("not", Kind::Schema),
-    member("properties", Kind::SchemaMap),
-    member("additionalProperties", Kind::SchemaOrFlag),
-    member("patternProperties", Kind::SchemaMap),
-    member("dependencies", Kind::Dependencies),
-    member("additionalItems", Kind::SchemaOrFlag),
-    member("definitions", Kind::SchemaMap),
-    member("externalDocs", Kind::ExternalDocs),
-    member("example", Kind::Json),
-    member("nullable", Kind::Flag),
-    member("x-kubernetes-preserve-unknown-fields", Kind::FlagPointer),
-    member("x-kubernetes-embedded-resource", Kind::Flag),
-    member("x-kubernetes-int-or-string", Kind::Flag),
-    member("x-kubernetes-list-map-keys", Kind::TextList),
-    member("x-kubernetes-list-type", Kind::TextPointer),
-    member("x-kubernetes-map-type", Kind::TextPointer),
-    member("x-kubernetes-validations", Kind::ValidationRules),
-];
-
-/// The members of a validation rule.
-pub(crate) static RULE_MEMBERS: &[Member] = &[
-    member("rule", Kind::Text),
-    member("message", Kind::Text),
-    member("messageExpression", Kind::Text),
-    member("reason", Kind::TextPointer),
-    member("fieldPath", Kind::Text),
-    member("optionalOldSelf", Kind::FlagPointer),
-];
-
-/// The members of a reference to other documentation.
-pub(crate) static DOCS_MEMBERS: &[Member] = &[member("description", Kind::Text), member("url", Kind::Text)];
-
-/// The value of a member; `None` if the API treats it as absent.
-pub(crate) fn value<'a>(schema: &'a Members, member: &Member) -> Option<&'a Value> {
-    schema.get(member.name).filter(|value| !is_unset(value, member.kind))
-}
-
-fn is_unset(value: &Value, kind: Kind) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(flag) => kind == Kind::Flag && !flag,
-        Value::String(text) => kind == Kind::Text && text.is_empty(),
-        Value::Array(list) => {
-            let is_list =
-                matches!(kind, Kind::JsonList | Kind::TextList | Kind::SchemaList | Kind::ValidationRules);
-            is_list && list.is_empty()
-        }
-        Value::Object(map) => matches!(kind, Kind::SchemaMap | Kind::Dependencies) && map.is_empty(),
-        Value::Number(_) => false,
+impl Kind {
+    /// The type of a schema's member; `None` if the API does not have it.
+    pub(crate) fn of(member: &str) -> Option<Self> {
+        Some(match member {
+            "$schema" | "description" | "format" | "id" | "pattern" | "title" | "type" => Self::Text,
+            "$ref" | "x-kubernetes-list-type" | "x-kubernetes-map-type" => Self::TextPointer,
+            "exclusiveMaximum"
+            | "exclusiveMinimum"
+            | "nullable"
+            | "uniqueItems"
+            | "x-kubernetes-embedded-resource"
+            | "x-kubernetes-int-or-string" => Self::Flag,
+            "x-kubernetes-preserve-unknown-fields" => Self::FlagPointer,
+            "maximum" | "minimum" | "multipleOf" => Self::Float,
+            "maxItems" | "maxLength" | "maxProperties" | "minItems" | "minLength" | "minProperties" => {
+                Self::Integer
+            }
+            "default" | "example" => Self::Json,
+            "enum" => Self::JsonList,
+            "required" | "x-kubernetes-list-map-keys" => Self::TextList,
+            "not" => Self::Schema,
+            "allOf" | "anyOf" | "oneOf" => Self::SchemaList,
+            "definitions" | "patternProperties" | "properties" => Self::SchemaMap,
+            "additionalItems" | "additionalProperties" => Self::SchemaOrFlag,
+            "items" => Self::SchemaOrList,
+            "dependencies" => Self::Dependencies,
+            "externalDocs" => Self::ExternalDocs,
+            "x-kubernetes-validations" => Self::ValidationRules,
+            _ => return None,
+        })
     }
-}
 
-/// A schema without members.
-pub(crate) static EMPTY: LazyLock<Members> = LazyLock::new(Map::new);
+    /// The type of a validation rule's member.
+    fn of_rule(member: &str) -> Option<Self> {
+        Some(match member {
+            "rule" | "message" | "messageExpression" | "fieldPath" => Self::Text,
+            "reason" => Self::TextPointer,
+            "optionalOldSelf" => Self::FlagPointer,
+            _ => return None,
+        })
+    }
 
-/// A schema in a list or map of schemas, where null is one without members.
-pub(crate) fn element(value: &Value) -> Option<&Members> {
-    match value {
-        Value::Null => Some(&EMPTY),
-        _ => value.as_object(),
+    /// The type of a member of `externalDocs`.
+    fn of_docs(member: &str) -> Option<Self> {
+        matches!(member, "description" | "url").then_some(Self::Text)
+    }
+
+    /// Whether its values have schemas.
+    pub(crate) fn has_schemas(self) -> bool {
+        matches!(
+            self,
+            Self::Schema
+                | Self::SchemaList
+                | Self::SchemaMap
+                | Self::SchemaOrFlag
+                | Self::SchemaOrList
+                | Self::Dependencies
+        )
+    }
+
+    /// Its name with an article, for errors.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Text | Self::TextPointer => "a string",
+            Self::Flag | Self::FlagPointer => "a boolean",
+            Self::Float => "a number",
+            Self::Integer => "an integer",
+            Self::Json => "any JSON",
+            Self::JsonList => "a list",
+            Self::TextList => "a list of strings",
+            Self::Schema => "a schema",
+            Self::SchemaList => "a list of schemas",
+            Self::SchemaMap | Self::Dependencies => "an object of schemas",
+            Self::SchemaOrFlag => "a schema or a boolean",
+            Self::SchemaOrList => "a schema or a list of schemas",
+            Self::ExternalDocs => "an object",
+            Self::ValidationRules => "a list of rules",
+        }
     }
 }
 
 /// Members that describe and do not constrain.
 pub(crate) const ANNOTATIONS: [&str; 4] = ["description", "title", "example", "externalDocs"];
 
-/// A member that has the wrong JSON type.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Misfit {
-    pub(crate) member: String,
-    /// The type that the API prescribes, with an article.
-    pub(crate) expected: &'static str,
-}
+/// Called with the path of a schema, the schema, and the one of another schema that has the same path.
+pub(crate) type Visit<'v, 'a> = dyn FnMut(&str, &'a Value, Option<&'a Value>) + 'v;
 
-impl Misfit {
-    pub(crate) fn new(member: impl Into<String>, expected: &'static str) -> Self {
-        Self { member: member.into(), expected }
-    }
-}
-
-/// A schema that cannot be read, and where in the version's schema it is.
-#[derive(Debug)]
-pub(crate) struct SchemaFault {
-    /// The path from the root, which is `^`.
-    pub(crate) path: String,
-    pub(crate) cause: FaultCause,
-}
-
-/// A reason why a schema cannot be read.
-#[derive(Debug)]
-pub(crate) enum FaultCause {
-    Misfit(Misfit),
-    /// The schema has a member that structural schemas must not have.
-    NotStructural(&'static str),
-    /// Schemas are nested deeper than [`SCHEMA_DEPTH_MAX`].
-    TooDeep,
-}
-
-impl From<Misfit> for FaultCause {
-    fn from(misfit: Misfit) -> Self {
-        Self::Misfit(misfit)
-    }
-}
-
-impl SchemaFault {
-    /// The error about the schema of `version` in `definition`.
-    pub(crate) fn of(self, definition: &str, version: &str) -> CrdError {
-        let name = definition.to_owned();
-        let Self { path, cause } = self;
-        match cause {
-            FaultCause::Misfit(Misfit { member, expected }) => {
-                CrdError::Malformed { name, at: format!("{member} of {path} in version {version}"), expected }
+/// Visits `schema` and all schemas within it, parents first, each with that of `other` at the same place.
+///
+/// Paths are named as crdify names them (`FlattenCRDVersion` in `pkg/validators/version/version.go`); crdify keeps one
+/// entry where two members have the same path (a property `items` beside an `items` schema), here each is visited.
+pub(crate) fn visit<'a>(
+    path: &mut String,
+    schema: &'a Value,
+    other: Option<&'a Value>,
+    call: &mut Visit<'_, 'a>,
+) {
+    call(path, schema, other);
+    for (member, value) in schema.as_object().into_iter().flatten() {
+        let Some(kind) = Kind::of(member).filter(|kind| kind.has_schemas()) else { continue };
+        let other = other.and_then(|other| other.get(member));
+        let mut below = |step: &str, schema: &'a Value, other: Option<&'a Value>| {
+            let length = path.len();
+            path.push_str(step);
+            visit(path, schema, other.filter(|other| other.is_object()), call);
+            path.truncate(length);
+        };
+        match value {
+            Value::Array(schemas) => {
+                for (index, schema) in schemas.iter().enumerate() {
+                    below(&element_step(member, index), schema, other.and_then(|other| other.get(index)));
+                }
             }
-            FaultCause::NotStructural(member) => {
-                CrdError::NotStructural { name, at: format!("{path} in version {version}"), member }
+            Value::Object(schemas) if matches!(kind, Kind::SchemaMap | Kind::Dependencies) => {
+                for (name, schema) in schemas.iter().filter(|(_, schema)| schema.is_object()) {
+                    below(&entry_step(member, name), schema, other.and_then(|other| other.get(name)));
+                }
             }
-            FaultCause::TooDeep => CrdError::TooLarge {
-                name,
-                at: format!("the schema of version {version}"),
-                limit: SCHEMA_DEPTH_MAX,
-                unit: "levels",
-            },
+            Value::Object(_) => below(&format!(".{member}"), value, other),
+            _ => {}
         }
     }
+}
+
+/// The step of a path to an element of a list of schemas.
+fn element_step(member: &str, index: usize) -> String {
+    format!(".{member}[{index}]")
+}
+
+/// The step of a path to a schema with a name.
+fn entry_step(member: &str, name: &str) -> String {
+    if member == "properties" { format!(".{name}") } else { format!(".{member}[{name}]") }
 }

@@ -22,7 +22,7 @@ mod unique;
 mod validation;
 
 use olm_cel::Budget;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use validation::{Note, Validation};
 
@@ -30,7 +30,7 @@ use crate::{
     CrdError,
     definition::Definition,
     limits::{DEFAULTS_MAX, OBJECT_STEPS_MAX, VALIDATION_STEPS_MAX},
-    schema::{Node, SchemaFault},
+    schema::{self, Node, not_structural},
 };
 use scale_subresource::Scale;
 use validation::Path;
@@ -63,8 +63,17 @@ impl Schema {
         let Some(version) = definition.version(version) else {
             return Err(CrdError::NoVersion { name, version: version.to_owned() });
         };
-        let root = Node::root(version.schema).map_err(|fault: SchemaFault| fault.of(&name, version.name))?;
-        Ok(Self { root, scale: Scale::read(version.subresources) })
+        let root = version.schema.clone().unwrap_or_else(|| Value::Object(Map::new()));
+        let mut fault = None;
+        schema::visit(&mut "^".to_owned(), &root, None, &mut |path, schema, _| {
+            let found = not_structural(schema).map(|member| (path.to_owned(), member));
+            fault = fault.take().or(found);
+        });
+        if let Some((path, member)) = fault {
+            let at = format!("{path} in version {}", version.name);
+            return Err(CrdError::NotStructural { name, at, member });
+        }
+        Ok(Self { root: Node::root(&root), scale: Scale::read(version.subresources) })
     }
 
     /// Predicts the API server's answer if `object` were created now.
@@ -82,13 +91,41 @@ impl Schema {
         let mut budget = Budget::new(VALIDATION_STEPS_MAX);
         validation.add(constraints::check(&object, &self.root, &mut path, &mut budget));
         self.scale.check(&object, &mut validation);
-        embedded::check(&object, &self.root, &mut path, &mut validation);
-        unique::check(&object, &self.root, &mut path, &mut validation);
+        each_described(&object, &self.root, &mut path, &mut |value, node, path| {
+            embedded::check(value, node, path, &mut validation);
+            unique::check(value, node, path, &mut validation);
+        });
         // The server, too, evaluates rules only on objects without other violations.
         if validation.violations.is_empty() {
             let mut budget = Budget::new(OBJECT_STEPS_MAX);
             rules::check(&object, &self.root, &self.root, &mut path, &mut budget, &mut validation);
         }
         validation
+    }
+}
+
+/// Calls `check` with the value and with all values inside it that the schema describes.
+fn each_described(
+    value: &Value,
+    node: &Node,
+    path: &mut Path,
+    check: &mut dyn FnMut(&Value, &Node, &mut Path),
+) {
+    check(value, node, path);
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if let Some(below) = node.child(name) {
+                    path.field(name, |path| each_described(value, below, path, check));
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(below) = &node.items else { return };
+            for (index, item) in items.iter().enumerate() {
+                path.element(index, |path| each_described(item, below, path, check));
+            }
+        }
+        _ => {}
     }
 }

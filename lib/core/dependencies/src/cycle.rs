@@ -1,6 +1,6 @@
 //! Bundles that need each other.
 //!
-//! Each waits for the others, so none would ever go on. A requirement therefore also counts as met by a bundle
+//! Each waits for the others, so none would ever be installed. A requirement therefore also counts as met by a bundle
 //! that is chosen but not installed yet, if both lie on a cycle and nothing outside of the cycle is missing.
 //! Where there is no cycle, what is needed is installed first.
 
@@ -8,25 +8,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use olm_object::GroupVersionKind;
 
-use crate::{Present, Requirement, Work, evaluate, is_met};
+use crate::{InstalledBundle, Requirement, Work, evaluate, is_met};
 
 /// A bundle that is chosen for an extension and not installed yet.
 #[derive(Debug, Clone, Copy)]
-pub struct Waiting<'a> {
+pub struct PendingBundle<'a> {
     /// Name of the extension.
     pub extension: &'a str,
     /// The bundle.
-    pub bundle: Present<'a>,
+    pub bundle: InstalledBundle<'a>,
     /// What it needs.
     pub requirements: &'a [Requirement],
 }
 
-/// Whether `extension`, one of those `waiting`, may go on: all it needs is installed, or lies with it on a cycle
+/// Whether `extension`, one of those `waiting`, can be installed: all it needs is installed, or lies with it on a cycle
 /// of which nothing else is missing.
-pub fn may_go_on(
+pub fn can_proceed(
     extension: &str,
-    waiting: &[Waiting<'_>],
-    installed: &[Present<'_>],
+    waiting: &[PendingBundle<'_>],
+    installed: &[InstalledBundle<'_>],
     served: &dyn Fn(&GroupVersionKind) -> bool,
 ) -> bool {
     let needs = edges(waiting, installed, served);
@@ -50,8 +50,8 @@ pub fn may_go_on(
 /// For each of those waiting the others that meet what is not installed; `None` when something is met by nobody,
 /// or only by such as lack something themselves.
 fn edges(
-    waiting: &[Waiting<'_>],
-    installed: &[Present<'_>],
+    waiting: &[PendingBundle<'_>],
+    installed: &[InstalledBundle<'_>],
     served: &dyn Fn(&GroupVersionKind) -> bool,
 ) -> BTreeMap<usize, Option<BTreeSet<usize>>> {
     // Each has a share of the work, so that nobody's expressions hold up the others.

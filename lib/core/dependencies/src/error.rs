@@ -33,9 +33,9 @@ pub enum RequirementError {
         /// The range.
         range: String,
         /// Why.
-        source: Box<ParseError>,
+        source: ParseError,
     },
-    /// The original's limit on the size of a constraint.
+    /// A constraint is too large. The limit and the text are those of operator-framework/api.
     #[error("olm.constraint value is greater than max constraint size {CONSTRAINT_BYTES_MAX} bytes")]
     ConstraintSize,
     /// Constraints are nested too deeply.
@@ -44,10 +44,10 @@ pub enum RequirementError {
     /// There are too many constraints in one.
     #[error("property olm.constraint: more than {CONSTRAINTS_MAX} constraints in one")]
     ConstraintCount,
-    /// The constraint says nothing. The text is the original's.
+    /// The constraint says nothing. The text is that of operator-framework/api.
     #[error("property olm.constraint: constraint is empty")]
     ConstraintEmpty,
-    /// The constraint says several things; the original silently takes one of them.
+    /// The constraint says several things; OLM Classic silently takes one of them.
     #[error("property olm.constraint: a constraint has {}, exactly one is allowed", .0.join(" and "))]
     ConstraintSeveral(
         /// The keys.

@@ -11,7 +11,7 @@ use crate::{
 
 /// A bundle that is installed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Present<'a> {
+pub struct InstalledBundle<'a> {
     /// Its package.
     pub package: &'a str,
     /// Its version; one that cannot be parsed lies in no range.
@@ -22,10 +22,10 @@ pub struct Present<'a> {
 
 /// Whether what is installed meets the requirement. `served` says which kinds the cluster serves.
 ///
-/// An expression that fails is not met, as in the original. The answer means nothing if the `work` was too much.
+/// An expression that fails is not met, as in OLM Classic. The answer means nothing if the `work` was too much.
 pub fn is_met(
     requirement: &Requirement,
-    installed: &[Present<'_>],
+    installed: &[InstalledBundle<'_>],
     served: &dyn Fn(&GroupVersionKind) -> bool,
     work: &Work,
 ) -> bool {
@@ -42,7 +42,7 @@ pub fn is_met(
 /// The requirements that are not met, in their order.
 pub fn unmet<'a>(
     requirements: &'a [Requirement],
-    installed: &[Present<'_>],
+    installed: &[InstalledBundle<'_>],
     served: &dyn Fn(&GroupVersionKind) -> bool,
     work: &Work,
 ) -> Vec<&'a Requirement> {
@@ -50,7 +50,7 @@ pub fn unmet<'a>(
 }
 
 /// Whether the statement is true of one bundle.
-pub(crate) fn holds(predicate: &Predicate, present: &Present<'_>, work: &Work) -> bool {
+pub(crate) fn holds(predicate: &Predicate, present: &InstalledBundle<'_>, work: &Work) -> bool {
     match predicate {
         Predicate::Package { name, range } => {
             name == present.package

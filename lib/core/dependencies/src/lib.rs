@@ -4,7 +4,7 @@
 //! Nothing is ever chosen or installed here. A requirement is met by a bundle that is installed, or, where it
 //! asks for nothing but kinds, by the cluster serving them. Every constraint, however nested, is a statement
 //! about one bundle, as in OLM's first generation; only `not` at the top is one about all of them: it says what
-//! must not be there. Bundles that need each other may go on together ([`may_go_on`]), so cycles do no harm.
+//! must not be there. Bundles that need each other can be installed together ([`can_proceed`]), so cycles do no harm.
 //!
 //! What comes from catalogs is not trusted: nesting, counts and the work of an expression have limits.
 
@@ -19,9 +19,9 @@ mod requirement;
 mod tests;
 mod work;
 
-pub use cycle::{Waiting, may_go_on};
+pub use cycle::{PendingBundle, can_proceed};
 pub use error::RequirementError;
-pub use evaluate::{Present, is_met, unmet};
+pub use evaluate::{InstalledBundle, is_met, unmet};
 pub use limits::{
     CONSTRAINT_BYTES_MAX, CONSTRAINT_DEPTH_MAX, CONSTRAINTS_MAX, EXPRESSION_BYTES_MAX, REQUIREMENTS_MAX,
 };

@@ -2,7 +2,7 @@
 
 /// Requirements of one bundle. Real bundles have at most a dozen.
 pub const REQUIREMENTS_MAX: usize = 256;
-/// Size of an `olm.constraint` value, the original's limit.
+/// Size of an `olm.constraint` value, the limit of operator-framework/api.
 pub const CONSTRAINT_BYTES_MAX: usize = 131_072;
 /// Nesting of `all`, `any` and `not`. A person can follow three.
 pub const CONSTRAINT_DEPTH_MAX: usize = 16;

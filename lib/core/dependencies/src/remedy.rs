@@ -5,7 +5,9 @@ use olm_semver::{BundleVersion, Constraint, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Present, Requirement, Work, evaluate::holds, limits::PROVIDERS_MAX, requirement::Predicate};
+use crate::{
+    InstalledBundle, Requirement, Work, evaluate::holds, limits::PROVIDERS_MAX, requirement::Predicate,
+};
 
 /// A package of a catalog that would meet a requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,8 +35,11 @@ pub fn providers(
     for (catalog, priority, content) in packages {
         let fitting = content.bundles.iter().filter_map(|bundle| {
             let version = version(&bundle.properties)?;
-            let present =
-                Present { package: &bundle.package, version: Some(&version), properties: &bundle.properties };
+            let present = InstalledBundle {
+                package: &bundle.package,
+                version: Some(&version),
+                properties: &bundle.properties,
+            };
             helps(requirement, &present, work).then_some((version, bundle))
         });
         let best = fitting.max_by(|(a, a_bundle), (b, b_bundle)| {
@@ -62,7 +67,7 @@ pub fn providers(
 }
 
 /// Whether the bundle meets the requirement or a part of it.
-fn helps(requirement: &Requirement, present: &Present<'_>, work: &Work) -> bool {
+fn helps(requirement: &Requirement, present: &InstalledBundle<'_>, work: &Work) -> bool {
     match &requirement.predicate {
         Predicate::Not(_) => false,
         Predicate::Any(members) => members.iter().any(|member| helps(member, present, work)),

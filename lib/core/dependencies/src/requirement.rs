@@ -28,7 +28,7 @@ pub(crate) const KIND_PROVIDED: &str = "olm.gvk";
 /// Something a bundle needs. Displays as a noun phrase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
-    /// What the author wants to be told when it is not met, cut and without control characters.
+    /// The author's message for when it is not met, cut and without control characters.
     pub failure_message: Option<String>,
     pub(crate) predicate: Predicate,
 }
@@ -113,14 +113,14 @@ fn package(value: &Value, property: &str) -> Result<Predicate, RequirementError>
     if raw.package_name.is_empty() {
         return Err(malformed(property, "packageName is empty"));
     }
-    // Without a range any version will do, as in the original.
+    // Without a range any version will do, as in OLM Classic.
     let range = match raw.version_range.trim() {
         "" => None,
         text => Some(text.parse().map_err(|source| RequirementError::Range {
             property: property.to_owned(),
             package: raw.package_name.clone(),
             range: text.to_owned(),
-            source: Box::new(source),
+            source,
         })?),
     };
     Ok(Predicate::Package { name: raw.package_name, range })
@@ -235,36 +235,31 @@ fn shown(message: &str) -> Option<String> {
 impl Requirement {
     /// Each package that would meet the requirement, or a part of it, with its range as written.
     pub fn packages(&self) -> Vec<(&str, Option<String>)> {
-        let mut all = Vec::new();
-        self.walk(&mut |predicate| {
-            if let Predicate::Package { name, range } = predicate {
-                all.push((name.as_str(), range.as_ref().map(ToString::to_string)));
+        let mut packages = Vec::new();
+        for leaf in self.leaves() {
+            if let Predicate::Package { name, range } = leaf {
+                packages.push((name.as_str(), range.as_ref().map(ToString::to_string)));
             }
-        });
-        all
+        }
+        packages
     }
 
-    /// Each kind that it asks for, wherever it stands.
+    /// Each kind that it asks for, at any depth.
     pub fn kinds(&self) -> Vec<&GroupVersionKind> {
-        let mut all = Vec::new();
-        self.walk(&mut |predicate| {
-            if let Predicate::Kind(kind) = predicate {
-                all.push(kind);
-            }
-        });
-        all
+        let leaves = self.leaves().into_iter();
+        leaves.filter_map(|leaf| if let Predicate::Kind(kind) = leaf { Some(kind) } else { None }).collect()
     }
 
-    /// Texts of which one stands in the properties of whatever meets the requirement otherwise than by its
-    /// package's name: names of kinds, and for each expression the text in it that tells most.
-    pub fn signs(&self) -> BTreeSet<&str> {
-        let mut all = BTreeSet::new();
-        self.walk(&mut |predicate| match predicate {
-            Predicate::Kind(kind) => drop(all.insert(kind.kind.as_str())),
-            Predicate::Expression(expression) => all.extend(expression.search_term()),
-            _ => {}
+    /// Texts of which one is in the properties of each bundle that meets the requirement otherwise than by its
+    /// package's name: names of kinds, and the search term of each expression.
+    pub fn search_terms(&self) -> BTreeSet<&str> {
+        let leaves = self.leaves().into_iter();
+        let terms = leaves.filter_map(|leaf| match leaf {
+            Predicate::Kind(kind) => Some(kind.kind.as_str()),
+            Predicate::Expression(expression) => expression.search_term(),
+            _ => None,
         });
-        all
+        terms.collect()
     }
 
     /// Whether it says what must not be installed.
@@ -272,16 +267,14 @@ impl Requirement {
         matches!(self.predicate, Predicate::Not(_))
     }
 
-    /// Calls `seen` with everything that is asked for; what is asked not to be is left out.
-    fn walk<'a>(&'a self, seen: &mut impl FnMut(&'a Predicate)) {
+    /// Everything that is asked for; what is asked not to be is left out.
+    fn leaves(&self) -> Vec<&Predicate> {
         match &self.predicate {
-            Predicate::Not(_) => {}
+            Predicate::Not(_) => Vec::new(),
             Predicate::All(members) | Predicate::Any(members) => {
-                for member in members {
-                    member.walk(&mut *seen);
-                }
+                members.iter().flat_map(Self::leaves).collect()
             }
-            leaf => seen(leaf),
+            leaf => vec![leaf],
         }
     }
 

@@ -7,8 +7,8 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 
 use crate::{
-    CONSTRAINT_DEPTH_MAX, Present, Requirement, RequirementError, Waiting, Work, cluster_extension, is_met,
-    may_go_on, providers, requirements, unmet,
+    CONSTRAINT_DEPTH_MAX, InstalledBundle, PendingBundle, Requirement, RequirementError, Work, can_proceed,
+    cluster_extension, is_met, providers, requirements, unmet,
 };
 
 fn properties(value: Value) -> Vec<Property> {
@@ -34,8 +34,8 @@ fn there(package: &str, version: &str, all: Value) -> There {
 }
 
 impl There {
-    fn present(&self) -> Present<'_> {
-        Present { package: &self.0, version: Some(&self.1), properties: &self.2 }
+    fn present(&self) -> InstalledBundle<'_> {
+        InstalledBundle { package: &self.0, version: Some(&self.1), properties: &self.2 }
     }
 }
 
@@ -69,7 +69,7 @@ fn a_package_is_required_in_a_range() {
     assert!(met(&required, &[there("other", "1.2.0", json!([])), there("db", "1.2.0", json!([]))], &[]));
     let any = one("olm.package.required", json!({"packageName": "db"})).unwrap();
     assert!(met(&any, &[there("db", "9.0.0", json!([]))], &[]));
-    let unknown = Present { package: "db", version: None, properties: &[] };
+    let unknown = InstalledBundle { package: "db", version: None, properties: &[] };
     assert!(!is_met(&required, &[unknown], &|_| false, &Work::default()));
     assert!(is_met(&any, &[unknown], &|_| false, &Work::default()));
 }
@@ -120,13 +120,13 @@ fn one_waiting_bundle_takes_no_work_from_the_others() {
     let large = there("large", "1.0.0", json!(large));
     let (needs_b, needs_a) = (cycle("b"), cycle("a"));
     let waiting = [
-        Waiting { extension: "hostile", bundle: large.present(), requirements: &hostile },
-        Waiting { extension: "a", bundle: a.present(), requirements: &needs_b },
-        Waiting { extension: "b", bundle: b.present(), requirements: &needs_a },
+        PendingBundle { extension: "hostile", bundle: large.present(), requirements: &hostile },
+        PendingBundle { extension: "a", bundle: a.present(), requirements: &needs_b },
+        PendingBundle { extension: "b", bundle: b.present(), requirements: &needs_a },
     ];
     let installed = [large.present()];
-    assert!(may_go_on("a", &waiting, &installed, &|_| false));
-    assert!(!may_go_on("hostile", &waiting, &installed, &|_| false));
+    assert!(can_proceed("a", &waiting, &installed, &|_| false));
+    assert!(!can_proceed("hostile", &waiting, &installed, &|_| false));
 }
 
 #[test]
@@ -327,14 +327,14 @@ impl Needs {
             .iter()
             .enumerate()
             .filter(|(i, _)| !installed.contains(i))
-            .map(|(_, (bundle, requirements))| Waiting {
+            .map(|(_, (bundle, requirements))| PendingBundle {
                 extension: &bundle.0,
                 bundle: bundle.present(),
                 requirements,
             })
             .collect();
         let present: Vec<_> = installed.iter().map(|i| self.0[*i].0.present()).collect();
-        may_go_on(&format!("p{index}"), &waiting, &present, &|_| false)
+        can_proceed(&format!("p{index}"), &waiting, &present, &|_| false)
     }
 
     /// Installs until nothing goes on any more; also checks that nobody overtakes what is not on a cycle with it.

@@ -12,7 +12,7 @@ use crate::{
     fields::stated,
     images::{ImageChange, image_changes},
     objects::{Change, ObjectPlan},
-    rights::{Account, operator_rights},
+    permissions::{Account, operator_permissions},
 };
 
 /// The difference between the objects of two bundles, in the parts of a plan.
@@ -23,9 +23,9 @@ pub struct ContentDifference {
     pub objects: Vec<ObjectPlan>,
     /// Images of workloads, those that stay included.
     pub images: Vec<ImageChange>,
-    /// Rights that the operator's accounts gain.
+    /// Permissions that the operator's accounts gain.
     pub gained_rights: Vec<Account>,
-    /// Rights that they lose.
+    /// Permissions that they lose.
     pub lost_rights: Vec<Account>,
 }
 
@@ -36,8 +36,8 @@ pub fn content_difference(before: &[Value], after: &[Value]) -> ContentDifferenc
     ContentDifference {
         objects: keys.into_iter().map(|key| object(key, old.get(key), new.get(key))).collect(),
         images: image_changes(before, after),
-        gained_rights: operator_rights(before, after).increase,
-        lost_rights: operator_rights(after, before).increase,
+        gained_rights: operator_permissions(before, after).increase,
+        lost_rights: operator_permissions(after, before).increase,
     }
 }
 

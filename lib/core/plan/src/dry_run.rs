@@ -1,19 +1,19 @@
-//! What the API server's answer to a dry-run means.
+//! Verdicts of the API server in a dry-run.
 
 use serde::Serialize;
 
-/// The meaning of one answer.
+/// The verdict on one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum DryRunVerdict {
     /// The object may be written.
     Accepted,
     /// The object may not be written: the revision is not made.
     Refused(String),
-    /// Nothing can be said yet: it is found out when the object's turn comes.
+    /// The object is checked when it is applied.
     Deferred(String),
 }
 
-impl Said {
+impl DryRunVerdict {
     /// Sorts the refusal of a dry-run by its HTTP status and message.
     ///
     /// 403 and 422 are verdicts about the object, and so is 400, unless a webhook declares side effects and so
@@ -35,14 +35,14 @@ impl Said {
     }
 }
 
-/// What the dry-run of all objects said.
+/// The verdicts on all objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DryRun {
     /// Objects that may be written.
     pub accepted: usize,
     /// Objects that may not, sorted.
     pub refused: Vec<Refused>,
-    /// Objects that are checked when their turn comes, sorted.
+    /// Objects that are checked when they are applied, sorted.
     #[serde(rename = "checkedInTurn")]
     pub deferred: Vec<Deferred>,
 }
@@ -66,12 +66,12 @@ pub struct Deferred {
 }
 
 impl DryRun {
-    /// Adds what was said of an object.
-    pub fn add(&mut self, object: String, said: Said) {
-        match said {
-            Said::Accepted => self.accepted += 1,
-            Said::Refused(message) => self.refused.push(Refused { object, message }),
-            Said::Deferred(why) => self.deferred.push(Deferred { object, why }),
+    /// Adds the verdict on an object.
+    pub fn add(&mut self, object: String, verdict: DryRunVerdict) {
+        match verdict {
+            DryRunVerdict::Accepted => self.accepted += 1,
+            DryRunVerdict::Refused(message) => self.refused.push(Refused { object, message }),
+            DryRunVerdict::Deferred(why) => self.deferred.push(Deferred { object, why }),
         }
     }
 
@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn only_verdicts_about_the_object_refuse() {
-        let refuses = |code, message| matches!(Said::of_refusal(code, message), Said::Refused(_));
+        let refuses =
+            |code, message| matches!(DryRunVerdict::of_refusal(code, message), DryRunVerdict::Refused(_));
         assert!(refuses(403, "forbidden"));
         assert!(refuses(422, "invalid"));
         assert!(refuses(404, "namespaces \"x\" not found"));
@@ -106,11 +107,11 @@ mod tests {
     #[test]
     fn what_is_not_known_yet_says_why() {
         let mut said = DryRun::default();
-        said.add("ConfigMap.v1 n/a".into(), Said::Accepted);
-        said.add("ConfigMap.v1 n/b".into(), Said::of_refusal(429, "too many requests"));
+        said.add("ConfigMap.v1 n/a".into(), DryRunVerdict::Accepted);
+        said.add("ConfigMap.v1 n/b".into(), DryRunVerdict::of_refusal(429, "too many requests"));
         assert_eq!(said.refusal(), None);
         assert_eq!((said.accepted, said.deferred[0].why.as_str()), (1, "too many requests (429)"));
-        said.add("ConfigMap.v1 n/c".into(), Said::of_refusal(422, "bad"));
+        said.add("ConfigMap.v1 n/c".into(), DryRunVerdict::of_refusal(422, "bad"));
         assert_eq!(
             said.refusal().as_deref(),
             Some("the API server refuses objects of the bundle:\nObject ConfigMap.v1 n/c: bad")

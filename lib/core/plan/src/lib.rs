@@ -2,7 +2,7 @@
 //!
 //! A [`Plan`] is put together from facts that the caller found out: the resolution, the objects as they are and as
 //! they would be, rights, CRD findings, and what a dry-run said. What could not be found out says so
-//! ([`Section::NotFilled`]). Its [`digest`](Plan::digest) covers the inputs and our own fields before and after,
+//! ([`Section::Unknown`]). Its [`digest`](Plan::digest) covers the inputs and our own fields before and after,
 //! never what the server fills in; the data of Secrets appear as hashes only. The same facts in another order are
 //! the same plan.
 //!
@@ -15,16 +15,16 @@ mod fields;
 mod images;
 pub mod limits;
 mod objects;
+mod permissions;
 mod plan;
-mod rights;
 mod section;
 mod text;
 
 pub use content::{ContentDifference, content_difference};
 pub use difference::FieldChange;
-pub use dry_run::{Deferred, DryRun, Refused, Said};
+pub use dry_run::{Deferred, DryRun, DryRunVerdict, Refused};
 pub use images::{ImageChange, image_changes};
 pub use objects::{Change, Found, ObjectFacts, ObjectPlan, object_plan};
+pub use permissions::{Account, Permissions, operator_permissions};
 pub use plan::{CrdFinding, Inputs, InstalledBundle, NamedObject, Plan, Resolution};
-pub use rights::{Account, Rights, operator_rights};
 pub use section::Section;

@@ -8,4 +8,4 @@ pub const VALUE_CHARACTERS_MAX: usize = 120;
 pub const NAMED_OBJECTS_MAX: usize = 20;
 /// Entries in the lists of all rules that the operator's accounts get, each counted for each account. The largest real
 /// operators come to about 5,000. Roles beyond it are named without their rules.
-pub const RIGHTS_ENTRIES_MAX: usize = 200_000;
+pub const PERMISSION_ENTRIES_MAX: usize = 200_000;

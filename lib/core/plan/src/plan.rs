@@ -5,7 +5,9 @@ use olm_rbac::Permission;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{dry_run::DryRun, images::ImageChange, objects::ObjectPlan, rights::Rights, section::Section};
+use crate::{
+    dry_run::DryRun, images::ImageChange, objects::ObjectPlan, permissions::Permissions, section::Section,
+};
 
 /// What a plan is made from, besides the bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -61,7 +63,7 @@ pub struct InstalledBundle {
 pub struct CrdFinding {
     /// Its name.
     pub name: String,
-    /// Changes that stand in the way, in the original's words.
+    /// Changes that block the revision, in crdify's words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
     /// Changes that would, and that the administrator accepts: entries of the annotation.
@@ -105,10 +107,10 @@ pub struct Plan {
     pub images: Section<Vec<ImageChange>>,
     /// CRDs that change in a way that matters to stored objects, and those that go.
     pub crds: Section<Vec<CrdFinding>>,
-    /// Rights that the installing account lacks.
+    /// Permissions that the installing account lacks.
     pub missing_rights: Section<Vec<Permission>>,
-    /// Rights of the operator.
-    pub operator_rights: Section<Rights>,
+    /// Permissions of the operator.
+    pub operator_rights: Section<Permissions>,
     /// What the API server said of the objects.
     pub dry_run: Section<DryRun>,
     /// Why the controller does not act for the extension at all, if it does not.
@@ -123,15 +125,15 @@ impl Plan {
     /// The plan with everything in its order, whatever order the facts came in.
     #[must_use]
     pub fn sorted(mut self) -> Self {
-        if let Section::Filled(objects) = &mut self.objects {
+        if let Section::Known(objects) = &mut self.objects {
             objects.sort_by_cached_key(|o| {
                 (o.api_version.clone(), o.kind.clone(), o.namespace.clone(), o.name.clone())
             });
         }
-        if let Section::Filled(images) = &mut self.images {
+        if let Section::Known(images) = &mut self.images {
             images.sort();
         }
-        if let Section::Filled(crds) = &mut self.crds {
+        if let Section::Known(crds) = &mut self.crds {
             for crd in &mut *crds {
                 crd.refused.sort();
                 crd.accepted.sort();
@@ -139,14 +141,14 @@ impl Plan {
             }
             crds.sort();
         }
-        if let Section::Filled(missing) = &mut self.missing_rights {
+        if let Section::Known(missing) = &mut self.missing_rights {
             missing.sort();
         }
-        if let Section::Filled(rights) = &mut self.operator_rights {
+        if let Section::Known(rights) = &mut self.operator_rights {
             rights.held.sort();
             rights.increase.sort();
         }
-        if let Section::Filled(said) = &mut self.dry_run {
+        if let Section::Known(said) = &mut self.dry_run {
             said.refused.sort();
             said.deferred.sort();
         }
@@ -158,7 +160,7 @@ impl Plan {
     /// plan is no part of it, and neither is the revision's number.
     pub fn digest(&self) -> String {
         let objects = match &self.objects {
-            Section::Filled(objects) => {
+            Section::Known(objects) => {
                 let mut all: Vec<Value> = objects
                     .iter()
                     .map(|o| {
@@ -168,12 +170,12 @@ impl Plan {
                 all.sort_by_cached_key(Value::to_string);
                 json!(all)
             }
-            Section::NotFilled { .. } => Value::Null,
+            Section::Unknown { .. } => Value::Null,
         };
         sha256(&json!({
             "extension": self.extension,
             "inputs": self.inputs,
-            "resolution": self.resolution.filled(),
+            "resolution": self.resolution.known(),
             "objects": objects,
         }))
     }
@@ -181,13 +183,13 @@ impl Plan {
     /// What stands in the way of the revision, a text each; it is made if there is nothing.
     pub fn blocked(&self) -> Vec<String> {
         let mut blocked: Vec<String> = self.refusal.iter().cloned().collect();
-        for crd in self.crds.filled().into_iter().flatten().filter(|crd| !crd.refused.is_empty()) {
+        for crd in self.crds.known().into_iter().flatten().filter(|crd| !crd.refused.is_empty()) {
             blocked.push(format!("CRD {:?} cannot be replaced without harm", crd.name));
         }
-        if self.missing_rights.filled().is_some_and(|missing| !missing.is_empty()) {
+        if self.missing_rights.known().is_some_and(|missing| !missing.is_empty()) {
             blocked.push(format!("service account {:?} lacks rights", self.inputs.account));
         }
-        for refused in self.dry_run.filled().into_iter().flat_map(|said| &said.refused) {
+        for refused in self.dry_run.known().into_iter().flat_map(|said| &said.refused) {
             blocked.push(format!("the API server refuses {}: {}", refused.object, refused.message));
         }
         blocked
@@ -231,13 +233,13 @@ pub(crate) mod tests {
             extension: "e".into(),
             revision: "e-1".into(),
             inputs: Inputs { account: "n/installer".into(), ..Inputs::default() },
-            resolution: Section::Filled(resolution),
-            objects: Section::Filled(objects),
-            images: Section::Filled(Vec::new()),
-            crds: Section::Filled(Vec::new()),
-            missing_rights: Section::Filled(Vec::new()),
-            operator_rights: Section::Filled(Rights::default()),
-            dry_run: Section::Filled(DryRun::default()),
+            resolution: Section::Known(resolution),
+            objects: Section::Known(objects),
+            images: Section::Known(Vec::new()),
+            crds: Section::Known(Vec::new()),
+            missing_rights: Section::Known(Vec::new()),
+            operator_rights: Section::Known(Permissions::default()),
+            dry_run: Section::Known(DryRun::default()),
             refusal: None,
             notes: Vec::new(),
         }
@@ -255,7 +257,7 @@ pub(crate) mod tests {
         fn the_same_facts_in_another_order_are_the_same_plan((names, other) in shuffled()) {
             let of = |names: &[String]| {
                 let mut plan = plan(names.iter().map(|name| object(name, Change::Create)).collect());
-                plan.crds = Section::Filled(
+                plan.crds = Section::Known(
                     names.iter().map(|name| CrdFinding { name: name.clone(), ..CrdFinding::default() }).collect(),
                 );
                 plan.notes = names.to_vec();
@@ -281,7 +283,7 @@ pub(crate) mod tests {
         let one = plan(vec![object("a", Change::Create)]);
         let mut two = one.clone();
         two.revision = "e-7".into();
-        two.dry_run = Section::not_filled("the API server was away");
+        two.dry_run = Section::unknown("the API server was away");
         two.notes.push("a note".into());
         assert_eq!(one.digest(), two.digest());
         two.inputs.namespace = "other".into();
@@ -293,8 +295,8 @@ pub(crate) mod tests {
         let mut plan = plan(Vec::new());
         assert!(plan.blocked().is_empty());
         plan.refusal = Some("another namespace".into());
-        plan.missing_rights = Section::Filled(vec![Permission::default()]);
-        plan.crds = Section::Filled(vec![CrdFinding {
+        plan.missing_rights = Section::Known(vec![Permission::default()]);
+        plan.crds = Section::Known(vec![CrdFinding {
             name: "a.b".into(),
             refused: vec!["x".into()],
             ..CrdFinding::default()

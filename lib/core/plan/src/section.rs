@@ -2,30 +2,30 @@
 
 use serde::Serialize;
 
-/// A part of a plan: what was found out, or why it was not.
+/// A part of a plan, or the reason why it is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Section<T> {
-    /// It was found out.
-    Filled(T),
-    /// It was not.
-    NotFilled {
+    /// The part.
+    Known(T),
+    /// The part could not be found out.
+    Unknown {
         /// Why, as a sentence without its end.
         why: String,
     },
 }
 
 impl<T> Section<T> {
-    /// A part that was not found out.
-    pub fn not_filled(why: impl Into<String>) -> Self {
-        Self::NotFilled { why: why.into() }
+    /// A part that could not be found out.
+    pub fn unknown(why: impl Into<String>) -> Self {
+        Self::Unknown { why: why.into() }
     }
 
-    /// What was found out, if anything.
-    pub fn filled(&self) -> Option<&T> {
+    /// The part, if it is known.
+    pub fn known(&self) -> Option<&T> {
         match self {
-            Self::Filled(content) => Some(content),
-            Self::NotFilled { .. } => None,
+            Self::Known(content) => Some(content),
+            Self::Unknown { .. } => None,
         }
     }
 }

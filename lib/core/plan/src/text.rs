@@ -12,8 +12,8 @@ use crate::{
     images::ImageChange,
     limits::{FIELDS_SHOWN_MAX, NAMED_OBJECTS_MAX, VALUE_CHARACTERS_MAX},
     objects::{Change, ObjectPlan},
+    permissions::Account,
     plan::{CrdFinding, Plan, Resolution},
-    rights::Account,
     section::Section,
 };
 
@@ -105,8 +105,8 @@ fn part(text: &mut String, title: &str, write: impl FnOnce(&mut String)) {
 /// A section that may not be known.
 fn section<T>(text: &mut String, title: &str, section: &Section<T>, write: impl FnOnce(&mut String, &T)) {
     match section {
-        Section::NotFilled { why } => line(text, &format!("{title}: not known: {why}")),
-        Section::Filled(content) => part(text, title, |text| write(text, content)),
+        Section::Unknown { why } => line(text, &format!("{title}: not known: {why}")),
+        Section::Known(content) => part(text, title, |text| write(text, content)),
     }
 }
 
@@ -285,7 +285,7 @@ mod tests {
             object("e", Change::Keep),
         ];
         let mut plan = plan(all);
-        plan.dry_run = Section::not_filled("no token");
+        plan.dry_run = Section::unknown("no token");
         let text = plan.to_text();
         for wanted in [
             "e would become revision e-1\n",

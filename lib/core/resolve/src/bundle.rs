@@ -2,7 +2,7 @@
 
 use olm_fbc::{Bundle, Property};
 use olm_go::Quoted;
-use olm_semver::{BundleVersion, ParseError, ReleaseSupport};
+use olm_semver::{BundleVersion, ReleaseSupport};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -15,27 +15,12 @@ const PROPERTIES_DEPENDENCY: [&str; 3] = ["olm.package.required", "olm.gvk.requi
 /// Types of properties that nothing is decided by, and that are large.
 const PROPERTIES_CONTENT: [&str; 2] = ["olm.csv.metadata", "olm.bundle.object"];
 
-/// Why a bundle's version cannot be told. The texts are upstream's.
+/// A bundle without a valid version. Displays in upstream's words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum BundleVersionError {
-    /// The bundle has no `olm.package` property.
-    #[error("no package property found in bundle {}", Quoted(.bundle))]
-    NoProperty {
-        /// Name of the bundle.
-        bundle: String,
-    },
-    /// The property's value has the wrong form.
-    #[error("error unmarshalling package property: {cause}")]
-    Property {
-        /// What is wrong.
-        cause: String,
-    },
-    /// Version or release is invalid.
-    #[error(transparent)]
-    Version(#[from] ParseError),
-}
+#[error("{0}")]
+pub struct BundleVersionError(String);
 
-/// The value of an `olm.package` property. As in the original's decoder, null is the same as absent.
+/// The value of an `olm.package` property. As in Go's decoder, null is the same as absent.
 #[derive(Default, Deserialize)]
 struct PackageProperty<'a> {
     version: Option<&'a str>,
@@ -50,15 +35,17 @@ pub fn bundle_version(
     bundle: &Bundle,
     releases: ReleaseSupport,
 ) -> Result<BundleVersion, BundleVersionError> {
-    let property = bundle
-        .properties
-        .iter()
-        .find(|property| property.kind == PROPERTY_PACKAGE)
-        .ok_or_else(|| BundleVersionError::NoProperty { bundle: bundle.name.clone() })?;
+    let property =
+        bundle.properties.iter().find(|property| property.kind == PROPERTY_PACKAGE).ok_or_else(|| {
+            BundleVersionError(format!("no package property found in bundle {}", Quoted(&bundle.name)))
+        })?;
     let PackageProperty { version, release } = Option::deserialize(&property.value)
-        .map_err(|error: serde_json::Error| BundleVersionError::Property { cause: error.to_string() })?
+        .map_err(|error: serde_json::Error| {
+            BundleVersionError(format!("error unmarshalling package property: {error}"))
+        })?
         .unwrap_or_default();
-    Ok(BundleVersion::from_fields(version.unwrap_or_default(), release, releases)?)
+    BundleVersion::from_fields(version.unwrap_or_default(), release, releases)
+        .map_err(|error| BundleVersionError(error.to_string()))
 }
 
 /// The properties by which the bundle declares dependencies.

@@ -1,15 +1,17 @@
 //! A request without an answer: the cause, and the candidates that were rejected.
 
-use std::{error::Error, fmt};
+use std::fmt::Write as _;
 
 use olm_fbc::CatalogError;
 use olm_go::Quoted;
 use olm_semver::ParseError;
+use thiserror::Error;
 
 use crate::{BundleVersionError, RejectedCandidate, Resolution};
 
 /// A request has no answer. Displays as its cause.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{cause}")]
 pub struct ResolveError {
     /// The cause.
     pub cause: Cause,
@@ -18,21 +20,27 @@ pub struct ResolveError {
 }
 
 /// The cause of a missing answer. Displays in the words of operator-controller `resolve/catalog.go`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Cause {
     /// The version range cannot be parsed.
+    #[error("desired version range {} is invalid: {source}", Quoted(.range))]
     InvalidRange {
         /// The range.
         range: String,
         /// The problem.
-        source: Box<ParseError>,
+        source: ParseError,
     },
     /// The installed bundle's version cannot be parsed, so no edge can be found.
+    #[error(
+        "error walking catalogs: error finding upgrade edges: error parsing installed bundle version: {source}"
+    )]
     InvalidInstalledVersion {
         /// The problem.
-        source: Box<ParseError>,
+        source: ParseError,
     },
     /// A catalog that the answer depends on cannot be read: wait for it.
+    #[error("error walking catalogs: error getting package {} from catalog {}: {source}",
+        Quoted(.package), Quoted(.catalog))]
     CatalogUnavailable {
         /// The package.
         package: String,
@@ -46,11 +54,13 @@ pub enum Cause {
         answer: Option<Box<Resolution>>,
     },
     /// No catalog has a bundle that the request allows.
+    #[error("{}", .wanted.text("no bundles found"))]
     NotFound {
         /// The request.
         wanted: Box<Wanted>,
     },
     /// Several catalogs of the same priority have different answers.
+    #[error("{} in multiple catalogs with the same priority [{}]", .wanted.text("found bundles"), .catalogs.join(" "))]
     Ambiguous {
         /// The request.
         wanted: Box<Wanted>,
@@ -58,13 +68,16 @@ pub enum Cause {
         catalogs: Vec<String>,
     },
     /// The best bundle has no valid version.
+    #[error("error getting resolved bundle version for bundle {}: {source}", Quoted(.bundle))]
     InvalidBundleVersion {
         /// The bundle.
         bundle: String,
         /// The problem.
-        source: Box<BundleVersionError>,
+        source: BundleVersionError,
     },
     /// The best bundle declares dependencies, and these are refused. No other bundle is tried.
+    #[error("validating bundle {bundle}: bundle {bundle} has a dependency declared via property {} which is currently not supported",
+        Quoted(.property), bundle = Quoted(.bundle))]
     UnsupportedDependency {
         /// The bundle.
         bundle: String,
@@ -73,69 +86,9 @@ pub enum Cause {
     },
 }
 
-impl Cause {
-    /// Whether the request itself is wrong, whatever the catalogs have.
-    pub(crate) fn is_invalid_request(&self) -> bool {
-        matches!(self, Self::InvalidRange { .. } | Self::InvalidInstalledVersion { .. })
-    }
-}
-
 impl From<Cause> for ResolveError {
     fn from(cause: Cause) -> Self {
         Self { cause, rejected: Vec::new() }
-    }
-}
-
-impl fmt::Display for ResolveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.cause.fmt(f)
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InvalidRange { range, source } => {
-                write!(f, "desired version range {} is invalid: {source}", Quoted(range))
-            }
-            Self::InvalidInstalledVersion { source } => write!(
-                f,
-                "error walking catalogs: error finding upgrade edges: error parsing installed bundle version: {source}"
-            ),
-            Self::CatalogUnavailable { package, catalog, source, .. } => {
-                let (package, catalog) = (Quoted(package), Quoted(catalog));
-                write!(
-                    f,
-                    "error walking catalogs: error getting package {package} from catalog {catalog}: {source}"
-                )
-            }
-            Self::NotFound { wanted } => wanted.write(f, "no bundles found"),
-            Self::Ambiguous { wanted, catalogs } => {
-                wanted.write(f, "found bundles")?;
-                write!(f, " in multiple catalogs with the same priority [{}]", catalogs.join(" "))
-            }
-            Self::InvalidBundleVersion { bundle, source } => {
-                write!(f, "error getting resolved bundle version for bundle {}: {source}", Quoted(bundle))
-            }
-            Self::UnsupportedDependency { bundle, property } => {
-                let (bundle, property) = (Quoted(bundle), Quoted(property));
-                write!(
-                    f,
-                    "validating bundle {bundle}: bundle {bundle} has a dependency declared via property {property} which is currently not supported"
-                )
-            }
-        }
-    }
-}
-
-impl Error for ResolveError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.cause {
-            Cause::InvalidRange { source, .. } | Cause::InvalidInstalledVersion { source } => Some(source),
-            Cause::CatalogUnavailable { source, .. } => Some(source),
-            Cause::InvalidBundleVersion { source, .. } => Some(source),
-            Cause::NotFound { .. } | Cause::Ambiguous { .. } | Cause::UnsupportedDependency { .. } => None,
-        }
     }
 }
 
@@ -153,17 +106,19 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    fn write(&self, f: &mut fmt::Formatter<'_>, found: &str) -> fmt::Result {
+    fn text(&self, found: &str) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
         if let Some(version) = &self.installed_version {
-            write!(f, "error upgrading from currently installed version {}: ", Quoted(version))?;
+            let _ = write!(text, "error upgrading from currently installed version {}: ", Quoted(version));
         }
-        write!(f, "{found} for package {}", Quoted(&self.package))?;
+        let _ = write!(text, "{found} for package {}", Quoted(&self.package));
         if let Some(version) = &self.version {
-            write!(f, " matching version {}", Quoted(version))?;
+            let _ = write!(text, " matching version {}", Quoted(version));
         }
         if !self.channels.is_empty() {
-            write!(f, " in channels [{}]", self.channels.join(" "))?;
+            let _ = write!(text, " in channels [{}]", self.channels.join(" "));
         }
-        Ok(())
+        text
     }
 }

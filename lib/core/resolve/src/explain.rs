@@ -10,9 +10,10 @@ use olm_go::Quoted;
 use olm_semver::BundleVersion;
 use olm_text::one_line;
 use serde::Serialize;
+use thiserror::Error;
 
 use crate::{
-    CatalogNote, CatalogView, Cause, Request, Resolution, ResolveError,
+    CatalogNote, CatalogView, Cause, Request, Resolution,
     candidates::{self, Filter},
     order::{self, Candidate},
     request::Query,
@@ -34,105 +35,87 @@ pub struct RejectedCandidate {
 }
 
 /// A reason against a bundle. Displays as a clause about the bundle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Error)]
 #[serde(rename_all = "camelCase")]
 pub enum Reason {
     /// It declares dependencies, which are refused.
+    #[error("declares a dependency by property {property}")]
     Dependency {
         /// Type of the property.
         property: String,
     },
     /// Catalogs of equal priority have different answers.
+    #[error("catalogs of the same priority disagree: {}", .catalogs.join(", "))]
     Ambiguous {
         /// The catalogs.
         catalogs: Vec<String>,
     },
     /// A catalog that could have a better bundle cannot be read.
+    #[error("a better one may be in a catalog that cannot be read: {}", .catalogs.join(", "))]
     AwaitsCatalog {
         /// The catalogs.
         catalogs: Vec<String>,
     },
     /// A catalog of higher priority has an answer.
+    #[error("{} has a higher priority", .catalog.as_ref().map_or("another catalog".to_owned(), |name| format!("catalog {name}")))]
     LowerPriority {
         /// That catalog.
         catalog: Option<String>,
     },
     /// Another catalog offers the same bundle by the same digest.
+    #[error("catalog {catalog} has the same by the same digest")]
     SameContent {
         /// That catalog.
         catalog: String,
     },
     /// The installed bundle is from another catalog.
+    #[error("the installed bundle is from catalog {catalog}")]
     NotOrigin {
         /// That catalog.
         catalog: String,
     },
     /// It is in none of the channels asked for.
+    #[error("is {}", if .channels.is_empty() { "in no channel".to_owned() } else { format!("only in channels {}", .channels.join(", ")) })]
     NotInChannels {
         /// The channels it is in.
         channels: Vec<String>,
     },
     /// Its version is not in the range asked for.
+    #[error("is outside the range {}", Quoted(.range))]
     OutOfRange {
         /// The range.
         range: String,
     },
     /// It has no valid version.
+    #[error("has no valid version: {cause}")]
     InvalidVersion {
         /// Why.
         cause: String,
     },
     /// No upgrade edge leads to it from the installed bundle.
+    #[error("no update path leads to it from {installed}")]
     NoEdge {
         /// The installed bundle.
         installed: String,
     },
     /// It has another major version than the installed bundle, and such updates are blocked.
+    #[error("has another major version than {installed}, and major updates are blocked")]
     OtherMajor {
         /// The installed bundle.
         installed: String,
     },
     /// It is deprecated, and another that fits is not.
+    #[error("is deprecated, {} is not", .better.as_deref().unwrap_or("another catalog's"))]
     Deprecated {
         /// The other, when it is in the same catalog.
         better: Option<String>,
     },
-    /// Another that fits has a higher version or release, or the same and stands first in the catalog.
+    /// Another that fits has a higher version or release, or the same and is the first in the catalog.
+    #[error("{better} comes before it")]
     Lower {
         /// The other.
         better: String,
     },
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Dependency { property } => write!(f, "declares a dependency by property {property}"),
-            Self::Ambiguous { catalogs } => {
-                write!(f, "catalogs of the same priority disagree: {}", catalogs.join(", "))
-            }
-            Self::AwaitsCatalog { catalogs } => {
-                write!(f, "a better one may be in a catalog that cannot be read: {}", catalogs.join(", "))
-            }
-            Self::LowerPriority { catalog: Some(catalog) } => {
-                write!(f, "catalog {catalog} has a higher priority")
-            }
-            Self::LowerPriority { catalog: None } => f.write_str("another catalog has a higher priority"),
-            Self::SameContent { catalog } => write!(f, "catalog {catalog} has the same by the same digest"),
-            Self::NotOrigin { catalog } => write!(f, "the installed bundle is from catalog {catalog}"),
-            Self::NotInChannels { channels } if channels.is_empty() => f.write_str("is in no channel"),
-            Self::NotInChannels { channels } => write!(f, "is only in channels {}", channels.join(", ")),
-            Self::OutOfRange { range } => write!(f, "is outside the range {}", Quoted(range)),
-            Self::InvalidVersion { cause } => write!(f, "has no valid version: {cause}"),
-            Self::NoEdge { installed } => write!(f, "no update path leads to it from {installed}"),
-            Self::OtherMajor { installed } => {
-                write!(f, "has another major version than {installed}, and major updates are blocked")
-            }
-            Self::Deprecated { better: Some(better) } => write!(f, "is deprecated, {better} is not"),
-            Self::Deprecated { better: None } => f.write_str("is deprecated, another catalog's is not"),
-            Self::Lower { better } => write!(f, "{better} comes before it"),
-        }
-    }
 }
 
 impl Reason {
@@ -175,22 +158,18 @@ pub fn summary(rejected: &[RejectedCandidate], max: usize) -> String {
     text
 }
 
-/// Each bundle of the readable catalogs that [`resolve`](crate::resolve) does not answer with, the closest first.
-///
-/// # Errors
-/// The request itself is wrong: [`Cause::InvalidRange`], [`Cause::InvalidInstalledVersion`].
-pub fn explain(
-    request: &Request,
-    catalogs: &[CatalogView<'_>],
-) -> Result<Vec<RejectedCandidate>, ResolveError> {
+/// Each bundle of the readable catalogs that [`resolve`](crate::resolve) does not answer with, the closest first. Empty
+/// when the request itself is wrong.
+pub fn explain(request: &Request, catalogs: &[CatalogView<'_>]) -> Vec<RejectedCandidate> {
     match crate::resolve(request, catalogs) {
-        Ok(answer) => Ok(rejected(&Query::new(request)?, catalogs, Ok(&answer))),
-        Err(error) if error.cause.is_invalid_request() => Err(error),
-        Err(error) => Ok(error.rejected),
+        Ok(answer) => {
+            Query::new(request).map(|query| rejected(&query, catalogs, Ok(&answer))).unwrap_or_default()
+        }
+        Err(error) => error.rejected,
     }
 }
 
-/// As [`explain`], for an answer that is known. Empty when the request itself is wrong.
+/// As [`explain`], for an answer that is known.
 pub(crate) fn rejected(
     query: &Query<'_>,
     catalogs: &[CatalogView<'_>],

@@ -112,10 +112,10 @@ pub(crate) struct Query<'a> {
 impl<'a> Query<'a> {
     pub(crate) fn new(request: &'a Request) -> Result<Self, Cause> {
         let range = match request.version.as_deref().filter(|version| !version.is_empty()) {
-            Some(text) => Some(text.parse::<Constraint>().map_err(|source| Cause::InvalidRange {
-                range: text.to_owned(),
-                source: Box::new(source),
-            })?),
+            Some(text) => Some(
+                text.parse::<Constraint>()
+                    .map_err(|source| Cause::InvalidRange { range: text.to_owned(), source })?,
+            ),
             None => None,
         };
         let installed = request
@@ -141,7 +141,7 @@ impl<'a> Query<'a> {
                 Ok(Some((installed, version)))
             }
             (UpgradePolicy::CatalogProvided, Some((_, Err(error)))) => {
-                Err(Cause::InvalidInstalledVersion { source: Box::new(error.clone()) })
+                Err(Cause::InvalidInstalledVersion { source: error.clone() })
             }
         }
     }

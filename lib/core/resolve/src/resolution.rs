@@ -79,10 +79,11 @@ impl Resolution {
         other_catalogs: Vec<OtherCatalog>,
     ) -> Result<Self, Cause> {
         let bundle = found.candidate.bundle;
-        let version = found.candidate.version.clone().map_err(|source| Cause::InvalidBundleVersion {
-            bundle: bundle.name.clone(),
-            source: Box::new(source),
-        })?;
+        let version = found
+            .candidate
+            .version
+            .clone()
+            .map_err(|source| Cause::InvalidBundleVersion { bundle: bundle.name.clone(), source })?;
         let dependencies: Vec<_> = dependencies(bundle).cloned().collect();
         if let (DependencyHandling::Refuse, Some(property)) =
             (query.request.options.dependencies, dependencies.first())

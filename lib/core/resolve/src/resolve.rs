@@ -1,5 +1,7 @@
 //! From request and catalogs to the answer.
 
+use std::cmp::Reverse;
+
 use olm_fbc::{CatalogError, PackageContent};
 
 use crate::{
@@ -11,11 +13,7 @@ use crate::{
 };
 
 /// A catalog that cannot be read.
-#[derive(Debug, Clone, Copy)]
-struct Unreadable<'a> {
-    catalog: &'a CatalogView<'a>,
-    error: &'a CatalogError,
-}
+type Unreadable<'a> = (&'a CatalogView<'a>, &'a CatalogError);
 
 /// The bundle to install.
 ///
@@ -75,7 +73,7 @@ fn with_others_than_origin<'a>(
                 let found = candidates::best(query, catalog, content).ok().flatten()?;
                 Some(other(&found, CatalogNote::NotOrigin))
             }
-            Err(error) => Some(unreadable_note(Unreadable { catalog, error })),
+            Err(error) => Some(unreadable_note(&(catalog, error))),
         })
         .collect();
     answer.other_catalogs.sort_by(|a, b| a.name.cmp(&b.name));
@@ -93,7 +91,7 @@ fn among<'a>(
         match &catalog.content {
             Ok(content) if content.is_empty() => {}
             Ok(content) => found.extend(candidates::best(query, catalog, content)?),
-            Err(error) => unreadable.push(Unreadable { catalog, error }),
+            Err(error) => unreadable.push((catalog, error)),
         }
     }
     let choice = order::choose(found);
@@ -107,9 +105,13 @@ fn among<'a>(
                 }
             }
     };
-    let mut awaited: Vec<_> = unreadable.iter().copied().filter(|u| could_change(u.catalog)).collect();
-    awaited
-        .sort_by(|a, b| b.catalog.priority.cmp(&a.catalog.priority).then(a.catalog.name.cmp(b.catalog.name)));
+    let mut awaited: Vec<Unreadable<'_>> =
+        unreadable.iter().copied().filter(|(catalog, _)| could_change(catalog)).collect();
+    awaited.sort_by_key(|(catalog, _)| (Reverse(catalog.priority), catalog.name));
+    let names = |mut names: Vec<&str>| {
+        names.sort_unstable();
+        names.into_iter().map(str::to_owned).collect()
+    };
 
     let answer = match choice {
         Choice::Nothing => Err(Cause::NotFound { wanted: Box::new(Wanted::of(query)) }),
@@ -118,27 +120,20 @@ fn among<'a>(
             Resolution::new(query, &first, others)
         }
         Choice::Ambiguous(all) => {
-            let mut names: Vec<_> = all.iter().map(|found| found.catalog.name.to_owned()).collect();
-            names.sort();
-            Err(Cause::Ambiguous { wanted: Box::new(Wanted::of(query)), catalogs: names })
+            let catalogs = names(all.iter().map(|found| found.catalog.name).collect());
+            Err(Cause::Ambiguous { wanted: Box::new(Wanted::of(query)), catalogs })
         }
     };
     match awaited.first() {
         None => answer,
-        Some(first) => Err(Cause::CatalogUnavailable {
+        Some((catalog, error)) => Err(Cause::CatalogUnavailable {
             package: query.request.package.clone(),
-            catalog: first.catalog.name.to_owned(),
-            source: Box::new(first.error.clone()),
-            waiting_for: names(&awaited),
+            catalog: catalog.name.to_owned(),
+            source: Box::new((*error).clone()),
+            waiting_for: names(awaited.iter().map(|(catalog, _)| catalog.name).collect()),
             answer: answer.ok().map(Box::new),
         }),
     }
-}
-
-fn names(unreadable: &[Unreadable<'_>]) -> Vec<String> {
-    let mut names: Vec<_> = unreadable.iter().map(|u| u.catalog.name.to_owned()).collect();
-    names.sort();
-    names
 }
 
 fn other(found: &Found<'_>, note: CatalogNote) -> OtherCatalog {
@@ -149,11 +144,11 @@ fn other(found: &Found<'_>, note: CatalogNote) -> OtherCatalog {
     }
 }
 
-fn unreadable_note(unreadable: Unreadable<'_>) -> OtherCatalog {
+fn unreadable_note((catalog, error): &Unreadable<'_>) -> OtherCatalog {
     OtherCatalog {
-        name: unreadable.catalog.name.to_owned(),
+        name: catalog.name.to_owned(),
         bundle: None,
-        note: CatalogNote::Unreadable(unreadable.error.to_string()),
+        note: CatalogNote::Unreadable(error.to_string()),
     }
 }
 
@@ -170,7 +165,7 @@ fn others(first: &Found<'_>, rest: &[Found<'_>], unreadable: &[Unreadable<'_>]) 
     let mut others: Vec<_> = rest
         .iter()
         .map(|found| other(found, note(found)))
-        .chain(unreadable.iter().copied().map(unreadable_note))
+        .chain(unreadable.iter().map(unreadable_note))
         .collect();
     others.sort_by(|a, b| a.name.cmp(&b.name));
     others

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use olm_go::Quoted;
+use serde::Serialize;
 
 use crate::{ParseError, Release, Version};
 
@@ -17,12 +18,12 @@ pub enum ReleaseSupport {
 }
 
 /// Version and release of a bundle. Equality is that of the texts; see [`BundleVersion::cmp_precedence`].
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct BundleVersion {
     /// The version, without the release.
     pub version: Version,
     /// The release; `Some` of an empty one when the bundle says explicitly that it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<Release>,
 }
 
@@ -64,15 +65,12 @@ impl BundleVersion {
     /// # Errors
     /// The version is not strict semver, or the release is invalid.
     pub fn explicit(version: &str, release: &str) -> Result<Self, ParseError> {
+        let within = |part: &str, text: &str, error: &ParseError| {
+            ParseError::new(format!("error parsing {part} {}: {error}", Quoted(text)))
+        };
         Ok(Self {
-            version: version.parse().map_err(|source| ParseError::ExplicitVersion {
-                text: version.to_owned(),
-                source: Box::new(source),
-            })?,
-            release: Some(release.parse().map_err(|source| ParseError::ExplicitRelease {
-                text: release.to_owned(),
-                source: Box::new(source),
-            })?),
+            version: version.parse().map_err(|error| within("version", version, &error))?,
+            release: Some(release.parse().map_err(|error| within("release", release, &error))?),
         })
     }
 
@@ -138,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_originals_texts() {
+    fn errors_have_upstreams_texts() {
         for (version, release, error) in [
             ("1.0", None, "No Major.Minor.Patch elements found"),
             ("1.0", Some("1"), r#"error parsing version "1.0": No Major.Minor.Patch elements found"#),

@@ -3,18 +3,14 @@
 //!
 //! Terms joined by blanks or commas must all hold, groups joined by `||` are alternatives. Pre-releases match
 //! only in a group that has a pre-release among its operands; then plain precedence applies to the whole
-//! group. Build metadata play no part. Quirks of the original (`^*` means 0.0.0, `~0.0.0` means anything,
+//! group. Build metadata play no part. Quirks of that library (`^*` means 0.0.0, `~0.0.0` means anything,
 //! `<=*` means 0.0.x) are kept: the result is what the API promises.
 
-mod hyphen;
 mod parse;
-mod scan;
 #[cfg(test)]
 mod tests;
 
 use std::{cmp::Ordering, fmt, str::FromStr};
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{ParseError, Version};
 
@@ -36,7 +32,7 @@ struct Group {
 struct Term {
     operator: Operator,
     operand: Version,
-    open: Open,
+    wildcard: Wildcard,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,16 +47,16 @@ enum Operator {
     Caret,
 }
 
-/// From where on an operand is missing or a wildcard.
+/// The first of the three numbers of an operand that is missing or a wildcard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
-    /// Nothing is missing.
+enum Wildcard {
+    /// All three are written.
     No,
-    /// The patch number is.
+    /// The patch number.
     Patch,
-    /// The minor number is.
+    /// The minor number.
     Minor,
-    /// The major number is.
+    /// The major number.
     Any,
 }
 
@@ -93,16 +89,16 @@ impl Operator {
     }
 
     /// The operator written as `text`; none means equal.
-    fn from_text(text: &[u8]) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         Some(match text {
-            b"" | b"=" => Self::Equal,
-            b"!=" => Self::NotEqual,
-            b">" => Self::Greater,
-            b"<" => Self::Less,
-            b">=" | b"=>" => Self::GreaterOrEqual,
-            b"<=" | b"=<" => Self::LessOrEqual,
-            b"~" | b"~>" => Self::Tilde,
-            b"^" => Self::Caret,
+            "" | "=" => Self::Equal,
+            "!=" => Self::NotEqual,
+            ">" => Self::Greater,
+            "<" => Self::Less,
+            ">=" | "=>" => Self::GreaterOrEqual,
+            "<=" | "=<" => Self::LessOrEqual,
+            "~" | "~>" => Self::Tilde,
+            "^" => Self::Caret,
             _ => return None,
         })
     }
@@ -111,8 +107,8 @@ impl Operator {
 impl Term {
     fn matches(&self, version: &Version) -> bool {
         let order = || version.cmp_precedence(&self.operand);
-        match (self.operator, self.open) {
-            (Operator::Equal, Open::No) => order().is_eq(),
+        match (self.operator, self.wildcard) {
+            (Operator::Equal, Wildcard::No) => order().is_eq(),
             (Operator::Equal | Operator::Tilde, _) => self.tilde(version),
             (Operator::NotEqual, _) => self.not_equal(version),
             (Operator::Greater, _) => self.greater(version),
@@ -132,27 +128,29 @@ impl Term {
     }
 
     fn not_equal(&self, version: &Version) -> bool {
-        match self.open {
-            Open::No | Open::Any => version.cmp_precedence(&self.operand).is_ne(),
-            Open::Minor => !self.same_major(version),
+        match self.wildcard {
+            Wildcard::No | Wildcard::Any => version.cmp_precedence(&self.operand).is_ne(),
+            Wildcard::Minor => !self.same_major(version),
             // Within the minor version only the pre-releases are compared.
-            Open::Patch => !self.same_minor(version) || version.prerelease() != self.operand.prerelease(),
+            Wildcard::Patch => !self.same_minor(version) || version.prerelease() != self.operand.prerelease(),
         }
     }
 
     fn greater(&self, version: &Version) -> bool {
-        match self.open {
-            Open::No | Open::Any => version.cmp_precedence(&self.operand).is_gt(),
-            Open::Minor => version.major() > self.operand.major(),
-            Open::Patch => (version.major(), version.minor()) > (self.operand.major(), self.operand.minor()),
+        match self.wildcard {
+            Wildcard::No | Wildcard::Any => version.cmp_precedence(&self.operand).is_gt(),
+            Wildcard::Minor => version.major() > self.operand.major(),
+            Wildcard::Patch => {
+                (version.major(), version.minor()) > (self.operand.major(), self.operand.minor())
+            }
         }
     }
 
     fn less_or_equal(&self, version: &Version) -> bool {
-        match self.open {
-            Open::No => version.cmp_precedence(&self.operand).is_le(),
-            Open::Minor => version.major() <= self.operand.major(),
-            Open::Patch | Open::Any => {
+        match self.wildcard {
+            Wildcard::No => version.cmp_precedence(&self.operand).is_le(),
+            Wildcard::Minor => version.major() <= self.operand.major(),
+            Wildcard::Patch | Wildcard::Any => {
                 (version.major(), version.minor()) <= (self.operand.major(), self.operand.minor())
             }
         }
@@ -162,11 +160,11 @@ impl Term {
         if version.cmp_precedence(&self.operand) == Ordering::Less {
             return false;
         }
-        match self.open {
-            Open::Minor => self.same_major(version),
-            // The original takes an operand of three zeros, written or not, for "anything".
-            Open::No | Open::Any if self.operand.numbers() == [0, 0, 0] => true,
-            Open::No | Open::Any | Open::Patch => self.same_minor(version),
+        match self.wildcard {
+            Wildcard::Minor => self.same_major(version),
+            // As `constraintTilde` there: an operand of three zeros, written or not, means "anything".
+            Wildcard::No | Wildcard::Any if self.operand.numbers() == [0, 0, 0] => true,
+            Wildcard::No | Wildcard::Any | Wildcard::Patch => self.same_minor(version),
         }
     }
 
@@ -174,13 +172,15 @@ impl Term {
         if version.cmp_precedence(&self.operand) == Ordering::Less || !self.same_major(version) {
             return false;
         }
-        if self.operand.major() > 0 || self.open == Open::Minor {
+        if self.operand.major() > 0 || self.wildcard == Wildcard::Minor {
             return true;
         }
         if version.minor() != self.operand.minor() {
             return false;
         }
-        self.operand.minor() > 0 || self.open == Open::Patch || version.patch() == self.operand.patch()
+        self.operand.minor() > 0
+            || self.wildcard == Wildcard::Patch
+            || version.patch() == self.operand.patch()
     }
 }
 
@@ -211,27 +211,15 @@ impl fmt::Display for Constraint {
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (operator, v) = (self.operator.as_str(), &self.operand);
-        match self.open {
-            Open::No => write!(f, "{operator}{}.{}.{}", v.major(), v.minor(), v.patch())?,
-            Open::Patch => write!(f, "{operator}{}.{}", v.major(), v.minor())?,
-            Open::Minor => write!(f, "{operator}{}", v.major())?,
-            Open::Any => write!(f, "{operator}*")?,
+        match self.wildcard {
+            Wildcard::No => write!(f, "{operator}{}.{}.{}", v.major(), v.minor(), v.patch())?,
+            Wildcard::Patch => write!(f, "{operator}{}.{}", v.major(), v.minor())?,
+            Wildcard::Minor => write!(f, "{operator}{}", v.major())?,
+            Wildcard::Any => write!(f, "{operator}*")?,
         }
         for (i, identifier) in v.prerelease().iter().enumerate() {
             write!(f, "{}{identifier}", if i > 0 { '.' } else { '-' })?;
         }
         Ok(())
-    }
-}
-
-impl Serialize for Constraint {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Constraint {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }

@@ -2,17 +2,15 @@
 //! `olm.package.required`.
 //!
 //! Terms between spaces must all hold, groups between `||` tokens are alternatives. There is no gate for
-//! pre-releases: plain precedence. The original's quirks are kept (tokens of one byte vanish, `!=1.x` never
+//! pre-releases: plain precedence. The quirks of that library are kept (tokens of one byte vanish, `!=1.x` never
 //! holds, a letter x in a pre-release is taken for a wildcard), because catalogs were tested against them. One
-//! is not: an empty group between two `||`, on which the original panics, never holds.
+//! is not: an empty group between two `||`, on which blang panics, never holds.
 
 mod parse;
 #[cfg(test)]
 mod tests;
 
 use std::{fmt, str::FromStr};
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{ParseError, Version};
 
@@ -45,7 +43,7 @@ impl SkipRange {
         self.groups.iter().any(|group| !group.is_empty() && group.iter().all(|term| term.holds(version)))
     }
 
-    /// Whether there is an empty group (`1.0.0 || || 2.0.0`), which catalogs should not have: the original
+    /// Whether there is an empty group (`1.0.0 || || 2.0.0`), which catalogs should not have: blang
     /// panics on it.
     pub fn has_empty_group(&self) -> bool {
         self.groups.iter().any(Vec::is_empty)
@@ -77,17 +75,5 @@ impl FromStr for SkipRange {
 impl fmt::Display for SkipRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl Serialize for SkipRange {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for SkipRange {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }

@@ -1,6 +1,7 @@
 //! How long to wait before an object is tried again after a failure.
 
 use std::{
+    borrow::Borrow,
     collections::HashMap,
     hash::Hash,
     sync::{Mutex, PoisonError},
@@ -46,7 +47,10 @@ impl<K: Eq + Hash> Backoff<K> {
     }
 
     /// Forgets the failures of `key`.
-    pub fn succeeded(&self, key: &K) {
+    pub fn succeeded<Q: Eq + Hash + ?Sized>(&self, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }

@@ -28,7 +28,7 @@ use kube::{
 use olm_object::names;
 use tokio::time::Instant;
 
-pub use error::{ClientError, is_namespace_missing, is_namespace_terminating};
+pub use error::{ClientError, api_text, is_namespace_missing, is_namespace_terminating};
 
 use crate::{connection, fence::Fence, metrics::RequestCount, proxy};
 

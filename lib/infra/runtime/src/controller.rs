@@ -1,6 +1,8 @@
 //! Runs one controller: bounded concurrency, a backoff for each object, a wall around panics, metrics.
 
-use std::{fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet, fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration,
+};
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use k8s_openapi::ClusterResourceScope;
@@ -13,10 +15,10 @@ use tracing::Instrument;
 use crate::{
     backoff::{Backoff, Limits},
     chance::Chance,
+    interests::{Interest, Interests},
     metrics::ControllerMetrics,
     queue::Queue,
     source::Source,
-    workqueue::QueueMetrics,
 };
 
 /// How long reconciles may go on when the process stops. They are safe to kill: what they began is found and finished by
@@ -75,11 +77,12 @@ pub type Wake<K> = ObjectRef<DeserializeGuard<K>>;
 /// Runs until `shutdown`; reconciles under way get 3 s to finish and are aborted then.
 ///
 /// Objects are served in the order in which they were asked for. Those that do not parse are logged and left out;
-/// the others go on. `report_panic` is called with an object whose reconcile panicked, to say so on the object.
-pub async fn run<K, R, F, P, G>(
+/// the others go on. `reconcile` returns which of the `interests` wake the object from then on. `report_panic` is called
+/// with an object whose reconcile panicked, to say so on the object.
+pub async fn run<K, I, R, F, P, G>(
     settings: Settings,
     source: Source<K>,
-    wakes: Vec<BoxStream<'static, Wake<K>>>,
+    (interests, wakes): (&Interests<I>, Vec<BoxStream<'static, Wake<K>>>),
     metrics: ControllerMetrics,
     shutdown: CancellationToken,
     reconcile: R,
@@ -92,24 +95,24 @@ pub async fn run<K, R, F, P, G>(
         + Send
         + Sync
         + 'static,
+    I: Interest,
     R: Fn(Arc<K>) -> F + Send + Sync + 'static,
-    F: Future<Output = Next> + Send + 'static,
+    F: Future<Output = (Next, BTreeSet<I>)> + Send + 'static,
     P: Fn(Arc<K>) -> G + Send + Sync + 'static,
     G: Future<Output = ()> + Send + 'static,
 {
     let name = settings.name;
     let concurrency = usize::from(settings.concurrency.max(1));
     let backoff = Backoff::new(settings.backoff);
-    let told = metrics.queue();
+    let mut queue = Queue::new(metrics.queue());
     metrics.workers_max(settings.concurrency);
-    let reconcile: Work<K, Next> = Box::new(move |object| reconcile(object).boxed());
+    let reconcile: Work<K, (Next, BTreeSet<I>)> = Box::new(move |object| reconcile(object).boxed());
     let report_panic: Work<K, ()> = Box::new(move |object| report_panic(object).boxed());
-    let shared =
-        Arc::new(Shared { settings, reconcile, report_panic, metrics, queue: told.clone(), backoff });
+    let shared = Arc::new(Shared { settings, reconcile, report_panic, metrics, backoff });
     let (store, listed) = (source.store.clone(), source.listed());
     let (mut changes, ready) = source.into_parts();
     let mut wakes = stream::select_all(wakes);
-    let mut queue = Queue::default();
+    let waiting = interests.join();
     let mut running = JoinSet::new();
     let mut may_begin = std::pin::pin!(async move {
         listed.await;
@@ -120,37 +123,42 @@ pub async fn run<K, R, F, P, G>(
         while begun && running.len() < concurrency {
             let Some(next) = queue.take() else { break };
             let object = store.get(&ObjectRef::new(&next));
-            running.spawn(turn(next, object, shared.clone()));
+            let uid = object.as_ref().and_then(|object| object.uid()).unwrap_or_default();
+            waiting.state().begin(&next, &uid);
+            running.spawn(turn(next, uid, object, shared.clone()));
         }
-        let due = queue.next_due();
+        let due = queue.next_due().into_iter().chain(waiting.state().next_due()).min();
         tokio::select! {
             // In this order, so that the same events have the same outcome.
             biased;
             () = shutdown.cancelled() => break,
             Some(done) = running.join_next() => match done {
-                Ok((name, wait)) => {
+                Ok(Ended { name, uid, again, interests }) => {
                     queue.done(&name);
-                    if let Some(wait) = wait {
-                        queue.ask_at(&name, Instant::now() + wait);
+                    if waiting.state().end(&name, &uid, interests) {
+                        queue.ask(&name);
+                    }
+                    match again {
+                        Again::Never => {}
+                        Again::After(wait) => queue.ask_at(&name, Instant::now() + wait),
+                        Again::Retry(wait) => queue.retry_at(&name, Instant::now() + wait),
                     }
                 }
                 // Panics are caught before.
                 Err(error) => tracing::error!(controller = name, %error, "reconcile ended"),
             },
             Some(change) = changes.next() => match change {
-                Ok(object) => {
-                    told.added(&object.name_any());
-                    queue.ask(&object.name_any());
-                }
+                Ok(object) => queue.ask(&object.name_any()),
                 Err(error) => tracing::debug!(controller = name, %error, "watch interrupted"),
             },
             () = &mut may_begin, if !begun => begun = true,
-            Some(wake) = wakes.next() => {
-                told.added(&wake.name);
-                queue.ask(&wake.name);
-            }
+            Some(wake) = wakes.next() => queue.ask(&wake.name),
+            // It is due at once, or later.
+            () = waiting.fired() => {}
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                queue.due(Instant::now());
+                let now = Instant::now();
+                queue.due(now);
+                waiting.state().wake(now).iter().for_each(|name| queue.ask(name));
             }
             else => break,
         }
@@ -165,111 +173,125 @@ pub async fn run<K, R, F, P, G>(
     }
 }
 
+/// When an object is worked on again although nothing happens to it.
+enum Again {
+    Never,
+    After(Duration),
+    Retry(Duration),
+}
+
 /// What is done with an object.
 type Work<K, T> = Box<dyn Fn(Arc<K>) -> BoxFuture<'static, T> + Send + Sync>;
 
-struct Shared<K> {
+struct Shared<K, I> {
     settings: Settings,
-    reconcile: Work<K, Next>,
+    reconcile: Work<K, (Next, BTreeSet<I>)>,
     report_panic: Work<K, ()>,
     metrics: ControllerMetrics,
-    queue: QueueMetrics,
     backoff: Backoff<String>,
 }
 
-impl<K> Shared<K> {
+impl<K, I> Shared<K, I> {
     /// After which time an object is tried again that has failed once more.
     fn wait(&self, name: &str) -> Duration {
         self.backoff.failed(name.to_owned(), self.settings.chance.fraction())
     }
 }
 
-/// The turn of an object: it may have gone between its event and now.
-async fn turn<K: Resource<DynamicType = ()> + Clone>(
+/// The turn of an object is over.
+struct Ended<I> {
     name: String,
+    uid: String,
+    again: Again,
+    /// The interests of the object; `None` if they are not known.
+    interests: Option<BTreeSet<I>>,
+}
+
+/// The turn of an object: it may have gone between its event and now.
+async fn turn<K: Resource<DynamicType = ()> + Clone, I: Interest>(
+    name: String,
+    uid: String,
     object: Option<Arc<DeserializeGuard<K>>>,
-    shared: Arc<Shared<K>>,
-) -> (String, Option<Duration>) {
+    shared: Arc<Shared<K, I>>,
+) -> Ended<I> {
     let Some(object) = object else {
-        shared.queue.dropped(&name);
         shared.metrics.gone(&K::kind(&()), &name);
         // Another one of its name begins anew.
         shared.backoff.succeeded(&name);
-        return (name, None);
+        return Ended { name, uid, again: Again::Never, interests: Some(BTreeSet::new()) };
     };
-    let wait = one(object, shared).await;
-    (name, wait)
+    let (again, interests) = one(object, shared).await;
+    Ended { name, uid, again, interests }
 }
 
-/// One pass; returns after which time another one is wanted.
-async fn one<K: Resource<DynamicType = ()> + Clone>(
+/// One reconcile; returns when another one is wanted, and the interests unless it panicked.
+async fn one<K: Resource<DynamicType = ()> + Clone, I: Interest>(
     guarded: Arc<DeserializeGuard<K>>,
-    shared: Arc<Shared<K>>,
-) -> Option<Duration> {
+    shared: Arc<Shared<K, I>>,
+) -> (Again, Option<BTreeSet<I>>) {
     let name = guarded.name_any();
     let controller = shared.settings.name;
     let object = match &guarded.0 {
         Ok(object) => Arc::new(object.clone()),
         Err(invalid) => {
             tracing::error!(controller, name, error = %invalid, "object does not parse and is left alone");
-            return None;
+            return (Again::Never, Some(BTreeSet::new()));
         }
     };
     shared.metrics.begins();
-    shared.queue.taken(&name);
     let started = Instant::now();
     let span = tracing::info_span!("reconcile", controller, name, outcome = tracing::field::Empty);
     let reconcile = async { (shared.reconcile)(object.clone()).await };
-    let next = match AssertUnwindSafe(reconcile).catch_unwind().instrument(span.clone()).await {
-        Ok(next) => next,
+    let (next, interests) = match AssertUnwindSafe(reconcile).catch_unwind().instrument(span.clone()).await {
+        Ok((next, interests)) => (next, Some(interests)),
         Err(panic) => {
             shared.metrics.panicked();
             let report = async { (shared.report_panic)(object).await };
             if AssertUnwindSafe(report).catch_unwind().await.is_err() {
                 tracing::error!(controller, name, "reporting a panic panicked");
             }
-            Next::Retry(format!("panic: {}", panic_text(panic.as_ref())))
+            (Next::Retry(format!("panic: {}", panic_text(panic.as_ref()))), None)
         }
     };
     span.record("outcome", next.outcome());
-    let took = started.elapsed();
-    shared.metrics.reconciled(&next, took);
-    shared.queue.done(&name, took);
+    shared.metrics.reconciled(&next, started.elapsed());
     // One line for each outcome. The words of the good one are the original's, which scenarios look for.
     if matches!(next, Next::Await | Next::After(_)) {
         tracing::info!(controller, name, "reconcile ending");
     }
+    (again(next, &name, &shared), interests)
+}
+
+/// When another reconcile is wanted.
+fn again<K, I>(next: Next, name: &str, shared: &Shared<K, I>) -> Again {
+    let controller = shared.settings.name;
     match next {
         Next::Await => {
-            shared.backoff.succeeded(&name);
-            None
+            shared.backoff.succeeded(name);
+            Again::Never
         }
         Next::After(wait) => {
-            shared.backoff.succeeded(&name);
-            shared.queue.later(&name, wait);
-            Some(wait)
+            shared.backoff.succeeded(name);
+            Again::After(wait)
         }
         Next::Blocked(error) => {
-            shared.backoff.succeeded(&name);
+            shared.backoff.succeeded(name);
             tracing::warn!(controller, name, error, "blocked until something changes");
-            None
+            Again::Never
         }
-        Next::Retry(error) => Some(retry(&shared, controller, &name, &error, shared.wait(&name))),
-        Next::RetryWithin(error, most) => {
-            Some(retry(&shared, controller, &name, &error, shared.wait(&name).min(most)))
-        }
+        Next::Retry(error) => retry(controller, name, &error, shared.wait(name)),
+        Next::RetryWithin(error, most) => retry(controller, name, &error, shared.wait(name).min(most)),
         Next::RetryAfter(error, wait) => {
-            shared.backoff.succeeded(&name);
-            Some(retry(&shared, controller, &name, &error, wait))
+            shared.backoff.succeeded(name);
+            retry(controller, name, &error, wait)
         }
     }
 }
 
-/// Tells that a reconcile failed and is tried again after this time.
-fn retry<K>(shared: &Shared<K>, controller: &str, name: &str, error: &str, wait: Duration) -> Duration {
+/// Logs that a reconcile failed and is tried again after this time.
+fn retry(controller: &str, name: &str, error: &str, wait: Duration) -> Again {
     tracing::warn!(controller, name, error, retry_in_seconds = wait.as_secs_f32(), "reconcile failed");
-    shared.queue.retried(name, wait);
-    wait
+    Again::Retry(wait)
 }
 
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {

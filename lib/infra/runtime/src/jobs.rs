@@ -14,10 +14,7 @@ use std::{
 
 use futures::FutureExt as _;
 use thiserror::Error;
-use tokio::{
-    sync::{mpsc, watch},
-    time::Instant,
-};
+use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
@@ -33,6 +30,9 @@ mod tests;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("panic: {0}")]
 pub struct Panicked(pub String);
+
+/// Takes the name of an object whose job has ended.
+pub type JobEnded = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What a job is given.
 pub struct JobContext<P> {
@@ -80,7 +80,7 @@ impl<T, P, E> Clone for Jobs<T, P, E> {
 
 struct Shared<T, P, E> {
     jobs: Mutex<BTreeMap<String, Entry<T, P, E>>>,
-    ended: mpsc::Sender<String>,
+    ended: JobEnded,
     backoff: Backoff<String>,
     chance: Chance,
 }
@@ -104,9 +104,9 @@ where
     P: Clone + Send + Sync + 'static,
     E: From<Panicked> + Send + Sync + 'static,
 {
-    /// No jobs yet. The names of objects whose job has ended are sent to `ended`; `backoff` is how long failed ones are
-    /// held back.
-    pub fn new(ended: mpsc::Sender<String>, backoff: Limits, chance: Chance) -> Self {
+    /// No jobs yet. `ended` is called with the name of each object whose job has ended; `backoff` is how long failed ones
+    /// are held back.
+    pub fn new(ended: JobEnded, backoff: Limits, chance: Chance) -> Self {
         Self(Arc::new(Shared { jobs: Mutex::default(), ended, backoff: Backoff::new(backoff), chance }))
     }
 
@@ -190,8 +190,7 @@ where
             let Some(shared) = shared.upgrade() else { return };
             let result = ended.unwrap_or_else(|panic| Err(Panicked(panic_text(&*panic).to_owned()).into()));
             for object in shared.record(&key, &own, result) {
-                // A closed channel means that the process is ending.
-                let _ = shared.ended.send(object).await;
+                (shared.ended)(&object);
             }
         });
         Stage::Running { since: Instant::now(), progress: seen, _cancel: cancelled.drop_guard() }
@@ -222,7 +221,7 @@ impl<T, P, E> Shared<T, P, E> {
         let Some(entry) = jobs.get_mut(key).filter(|_| !own.is_cancelled()) else { return Vec::new() };
         match result {
             Ok(done) => {
-                self.backoff.succeeded(&key.to_owned());
+                self.backoff.succeeded(key);
                 (entry.stage, entry.failed) = (Stage::Done(done), None);
             }
             Err(error) => {

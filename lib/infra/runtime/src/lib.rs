@@ -8,6 +8,7 @@ mod connection;
 mod controller;
 mod discovery;
 mod fence;
+mod interests;
 mod jobs;
 mod lease;
 mod memory;
@@ -19,7 +20,6 @@ mod queue;
 mod source;
 mod telemetry;
 mod watch;
-mod workqueue;
 
 mod http;
 mod shutdown;
@@ -28,13 +28,14 @@ mod tls;
 pub use backoff::{Backoff, Limits as BackoffLimits};
 pub use chance::{Chance, WatchBackoff};
 pub use client::{
-    AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect, connect_counted,
-    is_namespace_missing, is_namespace_terminating,
+    AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, api_text, bounded, cluster_config, connect,
+    connect_counted, is_namespace_missing, is_namespace_terminating,
 };
 pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, Wake, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use fence::{Fence, Lapsed};
-pub use jobs::{Job, JobContext, Jobs, Panicked};
+pub use interests::{Interest, Interests, Wanted};
+pub use jobs::{Job, JobContext, JobEnded, Jobs, Panicked};
 pub use lease::{DEFAULT_TERMS, Elector, LeaseLost, Terms};
 pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};

@@ -20,7 +20,7 @@ pub(crate) use text::{CONTENT_TYPE, text};
 use crate::{
     controller::Next,
     objects::ObjectMetrics,
-    workqueue::{QueueFamilies, QueueMetrics},
+    queue::{QueueFamilies, QueueMetrics},
 };
 use process::ProcessCollector;
 
@@ -196,7 +196,7 @@ impl ControllerMetrics {
 
     /// The queue of the controller.
     pub(crate) fn queue(&self) -> QueueMetrics {
-        QueueMetrics::new(self.families.queue.clone(), self.controller)
+        self.families.queue.queue(self.controller)
     }
 
     /// An object went before anybody worked on it.

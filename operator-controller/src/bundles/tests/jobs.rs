@@ -59,9 +59,10 @@ impl Registry for Hanging {
 }
 
 /// Bundles that are pulled by jobs, and whom their ends concern.
-fn by_jobs(bundles: Bundles) -> (Bundles, mpsc::Receiver<String>) {
-    let (ended, extensions) = mpsc::channel(8);
-    (bundles.pulling_by_jobs(ended, &Chance::seeded(1)), extensions)
+fn by_jobs(bundles: Bundles) -> (Bundles, mpsc::UnboundedReceiver<String>) {
+    let (sender, extensions) = mpsc::unbounded_channel();
+    let ended = move |extension: &str| drop(sender.send(extension.to_owned()));
+    (bundles.pulling_by_jobs(Arc::new(ended), &Chance::seeded(1)), extensions)
 }
 
 fn is_pulling(requested: &Requested) -> bool {
@@ -156,7 +157,7 @@ fn loaded(requested: Requested) -> Loaded {
 }
 
 /// Bundles that are kept on disk, and one of them in all memory.
-async fn without_memory(world: &World) -> (Bundles, mpsc::Receiver<String>, [String; 2], Loaded) {
+async fn without_memory(world: &World) -> (Bundles, mpsc::UnboundedReceiver<String>, [String; 2], Loaded) {
     let (bundles, ended) = by_jobs(world.bundles());
     let references = [world.push_one("one", 1_000).await, world.push_one("two", 1_001).await];
     for reference in &references {

@@ -188,24 +188,15 @@ impl Finding {
         (&self.scope, path, self.check.as_str(), &self.text, self.reason)
     }
 
-    /// An incompatible change of the whole definition.
-    pub(crate) fn on_crd(
+    pub(crate) fn new(
+        scope: Scope,
+        path: &str,
         check: Check,
-        path: impl Into<String>,
         (old, new): (Value, Value),
+        reason: Reason,
         text: String,
     ) -> Self {
-        let reason = Reason::Incompatible;
-        Self {
-            scope: Scope::Crd,
-            path: path.into(),
-            check,
-            old,
-            new,
-            verdict: reason.verdict(),
-            reason,
-            text,
-        }
+        Self { scope, path: path.to_owned(), check, old, new, verdict: reason.verdict(), reason, text }
     }
 
     /// The same finding with another reason, and the verdict that follows from it.
@@ -271,11 +262,7 @@ impl Report {
     /// Messages of several definitions are joined with a newline.
     pub fn message(&self, name: &str) -> Option<String> {
         let lines: Vec<String> = self.refused().map(ToString::to_string).collect();
-        (!lines.is_empty()).then(|| refusal(name, &lines.join("\n")))
+        let message = || format!("validating upgrade for CRD {}: {}", Quoted(name), lines.join("\n"));
+        (!lines.is_empty()).then(message)
     }
-}
-
-/// Upstream's sentence about the definition `name`.
-fn refusal(name: &str, findings: &str) -> String {
-    format!("validating upgrade for CRD {}: {findings}", Quoted(name))
 }

@@ -8,40 +8,35 @@ use std::{cmp::Ordering, collections::BTreeSet};
 use olm_go::json::marshal;
 
 use super::{Check, Finding, Policy, Reason, Scope, versions};
-use crate::{
-    CrdError,
-    definition::{Definition, Version},
-};
+use crate::definition::{Definition, Version};
 
 /// The findings between the served versions of `new`.
-pub(crate) fn compare(
-    old: &Definition<'_>,
-    new: &Definition<'_>,
-    policy: Policy,
-) -> Result<Vec<Finding>, CrdError> {
+pub(crate) fn compare(old: &Definition<'_>, new: &Definition<'_>, policy: Policy) -> Vec<Finding> {
     if new.webhook_conversion {
-        return Ok(Vec::new());
+        return Vec::new();
     }
-    let mut known = BTreeSet::new();
+    let compare = |(older, newer): (&Version<'_>, &Version<'_>)| {
+        let scope = Scope::ServedPair { older: older.name.to_owned(), newer: newer.name.to_owned() };
+        versions::compare(older, newer, &scope, policy)
+    };
     let pairs = pairs(new);
-    for (older, newer) in self::pairs(old) {
-        // A pair that the new definition does not serve has nothing to be compared with.
-        if pairs.iter().any(|(a, b)| (a.name, b.name) == (older.name, newer.name)) {
-            let scope = scope(older, newer);
-            for finding in versions::compare(older, newer, &scope, policy)? {
-                known.insert(fingerprint(&finding));
-            }
-        }
-    }
-    let mut findings = Vec::new();
-    for (older, newer) in pairs {
-        let scope = scope(older, newer);
-        for finding in versions::compare(older, newer, &scope, policy)? {
+    // A pair that the new definition does not serve has nothing to be compared with.
+    let is_served = |(older, newer): &(&Version<'_>, &Version<'_>)| {
+        pairs.iter().any(|(a, b)| (a.name, b.name) == (older.name, newer.name))
+    };
+    let known: BTreeSet<String> = self::pairs(old)
+        .into_iter()
+        .filter(is_served)
+        .flat_map(compare)
+        .map(|finding| fingerprint(&finding))
+        .collect();
+    let findings = pairs.iter().copied().flat_map(compare);
+    findings
+        .map(|finding| {
             let is_known = known.contains(&fingerprint(&finding));
-            findings.push(if is_known { finding.because(Reason::AlreadyServed) } else { finding });
-        }
-    }
-    Ok(findings)
+            if is_known { finding.because(Reason::AlreadyServed) } else { finding }
+        })
+        .collect()
 }
 
 /// The identity of a finding. crdify compares texts, and for changes without a check a textual difference of the
@@ -55,10 +50,6 @@ fn fingerprint(finding: &Finding) -> String {
         }
     }
     fingerprint
-}
-
-fn scope(older: &Version<'_>, newer: &Version<'_>) -> Scope {
-    Scope::ServedPair { older: older.name.to_owned(), newer: newer.name.to_owned() }
 }
 
 /// All pairs of served versions, the older one first.

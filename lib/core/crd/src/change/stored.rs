@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Check, Finding};
+use super::{Check, Finding, Reason, Scope};
 use crate::definition::Definition;
 
 /// The stored versions of the live definition that the new one lacks, as one finding.
@@ -19,5 +19,6 @@ pub(crate) fn removed_versions(old: &Definition<'_>, new: &Definition<'_>) -> Op
     let names: Vec<&str> = removed.into_iter().collect();
     let text = format!("stored versions removed : [{}]", names.join(" "));
     let values = (names.into(), Value::Null);
-    Some(Finding::on_crd(Check::StoredVersionRemoval, "status.storedVersions", values, text))
+    let check = Check::StoredVersionRemoval;
+    Some(Finding::new(Scope::Crd, "status.storedVersions", check, values, Reason::Incompatible, text))
 }

@@ -1,47 +1,33 @@
 //! Changes of members that have no check (crdify's `unhandled`): refused, because no rule says that they are safe.
 
+use std::collections::BTreeMap;
+
 use olm_go::json::marshal;
 use olm_text::{cut, one_line};
 use serde_json::{Map, Value};
 
-use super::{
-    Policy, Reason,
-    difference::{Difference, canonical_value},
-    safe_changes,
-};
-use crate::{
-    limits::{FIELDS_SHOWN_MAX, VALUE_CHARS_MAX},
-    schema::Misfit,
-};
+use super::{Policy, Reason, difference::Difference, safe_changes};
+use crate::limits::{FIELDS_SHOWN_MAX, VALUE_CHARS_MAX};
 
-/// The differences by the reason of their verdict, in the order of the first of each.
+/// The differences by the reason of their verdict.
 pub(crate) fn by_reason<'a>(
     differences: &[Difference<'a>],
     policy: Policy,
-) -> Result<Vec<(Reason, Vec<Difference<'a>>)>, Misfit> {
-    let mut groups: Vec<(Reason, Vec<Difference<'a>>)> = Vec::new();
+) -> BTreeMap<Reason, Vec<Difference<'a>>> {
+    let mut groups: BTreeMap<Reason, Vec<Difference<'a>>> = BTreeMap::new();
     for difference in differences {
-        let reason = match policy {
-            Policy::Upstream => Reason::NotUnderstood,
-            Policy::Ours => safe_changes::reason(difference)?.unwrap_or(Reason::NotUnderstood),
-        };
-        match groups.iter_mut().find(|(other, _)| *other == reason) {
-            Some((_, group)) => group.push(*difference),
-            None => groups.push((reason, vec![*difference])),
-        }
+        let safe = if policy == Policy::Ours { safe_changes::reason(difference) } else { None };
+        groups.entry(safe.unwrap_or(Reason::NotUnderstood)).or_default().push(*difference);
     }
-    Ok(groups)
+    groups
 }
 
 /// The members that differ, as an object for each side.
 pub(crate) fn values(differences: &[Difference<'_>]) -> (Value, Value) {
-    let (mut old_side, mut new_side) = (Map::new(), Map::new());
-    for (member, old, new) in differences {
-        for (side, value) in [(&mut old_side, old), (&mut new_side, new)] {
-            side.extend(value.map(|value| (member.name.to_owned(), canonical_value(value, member.kind))));
-        }
-    }
-    (old_side.into(), new_side.into())
+    let side = |value: fn(&Difference<'_>) -> Option<Value>| -> Map<String, Value> {
+        differences.iter().filter_map(|d| Some((d.member.to_owned(), value(d)?))).collect()
+    };
+    (side(|d| d.old.cloned()).into(), side(|d| d.new.cloned()).into())
 }
 
 /// Names the fields that changed, each with its value before and after.

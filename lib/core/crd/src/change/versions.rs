@@ -6,84 +6,63 @@
 use olm_text::one_line;
 use serde_json::Value;
 
-use super::{Check, Finding, Policy, Reason, Scope, difference, paths, rules, unchecked};
-use crate::{
-    CrdError,
-    definition::Version,
-    schema::{EMPTY, Members, Misfit},
+use super::{
+    Check, Finding, Policy, Reason, Scope,
+    difference::{Difference, differing_here},
+    rules, unchecked,
 };
+use crate::{definition::Version, schema};
 
 /// The findings between two versions. Removed properties count for one version over time, not for two served ones.
-pub(crate) fn compare(
-    old: &Version<'_>,
-    new: &Version<'_>,
-    scope: &Scope,
-    policy: Policy,
-) -> Result<Vec<Finding>, CrdError> {
-    let Some(root) = old.schema else {
-        return Ok(Vec::new());
-    };
+pub(crate) fn compare(old: &Version<'_>, new: &Version<'_>, scope: &Scope, policy: Policy) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut visit = |path: &str, old_schema: &_, new_schema: Option<&_>| {
-        if new_schema.is_none() && matches!(scope, Scope::Version(_)) {
-            findings.push(removed_property(old.name, path));
-        }
-        let property = Property { scope, path, policy };
-        property.compare(old_schema, new_schema.unwrap_or(&EMPTY), &mut findings)
-    };
-    paths::visit(root, new.schema, &mut visit).map_err(|fault| {
-        let both = format!("{} or {}", old.name, new.name);
-        fault.of(old.definition, if old.name == new.name { old.name } else { &both })
-    })?;
-    Ok(findings)
+    if let Some(root) = &old.schema {
+        schema::visit(&mut "^".to_owned(), root, new.schema.as_ref(), &mut |path, old_schema, new_schema| {
+            if new_schema.is_none() && matches!(scope, Scope::Version(_)) {
+                findings.push(removed_property(old.name, path));
+            }
+            compare_property(scope, path, policy, (old_schema, new_schema), &mut findings);
+        });
+    }
+    findings
 }
 
 /// A property that a version no longer has, which crdify reports as a finding on the whole definition.
 fn removed_property(version: &str, path: &str) -> Finding {
     let path = format!("{version}.{path}");
     let text = format!("removed field : {}", one_line(&path));
-    Finding::on_crd(Check::ExistingFieldRemoval, path.clone(), (path.into(), Value::Null), text)
+    Finding::new(
+        Scope::Crd,
+        &path,
+        Check::ExistingFieldRemoval,
+        (path.as_str().into(), Value::Null),
+        Reason::Incompatible,
+        text,
+    )
 }
 
-/// One property of two versions.
-struct Property<'a> {
-    scope: &'a Scope,
-    path: &'a str,
+fn compare_property(
+    scope: &Scope,
+    path: &str,
     policy: Policy,
-}
-
-impl Property<'_> {
-    fn compare(&self, old: &Members, new: &Members, findings: &mut Vec<Finding>) -> Result<(), Misfit> {
-        let mut unchecked = Vec::new();
-        for difference in difference::differing_here(old, new) {
-            let (member, old, new) = difference;
-            match rules::check(member.name, (old, new))? {
-                Some((check, Some(text))) => {
-                    let [old, new] = [old, new].map(|value| value.cloned().unwrap_or_default());
-                    findings.push(self.finding(check, text, old, new, Reason::Incompatible));
-                }
-                Some((_, None)) => {}
-                None => unchecked.push(difference),
-            }
-        }
-        for (reason, differences) in unchecked::by_reason(&unchecked, self.policy)? {
-            let (old, new) = unchecked::values(&differences);
-            let text = unchecked::text(&old, &new);
-            findings.push(self.finding(Check::Unhandled, text, old, new, reason));
-        }
-        Ok(())
+    (old, new): (&Value, Option<&Value>),
+    findings: &mut Vec<Finding>,
+) {
+    let mut unchecked = Vec::new();
+    for difference in differing_here(old, new.unwrap_or(&Value::Null)) {
+        let Some((check, text)) = rules::check(&difference) else {
+            unchecked.push(difference);
+            continue;
+        };
+        let Difference { old, new, .. } = difference;
+        let values = (old.cloned().unwrap_or_default(), new.cloned().unwrap_or_default());
+        findings.extend(
+            text.map(|text| Finding::new(scope.clone(), path, check, values, Reason::Incompatible, text)),
+        );
     }
-
-    fn finding(&self, check: Check, text: String, old: Value, new: Value, reason: Reason) -> Finding {
-        Finding {
-            scope: self.scope.clone(),
-            path: self.path.to_owned(),
-            check,
-            old,
-            new,
-            verdict: reason.verdict(),
-            reason,
-            text,
-        }
+    for (reason, differences) in unchecked::by_reason(&unchecked, policy) {
+        let (old, new) = unchecked::values(&differences);
+        let text = unchecked::text(&old, &new);
+        findings.push(Finding::new(scope.clone(), path, Check::Unhandled, (old, new), reason, text));
     }
 }

@@ -59,6 +59,15 @@ static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()
 });
 
+static URI: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let scheme = "[A-Za-z][A-Za-z0-9+.-]*:";
+    let rest = r"[A-Za-z0-9._~&=;,+@?/-]*";
+    Regex::new(&format!(
+        r"^(\*|/|/[A-Za-z0-9._~-]{rest}|{scheme}(//[A-Za-z0-9._~-]+(:[0-9]+)?(/{rest})?|[a-z0-9]{rest}))$"
+    ))
+    .ok()
+});
+
 static EMAIL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let atom = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-]+";
     Regex::new(&format!(r"^{atom}(\.{atom})*@{atom}(\.{atom})*$")).ok()
@@ -173,46 +182,14 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && within(1, "23") && within(2, "59") && within(3, "59")
 }
 
-/// Whether a text can be the target of a request: an absolute URI, or an absolute path.
+/// Whether a text can be the target of a request: an absolute URI, or an absolute path. Anything but plain ones is
+/// undecided.
 fn uri(text: &str) -> Tristate {
-    if text == "*" {
-        return Tristate::Yes;
+    match URI.as_ref().map(|regex| regex.is_match(text)) {
+        Some(true) => Tristate::Yes,
+        _ if text.contains([':', '/']) && !text.starts_with(':') => Tristate::Undecided,
+        _ => Tristate::No,
     }
-    if text.is_empty() || text.chars().any(|c| c.is_ascii_control()) {
-        return Tristate::No;
-    }
-    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).unwrap_or(text.len());
-    let has_scheme = text[end..].starts_with(':') && text.starts_with(|c: char| c.is_ascii_alphabetic());
-    if text.starts_with(':') {
-        return Tristate::No;
-    }
-    let rest = if has_scheme { &text[end + 1..] } else { text };
-    let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
-    if !rest.starts_with('/') {
-        return has_scheme.into();
-    }
-    let (authority, path) = match rest.strip_prefix("//") {
-        Some(authority) if has_scheme || !rest.starts_with("///") => {
-            authority.find('/').map_or((authority, ""), |at| authority.split_at(at))
-        }
-        _ => ("", rest),
-    };
-    let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
-    let plain = host.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c));
-    if !plain {
-        return Tristate::Undecided;
-    }
-    if !port.bytes().all(|b| b.is_ascii_digit()) {
-        return Tristate::No;
-    }
-    let mut bytes = path.bytes();
-    while let Some(byte) = bytes.next() {
-        let coded = byte == b'%';
-        if coded && !(0..2).all(|_| bytes.next().is_some_and(|b| b.is_ascii_hexdigit())) {
-            return Tristate::No;
-        }
-    }
-    Tristate::Yes
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A schema for validating objects: members read, patterns compiled, rules parsed.
+//! A schema for validating objects: patterns compiled, rules parsed.
 //!
 //! One type serves for the structural schema and for the schemas below `allOf`, `anyOf`, `oneOf` and `not`, which only
 //! restrict.
@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use olm_cel::{Expression, Patterns};
 use serde_json::Value;
 
-use super::{EMPTY, FaultCause, Format, Members, Misfit, SchemaFault, access};
-use crate::limits::SCHEMA_DEPTH_MAX;
+use super::Format;
 
 /// A schema.
 #[derive(Debug, Default)]
@@ -76,8 +75,8 @@ pub(crate) enum Additional {
 /// Bounds of a length or a number of elements.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Range {
-    pub(crate) minimum: Option<u64>,
-    pub(crate) maximum: Option<u64>,
+    pub(crate) minimum: Option<i64>,
+    pub(crate) maximum: Option<i64>,
 }
 
 /// A regular expression that a string must match somewhere.
@@ -111,18 +110,87 @@ pub(crate) struct Rule {
     pub(crate) optional_old: bool,
 }
 
-/// Members of JSON Schema that structural schemas must not have.
-const FORBIDDEN: [&str; 5] = ["$ref", "definitions", "dependencies", "patternProperties", "additionalItems"];
+/// The member of a schema that structural schemas must not have, if it has one.
+pub(crate) fn not_structural(schema: &Value) -> Option<&'static str> {
+    const FORBIDDEN: [&str; 6] =
+        ["$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "uniqueItems"];
+    let forbidden = FORBIDDEN.into_iter().find(|member| schema.get(member).is_some());
+    forbidden.or_else(|| match (schema.get("items"), schema.get("additionalProperties")) {
+        (Some(Value::Array(_)), _) => Some("items"),
+        (_, Some(Value::Bool(false))) => Some("additionalProperties: false"),
+        _ => None,
+    })
+}
 
 impl Node {
     /// Reads the schema of a whole object.
-    pub(crate) fn root(schema: Option<&Members>) -> Result<Self, SchemaFault> {
-        let mut reader = Reader { path: "^".to_owned(), depth: 0, patterns: Patterns::default() };
-        let mut node = reader
-            .node(schema.unwrap_or(&EMPTY))
-            .map_err(|cause| SchemaFault { path: reader.path.clone(), cause })?;
-        node.is_resource = true;
-        Ok(node)
+    pub(crate) fn root(schema: &Value) -> Self {
+        Self { is_resource: true, ..Self::read(schema, &mut Patterns::default()) }
+    }
+
+    /// Reads a structural schema in the API's form.
+    fn read(schema: &Value, patterns: &mut Patterns) -> Self {
+        let flag = |member: &str| schema.get(member) == Some(&Value::Bool(true));
+        let number = |member: &str| schema.get(member).and_then(Value::as_f64);
+        let text = |member: &str| schema.get(member).and_then(Value::as_str).unwrap_or_default();
+        let list = |member: &str| schema.get(member).and_then(Value::as_array).into_iter().flatten();
+        let texts = |member: &str| list(member).filter_map(Value::as_str).map(str::to_owned).collect();
+        let range = |minimum: &str, maximum: &str| Range {
+            minimum: schema.get(minimum).and_then(Value::as_i64),
+            maximum: schema.get(maximum).and_then(Value::as_i64),
+        };
+        let kinds = if flag("x-kubernetes-int-or-string") {
+            vec![Kind::Integer, Kind::String]
+        } else {
+            Kind::named(text("type"))
+        };
+        let mut below = |schema: &Value| Self::read(schema, patterns);
+        let one = |member: &str, below: &mut dyn FnMut(&Value) -> Self| {
+            schema.get(member).map(|schema| Box::new(below(schema)))
+        };
+        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        Self {
+            format: Format::of(text("format"), &kinds),
+            kinds,
+            nullable: flag("nullable"),
+            int_or_string: flag("x-kubernetes-int-or-string"),
+            preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
+            embedded: flag("x-kubernetes-embedded-resource"),
+            is_resource: flag("x-kubernetes-embedded-resource"),
+            default: schema.get("default").cloned(),
+            properties: properties.map(|(name, schema)| (name.clone(), below(schema))).collect(),
+            additional: match schema.get("additionalProperties") {
+                None => Additional::Nothing,
+                Some(Value::Bool(_)) => Additional::Anything,
+                Some(schema) => Additional::Schema(Box::new(below(schema))),
+            },
+            items: one("items", &mut below),
+            enumeration: list("enum").cloned().collect(),
+            required: texts("required"),
+            minimum: number("minimum"),
+            exclusive_minimum: flag("exclusiveMinimum"),
+            maximum: number("maximum"),
+            exclusive_maximum: flag("exclusiveMaximum"),
+            multiple_of: number("multipleOf"),
+            length: range("minLength", "maxLength"),
+            item_count: range("minItems", "maxItems"),
+            property_count: range("minProperties", "maxProperties"),
+            all_of: list("allOf").map(&mut below).collect(),
+            any_of: list("anyOf").map(&mut below).collect(),
+            one_of: list("oneOf").map(&mut below).collect(),
+            not: one("not", &mut below),
+            list: match text("x-kubernetes-list-type") {
+                "set" => ListKind::Set,
+                "map" => ListKind::Map,
+                _ => ListKind::Atomic,
+            },
+            list_keys: texts("x-kubernetes-list-map-keys"),
+            rules: list("x-kubernetes-validations").map(|rule| Rule::read(rule, patterns)).collect(),
+            pattern: match text("pattern") {
+                "" => Pattern::None,
+                text => patterns.compile(text).map_or(Pattern::Unknown, Pattern::Regex),
+            },
+        }
     }
 
     /// The schema of a field: its property, or that of additional properties.
@@ -132,118 +200,6 @@ impl Node {
             (None, Additional::Schema(schema)) => Some(schema),
             (None, Additional::Nothing | Additional::Anything) => None,
         }
-    }
-}
-
-/// Reads schemas; on an error its path is that of the schema.
-struct Reader {
-    path: String,
-    depth: usize,
-    patterns: Patterns,
-}
-
-type Read<T> = Result<T, FaultCause>;
-
-impl Reader {
-    fn below(&mut self, name: &str, schema: &Value) -> Read<Node> {
-        let length = self.path.len();
-        self.path.push('.');
-        self.path.push_str(name);
-        self.depth += 1;
-        if self.depth > SCHEMA_DEPTH_MAX {
-            return Err(FaultCause::TooDeep);
-        }
-        let node = self.node(access::object(Some(schema), "schema")?.unwrap_or(&EMPTY))?;
-        self.depth -= 1;
-        self.path.truncate(length);
-        Ok(node)
-    }
-
-    fn node(&mut self, schema: &Members) -> Read<Node> {
-        if let Some(member) = FORBIDDEN.iter().find(|member| schema.get(**member).is_some_and(is_set)) {
-            return Err(FaultCause::NotStructural(member));
-        }
-        if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
-            return Err(FaultCause::NotStructural("uniqueItems"));
-        }
-        let flag = |member: &str| access::flag(schema.get(member), member);
-        let number = |member: &str| access::number(schema.get(member), member);
-        let text = |member: &str| access::text(schema.get(member), member);
-        let kinds = if flag("x-kubernetes-int-or-string")? {
-            vec![Kind::Integer, Kind::String]
-        } else {
-            Kind::named(text("type")?)
-        };
-        let embedded = flag("x-kubernetes-embedded-resource")?;
-        Ok(Node {
-            format: Format::of(text("format")?, &kinds),
-            kinds,
-            nullable: flag("nullable")?,
-            int_or_string: flag("x-kubernetes-int-or-string")?,
-            preserve_unknown: flag("x-kubernetes-preserve-unknown-fields")?,
-            embedded,
-            is_resource: embedded,
-            default: schema.get("default").filter(|value| !value.is_null()).cloned(),
-            properties: self.properties(schema)?,
-            additional: self.additional(schema)?,
-            items: self.one(schema, "items")?,
-            enumeration: access::list(schema.get("enum"), "enum")?.to_vec(),
-            required: texts(schema, "required")?,
-            minimum: number("minimum")?,
-            exclusive_minimum: flag("exclusiveMinimum")?,
-            maximum: number("maximum")?,
-            exclusive_maximum: flag("exclusiveMaximum")?,
-            multiple_of: number("multipleOf")?,
-            length: Range::read(schema, "minLength", "maxLength")?,
-            item_count: Range::read(schema, "minItems", "maxItems")?,
-            property_count: Range::read(schema, "minProperties", "maxProperties")?,
-            pattern: match text("pattern")? {
-                "" => Pattern::None,
-                text => self.patterns.compile(text).map_or(Pattern::Unknown, Pattern::Regex),
-            },
-            all_of: self.many(schema, "allOf")?,
-            any_of: self.many(schema, "anyOf")?,
-            one_of: self.many(schema, "oneOf")?,
-            not: self.one(schema, "not")?,
-            list: ListKind::named(text("x-kubernetes-list-type")?),
-            list_keys: texts(schema, "x-kubernetes-list-map-keys")?,
-            rules: self.rules(schema)?,
-        })
-    }
-
-    fn properties(&mut self, schema: &Members) -> Read<BTreeMap<String, Node>> {
-        let mut properties = BTreeMap::new();
-        for (name, property) in access::object(schema.get("properties"), "properties")?.into_iter().flatten()
-        {
-            properties.insert(name.clone(), self.below(name, property)?);
-        }
-        Ok(properties)
-    }
-
-    fn additional(&mut self, schema: &Members) -> Read<Additional> {
-        match schema.get("additionalProperties") {
-            None | Some(Value::Null) => Ok(Additional::Nothing),
-            Some(Value::Bool(true)) => Ok(Additional::Anything),
-            Some(Value::Bool(false)) => Err(FaultCause::NotStructural("additionalProperties: false")),
-            Some(below) => Ok(Additional::Schema(Box::new(self.below("additionalProperties", below)?))),
-        }
-    }
-
-    fn one(&mut self, schema: &Members, member: &'static str) -> Read<Option<Box<Node>>> {
-        match schema.get(member) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Array(_)) => Err(FaultCause::NotStructural(member)),
-            Some(below) => Ok(Some(Box::new(self.below(member, below)?))),
-        }
-    }
-
-    fn many(&mut self, schema: &Members, member: &str) -> Read<Vec<Node>> {
-        access::list(schema.get(member), member)?.iter().map(|below| self.below(member, below)).collect()
-    }
-
-    fn rules(&mut self, schema: &Members) -> Read<Vec<Rule>> {
-        let rules = access::list(schema.get("x-kubernetes-validations"), "x-kubernetes-validations")?;
-        Ok(rules.iter().map(|rule| Rule::read(rule, &mut self.patterns)).collect())
     }
 }
 
@@ -263,32 +219,6 @@ impl Kind {
     }
 }
 
-impl ListKind {
-    fn named(name: &str) -> Self {
-        match name {
-            "set" => Self::Set,
-            "map" => Self::Map,
-            _ => Self::Atomic,
-        }
-    }
-}
-
-impl Range {
-    fn read(schema: &Members, minimum: &str, maximum: &str) -> Read<Self> {
-        let bound = |member: &str| match schema.get(member) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => value.as_i64().map(Some).ok_or_else(|| Misfit::new(member, "an integer")),
-        };
-        // Nothing is shorter than a negative length.
-        let minimum = bound(minimum)?.and_then(|bound| u64::try_from(bound).ok());
-        let maximum = match bound(maximum)? {
-            Some(bound) => Some(u64::try_from(bound).map_err(|_| Misfit::new(maximum, "an integer"))?),
-            None => None,
-        };
-        Ok(Self { minimum, maximum })
-    }
-}
-
 impl Rule {
     fn read(rule: &Value, patterns: &mut Patterns) -> Self {
         let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
@@ -303,17 +233,5 @@ impl Rule {
             is_transition,
             optional_old: rule.get("optionalOldSelf") == Some(&Value::Bool(true)),
         }
-    }
-}
-
-fn texts(schema: &Members, member: &str) -> Result<Vec<String>, Misfit> {
-    Ok(access::texts(schema.get(member), member)?.into_iter().map(str::to_owned).collect())
-}
-
-fn is_set(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Object(map) => !map.is_empty(),
-        _ => true,
     }
 }

@@ -159,7 +159,7 @@ fn object(
 
 fn bounds(size: usize, range: Range, texts: [&str; 2], path: &Path, found: &mut Validation) {
     let [few, many] = texts;
-    let size = u64::try_from(size).unwrap_or(u64::MAX);
+    let size = i64::try_from(size).unwrap_or(i64::MAX);
     if let Some(minimum) = range.minimum.filter(|minimum| size < *minimum) {
         found.violate(path.as_str(), format!("{few}, at least {minimum} are required"));
     }

@@ -23,26 +23,10 @@ fn fits(regex: &LazyLock<Option<Regex>>, text: &str) -> bool {
     regex.as_ref().is_some_and(|regex| regex.is_match(text))
 }
 
-/// Checks every embedded object inside the value.
+/// Checks a value that is a whole object.
 pub(crate) fn check(value: &Value, node: &Node, path: &mut Path, found: &mut Validation) {
-    match value {
-        Value::Object(fields) => {
-            if node.embedded {
-                resource(value, path, found);
-            }
-            for (name, value) in fields {
-                if let Some(below) = node.child(name) {
-                    path.field(name, |path| check(value, below, path, found));
-                }
-            }
-        }
-        Value::Array(items) => {
-            let Some(below) = &node.items else { return };
-            for (index, item) in items.iter().enumerate() {
-                path.element(index, |path| check(item, below, path, found));
-            }
-        }
-        _ => {}
+    if node.embedded && value.is_object() {
+        resource(value, path, found);
     }
 }
 

@@ -3,10 +3,9 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::validation::Validation;
-use crate::schema::Members;
 
 /// Selectors that are certainly well-formed; others are undecided.
 static SELECTOR: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -24,7 +23,7 @@ pub(crate) struct Scale {
 
 impl Scale {
     /// Reads the subresources of a version; without `scale` there are no paths.
-    pub(crate) fn read(subresources: Option<&Members>) -> Self {
+    pub(crate) fn read(subresources: Option<&Map<String, Value>>) -> Self {
         let scale = subresources.and_then(|subresources| subresources.get("scale"));
         let path = |member: &str| {
             let path = scale.and_then(|scale| scale.get(member)).and_then(Value::as_str);

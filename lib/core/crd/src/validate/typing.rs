@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::LazyLock};
 
-use olm_cel::{Stop, Typing, Value, duration};
+use olm_cel::{Stop, Typing, Value, duration, is_keyword};
 use serde_json::Value as Json;
 
 use crate::schema::{Additional, Format, ListKind, Node, NodeKind as Kind};
@@ -109,33 +109,10 @@ fn field<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
 fn unescaped(name: &str) -> Cow<'_, str> {
     const SIGNS: [(&str, &str); 4] =
         [("__underscores__", "__"), ("__dot__", "."), ("__dash__", "-"), ("__slash__", "/")];
-    const KEYWORDS: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
     if !name.contains("__") {
         return name.into();
     }
-    let keyword = name.strip_prefix("__").and_then(|n| n.strip_suffix("__")).filter(|n| KEYWORDS.contains(n));
+    let keyword = name.strip_prefix("__").and_then(|n| n.strip_suffix("__")).filter(|n| is_keyword(n));
     if let Some(keyword) = keyword {
         return keyword.into();
     }

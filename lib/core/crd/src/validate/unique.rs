@@ -7,32 +7,16 @@ use serde_json::{Map, Value};
 use super::validation::{Path, Validation};
 use crate::schema::{ListKind, Node};
 
-/// Finds elements that are in a set or a map twice.
+/// Finds elements that a set or a map has twice.
 pub(crate) fn check(value: &Value, node: &Node, path: &mut Path, found: &mut Validation) {
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                if let Some(below) = node.child(name) {
-                    path.field(name, |path| check(value, below, path, found));
-                }
-            }
+    let Value::Array(items) = value else { return };
+    match node.list {
+        ListKind::Atomic => {}
+        ListKind::Set => unique(items.iter().cloned(), path, found),
+        ListKind::Map if items.iter().all(|item| item.is_null() || item.is_object()) => {
+            unique(items.iter().map(|item| keys(item, node)), path, found);
         }
-        Value::Array(items) => {
-            match node.list {
-                ListKind::Atomic => {}
-                ListKind::Set => unique(items.iter().cloned(), path, found),
-                ListKind::Map if items.iter().all(|item| item.is_null() || item.is_object()) => {
-                    unique(items.iter().map(|item| keys(item, node)), path, found);
-                }
-                ListKind::Map => found.violate(path.as_str(), "must have objects only"),
-            }
-            if let Some(below) = &node.items {
-                for (index, item) in items.iter().enumerate() {
-                    path.element(index, |path| check(item, below, path, found));
-                }
-            }
-        }
-        _ => {}
+        ListKind::Map => found.violate(path.as_str(), "must have objects only"),
     }
 }
 

@@ -222,14 +222,14 @@ fn matches(range: &str, version: &str) -> bool {
 
 // Shows S002-18, S002-19, S002-21, S002-31 to S002-54: syntax, comparisons, wildcards, tilde and caret.
 #[test]
-fn matches_what_the_original_matches() {
+fn matches_what_masterminds_matches() {
     let different: Vec<_> =
         MATCHES.iter().filter(|(range, version, want)| matches(range, version) != *want).collect();
     assert!(different.is_empty(), "{different:#?}");
 }
 
 #[test]
-fn refuses_what_the_original_refuses_with_its_words() {
+fn refuses_what_masterminds_refuses_with_its_words() {
     for (range, error) in ERRORS {
         assert_eq!(range.parse::<Constraint>().unwrap_err().to_string(), *error, "{range:?}");
     }
@@ -288,7 +288,7 @@ fn the_documented_example_selects_two_minor_versions() {
 }
 
 #[test]
-fn limits_are_the_originals() {
+fn limits_are_those_of_masterminds() {
     let long = format!("1.2.3{}", " ".repeat(508));
     assert_eq!(
         long.parse::<Constraint>().unwrap_err().to_string(),
@@ -301,21 +301,6 @@ fn limits_are_the_originals() {
     assert!(format!("1.2.3-{}", "a".repeat(250)).parse::<Constraint>().is_ok());
     let operand = format!("1.2.3-{}", "a".repeat(251)).parse::<Constraint>().unwrap_err();
     assert_eq!(operand.to_string(), "constraint parser error");
-}
-
-#[test]
-fn errors_say_where() {
-    for (range, position) in [
-        ("", 0),
-        (">=", 2),
-        (">= foo", 3),
-        ("1.2.3,", 6),
-        ("1 ||2 ||  foo", 10),
-        ("1.2.3.4", 5),
-        ("1.2 || 2.3-01", 7),
-    ] {
-        assert_eq!(range.parse::<Constraint>().unwrap_err().position(), position, "{range:?}");
-    }
 }
 
 mod properties {
@@ -378,8 +363,8 @@ mod properties {
 
         #[test]
         fn any_text_is_parsed_or_refused(text in "[0-9vxX*|.,<>=!~^ +\\-a\u{e9}\t]{0,40}") {
-            if let Err(error) = text.parse::<Constraint>() {
-                prop_assert!(error.position() <= text.len() + 200);
+            if let Ok(constraint) = text.parse::<Constraint>() {
+                constraint.matches(&"1.2.3".parse::<Version>().unwrap());
             }
         }
     }

@@ -1,41 +1,38 @@
-//! From text to the groups of a [`SkipRange`](super::SkipRange): split at spaces, split at `||`, expand
-//! wildcards, parse terms. The order of these steps decides which error is told first.
+//! From text to the groups of a [`SkipRange`](super::SkipRange), as `ParseRange` in blang/semver's range.go: split at
+//! spaces, split at `||`, expand wildcards, parse terms. The order of these steps decides which error is reported first.
+
+use olm_go::Quoted;
 
 use super::{Comparator, Term};
-use crate::{ParseError, SKIP_RANGE_BYTES_MAX};
-
-/// A token without its spaces, and where it was.
-#[derive(Debug, Clone)]
-struct Token {
-    text: String,
-    position: usize,
-}
+use crate::{ParseError, limits::SKIP_RANGE_BYTES_MAX};
 
 pub(super) fn groups(text: &str) -> Result<Vec<Vec<Term>>, ParseError> {
     if text.len() > SKIP_RANGE_BYTES_MAX {
-        return Err(ParseError::SkipRangeLength);
+        return Err(ParseError::new(format!("skip range is too long (max {SKIP_RANGE_BYTES_MAX} bytes)")));
     }
-    let groups = split_groups(tokens(text))?;
-    let expanded = groups
-        .into_iter()
+    let tokens = tokens(text);
+    if tokens.first().is_some_and(|first| first == "||") {
+        return Err(ParseError::new("First element in range is '||'"));
+    }
+    if tokens.last().is_none_or(|last| last == "||") {
+        return Err(ParseError::new("Last element in range is '||'"));
+    }
+    let expanded = tokens
+        .split(|token| token == "||")
         .map(|group| {
-            let mut terms = Vec::with_capacity(group.len());
-            for token in group {
-                expand_wildcard(token, &mut terms)?;
-            }
-            Ok(terms)
+            let terms: Result<Vec<_>, _> = group.iter().map(|token| expand_wildcard(token)).collect();
+            Ok(terms?.into_iter().flatten().collect())
         })
-        .collect::<Result<Vec<_>, ParseError>>()?;
-    expanded.iter().map(|group| group.iter().map(term).collect()).collect()
+        .collect::<Result<Vec<Vec<String>>, ParseError>>()?;
+    expanded.iter().map(|group| group.iter().map(|token| term(token)).collect()).collect()
 }
 
-/// Splits at spaces, except those after `>`, `<` and `=`. Tokens of one byte are dropped, as in the original.
-fn tokens(text: &str) -> Vec<Token> {
+/// Splits at spaces, except those after `>`, `<` and `=`. Tokens of one byte are dropped, as by `splitAndTrim` there.
+fn tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut push = |start: usize, end: usize| {
         if start + 1 < end {
-            let token = text.get(start..end).unwrap_or_default();
-            tokens.push(Token { text: token.replace(' ', ""), position: start });
+            tokens.push(text.get(start..end).unwrap_or_default().replace(' ', ""));
         }
     };
     let (mut start, mut last) = (0, 0);
@@ -51,64 +48,34 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-fn split_groups(tokens: Vec<Token>) -> Result<Vec<Vec<Token>>, ParseError> {
-    match (tokens.first(), tokens.last()) {
-        (Some(first), _) if first.text == "||" => return Err(ParseError::SkipRangeFirst),
-        (_, Some(last)) if last.text != "||" => {}
-        _ => return Err(ParseError::SkipRangeLast),
-    }
-    let mut groups = vec![Vec::new()];
-    for token in tokens {
-        if token.text == "||" {
-            groups.push(Vec::new());
-        } else if let Some(group) = groups.last_mut() {
-            group.push(token);
-        }
-    }
-    Ok(groups)
-}
-
-/// What stands before the first digit, white space around it left out, and the rest.
-fn split_comparator(token: &Token) -> Result<(&str, &str), ParseError> {
-    let digit = token
-        .text
-        .find(|c: char| c.is_ascii_digit())
-        .ok_or_else(|| ParseError::SkipRangeVersion { term: token.text.clone(), position: token.position })?;
-    let (comparator, version) = token.text.split_at(digit);
+/// The part before the first digit, without the white space around it, and the rest.
+fn split_comparator(token: &str) -> Result<(&str, &str), ParseError> {
+    let digit = token.find(|c: char| c.is_ascii_digit());
+    let digit = digit
+        .ok_or_else(|| ParseError::new(format!("Could not get version from string: {}", Quoted(token))))?;
+    let (comparator, version) = token.split_at(digit);
     Ok((comparator.trim(), version))
 }
 
-/// Adds the token, or what it stands for when it contains the letter x anywhere.
-fn expand_wildcard(token: Token, terms: &mut Vec<Token>) -> Result<(), ParseError> {
-    if !token.text.contains('x') {
-        terms.push(token);
-        return Ok(());
+/// The token, or the one or two that it is short for when it contains the letter x anywhere.
+fn expand_wildcard(token: &str) -> Result<Vec<String>, ParseError> {
+    if !token.contains('x') {
+        return Ok(vec![token.to_owned()]);
     }
-    let position = token.position;
-    let (comparator, version) = split_comparator(&token)?;
+    let (comparator, version) = split_comparator(token)?;
     let flat = flatten(version);
     // Empty when the version does not end with a wildcard; parsing the term then fails.
-    let next = || increment(version, &flat).unwrap_or_default();
-    let mut push = |comparator: &str, version: &str| {
-        terms.push(Token { text: format!("{comparator}{version}"), position });
-    };
-    match comparator {
-        ">" => push(">=", &next()),
-        ">=" => push(">=", &flat),
-        "<" => push("<", &flat),
-        "<=" => push("<", &next()),
-        "" | "=" | "==" => {
-            push(">=", &flat);
-            push("<", &next());
-        }
-        "!=" | "!" => {
-            push("<", &flat);
-            push(">=", &next());
-        }
-        // The original forgets a comparator that it does not know.
-        _ => push("", &flat),
-    }
-    Ok(())
+    let next = increment(version, &flat).unwrap_or_default();
+    Ok(match comparator {
+        ">" => vec![format!(">={next}")],
+        ">=" => vec![format!(">={flat}")],
+        "<" => vec![format!("<{flat}")],
+        "<=" => vec![format!("<{next}")],
+        "" | "=" | "==" => vec![format!(">={flat}"), format!("<{next}")],
+        "!=" | "!" => vec![format!("<{flat}"), format!(">={next}")],
+        // `expandWildcardVersion` there forgets a comparator that it does not know.
+        _ => vec![flat],
+    })
 }
 
 /// The version with zeros for wildcards.
@@ -133,25 +100,18 @@ fn increment(version: &str, flat: &str) -> Option<String> {
     Some(parts.join("."))
 }
 
-fn term(token: &Token) -> Result<Term, ParseError> {
-    let (comparator, version) = split_comparator(token)?;
-    let joined = || format!("{comparator}{version}");
-    let (term, position) = (|| token.text.clone(), token.position);
-    Ok(Term {
-        comparator: Comparator::from_text(comparator).ok_or_else(|| ParseError::SkipRangeComparator {
-            term: term(),
-            comparator: comparator.to_owned(),
-            joined: joined(),
-            position,
-        })?,
-        version: version.parse().map_err(|source| ParseError::SkipRangeOperand {
-            term: term(),
-            version: version.to_owned(),
-            joined: joined(),
-            source: Box::new(source),
-            position,
-        })?,
-    })
+fn term(token: &str) -> Result<Term, ParseError> {
+    let (text, version) = split_comparator(token)?;
+    let joined = format!("{text}{version}");
+    let failed = |part: &str, text: &str, cause: &str| {
+        let (token, text, joined) = (Quoted(token), Quoted(text), Quoted(&joined));
+        ParseError::new(format!(
+            "Could not parse Range {token}: Could not parse {part} {text} in {joined}{cause}"
+        ))
+    };
+    let comparator = Comparator::from_text(text).ok_or_else(|| failed("comparator", text, ""))?;
+    let operand = version.parse().map_err(|error| failed("version", version, &format!(": {error}")))?;
+    Ok(Term { comparator, version: operand })
 }
 
 impl Comparator {

@@ -48,7 +48,7 @@ const MATCHES: &[(&str, &str, bool)] = &[
     (">1.0.0 <2.0.0 || >3.0.0 !4.2.1", "4.2.1", false),
     (">1.0.0 <2.0.0 || >3.0.0 !4.2.1", "3.1.1", true),
     ("1.0.0 || || 2.0.0", "1.0.0", true),
-    // The original panics on an empty group.
+    // blang panics on an empty group.
     ("1.0.0 || || 2.0.0", "3.0.0", false),
     ("1.x", "1.2.3", true),
     ("1.x", "2.0.0", false),
@@ -219,14 +219,14 @@ fn contains(range: &str, version: &str) -> bool {
 
 // Shows S003-71, S004-34.
 #[test]
-fn contains_what_the_original_contains() {
+fn contains_what_blang_contains() {
     let different: Vec<_> =
         MATCHES.iter().filter(|(range, version, want)| contains(range, version) != *want).collect();
     assert!(different.is_empty(), "{different:#?}");
 }
 
 #[test]
-fn refuses_what_the_original_refuses_with_its_words() {
+fn refuses_what_blang_refuses_with_its_words() {
     for (range, error) in ERRORS {
         assert_eq!(range.parse::<SkipRange>().unwrap_err().to_string(), *error, "{range:?}");
     }
@@ -240,10 +240,10 @@ fn the_documented_example_covers_two_versions() {
     }
 }
 
-/// The original forgets comparators that it does not know when the term has a wildcard, and reads signs and
+/// blang forgets comparators that it does not know when the term has a wildcard, and reads signs and
 /// zeros in numbers it increments.
 #[test]
-fn odd_wildcards_behave_as_in_the_original() {
+fn odd_wildcards_behave_as_in_blang() {
     for (range, version, want) in [
         ("~1.2.x", "1.2.0", true),
         ("~1.2.x", "1.2.1", false),
@@ -261,14 +261,6 @@ fn an_empty_group_never_holds_and_is_told() {
     assert!(range.has_empty_group());
     assert!(range.contains(&"2.0.0".parse().unwrap()));
     assert!(!"1.0.0 || 2.0.0".parse::<SkipRange>().unwrap().has_empty_group());
-}
-
-#[test]
-fn errors_say_where() {
-    for (range, position) in [("1.0.0 foo", 6), ("1.0.0 >=1.2", 6), ("  ~1.0.0", 2), (">= 1.0.0  ^2.0.0", 10)]
-    {
-        assert_eq!(range.parse::<SkipRange>().unwrap_err().position(), position, "{range:?}");
-    }
 }
 
 #[test]

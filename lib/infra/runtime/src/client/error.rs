@@ -1,6 +1,7 @@
 //! Why there is no client, and what a person can do about it.
 
 use kube::core::Status;
+use olm_text::one_line;
 use thiserror::Error;
 
 /// Why a client could not be made.
@@ -124,4 +125,13 @@ pub fn is_namespace_missing(status: &Status) -> bool {
 pub fn is_namespace_terminating(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     status.is_forbidden() && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}
+
+/// The API server's own words, without what kube puts around them.
+#[must_use]
+pub fn api_text(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => one_line(&status.message).into_owned(),
+        other => one_line(&other.to_string()).into_owned(),
+    }
 }

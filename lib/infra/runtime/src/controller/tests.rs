@@ -16,6 +16,12 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use super::*;
 use crate::Metrics;
 
+/// Objects may depend on it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Change;
+
+impl Interest for Change {}
+
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// An API server that holds these extensions, and whose watches tell nothing.
@@ -97,7 +103,7 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
         async move {
             let count = seen.count(&extension.name_any());
             assert!(extension.name_any() != "bad" || count > 2, "made to panic");
-            Next::Await
+            (Next::Await, BTreeSet::new())
         }
     };
     let stop = CancellationToken::new();
@@ -108,10 +114,11 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
         let reported = reporting.clone();
         async move { assert!(reported.count(&extension.name_any()) > 1, "made to panic") }
     };
+    let interests = Interests::<Change>::default();
     let running = run(
         settings(1, Duration::from_millis(1)),
         source,
-        Vec::new(),
+        (&interests, Vec::new()),
         metrics.controller("test"),
         stop.clone(),
         reconcile,
@@ -154,14 +161,15 @@ async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
             begun.add_permits(1);
             gate.acquire().await.unwrap().forget();
             under_way.fetch_sub(1, Ordering::SeqCst);
-            Next::Await
+            (Next::Await, BTreeSet::new())
         }
     };
     let stop = CancellationToken::new();
+    let interests = Interests::<Change>::default();
     let running = run(
         settings(2, Duration::from_secs(1)),
         source,
-        Vec::new(),
+        (&interests, Vec::new()),
         metrics.controller("test"),
         stop.clone(),
         reconcile,
@@ -198,14 +206,16 @@ async fn an_object_that_fails_holds_nobody_else_up() {
         let seen = counting.clone();
         async move {
             seen.count(&extension.name_any());
-            if extension.name_any() == "bad" { Next::Retry("it fails".into()) } else { Next::Await }
+            let bad = extension.name_any() == "bad";
+            (if bad { Next::Retry("it fails".into()) } else { Next::Await }, BTreeSet::new())
         }
     };
     let stop = CancellationToken::new();
+    let interests = Interests::<Change>::default();
     let running = run(
         settings(1, Duration::from_hours(1)),
         source,
-        vec![wakes.boxed()],
+        (&interests, vec![wakes.boxed()]),
         metrics.controller("test"),
         stop.clone(),
         reconcile,
@@ -225,6 +235,49 @@ async fn an_object_that_fails_holds_nobody_else_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_is_interested_is_reconciled_again_and_nobody_else() {
+    let metrics = Metrics::register(&mut Registry::default());
+    let seen = Arc::new(Seen::default());
+    let source = Source::<ClusterExtension>::all(holding(&["a", "b", "slow"]), &Chance::seeded(1));
+    let interests = Interests::<Change>::default();
+    let (counting, firing) = (seen.clone(), interests.clone());
+    let reconcile = move |extension: Arc<ClusterExtension>| {
+        let (seen, interests) = (counting.clone(), firing.clone());
+        async move {
+            let name = extension.name_any();
+            let count = seen.count(&name);
+            if name == "slow" && count == 1 {
+                // It changes while this reconcile goes on, which ends long after the others were woken.
+                interests.fire(&Change);
+                tokio::time::sleep(Duration::from_mins(1)).await;
+            }
+            // The others have no interest any more once they were woken.
+            let wanted = (name != "b" && count == 1).then_some(Change);
+            (Next::Await, wanted.into_iter().collect())
+        }
+    };
+    let stop = CancellationToken::new();
+    let running = run(
+        settings(3, Duration::from_secs(1)),
+        source,
+        (&interests, Vec::new()),
+        metrics.controller("test"),
+        stop.clone(),
+        reconcile,
+        silent,
+    );
+    let finished = async {
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        interests.fire(&Change);
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        stop.cancel();
+    };
+    tokio::join!(running, finished);
+    let counts: Vec<_> = seen.counts.lock().unwrap().clone().into_iter().collect();
+    assert_eq!(counts, [("a".to_owned(), 2), ("b".to_owned(), 1), ("slow".to_owned(), 2)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_reconciled_before_everything_is_known() {
     let metrics = Metrics::register(&mut Registry::default());
     let seen = Arc::new(Seen::default());
@@ -236,14 +289,15 @@ async fn nothing_is_reconciled_before_everything_is_known() {
         let seen = counting.clone();
         async move {
             seen.count(&extension.name_any());
-            Next::Await
+            (Next::Await, BTreeSet::new())
         }
     };
     let stop = CancellationToken::new();
+    let interests = Interests::<Change>::default();
     let running = run(
         settings(1, Duration::from_secs(1)),
         source,
-        Vec::new(),
+        (&interests, Vec::new()),
         metrics.controller("test"),
         stop.clone(),
         reconcile,
@@ -274,14 +328,15 @@ async fn a_reconcile_that_does_not_end_is_aborted_soon_after_the_stop() {
             let takes = if extension.name_any() == "quick" { 2 } else { 2000 };
             tokio::time::sleep(Duration::from_secs(takes)).await;
             ended.fetch_add(1, Ordering::SeqCst);
-            Next::Await
+            (Next::Await, BTreeSet::new())
         }
     };
     let stop = CancellationToken::new();
+    let interests = Interests::<Change>::default();
     let running = run(
         settings(2, Duration::from_secs(1)),
         source,
-        Vec::new(),
+        (&interests, Vec::new()),
         metrics.controller("test"),
         stop.clone(),
         reconcile,

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::*;
 
@@ -16,8 +16,9 @@ impl From<Panicked> for Failure {
     }
 }
 
-fn jobs() -> (TestJobs, mpsc::Receiver<String>) {
-    let (ended, objects) = mpsc::channel(8);
+fn jobs() -> (TestJobs, mpsc::UnboundedReceiver<String>) {
+    let (sender, objects) = mpsc::unbounded_channel();
+    let ended: JobEnded = Arc::new(move |object| drop(sender.send(object.to_owned())));
     let backoff = Limits { first: Duration::from_secs(10), longest: Duration::from_secs(20) };
     (Jobs::new(ended, backoff, Chance::seeded(1)), objects)
 }

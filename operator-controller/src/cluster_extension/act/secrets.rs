@@ -1,0 +1,184 @@
+//! The Secrets that hold the objects of revisions: created before the revision, adopted after it, and tidied up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    core::PartialObjectMeta,
+};
+use olm_api::{
+    names::{EXTENSION_FIELD_MANAGER, OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL},
+    ownership::mark,
+    v1::ClusterObjectSet,
+};
+use olm_runtime::{api_text, bounded};
+use serde_json::json;
+
+use crate::cluster_extension::act::revision::RevisionWriter;
+
+impl RevisionWriter<'_> {
+    /// Sees to Secrets of content that have no owner, as a process that died or a request that failed leaves them. A
+    /// Secret belongs to its set, whichever extension that was made for; without a set nobody would ever remove it. What
+    /// lies beside a set that no controller made stays as it is.
+    ///
+    /// # Errors
+    /// The API server's answer.
+    pub(crate) async fn tidy_secrets(&self) -> Result<(), String> {
+        let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
+        // Others with this label are objects of a bundle, which a deletion policy may keep without an owner.
+        let content = mine.clone().fields(&format!("type={OBJECT_DATA_SECRET_TYPE}"));
+        let failed = |e: kube::Error| format!("listing ref Secrets: {}", api_text(&e));
+        let secrets = bounded(self.secrets().list_metadata(&content)).await.map_err(failed)?;
+        let ownerless = |secret: &&PartialObjectMeta<Secret>| secret.owner_references().is_empty();
+        let strays: Vec<_> = secrets.items.iter().filter(ownerless).collect();
+        if strays.is_empty() {
+            return Ok(());
+        }
+        let sets = bounded(self.set_api().list_metadata(&mine)).await.map_err(failed)?;
+        let sets: BTreeMap<String, PartialObjectMeta<_>> =
+            sets.items.into_iter().map(|set| (set.name_any(), set)).collect();
+        for secret in strays {
+            let name = secret.name_any();
+            let set = secret.labels().get(REVISION_NAME_LABEL).and_then(|set| sets.get(set));
+            match set {
+                Some(set) if mark(&set.metadata).is_none() => {}
+                Some(set) => match self.adopt_as(&set.metadata, &name).await {
+                    Ok(()) => {}
+                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                    Err(error) => {
+                        return Err(format!("ensuring ownerReferences on ref Secrets: {}", api_text(&error)));
+                    }
+                },
+                None => self.remove_secret(&name).await?,
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn create_secret(
+        &self,
+        set: &str,
+        name: &str,
+        data: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<(), String> {
+        let secret = Secret {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some(self.system_namespace.to_owned()),
+                labels: Some(BTreeMap::from([
+                    (REVISION_NAME_LABEL.to_owned(), set.to_owned()),
+                    (OWNER_NAME_LABEL.to_owned(), self.extension.name_any()),
+                ])),
+                ..ObjectMeta::default()
+            },
+            immutable: Some(true),
+            type_: Some(OBJECT_DATA_SECRET_TYPE.to_owned()),
+            data: Some(data.iter().map(|(key, bytes)| (key.clone(), ByteString(bytes.clone()))).collect()),
+            ..Secret::default()
+        };
+        let params =
+            PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match bounded(self.secrets().create(&params, &secret)).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => self.check_stays(&secret).await,
+            Err(error) => Err(api_text(&error)),
+        }
+    }
+
+    /// Accepts a Secret that exists only if it is what was to be written, as a process leaves it that dies before it
+    /// writes the revision. Its name proves nothing: anybody who may create Secrets can compute it. One with an owner is
+    /// of a revision of the same name that was deleted, and goes with it, even from under the new one.
+    async fn check_stays(&self, wanted: &Secret) -> Result<(), String> {
+        let name = wanted.name_any();
+        let found = bounded(self.secrets().get_opt(&name)).await.map_err(|e| api_text(&e))?;
+        let goes = || Err("it is still there from a revision that was deleted, and goes with it".to_owned());
+        let Some(found) = found.filter(|found| found.metadata.deletion_timestamp.is_none()) else {
+            return goes();
+        };
+        if !is_written_as(&found, wanted) {
+            return Err(format!(
+                "Secret {}/{name} exists and holds something else than the objects of this revision: delete it to let the revision be made",
+                self.system_namespace
+            ));
+        }
+        if found.owner_references().is_empty() { Ok(()) } else { goes() }
+    }
+
+    pub(crate) async fn adopt(
+        &self,
+        set: &ObjectMeta,
+        secrets: impl Iterator<Item = &str>,
+    ) -> Result<(), String> {
+        let names: BTreeSet<&str> = secrets.collect();
+        for name in names {
+            self.adopt_as(set, name).await.map_err(|e| api_text(&e))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn adopt_as(&self, set: &ObjectMeta, secret: &str) -> Result<(), kube::Error> {
+        let patch = json!({"metadata": {"ownerReferences": [{
+            "apiVersion": ClusterObjectSet::api_version(&()),
+            "kind": ClusterObjectSet::kind(&()),
+            "name": set.name,
+            "uid": set.uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        }]}});
+        let params =
+            PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        bounded(self.secrets().patch(secret, &params, &Patch::Merge(&patch))).await.map(drop)
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<(), String> {
+        match bounded(self.secrets().delete(name, &DeleteParams::default())).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(error) => Err(format!("removing stray Secret {name:?}: {}", api_text(&error))),
+        }
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), self.system_namespace)
+    }
+}
+
+/// Whether the Secret that was found is the one that was to be written.
+fn is_written_as(found: &Secret, wanted: &Secret) -> bool {
+    let marks = |secret: &Secret| {
+        let mark = |label: &str| secret.labels().get(label).cloned();
+        [mark(REVISION_NAME_LABEL), mark(OWNER_NAME_LABEL)]
+    };
+    found.data == wanted.data
+        && found.type_ == wanted.type_
+        && found.immutable == wanted.immutable
+        && marks(found) == marks(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_taken_for_ours_only_with_its_content() {
+        let secret = |bytes: &str, set: &str, immutable: bool| Secret {
+            metadata: ObjectMeta {
+                labels: Some([(REVISION_NAME_LABEL.to_owned(), set.to_owned())].into()),
+                ..ObjectMeta::default()
+            },
+            immutable: Some(immutable),
+            type_: Some(OBJECT_DATA_SECRET_TYPE.to_owned()),
+            data: Some([("k".to_owned(), ByteString(bytes.as_bytes().to_vec()))].into()),
+            ..Secret::default()
+        };
+        let wanted = secret("a", "ext-1", true);
+        assert!(is_written_as(&wanted.clone(), &wanted));
+        for other in [secret("b", "ext-1", true), secret("a", "ext-2", true), secret("a", "ext-1", false)] {
+            assert!(!is_written_as(&other, &wanted), "{other:?}");
+        }
+        assert!(!is_written_as(&Secret { type_: Some("Opaque".into()), ..wanted.clone() }, &wanted));
+        assert!(!is_written_as(&Secret { data: None, ..wanted.clone() }, &wanted));
+    }
+}

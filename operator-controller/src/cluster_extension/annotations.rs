@@ -1,0 +1,295 @@
+//! The annotations by which an extension asks for what goes beyond upstream's API: one table, one line each.
+//!
+//! A name under our prefix that is not in the table is refused, and so is a value that is not one of its own: a
+//! slip of the pen must not look like a setting. The admission policy on annotations is made of the same table.
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use olm_api::{
+    names::{
+        ALLOW_CRD_CHANGES_ANNOTATION, DELETION_POLICY_ANNOTATION, DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX,
+        IDENTITY_ANNOTATION, MAJOR_UPDATES_ANNOTATION, PAUSED_ANNOTATION, REINSTALL_ANNOTATION,
+        ROLLBACK_TO_ANNOTATION, SAME_CATALOG_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+    },
+    v1::ClusterExtension,
+};
+use olm_objectset::UnknownKinds;
+use olm_resolve::{DependencyHandling, MajorUpdates, SameCatalog};
+
+use crate::cluster_extension::observe::identity::{FORM, Record};
+
+/// Which values an annotation may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Values {
+    /// One of these.
+    OneOf(&'static [&'static str]),
+    /// The number of a revision, from 1 on.
+    Revision,
+    /// `true`, or a time.
+    TrueOrTime,
+    /// A record that the controller writes.
+    Record,
+    /// Text that is checked where it is used, and told there.
+    Any,
+}
+
+/// The annotations that are known.
+pub(crate) const KNOWN: &[(&str, Values)] = &[
+    (ALLOW_CRD_CHANGES_ANNOTATION, Values::Any),
+    (DELETION_POLICY_ANNOTATION, Values::OneOf(&["Delete", "RetainCRDs", "Orphan"])),
+    (DEPENDENCIES_ANNOTATION, Values::OneOf(&["Refuse"])),
+    (IDENTITY_ANNOTATION, Values::Record),
+    (MAJOR_UPDATES_ANNOTATION, Values::OneOf(&["Block"])),
+    (PAUSED_ANNOTATION, Values::TrueOrTime),
+    (REINSTALL_ANNOTATION, Values::Any),
+    (ROLLBACK_TO_ANNOTATION, Values::Revision),
+    (SAME_CATALOG_ANNOTATION, Values::OneOf(&["Required"])),
+    (UNKNOWN_KINDS_ANNOTATION, Values::OneOf(&["Block"])),
+];
+
+/// What follows the name of an annotation that is not in the table.
+pub(crate) const UNKNOWN: &str = "is not supported by this version: remove it";
+
+/// The longest number that is one of a revision.
+const REVISION_DIGITS_MAX: usize = 18;
+/// The form of a time, without which parts of a second it has.
+const TIME_FORM: &[u8] = b"0000-00-00T00:00:00";
+
+impl Values {
+    /// Whether `value` is one of them.
+    fn allow(self, value: &str) -> bool {
+        match self {
+            Self::OneOf(values) => values.contains(&value),
+            Self::Revision => revision(value).is_some(),
+            Self::TrueOrTime => value == "true" || time(value).is_some(),
+            Self::Record => Record::parse(value).is_some(),
+            Self::Any => true,
+        }
+    }
+
+    /// What to set instead of another value.
+    pub(crate) fn remedy(self) -> String {
+        let wanted = match self {
+            Self::OneOf(values) => {
+                values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(" or ")
+            }
+            Self::Revision => "the number of a revision".to_owned(),
+            Self::TrueOrTime => "\"true\" or a time such as \"2030-01-31T08:00:00Z\"".to_owned(),
+            Self::Any => "another value".to_owned(),
+            Self::Record => return "remove it, and the controller writes it".to_owned(),
+        };
+        format!("set it to {wanted}, or remove it")
+    }
+
+    /// A condition in the Common Expression Language on the expression `value`; nothing where all pass. It may
+    /// pass a little more than the check here, never less.
+    pub(crate) fn condition(self, value: &str) -> Option<String> {
+        match self {
+            Self::OneOf(values) => {
+                let listed: Vec<String> = values.iter().map(|one| format!("'{one}'")).collect();
+                Some(format!("{value} in [{}]", listed.join(", ")))
+            }
+            Self::Revision => {
+                Some(format!("{value}.matches('^[1-9][0-9]{{0,{}}}$')", REVISION_DIGITS_MAX - 1))
+            }
+            Self::TrueOrTime => Some(format!(
+                "{value} == 'true' || {value}.matches('^[0-9]{{4}}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\
+                 ([.][0-9]{{1,9}})?(Z|[+-][0-2][0-9]:[0-5][0-9])$')"
+            )),
+            Self::Record => Some(format!("{value}.matches('{FORM}')")),
+            Self::Any => None,
+        }
+    }
+}
+
+/// What is wrong with the extension's annotations, one sentence each.
+pub(crate) fn refused(extension: &ClusterExtension) -> Vec<String> {
+    let asked = extension.annotations().iter().filter(|(name, _)| name.starts_with(EXTENSIONS_PREFIX));
+    asked
+        .filter_map(|(name, value)| match KNOWN.iter().find(|(known, _)| known == name) {
+            None => Some(format!("annotation {name:?} {UNKNOWN}")),
+            Some((_, values)) if !values.allow(value) => {
+                Some(format!("annotation {name:?} cannot be {value:?}: {}", values.remedy()))
+            }
+            Some(_) => None,
+        })
+        .collect()
+}
+
+fn revision(value: &str) -> Option<i64> {
+    let is_number = value.len() <= REVISION_DIGITS_MAX
+        && !value.starts_with('0')
+        && value.bytes().all(|b| b.is_ascii_digit());
+    value.parse().ok().filter(|_| is_number)
+}
+
+/// A time as RFC 3339 has it; other forms that could be read are none.
+fn time(value: &str) -> Option<Timestamp> {
+    let bytes = value.as_bytes();
+    let is_formed = bytes.len() > TIME_FORM.len()
+        && bytes.iter().zip(TIME_FORM).all(|(found, form)| match form {
+            b'0' => found.is_ascii_digit(),
+            _ => found == form,
+        })
+        && !bytes.contains(&b'[');
+    value.parse().ok().filter(|_| is_formed)
+}
+
+fn is_set(extension: &ClusterExtension, name: &str) -> bool {
+    extension.annotations().contains_key(name)
+}
+
+/// What is to happen with declared dependencies.
+pub(crate) fn dependencies(extension: &ClusterExtension) -> DependencyHandling {
+    if is_set(extension, DEPENDENCIES_ANNOTATION) {
+        DependencyHandling::Refuse
+    } else {
+        DependencyHandling::Accept
+    }
+}
+
+/// Whether updates may lead to another major version.
+pub(crate) fn major_updates(extension: &ClusterExtension) -> MajorUpdates {
+    if is_set(extension, MAJOR_UPDATES_ANNOTATION) { MajorUpdates::Block } else { MajorUpdates::Allow }
+}
+
+/// Whether updates may cross catalogs.
+pub(crate) fn same_catalog(extension: &ClusterExtension) -> SameCatalog {
+    if is_set(extension, SAME_CATALOG_ANNOTATION) { SameCatalog::Required } else { SameCatalog::Preferred }
+}
+
+/// What is to happen with objects of optional kinds that the cluster does not serve.
+pub(crate) fn unknown_kinds(extension: &ClusterExtension) -> UnknownKinds {
+    UnknownKinds::from_annotation(extension.annotations().get(UNKNOWN_KINDS_ANNOTATION).map(String::as_str))
+}
+
+/// The token of the last reinstallation that was asked for.
+pub(crate) fn reinstall(extension: &ClusterExtension) -> Option<&str> {
+    extension.annotations().get(REINSTALL_ANNOTATION).map(String::as_str)
+}
+
+/// The revision whose objects are to come back.
+pub(crate) fn rollback_to(extension: &ClusterExtension) -> Option<i64> {
+    extension.annotations().get(ROLLBACK_TO_ANNOTATION).and_then(|value| revision(value))
+}
+
+/// How long no new revision is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pause {
+    UntilRemoved,
+    Until(Timestamp),
+}
+
+/// The pause that is in force at `now`.
+pub(crate) fn pause(extension: &ClusterExtension, now: Timestamp) -> Option<Pause> {
+    let value = extension.annotations().get(PAUSED_ANNOTATION)?;
+    if value == "true" {
+        return Some(Pause::UntilRemoved);
+    }
+    time(value).filter(|end| *end > now).map(Pause::Until)
+}
+
+/// A sentence about the settings in force, when there are any.
+pub(crate) fn in_force(extension: &ClusterExtension) -> Option<String> {
+    let all: Vec<String> = extension
+        .annotations()
+        .iter()
+        // The deletion policy is told once the revisions have it in force.
+        .filter(|(name, _)| name.as_str() != DELETION_POLICY_ANNOTATION)
+        .filter(|(name, _)| KNOWN.iter().any(|(known, v)| known == name && matches!(v, Values::OneOf(_))))
+        .map(|(name, value)| format!("{}: {value}", name.trim_start_matches(EXTENSIONS_PREFIX)))
+        .collect();
+    (!all.is_empty()).then(|| format!("In force by annotation: {}.", all.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn extension(annotations: &[(&str, &str)]) -> ClusterExtension {
+        let mut extension = ClusterExtension::new("ext", olm_api::v1::ClusterExtensionSpec::default());
+        let prefixed =
+            |(name, value): &(&str, &str)| (format!("{EXTENSIONS_PREFIX}{name}"), (*value).to_owned());
+        let mut all: BTreeMap<String, String> = annotations.iter().map(prefixed).collect();
+        all.insert("example.com/major-updates".to_owned(), "whatever".to_owned());
+        extension.metadata.annotations = Some(all);
+        extension
+    }
+
+    #[test]
+    fn only_known_names_and_values_are_taken() {
+        assert!(refused(&extension(&[])).is_empty());
+        let fine = [("major-updates", "Block"), ("same-catalog", "Required"), ("reinstall", "2026-11-21")];
+        assert!(refused(&extension(&fine)).is_empty());
+        let told = refused(&extension(&[("major-updates", "block"), ("majorupdates", "Block")]));
+        assert_eq!(
+            told,
+            [
+                "annotation \"extensions.olm.operatorframework.io/major-updates\" cannot be \"block\": set it to \"Block\", or remove it",
+                "annotation \"extensions.olm.operatorframework.io/majorupdates\" is not supported by this version: remove it",
+            ]
+        );
+    }
+
+    #[test]
+    fn revisions_are_numbers_from_one_on() {
+        for good in ["1", "12", "999999999999999999"] {
+            assert!(refused(&extension(&[("rollback-to", good)])).is_empty(), "{good}");
+        }
+        for bad in ["", "0", "01", "-1", "+1", "1.0", "one", "ext-1", "1 ", "1000000000000000000"] {
+            let told = refused(&extension(&[("rollback-to", bad)]));
+            assert_eq!(told.len(), 1, "{bad:?}");
+            assert!(
+                told[0].ends_with(&format!(
+                    "cannot be {bad:?}: set it to the number of a revision, or remove it"
+                ))
+            );
+        }
+        assert_eq!(rollback_to(&extension(&[("rollback-to", "12")])), Some(12));
+        assert_eq!(rollback_to(&extension(&[])), None);
+    }
+
+    #[test]
+    fn a_pause_lasts_until_its_time() {
+        for good in ["true", "2030-01-31T08:00:00Z", "2030-01-31T08:00:00.5+02:00"] {
+            assert!(refused(&extension(&[("paused", good)])).is_empty(), "{good}");
+        }
+        for bad in [
+            "",
+            "True",
+            "yes",
+            "false",
+            "1",
+            "2030-01-31",
+            "2030-01-31 08:00:00Z",
+            "2030-01-31T08:00Z",
+            "2030-02-30T08:00:00Z",
+            "2030-01-31T08:00:00",
+            "2030-01-31T08:00:00Z[UTC]",
+            "2030-01-31T08:00:00é",
+        ] {
+            assert_eq!(refused(&extension(&[("paused", bad)])).len(), 1, "{bad:?}");
+        }
+        let end: Timestamp = "2030-01-31T08:00:00Z".parse().unwrap();
+        let paused = extension(&[("paused", "2030-01-31T10:00:00+02:00")]);
+        assert_eq!(pause(&paused, Timestamp::UNIX_EPOCH), Some(Pause::Until(end)));
+        assert_eq!(pause(&paused, end), None);
+        assert_eq!(pause(&extension(&[("paused", "true")]), end), Some(Pause::UntilRemoved));
+        assert_eq!(pause(&extension(&[]), end), None);
+    }
+
+    #[test]
+    fn settings_in_force_are_told() {
+        assert_eq!(in_force(&extension(&[("reinstall", "1")])), None);
+        let asked = extension(&[("same-catalog", "Required"), ("major-updates", "Block")]);
+        assert_eq!(
+            in_force(&asked).as_deref(),
+            Some("In force by annotation: major-updates: Block, same-catalog: Required.")
+        );
+        assert_eq!(major_updates(&asked), MajorUpdates::Block);
+        assert_eq!(same_catalog(&asked), SameCatalog::Required);
+        assert_eq!(dependencies(&asked), DependencyHandling::Accept);
+    }
+}

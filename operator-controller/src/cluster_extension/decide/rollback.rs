@@ -1,0 +1,329 @@
+//! Back to an earlier revision, when the administrator asks: its objects come back as a new revision.
+//!
+//! - Each request is carried out once: the revision made for it records it. Nothing is resolved while it stands.
+//! - CRDs are not downgraded and none goes: what active revisions have of them is taken over as it is in the
+//!   cluster, so that the users' objects stay and can be read. Only what nobody has now comes from the old revision.
+//! - What is checked before any new revision is checked here too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::{
+    api::core::v1::Secret, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, PartialObjectMeta},
+};
+use olm_api::{
+    names::{CATALOG_PROPERTIES_ANNOTATION, OWNER_NAME_LABEL, REVISION_ANNOTATION, ROLLBACK_TO_ANNOTATION},
+    v1::ClusterObjectSet,
+};
+use olm_fbc::Property;
+use olm_object::ObjectKey;
+use olm_objectset::{assign, sha256};
+use olm_render::CertificateProvider;
+use olm_resolve::{DeprecationData, deprecation_status};
+use olm_runtime::{AccountRef, api_text, bounded};
+use serde_json::{Value, json};
+
+use crate::cluster_extension::decide::resolve::Chosen;
+use crate::cluster_extension::decide::{Proposal, Steps};
+use crate::cluster_extension::observe::revisions::{Revision, Revisions};
+use crate::cluster_extension::plan::{Contents, Draft};
+use crate::cluster_extension::report::{Cause, Progress, StepError};
+use crate::cluster_object_set::content::{self, ContentError, LoadedPhase};
+
+/// Most revisions that are named to choose from.
+const NAMED_MAX: usize = 10;
+
+/// What a request comes to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Request<'a> {
+    /// The latest revision was made for it.
+    Done(&'a Revision),
+    /// It names the latest revision.
+    Needless(&'a Revision),
+    /// This revision's objects are to come back.
+    ToDo(&'a Revision),
+    /// There is no such revision.
+    Unknown,
+}
+
+fn request(target: i64, revisions: &Revisions) -> Request<'_> {
+    let latest = revisions.all().last();
+    if let Some(latest) = latest.filter(|latest| latest.rolled_back_to == Some(target)) {
+        return Request::Done(latest);
+    }
+    match revisions.all().iter().find(|r| r.number == target && !r.deleting) {
+        Some(found) if revisions.latest_active() == Some(found) => Request::Needless(found),
+        Some(found) => Request::ToDo(found),
+        None => Request::Unknown,
+    }
+}
+
+/// Whether there is nothing left to do for a request to go back to revision `target`.
+pub(crate) fn is_done(target: i64, revisions: &Revisions) -> bool {
+    matches!(request(target, revisions), Request::Done(_) | Request::Needless(_))
+}
+
+impl Steps<'_> {
+    /// What is to be done for an extension that asks to go back to revision `target`.
+    ///
+    /// # Errors
+    /// There is no such revision, its content is gone, or what comes before a new revision failed.
+    pub(crate) async fn roll_back(
+        &self,
+        target: i64,
+        account: &AccountRef,
+        revisions: &Revisions,
+        progress: &mut Progress,
+    ) -> Result<Proposal, StepError> {
+        self.nothing_is_resolved(revisions, progress);
+        match request(target, revisions) {
+            Request::Done(latest) => {
+                let why = done(target, latest.number);
+                progress.notes.push(why.clone());
+                Ok(Proposal::Keep { why })
+            }
+            Request::Needless(_) => {
+                let why = format!(
+                    "{ROLLBACK_TO_ANNOTATION} has nothing to do: revision {target} is the latest. Nothing is resolved until the annotation is removed."
+                );
+                progress.notes.push(why.clone());
+                Ok(Proposal::Keep { why })
+            }
+            Request::ToDo(revision) => self.bring_back(revision, account, revisions, progress).await,
+            Request::Unknown => Err(self.refused(target, "is none of this extension's", revisions).await),
+        }
+    }
+
+    fn nothing_is_resolved(&self, revisions: &Revisions, progress: &mut Progress) {
+        let channels = self.extension.spec.source.catalog.as_ref().map(|c| c.channels.as_slice());
+        let installed = revisions.installed().map(|r| r.bundle.name.as_str());
+        let status =
+            deprecation_status(DeprecationData::Unavailable, channels.unwrap_or_default(), installed);
+        progress.deprecations = Some(status);
+    }
+
+    async fn bring_back(
+        &self,
+        target: &Revision,
+        account: &AccountRef,
+        revisions: &Revisions,
+        progress: &mut Progress,
+    ) -> Result<Proposal, StepError> {
+        let failed = |cause| StepError::Bundle { bundle: target.bundle.clone(), cause };
+        let sets = self.sets_of(revisions).await.map_err(|text| failed(Cause::transient(text)))?;
+        let Some(set) = sets.get(&target.number) else {
+            return Err(self.refused(target.number, "is none of this extension's", revisions).await);
+        };
+        let client = self.accounts.client(account).await.ok();
+        let objects = match self.objects(set, client.as_ref()).await {
+            Ok(objects) => objects,
+            Err(error) if self.content_is_gone(set, &error).await => {
+                let why = format!("cannot come back because its content is gone ({error})");
+                return Err(self.refused(target.number, &why, revisions).await);
+            }
+            Err(error) => return Err(failed(Cause::transient(error))),
+        };
+        let present = match self.contents(revisions, client.as_ref()).await {
+            Ok(contents) => self.present_crds(contents, revisions).await,
+            Err(text) => Err(text),
+        };
+        let present = present.map_err(|text| failed(Cause::transient(text)))?;
+        let certificate_provider = provider(target, &present, revisions);
+        let annotation = set.annotations().get(CATALOG_PROPERTIES_ANNOTATION);
+        let properties: Vec<Property> =
+            annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let chosen = Chosen { bundle: target.bundle.clone(), catalog: target.catalog.clone(), properties };
+        self.require(&chosen, &[], revisions, progress).await?;
+        // With the old digests the revision stays when the resolution comes to the same bundle afterwards. For one
+        // that has none, any that no resolution comes to will do.
+        let none = || sha256(&json!(["rolled back to", target.uid]));
+        let draft = Draft {
+            bundle: chosen.bundle,
+            phases: assign(with_crds(objects, present)),
+            inputs_digest: target.inputs_digest.clone().unwrap_or_else(none),
+            rendered_digest: target.rendered_digest.clone().unwrap_or_else(none),
+            catalog: chosen.catalog,
+            catalog_properties: chosen.properties,
+            properties: target.properties.clone(),
+            certificate_provider,
+            rolled_back_to: Some(target.number),
+            _memory: None,
+        };
+        let number = self.writer().next_number(revisions).map_err(|text| failed(Cause::terminal(text)))?;
+        progress.notes.push(format!(
+            "Revision {number} brings revision {} back, as {ROLLBACK_TO_ANNOTATION} asks. Nothing is resolved until the annotation is removed.",
+            target.number
+        ));
+        let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
+        Ok(Proposal::Revision { planned: Box::new(planned), bundle: target.bundle.clone() })
+    }
+
+    /// The extension's revisions as objects, by number.
+    async fn sets_of(&self, revisions: &Revisions) -> Result<BTreeMap<i64, ClusterObjectSet>, String> {
+        let api: Api<ClusterObjectSet> = Api::all(self.controller());
+        let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
+        let listed = bounded(api.list(&mine)).await.map_err(|e| api_text(&e))?;
+        let is_ours = |set: &ClusterObjectSet| {
+            revisions.all().iter().any(|r| Some(&r.uid) == set.metadata.uid.as_ref() && !r.deleting)
+        };
+        Ok(listed.items.into_iter().filter(is_ours).map(|set| (set.spec.revision, set)).collect())
+    }
+
+    async fn objects(
+        &self,
+        set: &ClusterObjectSet,
+        // Reads what is not in our namespace.
+        account: Option<&Client>,
+    ) -> Result<Vec<Value>, ContentError> {
+        let phases = content::load(set, &self.controller(), account, self.system_namespace).await?;
+        content::verify(set, &content::digests(&phases))?;
+        Ok(phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect())
+    }
+
+    async fn content_is_gone(&self, set: &ClusterObjectSet, error: &ContentError) -> bool {
+        let by_secret = || async {
+            let secrets = self.secrets().await.ok()?;
+            Some(!has_content(set, self.system_namespace, &secrets))
+        };
+        error.is_blocking()
+            || matches!(error, ContentError::MissingKey { .. } | ContentError::Unreadable { .. })
+            || by_secret().await.unwrap_or(false)
+    }
+
+    /// Names of the Secrets with this extension's objects.
+    async fn secrets(&self) -> Result<BTreeSet<String>, String> {
+        let api: Api<Secret> = Api::namespaced(self.controller(), self.system_namespace);
+        let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
+        let listed = bounded(api.list_metadata(&mine)).await.map_err(|e| api_text(&e))?;
+        Ok(listed.items.iter().map(ResourceExt::name_any).collect())
+    }
+
+    /// The sentence on a request that cannot be carried out, with the revisions that could come back.
+    async fn refused(&self, target: i64, why: &str, revisions: &Revisions) -> StepError {
+        let (Ok(sets), Ok(secrets)) = (self.sets_of(revisions).await, self.secrets().await) else {
+            return StepError::Revisions(format!(
+                "revision {target} {why}; the revisions to choose from could not be read"
+            ));
+        };
+        let other = |r: &&Revision| revisions.latest_active() != Some(*r) && r.number != target;
+        let whole = |r: &&Revision| {
+            sets.get(&r.number).is_some_and(|set| has_content(set, self.system_namespace, &secrets))
+        };
+        let choice: Vec<&Revision> =
+            revisions.all().iter().rev().filter(other).filter(whole).take(NAMED_MAX).collect();
+        StepError::Validation { errors: vec![sentence(target, why, &choice)], terminal: true, advice: None }
+    }
+
+    /// The CRDs of active revisions, in the form in which the cluster has each of them.
+    async fn present_crds(
+        &self,
+        contents: Contents,
+        revisions: &Revisions,
+    ) -> Result<BTreeMap<String, Value>, String> {
+        let objects = |phases: Vec<LoadedPhase>| {
+            phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect::<Vec<_>>()
+        };
+        let of_revisions: BTreeMap<i64, BTreeMap<String, Value>> =
+            contents.into_iter().map(|(number, phases)| (number, crds(objects(phases)))).collect();
+        let names: BTreeSet<&String> = of_revisions.values().flat_map(BTreeMap::keys).collect();
+        let api: Api<CustomResourceDefinition> = Api::all(self.controller());
+        let installed = revisions.installed().map(|r| r.number);
+        let mut present = BTreeMap::new();
+        for name in names {
+            let live = bounded(api.get_metadata_opt(name)).await;
+            let live = live.map_err(|e| format!("getting CRD {name:?}: {}", api_text(&e)))?;
+            let holders: Vec<i64> = of_revisions
+                .iter()
+                .filter(|(_, crds)| crds.contains_key(name))
+                .map(|(number, _)| *number)
+                .collect();
+            let holder = holder(live.as_ref().map_or(Live::Absent, applied_by), &holders, installed);
+            let crd = holder.and_then(|holder| of_revisions.get(&holder)?.get(name));
+            present.extend(crd.map(|crd| (name.clone(), crd.clone())));
+        }
+        Ok(present)
+    }
+}
+
+/// A CRD in the cluster.
+#[derive(Debug, Clone, Copy)]
+enum Live {
+    Absent,
+    /// It names the revision that applied it.
+    AppliedBy(i64),
+    /// It names none.
+    OfNobody,
+}
+
+fn applied_by<K>(live: &PartialObjectMeta<K>) -> Live {
+    let annotations = live.metadata.annotations.as_ref();
+    let number = annotations.and_then(|all| all.get(REVISION_ANNOTATION)).and_then(|n| n.parse().ok());
+    number.map_or(Live::OfNobody, Live::AppliedBy)
+}
+
+/// The revision whose form of a CRD the cluster has. `holders` are the active revisions that have the CRD, in ascending order.
+fn holder(live: Live, holders: &[i64], installed: Option<i64>) -> Option<i64> {
+    match live {
+        Live::AppliedBy(number) if holders.contains(&number) => Some(number),
+        Live::AppliedBy(_) | Live::OfNobody => holders.last().copied(),
+        // Not there yet, or not there any more.
+        Live::Absent => installed.filter(|number| holders.contains(number)),
+    }
+}
+
+fn crds(objects: Vec<Value>) -> BTreeMap<String, Value> {
+    let keyed = objects.into_iter().map(|object| (ObjectKey::of(&object), object));
+    keyed.filter(|(key, _)| key.is_crd()).map(|(key, object)| (key.name, object)).collect()
+}
+
+/// The objects, with these CRDs instead of and beside their own.
+fn with_crds(mut objects: Vec<Value>, present: BTreeMap<String, Value>) -> Vec<Value> {
+    objects.retain(|object| {
+        let key = ObjectKey::of(object);
+        !(key.is_crd() && present.contains_key(&key.name))
+    });
+    objects.extend(present.into_values());
+    objects
+}
+
+/// Who makes the certificates of the new revision's webhooks: as before, or as for the CRD that converts by one.
+fn provider(
+    target: &Revision,
+    present: &BTreeMap<String, Value>,
+    revisions: &Revisions,
+) -> Option<CertificateProvider> {
+    let converts =
+        present.values().any(|crd| crd.pointer("/spec/conversion/strategy") == Some(&json!("Webhook")));
+    let of_latest = || revisions.latest_active().and_then(|latest| latest.certificate_provider);
+    target.certificate_provider.or_else(|| converts.then(of_latest).flatten())
+}
+
+/// Whether all Secrets of ours to which the revision refers are there.
+fn has_content(set: &ClusterObjectSet, system_namespace: &str, secrets: &BTreeSet<String>) -> bool {
+    let references = set.spec.phases.iter().flat_map(|p| &p.objects).filter_map(|o| o.ref_.as_ref());
+    let mut ours = references.filter(|r| r.namespace == system_namespace);
+    ours.all(|reference| secrets.contains(&reference.name))
+}
+
+fn done(target: i64, number: i64) -> String {
+    format!(
+        "Rolled back to revision {target}, as {ROLLBACK_TO_ANNOTATION} asks: revision {number} was made for it. Nothing is resolved until the annotation is removed."
+    )
+}
+
+fn sentence(target: i64, why: &str, choice: &[&Revision]) -> String {
+    let named: Vec<String> =
+        choice.iter().map(|r| format!("{} (bundle {:?})", r.number, r.bundle.name)).collect();
+    let remedy = if named.is_empty() {
+        "no other revision can come back: remove the annotation".to_owned()
+    } else {
+        format!("set it to one of {}, or remove it", named.join(", "))
+    };
+    format!("annotation {ROLLBACK_TO_ANNOTATION:?}: revision {target} {why}; {remedy}")
+}
+
+#[cfg(test)]
+mod tests;

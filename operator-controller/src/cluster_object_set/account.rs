@@ -1,0 +1,170 @@
+//! The ServiceAccount that a revision acts as.
+//!
+//! It is the one that its annotations name, which admission guards. A revision of an extension gets them from the
+//! extension's controller. One that somebody made by hand without them gets the default account if that is the one that
+//! admission asked about, and it is written down at once: a default that is changed before or after moves nothing.
+
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use olm_api::{
+    names::{PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION},
+    ownership::{claimed, controlling_extension, is_taken_over, mark},
+    v1::{ClusterExtension, ClusterObjectSet},
+};
+use olm_runtime::{AccountRef, api_text, bounded};
+use serde_json::json;
+
+use crate::admission::Enforcement;
+use crate::cluster_object_set::reconcile::ObjectSets;
+use crate::cluster_object_set::status::Outcome;
+
+impl ObjectSets {
+    /// Whether the revision is one that an earlier program may have made for an extension that is still to be taken
+    /// over: what it is decides the extension's controller, and until then nothing is done or said about it.
+    pub(crate) async fn is_before_takeover(&self, set: &ClusterObjectSet) -> Result<bool, String> {
+        let Some(owner) = controlling_extension(&set.metadata).filter(|_| mark(&set.metadata).is_none())
+        else {
+            return Ok(false);
+        };
+        let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
+        let extension = bounded(api.get_metadata_opt(owner.name)).await.map_err(|e| api_text(&e))?;
+        Ok(extension.is_some_and(|extension| {
+            extension.metadata.uid.as_deref() == Some(owner.uid) && !is_taken_over(&extension.metadata)
+        }))
+    }
+
+    /// Writes the default account into a revision that names none and belongs to nobody; whether it did.
+    ///
+    /// # Errors
+    /// The API server's answer.
+    pub(crate) async fn give_default_account(&self, set: &ClusterObjectSet) -> Result<bool, String> {
+        let is_without = matches!(named(set), Ok(None)) && claimed(&set.metadata).next().is_none();
+        let default = self.checked_default(set).filter(|_| is_without);
+        let Some(account) = default.filter(|_| self.ports.guard.enforcement() == Enforcement::InForce) else {
+            return Ok(false);
+        };
+        let patch = json!({"metadata": {
+            "uid": set.uid(),
+            // What was looked at: nobody has claimed it since, or named another account.
+            "resourceVersion": set.resource_version(),
+            "annotations": {
+                SERVICE_ACCOUNT_NAME_ANNOTATION: account.name,
+                SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: account.namespace,
+            },
+        }});
+        let params =
+            PatchParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
+        match bounded(api.patch(&set.name_any(), &params, &Patch::Merge(&patch))).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
+            Err(error) => {
+                Err(format!("giving the default service account to the revision: {}", api_text(&error)))
+            }
+        }
+    }
+
+    /// The default account, if admission asked whether the writer of the revision may use it.
+    fn checked_default(&self, set: &ClusterObjectSet) -> Option<AccountRef> {
+        let created = set.creation_timestamp().map(|time| time.0);
+        self.ports.settings.default_account_checked_at(created)
+    }
+
+    /// The account a revision acts as.
+    ///
+    /// # Errors
+    /// Why it has none, or none yet.
+    pub(crate) fn account(&self, set: &ClusterObjectSet) -> Result<AccountRef, Outcome> {
+        if let Some(account) = named(set).map_err(Outcome::Blocked)? {
+            return Ok(account);
+        }
+        let missing = format!("revision {:?} is missing required annotations", set.name_any());
+        if let Some((extension, _)) = claimed(&set.metadata).next() {
+            return Err(Outcome::Blocked(format!(
+                "{missing}: only the controller of ClusterExtension {extension:?} may write them, and it has not done so"
+            )));
+        }
+        let complaint = self.ports.guard.complaint().unwrap_or_default();
+        let name_it = format!(
+            "set {SERVICE_ACCOUNT_NAME_ANNOTATION} and {SERVICE_ACCOUNT_NAMESPACE_ANNOTATION} to the service account that it shall use"
+        );
+        let Some(default) = self.ports.settings.default_account() else {
+            return Err(Outcome::Blocked(format!(
+                "{missing}: {name_it}, or configure a default service account for the cluster"
+            )));
+        };
+        if self.checked_default(set).is_none() {
+            let AccountRef { namespace, name } = default;
+            return Err(Outcome::Blocked(format!(
+                "{missing}, and the default service account {namespace}/{name} is not used, because it may have been set after the revision was created, without a check whether its writer may use it: {name_it}, or create the revision again"
+            )));
+        }
+        match self.ports.guard.enforcement() {
+            Enforcement::Broken => {
+                Err(Outcome::Blocked(format!("{missing}, and none are added: {complaint}")))
+            }
+            // The policies have been found in force since; the next reconcile adds them.
+            Enforcement::Unknown | Enforcement::InForce => {
+                Err(Outcome::Retrying(Enforcement::UNKNOWN.to_owned()))
+            }
+        }
+    }
+}
+
+/// The account that the annotations name, if they do.
+///
+/// # Errors
+/// They name half of one, or none that can exist.
+fn named(set: &ClusterObjectSet) -> Result<Option<AccountRef>, String> {
+    let annotation = |key: &str| set.annotations().get(key).cloned();
+    let revision = set.name_any();
+    let namespace = annotation(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION);
+    let account = match (annotation(SERVICE_ACCOUNT_NAME_ANNOTATION), namespace) {
+        (Some(name), Some(namespace)) => AccountRef { namespace, name },
+        (None, Some(_)) => {
+            return Err(format!("revision {revision:?} is missing ServiceAccount name annotation"));
+        }
+        (Some(_), None) => {
+            return Err(format!("revision {revision:?} is missing ServiceAccount namespace annotation"));
+        }
+        (None, None) => return Ok(None),
+    };
+    account.check().map_err(|what| format!("revision {revision:?}: {what}: correct its annotations"))?;
+    Ok(Some(account))
+}
+
+#[cfg(test)]
+mod tests {
+    use olm_api::v1::ClusterObjectSetSpec;
+
+    use super::*;
+
+    #[test]
+    fn an_account_is_named_by_both_annotations_and_has_names_that_can_exist() {
+        let set = |name: Option<&str>, namespace: Option<&str>| {
+            let mut set = ClusterObjectSet::new("s", ClusterObjectSetSpec::default());
+            let annotations =
+                [(SERVICE_ACCOUNT_NAME_ANNOTATION, name), (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, namespace)];
+            for (key, value) in annotations {
+                set.annotations_mut().extend(value.map(|value| (key.to_owned(), value.to_owned())));
+            }
+            named(&set)
+        };
+        assert_eq!(set(None, None), Ok(None));
+        let account = AccountRef { namespace: "n".into(), name: "a.b-c".into() };
+        assert_eq!(set(Some("a.b-c"), Some("n")), Ok(Some(account)));
+        assert!(set(Some("a"), None).is_err_and(|text| text.contains("namespace annotation")));
+        assert!(set(None, Some("n")).is_err_and(|text| text.contains("name annotation")));
+        for name in ["", "../../vic/serviceaccounts/installer", "installer/token?x=", "a%2fb", "A", "a b"] {
+            assert!(
+                set(Some(name), Some("n")).is_err_and(|text| text.contains("correct its annotations")),
+                "{name}"
+            );
+        }
+        for namespace in ["", "../kube-system", "n/x", "a.b", &"n".repeat(64)] {
+            assert!(set(Some("a"), Some(namespace)).is_err(), "{namespace}");
+        }
+    }
+}

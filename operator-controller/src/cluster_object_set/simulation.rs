@@ -1,0 +1,302 @@
+//! The loop of revisions in a world of its own: one thread, a clock that jumps, chance from a seed, and an API
+//! server that is a function. The same seed gives the same requests at the same times.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use catalogd::Clock;
+use jiff::Timestamp;
+use kube::Client;
+use olm_api::v1::ClusterObjectSet;
+use olm_runtime::{
+    Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, Metrics, OwnerChanged, PANIC_REPORT,
+    Source, WatchManager, run_controller,
+};
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster_object_set::ObjectSets;
+use crate::cluster_object_set::Ports;
+use crate::{
+    access::Waiting,
+    admission::Guard,
+    events::Events,
+    interest::Interests,
+    operator::owners,
+    settings::Settings,
+    simulation::{ApiServer, Since, runtime},
+};
+
+/// A revision of the extension `ext` with two phases of ConfigMaps, each of which says the revision's number.
+fn revision(number: i64) -> Value {
+    let object = |name: String| {
+        json!({"object": {
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "n", "labels": {"olm.operatorframework.io/owner-name": "ext"}},
+            "data": {"revision": number.to_string()},
+        }})
+    };
+    let objects = |phase: &str| -> Vec<Value> { (0..4).map(|i| object(format!("{phase}-{i}"))).collect() };
+    let mut last = objects("deploy");
+    last.push(object(format!("only-{number}")));
+    json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+        "metadata": {
+            "name": format!("ext-{number}"),
+            "labels": {"olm.operatorframework.io/owner-name": "ext"},
+            "annotations": {
+                "extensions.olm.operatorframework.io/revision-of": "uid-of-ext",
+                "olm.operatorframework.io/service-account-name": "installer",
+                "olm.operatorframework.io/service-account-namespace": "n",
+                "olm.operatorframework.io/bundle-version": format!("{number}.0.0"),
+            },
+            "ownerReferences": [{
+                "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": "ext",
+                "uid": "uid-of-ext", "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": {
+            "revision": number, "lifecycleState": "Active", "collisionProtection": "Prevent",
+            "phases": [{"name": "policies", "objects": objects("policies")}, {"name": "deploy", "objects": last}],
+        },
+    })
+}
+
+/// The loop with `workers`, until the returned future is told to stop.
+async fn run_loop(client: Client, seed: u64, workers: u16, stop: CancellationToken) {
+    run_loop_at(client, (seed, workers), Arc::new(Since(Instant::now())), stop).await;
+}
+
+/// The same, by another clock.
+async fn run_loop_at(
+    client: Client,
+    (seed, workers): (u64, u16),
+    clock: Arc<dyn Clock>,
+    stop: CancellationToken,
+) {
+    let chance = Chance::seeded(seed);
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let source = Source::<ClusterObjectSet>::all(client.clone(), &chance);
+    let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(1024);
+    let ports = Ports {
+        events: Events::new(client.clone(), "test"),
+        settings: Settings::new(None),
+        guard: Guard::new(&mut registry),
+        objects: metrics.objects(),
+        accounts: Accounts::of(client.clone(), client.clone()),
+        discovery: Discovery::new(client.clone()),
+        watches: WatchManager::new(client, "", owner_changed, chance.clone()),
+        sets: source.store.clone(),
+        waiting: Arc::new(Waiting::default()),
+        preflight_permissions: false,
+        system_namespace: "system".to_owned(),
+        certificate_lifetime: Duration::from_hours(1),
+        clock,
+    };
+    let interests = Interests::default();
+    let wakes = (&interests, vec![owners(changed_owners, source.store.clone())]);
+    let settings =
+        ControllerSettings { name: "sets", concurrency: workers, backoff: BackoffLimits::default(), chance };
+    let controller = Arc::new(ObjectSets::new(ports));
+    let reporter = controller.clone();
+    let report_panic = move |set| reporter.clone().report_panic(set);
+    let reconcile = move |set| {
+        let controller = controller.clone();
+        async move { Box::pin(controller.reconcile(set)).await }
+    };
+    run_controller(settings, source, wakes, metrics.controller("sets"), stop, reconcile, report_panic).await;
+}
+
+/// Two revisions, one after the other, with an object deleted and one edited in between; one request in five fails.
+/// Returns the requests, each with its time, and the objects that are there at the end.
+fn life(seed: u64, workers: u16) -> (Vec<String>, Vec<String>) {
+    runtime().block_on(async {
+        let server = ApiServer::new(5);
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(run_loop(server.client(), seed, workers, stop.clone()));
+        // Nothing is waited for: the clock is still until everybody waits, and jumps then.
+        let minutes = async |count| tokio::time::sleep(Duration::from_mins(count)).await;
+        server.create(revision(1));
+        minutes(20).await;
+        server.remove("configmaps", "n", "policies-2");
+        minutes(20).await;
+        server.edit("configmaps", "n", "deploy-0", &json!({"data": {"revision": "edited"}}));
+        minutes(20).await;
+        server.create(revision(2));
+        minutes(20).await;
+        // What failed last is tried again within some minutes.
+        server.calm();
+        minutes(60).await;
+        stop.cancel();
+        work.await.unwrap();
+        (server.log(), server.objects())
+    })
+}
+
+/// A revision that only gets errors is looked at when its deadline passes, whatever its backoff has come to.
+#[test]
+fn a_deadline_is_told_when_it_passes() {
+    let log = runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+        let mut stuck = revision(1);
+        stuck["spec"]["progressDeadlineMinutes"] = 47.into();
+        stuck["spec"]["phases"][0]["objects"][0]["object"]["kind"] = "Unserved".into();
+        server.create(stuck);
+        tokio::time::sleep(Duration::from_mins(90)).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.log()
+    });
+    let millis = |line: &String| line.trim_start().split(' ').next().unwrap().parse::<u64>().unwrap();
+    let statuses: Vec<&String> = log.iter().filter(|line| line.contains("/status ")).collect();
+    let told = statuses.iter().find(|line| line.contains("ProgressDeadlineExceeded")).expect("told at all");
+    assert!((2_820_000..2_822_000).contains(&millis(told)), "{told}");
+    let text = "Revision has not rolled out for 47 minute(s). Last status: Object Unserved.v1 n/policies-0: ";
+    assert!(told.contains(text), "{told}");
+    // It goes on being tried, and is told once.
+    assert_eq!(statuses.len(), 2, "{statuses:#?}");
+}
+
+/// What is recorded on a revision makes it another version, which its status goes with.
+#[test]
+fn an_object_that_is_left_out_brings_no_conflict() {
+    let log = runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+        let mut watched = revision(1);
+        let object = &mut watched["spec"]["phases"][0]["objects"][0]["object"];
+        object["apiVersion"] = "monitoring.coreos.com/v1".into();
+        object["kind"] = "ServiceMonitor".into();
+        server.create(watched);
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.log()
+    });
+    assert!(log.iter().any(|line| line.contains("left-out")), "nothing was left out: {log:#?}");
+    assert!(log.iter().any(|line| line.contains("has rolled out")), "{log:#?}");
+    let conflicts: Vec<_> = log.iter().filter(|line| line.ends_with("409")).collect();
+    assert!(conflicts.is_empty(), "{conflicts:#?}");
+}
+
+#[test]
+fn an_object_that_changes_while_it_is_removed_is_no_error() {
+    let log = runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+        server.create(revision(1));
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        server.refuse_once("DELETE v1 configmaps n only-1", 409);
+        server.create(revision(2));
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.log()
+    });
+    let deletions: Vec<_> =
+        log.iter().filter(|line| line.contains("DELETE") && line.contains("only-1")).collect();
+    assert_eq!(deletions.len(), 2, "{deletions:#?}");
+    let told: Vec<_> = log.iter().filter(|line| line.contains("error archiving")).collect();
+    assert!(told.is_empty(), "{told:#?}");
+}
+
+/// An answer that says nothing about a revision is not held against it: it is asked for again.
+#[test]
+fn an_extension_that_cannot_be_read_for_a_moment_blocks_no_revision() {
+    let log = runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+        let asked = "GET olm.operatorframework.io/v1 clusterextensions  ext";
+        server.refuse_once(asked, 500);
+        server.refuse_once(asked, 403);
+        let mut unmarked = revision(1);
+        let annotations = unmarked["metadata"]["annotations"].as_object_mut().unwrap();
+        annotations.remove("extensions.olm.operatorframework.io/revision-of").unwrap();
+        server.create(unmarked);
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.log()
+    });
+    let refused: Vec<_> =
+        log.iter().filter(|line| line.contains("/clusterextensions/ext") && !line.ends_with("404")).collect();
+    assert_eq!(refused.len(), 2, "{refused:#?}");
+    let statuses: Vec<&String> = log.iter().filter(|line| line.contains("/status ")).collect();
+    assert!(!statuses.iter().any(|line| line.contains("Blocked")), "{statuses:#?}");
+    assert!(statuses.last().is_some_and(|line| line.contains("has rolled out")), "{statuses:#?}");
+}
+
+/// A clock that breaks when it is asked for the first and the third time: each pass asks, and so does the report.
+struct Broken(Since, AtomicU32);
+
+impl Clock for Broken {
+    fn now(&self) -> Timestamp {
+        let asked = self.1.fetch_add(1, Ordering::SeqCst);
+        assert!(![0, 2].contains(&asked), "secrets of somebody");
+        self.0.now()
+    }
+
+    fn random(&self) -> f64 {
+        self.0.random()
+    }
+}
+
+#[test]
+fn a_panic_is_reported_on_the_revision_without_its_text_and_heals() {
+    let log = runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let clock = Arc::new(Broken(Since(Instant::now()), AtomicU32::new(0)));
+        let work = tokio::spawn(run_loop_at(server.client(), (3, 1), clock, stop.clone()));
+        server.create(revision(1));
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.log()
+    });
+    let statuses: Vec<&String> = log.iter().filter(|line| line.contains("/status ")).collect();
+    let reported: Vec<_> = statuses.iter().filter(|line| line.contains(PANIC_REPORT)).collect();
+    assert_eq!(reported.len(), 1, "{statuses:#?}");
+    assert!(statuses.last().is_some_and(|line| line.contains("has rolled out")), "{statuses:#?}");
+    assert!(!log.iter().any(|line| line.contains("secrets of somebody")));
+}
+
+#[test]
+fn one_seed_has_one_log_of_requests() {
+    let (log, objects) = life(7, 1);
+    let (again, objects_again) = life(7, 1);
+    let differing = log.iter().zip(&again).find(|(a, b)| a != b);
+    assert_eq!((differing, log.len()), (None, again.len()));
+    assert_eq!(objects, objects_again);
+    assert!(log.iter().any(|line| line.contains("500")), "no request failed");
+
+    let (other, objects_of_other) = life(8, 1);
+    assert_ne!(log, other, "chance decides about nothing");
+    assert_eq!(objects, objects_of_other, "chance decides about the end");
+    // Several workers take turns as the runtime has it; the end is the same.
+    assert_eq!(objects, life(7, 3).1);
+    // Everything is the second revision's, and the first is archived without its objects.
+    let of_kind = |kind: &str| -> Vec<Value> {
+        let all = objects.iter().map(|text| serde_json::from_str::<Value>(text).unwrap());
+        all.filter(|object| object["kind"] == kind).collect()
+    };
+    let states: Vec<_> =
+        of_kind("ClusterObjectSet").iter().map(|set| set["spec"]["lifecycleState"].clone()).collect();
+    assert_eq!(states, ["Archived", "Active"]);
+    let maps = of_kind("ConfigMap");
+    assert!(maps.iter().all(|map| map["data"]["revision"] == "2"), "{maps:#?}");
+    assert_eq!(maps.len(), 9);
+}

@@ -1,0 +1,123 @@
+//! Which watches notice changes to the objects of a revision.
+//!
+//! Kinds that the program may list itself are watched once for all revisions. Any other object, a Secret above all, is
+//! watched by its name with the permissions of the revision's ServiceAccount.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Client, api::ApiResource};
+use olm_object::ObjectKey;
+use olm_render::webhook_certificates;
+use olm_runtime::{AccountRef, Kind, Watched};
+use serde_json::Value;
+
+use crate::permissions;
+
+/// The ServiceAccount of a revision and a client that acts as it.
+pub(crate) struct Identity<'a> {
+    pub(crate) account: &'a AccountRef,
+    pub(crate) client: &'a Client,
+}
+
+impl Identity<'_> {
+    /// What to watch for `objects`, of which `served` are the kinds that the cluster serves.
+    pub(crate) fn watched<'a>(
+        &self,
+        objects: impl Iterator<Item = &'a Value>,
+        served: &[Kind],
+    ) -> Vec<Watched> {
+        let (own, others): (Vec<&Kind>, Vec<&Kind>) = served
+            .iter()
+            .partition(|kind| permissions::is_watched(&kind.resource.group, &kind.resource.plural));
+        let mut watched: Vec<Watched> = own.into_iter().cloned().map(Watched::Kind).collect();
+        if others.is_empty() {
+            // Most revisions: nothing is worked out for each object at each reconcile.
+            return watched;
+        }
+        let objects: BTreeSet<ObjectKey> = objects.map(ObjectKey::of).collect();
+        for key in objects {
+            let is_its = |kind: &&&Kind| {
+                let resource = &kind.resource;
+                (&resource.group, &resource.version, &resource.kind) == (&key.group, &key.version, &key.kind)
+            };
+            if let Some(kind) = others.iter().find(is_its) {
+                watched.push(self.object(kind, key.namespace, key.name));
+            }
+        }
+        watched
+    }
+
+    /// The Secrets with the certificates that the webhooks among `objects` serve with.
+    pub(crate) fn certificates<'a>(&self, objects: impl Iterator<Item = &'a Value>) -> Vec<Watched> {
+        let secrets = Kind { resource: ApiResource::erase::<Secret>(&()), namespaced: true };
+        let certificates = webhook_certificates(objects);
+        certificates.into_iter().map(|c| self.object(&secrets, c.namespace, c.secret)).collect()
+    }
+
+    fn object(&self, kind: &Kind, namespace: String, name: String) -> Watched {
+        let (account, client) = (self.account.clone(), self.client.clone());
+        let namespace = if kind.namespaced { namespace } else { String::new() };
+        Watched::Object { kind: kind.clone(), namespace, name, account, client }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+    use serde_json::json;
+
+    use super::*;
+
+    fn kind(group: &str, kind: &str, namespaced: bool) -> Kind {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+        Kind { resource, namespaced }
+    }
+
+    fn client() -> Client {
+        let service = tower::service_fn(|_: http::Request<kube::client::Body>| {
+            std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+        });
+        Client::new(service, "default")
+    }
+
+    /// The watches in words.
+    fn told(watched: &[Watched]) -> Vec<String> {
+        let one = |watched: &Watched| match watched {
+            Watched::Kind(kind) => kind.resource.plural.clone(),
+            Watched::Object { kind, namespace, name, account, .. } => {
+                format!("{} {namespace}/{name} as {}", kind.resource.plural, account.user_name())
+            }
+        };
+        watched.iter().map(one).collect()
+    }
+
+    #[tokio::test]
+    async fn secrets_and_unknown_kinds_are_watched_by_name_as_the_service_account() {
+        let object = |version: &str, kind: &str, namespace: &str, name: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"namespace": namespace, "name": name}});
+        let objects = [
+            object("v1", "ConfigMap", "n", "c"),
+            object("v1", "Secret", "n", "s"),
+            object("v1", "Secret", "m", "t"),
+            object("x.example.com/v1", "Beacon", "ignored", "b"),
+            object("x.example.com/v1", "NotServed", "n", "b"),
+        ];
+        let served =
+            [kind("", "ConfigMap", true), kind("", "Secret", true), kind("x.example.com", "Beacon", false)];
+        let account = AccountRef { namespace: "n".into(), name: "installer".into() };
+        let identity = Identity { account: &account, client: &client() };
+        let user = account.user_name();
+        let wanted = [
+            "configmaps".to_owned(),
+            format!("secrets m/t as {user}"),
+            format!("secrets n/s as {user}"),
+            format!("beacons /b as {user}"),
+        ];
+        assert_eq!(told(&identity.watched(objects.iter(), &served)), wanted);
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "hooks", "namespace": "n"},
+            "spec": {"template": {"spec": {"volumes": [{"secret": {"secretName": "hooks-service-cert"}}]}}}});
+        let certificates = told(&identity.certificates([&deployment].into_iter()));
+        assert_eq!(certificates, [format!("secrets n/hooks-service-cert as {user}")]);
+    }
+}

@@ -1,0 +1,400 @@
+//! The deletion policy of an extension: written on to its revisions, told once it is in force, and seen to when
+//! the extension goes.
+//!
+//! Admission lets an extension with a policy be deleted only while the condition `DeletionPolicy` says that this
+//! very policy is in force. So the claim is taken back before a revision is told of another policy.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+    core::DeserializeGuard,
+    runtime::reflector::Store,
+};
+use olm_api::{
+    ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason,
+    names::{
+        DELETION_POLICY_ANNOTATION, EXTENSION_FIELD_MANAGER, EXTENSIONS_PREFIX, OBJECT_FIELD_MANAGER,
+        OWNER_NAME_LABEL, PACKAGE_NAME, REVISION_OF_ANNOTATION, TEARDOWN_FINALIZER,
+    },
+    ownership::{ExtensionId, Relation, mark, relation},
+    v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
+};
+use olm_objectset::{
+    DeletionPolicy, converts_by_webhook, readable_without_webhook, retained_for, without_webhook, written_for,
+};
+use olm_runtime::{AccountRef, Accounts, api_text, bounded};
+use serde_json::{Value, json};
+
+use crate::cluster_extension::observe::revisions::account_annotations;
+use crate::cluster_extension::observe::service_account as validate;
+use crate::deletion_policy::revision::{claim, reason};
+
+/// Kubernetes' finalizer of an object that is deleted without its dependents.
+const ORPHAN_FINALIZER: &str = "orphan";
+/// What is said while the revisions are on their way.
+const PENDING: &str = "the revisions have not reported yet";
+
+/// What is to be told about the policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Nothing was asked for, and nothing is left of an earlier policy.
+    Nothing,
+    /// What was told before stands.
+    AsBefore,
+    /// An earlier claim is taken back, or a policy told of for the first time, before anything else happens.
+    TakenBack(DeletionPolicy),
+    /// Whether the policy is in force.
+    Standing { policy: DeletionPolicy, status: ConditionStatus, text: String },
+}
+
+impl Told {
+    /// A sentence for `Ready`.
+    pub(crate) fn note(&self, extension: &ClusterExtension) -> Option<String> {
+        let name = DELETION_POLICY_ANNOTATION.trim_start_matches(EXTENSIONS_PREFIX);
+        let in_force = |policy: &str| format!("In force by annotation: {name}: {policy}.");
+        match self {
+            Self::Nothing => annotation(extension).map(in_force),
+            Self::AsBefore => {
+                let claimed = claim(extension.status.as_ref().map(|status| &status.conditions));
+                claimed.filter(|(_, holds)| *holds).map(|(policy, _)| in_force(policy))
+            }
+            Self::TakenBack(_) => None,
+            Self::Standing { policy, status: ConditionStatus::True, .. } => Some(in_force(policy.as_str())),
+            Self::Standing { policy: DeletionPolicy::Delete, text, .. } => Some(format!(
+                "What an earlier deletion policy kept has not got all its owner references back: {text}"
+            )),
+            Self::Standing { policy, text, .. } => Some(format!(
+                "The deletion policy {} is not in force yet, so the extension cannot be deleted: {text}",
+                policy.as_str()
+            )),
+        }
+    }
+
+    /// Writes the condition.
+    pub(crate) fn set_condition(&self, conditions: &mut Conditions, generation: Option<i64>, now: Timestamp) {
+        let (policy, status, text) = match self {
+            Self::AsBefore => return,
+            Self::Nothing => {
+                conditions.remove(ConditionType::DeletionPolicy);
+                return;
+            }
+            Self::TakenBack(policy) => (*policy, ConditionStatus::False, PENDING),
+            Self::Standing { policy, status, text } => (*policy, *status, text.as_str()),
+        };
+        let update =
+            ConditionUpdate::new(ConditionType::DeletionPolicy, status, reason(policy), text, generation);
+        conditions.set(update, now);
+    }
+}
+
+fn annotation(extension: &ClusterExtension) -> Option<&str> {
+    extension.annotations().get(DELETION_POLICY_ANNOTATION).map(String::as_str)
+}
+
+/// The policy that an extension asks for; nothing for a value that is not known.
+pub(crate) fn asked(extension: &ClusterExtension) -> Option<DeletionPolicy> {
+    DeletionPolicy::from_annotation(annotation(extension))
+}
+
+/// The annotation of a new revision.
+pub(crate) fn of_revision(extension: &ClusterExtension) -> Option<(String, String)> {
+    let policy = asked(extension).filter(|policy| *policy != DeletionPolicy::Delete)?;
+    Some((DELETION_POLICY_ANNOTATION.to_owned(), policy.as_str().to_owned()))
+}
+
+/// Sees to the policy of one extension.
+pub(crate) struct Keeping<'a> {
+    pub(crate) extension: &'a ClusterExtension,
+    pub(crate) accounts: &'a Accounts,
+    pub(crate) sets: &'a Store<DeserializeGuard<ClusterObjectSet>>,
+    pub(crate) default_account: Option<AccountRef>,
+}
+
+impl Keeping<'_> {
+    /// Writes the policy on to the revisions and asks them how far they are. Without a policy, past or present,
+    /// this makes no request.
+    ///
+    /// # Errors
+    /// The API server's answer.
+    pub(crate) async fn look(&self) -> Result<Told, String> {
+        let Some(wanted) = asked(self.extension) else { return Ok(Told::AsBefore) };
+        let claimed = claim(self.extension.status.as_ref().map(|status| &status.conditions));
+        // Before a revision hears of a policy the extension tells of it: else it could be deleted, its annotation gone
+        // again, while objects lose their owner references.
+        let is_untold = claimed.is_none() && wanted != DeletionPolicy::Delete;
+        if is_untold
+            || claimed.is_some_and(|(policy, in_force)| in_force && policy != reason(wanted).as_str())
+        {
+            return Ok(Told::TakenBack(wanted));
+        }
+        let known = self.sets.state();
+        let mut known = known.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        let is_quiet =
+            |set: &ClusterObjectSet| wanted == DeletionPolicy::Delete && standing(set, wanted).is_ok();
+        if wanted == DeletionPolicy::Delete
+            && claimed.is_none()
+            && known.all(|set| !self.counts(set) || is_quiet(set))
+        {
+            return Ok(Told::Nothing);
+        }
+        let mut revisions = self.list().await?;
+        revisions.retain(|set| self.counts(set));
+        for set in &mut revisions {
+            if recorded(set) != Some(wanted) {
+                *set = self.record(set, wanted).await?;
+            }
+        }
+        Ok(judge(wanted, &revisions))
+    }
+
+    /// Whether a revision may still own something.
+    fn counts(&self, set: &ClusterObjectSet) -> bool {
+        let reason = |status: &olm_api::v1::ClusterObjectSetStatus| {
+            status.conditions.find(ConditionType::Progressing).map(|condition| condition.reason.clone())
+        };
+        let archived = set.spec.lifecycle_state == LifecycleState::Archived
+            && set.status.as_ref().and_then(reason).as_deref() == Some(Reason::Archived.as_str());
+        self.controls(set) && set.metadata.deletion_timestamp.is_none() && !archived
+    }
+
+    fn controls(&self, set: &ClusterObjectSet) -> bool {
+        let extension = ExtensionId::of(&self.extension.metadata);
+        extension.is_some_and(|extension| relation(&set.metadata, extension) == Relation::Revision)
+    }
+
+    async fn record(
+        &self,
+        set: &ClusterObjectSet,
+        policy: DeletionPolicy,
+    ) -> Result<ClusterObjectSet, String> {
+        let value = (policy != DeletionPolicy::Delete).then_some(policy.as_str());
+        let patch = json!({"metadata": {"annotations": {DELETION_POLICY_ANNOTATION: value}}});
+        let params =
+            PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let name = set.name_any();
+        let patched = bounded(self.set_api().patch(&name, &params, &Patch::Merge(&patch))).await;
+        patched.map_err(|e| format!("writing the deletion policy to revision {name:?}: {}", api_text(&e)))
+    }
+
+    /// Gives the extension the revisions of its name and package that nobody owns: those of an earlier extension
+    /// that was deleted without its dependents. They carry the mark of that one.
+    ///
+    /// # Errors
+    /// The API server's answer.
+    pub(crate) async fn adopt(&self, account: &AccountRef) -> Result<(), String> {
+        let name = self.extension.name_any();
+        let package =
+            self.extension.spec.source.catalog.as_ref().map(|catalog| catalog.package_name.as_str());
+        let [account, namespace] = account_annotations(account).map(|(mark, value)| (mark, Some(value)));
+        let marks = [(PACKAGE_NAME, package), account, namespace];
+        let is_left = |set: &ClusterObjectSet| {
+            set.owner_references().is_empty()
+                && mark(&set.metadata).is_some_and(|uid| !uid.is_empty())
+                && set.metadata.deletion_timestamp.is_none()
+                && set.spec.lifecycle_state == LifecycleState::Active
+                && set.labels().get(OWNER_NAME_LABEL) == Some(&name)
+                && marks.iter().all(|(mark, value)| {
+                    value.is_some() && set.annotations().get(*mark).map(String::as_str) == *value
+                })
+        };
+        let known = self.sets.state();
+        let known = known.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        let left: Vec<(String, Option<String>)> =
+            known.filter(|set| is_left(set)).map(|set| (set.name_any(), set.resource_version())).collect();
+        for (revision, version) in left {
+            let patch = json!([
+                {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+                {"op": "add", "path": "/metadata/ownerReferences", "value": [{
+                    "apiVersion": ClusterExtension::api_version(&()),
+                    "kind": ClusterExtension::kind(&()),
+                    "name": name,
+                    "uid": self.extension.uid(),
+                    "controller": true,
+                    "blockOwnerDeletion": true,
+                }]},
+                {
+                    "op": "replace",
+                    "path": format!("/metadata/annotations/{}", REVISION_OF_ANNOTATION.replace('/', "~1")),
+                    "value": self.extension.uid(),
+                },
+            ]);
+            let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
+            let params = PatchParams::default();
+            let patched = bounded(self.set_api().patch(&revision, &params, &Patch::Json::<()>(patch))).await;
+            patched.map_err(|e| format!("adopting revision {revision:?}: {}", api_text(&e)))?;
+            tracing::info!(extension = name, revision, "revision adopted");
+        }
+        Ok(())
+    }
+
+    /// Makes what is kept able to stand alone, before the extension goes. `false` while revisions are still at
+    /// work.
+    ///
+    /// # Errors
+    /// Something kept could not be used any more: the sentence says what, and the remedy.
+    pub(crate) async fn release(&self) -> Result<bool, String> {
+        let claimed = claim(self.extension.status.as_ref().map(|status| &status.conditions));
+        let retains = match claimed {
+            Some((policy, true)) => policy == Reason::RetainCRDs.as_str(),
+            _ => asked(self.extension) == Some(DeletionPolicy::RetainCrds),
+        };
+        if !retains || self.extension.finalizers().iter().any(|finalizer| finalizer == ORPHAN_FINALIZER) {
+            return Ok(true);
+        }
+        let sets = self.list().await?;
+        let crds = self.converting(&sets).await?;
+        if crds.is_empty() {
+            return Ok(true);
+        }
+        for (_, crd) in &crds {
+            readable_without_webhook(crd)?;
+        }
+        let names: Vec<&str> = crds.iter().map(|(name, _)| name.as_str()).collect();
+        let remedy = format!(
+            "the webhook of {} goes with the extension, and the CRD must be left without it: make this possible again, or set spec.conversion of the CRD to {{\"strategy\": \"None\"}} by hand",
+            names.join(", ")
+        );
+        let Some(account) = validate::account(self.extension, self.default_account.as_ref()) else {
+            return Err(format!("the extension has no service account; {remedy}"));
+        };
+        // One that was created again will do: it only takes the webhook out of CRDs with this extension's own marks.
+        let client = self.accounts.client(&account).await.map_err(|e| format!("{e}; {remedy}"))?;
+        // Nothing goes before it is known that the CRDs can be left as they must.
+        for (name, crd) in &crds {
+            convert(&client, name, crd, true).await.map_err(|e| format!("{e}; {remedy}"))?;
+        }
+        if !self.stop(&sets).await? {
+            return Ok(false);
+        }
+        for (name, crd) in &crds {
+            convert(&client, name, crd, false).await.map_err(|e| format!("{e}; {remedy}"))?;
+        }
+        Ok(true)
+    }
+
+    /// The kept CRDs with webhook conversion that nobody looks after once the extension is gone.
+    async fn converting(&self, sets: &[ClusterObjectSet]) -> Result<Vec<(String, Value)>, String> {
+        let api: Api<CustomResourceDefinition> = Api::all(self.accounts.controller());
+        let listed = bounded(api.list(&self.mine())).await;
+        let listed = listed.map_err(|e| format!("listing the CRDs of the extension: {}", api_text(&e)))?;
+        let left = |set: &&ClusterObjectSet| {
+            set.owner_references().is_empty() && set.metadata.deletion_timestamp.is_none()
+        };
+        // Deleted without dependents: the revision goes on by itself.
+        let standing: BTreeSet<String> = sets.iter().filter(left).filter_map(ResourceExt::uid).collect();
+        let extension = self.extension.name_any();
+        let package =
+            self.extension.spec.source.catalog.as_ref().map(|catalog| catalog.package_name.as_str());
+        let mut found = Vec::new();
+        for crd in listed.items {
+            let name = crd.name_any();
+            let value = serde_json::to_value(crd).map_err(|e| e.to_string())?;
+            let kept = retained_for(&value).is_some_and(|uid| !standing.contains(uid));
+            let ours = package.is_some_and(|package| written_for(&value) == Some((&extension, package)));
+            if kept && ours && converts_by_webhook(&value) {
+                found.push((name, value));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Deletes the revisions, so that none takes the change of a CRD back; `true` once they are at rest.
+    async fn stop(&self, sets: &[ClusterObjectSet]) -> Result<bool, String> {
+        let mut at_rest = true;
+        for set in sets.iter().filter(|set| self.controls(set)) {
+            let name = set.name_any();
+            if set.metadata.deletion_timestamp.is_none() {
+                match bounded(self.set_api().delete(&name, &DeleteParams::background())).await {
+                    Ok(_) => {}
+                    Err(kube::Error::Api(status)) if status.is_not_found() => continue,
+                    Err(error) => return Err(format!("deleting revision {name:?}: {}", api_text(&error))),
+                }
+                at_rest = false;
+            } else if set.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER) {
+                at_rest = false;
+            }
+        }
+        Ok(at_rest)
+    }
+
+    async fn list(&self) -> Result<Vec<ClusterObjectSet>, String> {
+        let listed = bounded(self.set_api().list(&self.mine())).await;
+        listed.map(|listed| listed.items).map_err(|e| format!("listing the revisions: {}", api_text(&e)))
+    }
+
+    fn mine(&self) -> ListParams {
+        ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()))
+    }
+
+    fn set_api(&self) -> Api<ClusterObjectSet> {
+        Api::all(self.accounts.controller())
+    }
+}
+
+/// Leaves a CRD without its webhook, as the account; or only asks whether that is possible.
+async fn convert(client: &Client, name: &str, crd: &Value, dry_run: bool) -> Result<(), String> {
+    let patch = serde_json::from_value(Value::Array(without_webhook(crd))).map_err(|e| e.to_string())?;
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let params = PatchParams {
+        field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()),
+        dry_run,
+        ..PatchParams::default()
+    };
+    match bounded(api.patch(name, &params, &Patch::Json::<()>(patch))).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(error) => Err(format!("CRD {name:?}: {}", api_text(&error))),
+    }
+}
+
+/// The policy a revision was told; nothing for a value that is not known.
+fn recorded(set: &ClusterObjectSet) -> Option<DeletionPolicy> {
+    DeletionPolicy::from_annotation(set.annotations().get(DELETION_POLICY_ANNOTATION).map(String::as_str))
+}
+
+/// Whether the revision has the policy in force; if not, what it says, and whether it is stuck.
+fn standing(set: &ClusterObjectSet, wanted: DeletionPolicy) -> Result<(), (String, bool)> {
+    let condition =
+        set.status.as_ref().and_then(|status| status.conditions.find(ConditionType::DeletionPolicy));
+    let Some(condition) = condition else {
+        let quiet = wanted == DeletionPolicy::Delete && recorded(set) == Some(wanted);
+        return if quiet { Ok(()) } else { Err((PENDING.to_owned(), false)) };
+    };
+    let is_wanted = condition.reason == reason(wanted).as_str() && recorded(set) == Some(wanted);
+    if is_wanted && condition.status == ConditionStatus::True.as_str() {
+        return Ok(());
+    }
+    if !is_wanted {
+        return Err((PENDING.to_owned(), false));
+    }
+    Err((condition.message.clone(), condition.status == ConditionStatus::Unknown.as_str()))
+}
+
+fn judge(wanted: DeletionPolicy, revisions: &[ClusterObjectSet]) -> Told {
+    let mut unsettled = revisions.iter().filter_map(|set| {
+        standing(set, wanted).err().map(|(text, stuck)| (format!("{}: {text}", set.name_any()), stuck))
+    });
+    let policy = wanted;
+    match (unsettled.next(), wanted) {
+        (None, DeletionPolicy::Delete) => Told::Nothing,
+        (None, kept) => {
+            let stays = match kept {
+                DeletionPolicy::Orphan => "all objects of its bundle stay.",
+                _ => "its CustomResourceDefinitions stay, and with them all custom resources.",
+            };
+            let text = format!("When the extension is deleted, {stays}");
+            Told::Standing { policy, status: ConditionStatus::True, text }
+        }
+        (Some((text, stuck)), _) => {
+            let status = if stuck { ConditionStatus::Unknown } else { ConditionStatus::False };
+            Told::Standing { policy, status, text }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
