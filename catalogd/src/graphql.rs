@@ -1,68 +1,50 @@
 //! GraphQL queries over a catalog, behind the gate `GraphQLCatalogQueries`.
 //!
-//! Types are found in the documents, when a content is first asked, and kept as long as it is served. A query
-//! is read, bounded, checked against the types and carried out over the lines on disk, so memory grows
-//! neither with the catalog nor, beyond a limit, with the answer. Names, limits and most words are upstream's.
-
-mod execute;
-mod guard;
-mod introspection;
-mod lexer;
-mod names;
-mod parser;
-mod shape;
-mod syntax;
-mod types;
-mod validate;
+//! The schema of a content is derived at the first query and kept as long as the content is served.
 
 use std::{
     collections::BTreeMap,
+    io,
+    ops::Range,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use serde_json::json;
+use olm_graphql::{Documents, Query, QueryError, Schema, SchemaError, response};
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     limits::{GRAPHQL_QUERIES_MAX, GRAPHQL_TIMEOUT},
     store::Generation,
 };
-use execute::{Source, execute};
-use shape::{CatalogShape, ShapeError};
-use syntax::Position;
-use types::Types;
 
-/// Answers queries; what was found out about catalogs is shared by its clones.
+/// Answers queries. Clones share the schemas of catalogs and the limit of concurrent queries.
 #[derive(Clone)]
 pub(crate) struct Graphql {
     catalogs: Arc<Mutex<BTreeMap<String, Entry>>>,
     queries: Arc<Semaphore>,
 }
 
-/// The types of one content of a catalog, or why it has none.
-type Known = Arc<Result<(CatalogShape, Types), String>>;
+/// The schema of a content, or the reason why it has none.
+type Derived = Arc<Result<Schema, String>>;
 
 #[derive(Clone)]
 struct Entry {
     generation: Weak<Generation>,
-    /// Held while the types are found, so that they are found once.
-    known: Arc<Mutex<Option<Known>>>,
+    /// Locked while the schema is derived, so that this is done once.
+    schema: Arc<Mutex<Option<Derived>>>,
 }
 
-/// Why a query has no answer.
-#[derive(Debug, PartialEq, Eq)]
-struct Problem {
-    text: String,
-    at: Option<Position>,
-}
-
-impl Problem {
-    fn plain(text: impl Into<String>) -> Self {
-        Self { text: text.into(), at: None }
+impl Documents for Generation {
+    fn schemas(&self) -> Vec<&str> {
+        self.schemas().collect()
     }
 
-    fn at(at: Position, text: impl Into<String>) -> Self {
-        Self { text: text.into(), at: Some(at) }
+    fn lines<'a>(&'a self, schema: &'a str) -> Box<dyn ExactSizeIterator<Item = Range<u64>> + 'a> {
+        Box::new(self.lines(schema))
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read_lines(buffer, offset)
     }
 }
 
@@ -71,49 +53,35 @@ impl Graphql {
         Self { catalogs: Arc::default(), queries: Arc::new(Semaphore::new(GRAPHQL_QUERIES_MAX)) }
     }
 
-    /// The answer to a query as JSON, errors included.
+    /// The response to a query as JSON, errors included.
     pub(crate) async fn answer(
         &self,
         catalog: String,
         generation: Arc<Generation>,
         query: String,
     ) -> Vec<u8> {
-        // The semaphore is never closed; without a permit the work is done all the same.
+        // The semaphore is never closed; without a permit the query is answered all the same.
         let permit = Arc::clone(&self.queries).acquire_owned().await.ok();
         let this = self.clone();
         let work = move || {
             let _permit = permit;
-            this.run(&catalog, &generation, &query)
+            response(this.run(&catalog, &generation, &query))
         };
         let answered = tokio::task::spawn_blocking(work).await;
-        match answered.unwrap_or_else(|error| Err(Problem::plain(format!("internal: {error}")))) {
-            Ok(data) => [b"{\"data\":".as_slice(), &data, b"}\n"].concat(),
-            Err(Problem { text, at }) => {
-                let at = at.map(|at| json!({"line": at.line, "column": at.column}));
-                let locations: Vec<_> = at.into_iter().collect();
-                let errors = json!([{"message": text, "locations": locations}]);
-                format!("{}\n", json!({"data": null, "errors": errors})).into_bytes()
-            }
-        }
+        answered.unwrap_or_else(|error| response(Err(QueryError::plain(format!("internal: {error}")))))
     }
 
-    fn run(&self, catalog: &str, generation: &Arc<Generation>, query: &str) -> Result<Vec<u8>, Problem> {
-        let document = parser::parse(query).map_err(|error| {
-            let Position { line, column } = error.at;
-            let text = format!("query parse error: Syntax Error GraphQL ({line}:{column}) {}", error.problem);
-            Problem::at(error.at, text)
-        })?;
-        guard::check(&document).map_err(Problem::plain)?;
-        let known = self.known(catalog, generation).map_err(|error| Problem::plain(error.to_string()))?;
-        let (shape, types) = known.as_ref().as_ref().map_err(Problem::plain)?;
-        let operation = validate::operation(&document, types)?;
+    fn run(&self, catalog: &str, generation: &Arc<Generation>, query: &str) -> Result<Vec<u8>, QueryError> {
+        let query = Query::parse(query)?;
+        let schema =
+            self.schema(catalog, generation).map_err(|error| QueryError::plain(error.to_string()))?;
+        let schema = schema.as_ref().as_ref().map_err(QueryError::plain)?;
         let deadline = Instant::now() + GRAPHQL_TIMEOUT;
-        let source = Source { catalog: shape, types, generation, deadline };
-        execute(&source, &document, operation)
+        query.answer(schema, &**generation, &|| Instant::now() > deadline)
     }
 
-    /// The types of a content; found when it is first asked for. Blocks.
-    fn known(&self, catalog: &str, generation: &Arc<Generation>) -> Result<Known, ShapeError> {
+    /// The schema of a content, derived when it is first asked for. Blocks.
+    fn schema(&self, catalog: &str, generation: &Arc<Generation>) -> Result<Derived, SchemaError> {
         let entry = {
             let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
             catalogs.retain(|_, entry| entry.generation.strong_count() > 0);
@@ -123,24 +91,60 @@ impl Graphql {
             if let Some(entry) = current {
                 entry.clone()
             } else {
-                let entry = Entry { generation: Arc::downgrade(generation), known: Arc::default() };
+                let entry = Entry { generation: Arc::downgrade(generation), schema: Arc::default() };
                 catalogs.insert(catalog.to_owned(), entry.clone());
                 entry
             }
         };
-        let mut known = entry.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = entry.schema.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*known {
             return Ok(Arc::clone(known));
         }
-        let found = match shape::derive(generation) {
-            Ok(shape) => Types::of(&shape).map(|types| (shape, types)),
-            Err(ShapeError::Content(problem)) => Err(ShapeError::Content(problem).to_string()),
+        let derived = match Schema::derive(&**generation) {
+            Ok(schema) => Ok(schema),
+            Err(error @ SchemaError::Content(_)) => Err(error.to_string()),
             // Reading may succeed next time.
-            Err(error) => return Err(error),
+            Err(error @ SchemaError::Read(_)) => return Err(error),
         };
-        Ok(Arc::clone(known.insert(Arc::new(found))))
+        Ok(Arc::clone(known.insert(Arc::new(derived))))
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::Graphql;
+    use crate::{
+        Generation,
+        testing::{ONE, TWO, TestStore},
+    };
+
+    async fn total_schemas(graphql: &Graphql, generation: &Arc<Generation>) -> Value {
+        let query = "{summary{totalSchemas}}".to_owned();
+        let answer = graphql.answer("c".to_owned(), Arc::clone(generation), query).await;
+        serde_json::from_slice(&answer).unwrap()
+    }
+
+    #[tokio::test]
+    async fn schemas_are_derived_once_for_each_content() {
+        let test = TestStore::new();
+        let graphql = Graphql::new();
+        let total = |schemas: usize| json!({"data": {"summary": {"totalSchemas": schemas}}});
+        let first = test.install("c", ONE, &[("c.json", r#"{"schema":"x"}{"schema":"y"}"#)]);
+        assert_eq!(total_schemas(&graphql, &first).await, total(2));
+        let known = graphql.schema("c", &first).unwrap();
+        assert!(Arc::ptr_eq(&known, &graphql.schema("c", &first).unwrap()));
+        let second = test.install("c", TWO, &[("c.json", r#"{"schema":"x"}"#)]);
+        assert_eq!(total_schemas(&graphql, &second).await, total(1));
+        assert!(!Arc::ptr_eq(&known, &graphql.schema("c", &second).unwrap()));
+        drop((first, second));
+        test.store.remove("c").unwrap();
+        let other = test.install("d", ONE, &[("c.json", r#"{"schema":"y"}"#)]);
+        graphql.schema("d", &other).unwrap();
+        let catalogs = graphql.catalogs.lock().unwrap();
+        assert_eq!(catalogs.keys().collect::<Vec<_>>(), ["d"], "content that is not served is forgotten");
+    }
+}

@@ -196,7 +196,7 @@ impl Catalogd {
         let controller = run_controller(
             settings,
             source,
-            (&interests, Vec::new()),
+            &interests,
             self.controller_metrics,
             shutdown.clone(),
             move |catalog: Arc<ClusterCatalog>| {

@@ -46,24 +46,6 @@ pub const GRAPHQL_QUERY_BYTES_MAX: usize = 100_000;
 pub const GRAPHQL_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a GraphQL query may take, as the original.
 pub const GRAPHQL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Deepest selection of a GraphQL query, as the original.
-pub const GRAPHQL_DEPTH_MAX: usize = 10;
-/// Most aliases of a GraphQL query, as the original.
-pub const GRAPHQL_ALIASES_MAX: usize = 50;
-/// Most fields of a GraphQL query, as the original.
-pub const GRAPHQL_FIELDS_MAX: usize = 500;
-/// Deepest nesting of selections, lists or fragments that is read at all; each level takes stack.
-pub const GRAPHQL_NESTING_MAX: usize = 64;
-/// Elements of a list that are looked at to find its type, as the original.
-pub const GRAPHQL_SAMPLES_MAX: usize = 10;
-/// Memory that the fields of one catalog's documents may take; those of the largest real one take 20 kB.
-pub const GRAPHQL_SCHEMA_BYTES_MAX: usize = 2 << 20;
-/// Longest document that GraphQL queries are about, in bytes; the largest real ones have 1,048,912.
-pub const GRAPHQL_DOCUMENT_BYTES_MAX: usize = 2 << 20;
-/// Most values and keys of such a document; real ones of that length have 20,000. A value takes up to 300 bytes of memory.
-pub const GRAPHQL_DOCUMENT_NODES_MAX: usize = 100_000;
-/// Longest answer to a GraphQL query: it is held in memory. A page of real bundles has 4 MB.
-pub const GRAPHQL_ANSWER_BYTES_MAX: usize = 16 << 20;
 /// GraphQL queries carried out at the same time; more wait.
 pub const GRAPHQL_QUERIES_MAX: usize = 2;
 /// How long a pull goes on before its progress is told; most are over by then.

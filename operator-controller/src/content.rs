@@ -1,5 +1,7 @@
 //! Where the content of catalogs comes from: catalogd in this process, or one that runs on its own.
 
+mod reader;
+
 use std::{
     path::Path,
     sync::{Arc, OnceLock},
@@ -17,17 +19,20 @@ use kube::{
 use olm_api::v1::ClusterCatalog;
 use olm_image::DiskBudget;
 use tokio::{
-    sync::{broadcast, mpsc},
+    sync::{Mutex, broadcast, mpsc},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::catalogs::CatalogReader;
+pub use reader::CatalogReader;
 
 /// How often what could not be fetched is tried again, and folders with authorities are looked at.
 const TICK: Duration = Duration::from_secs(5);
 /// How often the published authority is read again while all is well.
 const PUBLISHED_AGAIN: Duration = Duration::from_mins(10);
+
+/// Names of changed catalogs that wait to be looked at.
+const CHANGES: usize = 1024;
 
 type Known = Store<DeserializeGuard<ClusterCatalog>>;
 
@@ -47,6 +52,9 @@ pub(crate) enum Content {
     Embedded(Box<Catalogd>),
     /// A catalogd on its own.
     Remote(Remote),
+    /// What a test gives.
+    #[cfg(test)]
+    Given(Arc<dyn CatalogReader>, broadcast::Sender<CatalogChanged>),
 }
 
 impl Content {
@@ -54,6 +62,8 @@ impl Content {
         match self {
             Self::Embedded(catalogd) => Arc::new(catalogd.reader()),
             Self::Remote(remote) => remote.reader.clone(),
+            #[cfg(test)]
+            Self::Given(reader, _) => reader.clone(),
         }
     }
 
@@ -61,6 +71,16 @@ impl Content {
         match self {
             Self::Embedded(catalogd) => catalogd.changes(),
             Self::Remote(remote) => remote.reader.store().changes(),
+            #[cfg(test)]
+            Self::Given(_, changes) => changes.subscribe(),
+        }
+    }
+
+    /// A catalog has changed: the copy of a separate catalogd's content may be out of date.
+    pub(crate) fn catalog_changed(&self, name: &str) {
+        if let Self::Remote(remote) = self {
+            // A full channel is made up for by the next look.
+            let _ = remote.changed.try_send(name.to_owned());
         }
     }
 
@@ -76,20 +96,19 @@ impl Content {
         match self {
             Self::Embedded(catalogd) => catalogd.ready(),
             Self::Remote(_) => Ok(()),
+            #[cfg(test)]
+            Self::Given(..) => Ok(()),
         }
     }
 
-    /// Keeps the copies of a separate catalogd's content current; `changed` names catalogs that changed.
-    pub(crate) async fn follow(
-        &self,
-        known: Known,
-        changed: mpsc::Receiver<String>,
-        stop: CancellationToken,
-    ) {
+    /// Keeps the copies of a separate catalogd's content current.
+    pub(crate) async fn follow(&self, known: Known, stop: CancellationToken) {
         match self {
             // It follows by itself, on every replica.
             Self::Embedded(_) => stop.cancelled().await,
-            Self::Remote(remote) => remote.follow(known, changed, stop).await,
+            Self::Remote(remote) => remote.follow(known, stop).await,
+            #[cfg(test)]
+            Self::Given(..) => stop.cancelled().await,
         }
     }
 }
@@ -101,6 +120,9 @@ pub(crate) struct Remote {
     cluster: Client,
     directory: Arc<Directory>,
     reader: Arc<HttpReader>,
+    /// Names of catalogs that changed.
+    changed: mpsc::Sender<String>,
+    changes: Arc<Mutex<mpsc::Receiver<String>>>,
 }
 
 impl Remote {
@@ -116,10 +138,19 @@ impl Remote {
     ) -> Result<Self, StoreError> {
         let directory = Arc::new(Directory { address: settings.address.clone(), known: OnceLock::default() });
         let reader = HttpReader::without_client(directory.clone(), Arc::new(SystemClock), cache_dir, disk)?;
-        Ok(Self { trust: settings.trust.clone(), cluster, directory, reader: Arc::new(reader) })
+        let (changed, names) = mpsc::channel(CHANGES);
+        Ok(Self {
+            trust: settings.trust.clone(),
+            cluster,
+            directory,
+            reader: Arc::new(reader),
+            changed,
+            changes: Arc::new(Mutex::new(names)),
+        })
     }
 
-    async fn follow(&self, known: Known, mut changed: mpsc::Receiver<String>, stop: CancellationToken) {
+    async fn follow(&self, known: Known, stop: CancellationToken) {
+        let mut changes = self.changes.lock().await;
         // Once in the life of a process: whoever loses leadership ends.
         let _ = self.directory.known.set(known.clone());
         tokio::select! {
@@ -133,7 +164,7 @@ impl Remote {
             let one = tokio::select! {
                 () = stop.cancelled() => return,
                 _ = tick.tick() => None,
-                Some(name) = changed.recv() => Some(name),
+                Some(name) = changes.recv() => Some(name),
             };
             if matches!(self.trust, Trust::Folder(_)) || trusted.is_none() || read_again <= Instant::now() {
                 self.renew_trust(&mut trusted).await;

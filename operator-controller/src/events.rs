@@ -16,7 +16,7 @@ use olm_api::{
 use olm_runtime::bounded;
 use olm_text::visible;
 
-use crate::cluster_extension::{BundleRecord, Progress, Revisions};
+use crate::cluster_extension::{BundleRecord, Report, Revisions};
 
 /// Most bytes of an Event's note; the API refuses longer ones.
 const NOTE_BYTES_MAX: usize = 1024;
@@ -66,10 +66,10 @@ impl Events {
         extension: &ClusterExtension,
         before: &ClusterExtensionStatus,
         after: &ClusterExtensionStatus,
-        progress: &Progress,
+        report: &Report,
     ) {
         let reference = extension.object_ref(&());
-        for told in changes(before, after, progress) {
+        for told in changes(before, after, report) {
             self.publish(told, &reference).await;
         }
     }
@@ -91,15 +91,11 @@ impl Events {
     }
 }
 
-fn changes(
-    before: &ClusterExtensionStatus,
-    after: &ClusterExtensionStatus,
-    progress: &Progress,
-) -> Vec<Told> {
+fn changes(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus, report: &Report) -> Vec<Told> {
     let mut told = Vec::new();
     let failure = failing(after).filter(|now| failing(before).as_ref() != Some(now));
-    let begun = begun(before, after, progress);
-    if let Some(note) = progress.resolved.as_ref().filter(|_| !begun.is_empty() || failure.is_some()) {
+    let begun = begun(before, after, report);
+    if let Some(note) = report.resolved.as_ref().filter(|_| !begun.is_empty() || failure.is_some()) {
         told.push(Told { reason: "Resolved", warning: false, note: note.clone() });
     }
     for (bundle, added_permissions) in begun {
@@ -109,7 +105,7 @@ fn changes(
             told.push(Told { reason: "RightsIncreased", warning: false, note: note.to_owned() });
         }
     }
-    if let Some(note) = &progress.crossed {
+    if let Some(note) = &report.crossed {
         told.push(Told { reason: "CatalogChanged", warning: false, note: note.clone() });
     }
     let version = |status: &ClusterExtensionStatus| status.install.as_ref().map(|i| i.bundle.clone());
@@ -142,18 +138,18 @@ fn changes(
 fn begun<'a>(
     before: &ClusterExtensionStatus,
     after: &ClusterExtensionStatus,
-    progress: &'a Progress,
+    report: &'a Report,
 ) -> Vec<(&'a BundleRecord, Option<&'a str>)> {
     let shows = |status: &ClusterExtensionStatus, name: &str| {
         status.active_revisions.iter().any(|revision| revision.name == name)
     };
     let is_new = |name: &str| shows(after, name) && !shows(before, name);
-    let known = progress.revisions.iter().flat_map(Revisions::active);
+    let known = report.revisions.iter().flat_map(Revisions::active);
     let known = known
         // What was taken over was rolled out by another program.
         .filter(|revision| revision.inputs_digest.is_some() && is_new(&revision.name))
         .map(|revision| (&revision.bundle, revision.added_permissions.as_deref()));
-    let created = progress.created.iter().filter(|created| is_new(&created.name));
+    let created = report.created().into_iter().filter(|created| is_new(&created.name));
     known.chain(created.map(|created| (&created.bundle, created.added_permissions.as_deref()))).collect()
 }
 
@@ -201,7 +197,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster_extension::Created;
+    use crate::cluster_extension::report::{Created, Outcome};
 
     fn installed(version: &str) -> ClusterExtensionStatus {
         let bundle = BundleMetadata { name: format!("op.{version}"), version: version.into(), release: None };
@@ -212,7 +208,7 @@ mod tests {
     }
 
     fn reasons(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus) -> Vec<&'static str> {
-        changes(before, after, &Progress::default()).into_iter().map(|t| t.reason).collect()
+        changes(before, after, &Report::default()).into_iter().map(|t| t.reason).collect()
     }
 
     #[test]
@@ -250,16 +246,16 @@ mod tests {
         let (before, after) = (showing(&["op-1"]), showing(&["op-1", "op-2"]));
         let bundle = BundleRecord { name: "op.2.0.0".to_owned(), ..BundleRecord::default() };
         let made = Created { name: "op-2".to_owned(), bundle, added_permissions: Some("more".to_owned()) };
-        let making = Progress { created: Some(made), ..Progress::default() };
-        let after_failure = Progress { revisions: Some(read_again(true)), ..Progress::default() };
-        for progress in [&making, &after_failure] {
-            let told = changes(&before, &after, progress);
+        let making = Report { outcome: Outcome::Created(made), ..Report::default() };
+        let after_failure = Report { revisions: Some(read_again(true)), ..Report::default() };
+        for report in [&making, &after_failure] {
+            let told = changes(&before, &after, report);
             let told: Vec<_> = told.iter().map(|told| (told.reason, told.note.as_str())).collect();
             let rolling_out = "Rolling out bundle op.2.0.0 with version ";
             assert_eq!(told, [("RollingOut", rolling_out), ("RightsIncreased", "more")]);
         }
         assert!(changes(&after, &after, &after_failure).is_empty());
-        let taken_over = Progress { revisions: Some(read_again(false)), ..Progress::default() };
+        let taken_over = Report { revisions: Some(read_again(false)), ..Report::default() };
         assert!(changes(&before, &after, &taken_over).is_empty());
     }
 

@@ -4,37 +4,31 @@
 //! revision; the *object-set loop* makes revisions true and keeps them so. catalogd runs in the same process
 //! and is read without HTTP. [`Operator`] is a value: built from a [`Config`], run until told to stop.
 
-mod access;
 mod admission;
 mod bundles;
-mod catalogs;
 mod cluster_extension;
 mod cluster_object_set;
 mod concurrently;
 mod config;
 mod content;
 mod deletion_policy;
-mod dependents;
 mod events;
+mod facts;
 mod finalizers;
 mod interest;
-mod kinds;
 mod leftovers;
 mod operator;
 mod permissions;
 pub mod plan;
-mod platform;
 mod preflight;
-mod settings;
 #[cfg(test)]
 mod simulation;
 mod webhook_certificates;
 
 pub use admission::objects as admission_objects;
-pub use catalogs::CatalogReader;
 pub use config::{Config, GateError, Gates, MAX_CONCURRENT_RECONCILES};
-pub use content::RemoteCatalogd;
+pub use content::{CatalogReader, RemoteCatalogd};
+pub use facts::settings::account;
 pub use operator::{Operator, OperatorError};
 pub use permissions::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope, WATCHED_OBJECTS};
-pub use settings::account;
 pub use webhook_certificates::{ProviderSetting, Settings as WebhookCertificates};

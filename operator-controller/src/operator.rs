@@ -1,52 +1,35 @@
 //! Wires the parts together and runs them.
 
 mod campaign;
-mod facts;
+mod loops;
 #[cfg(test)]
 mod simulation;
-mod wakes;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use catalogd::{Catalogd, PullSecrets, StoreError, SystemClock};
-use futures::{FutureExt, stream::BoxStream};
-use olm_api::{
-    ConditionType,
-    names::{MANAGED_BY, MANAGED_BY_LABEL},
-    v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
-};
+use futures::FutureExt;
 use olm_bundle::MEMORY_BYTES_MAX;
 use olm_image::Puller;
 use olm_runtime::{
-    Accounts, BackoffLimits, CertWatcher, Certificate, Chance, ClientError, ControllerSettings, Discovery,
-    Fence, HttpError, LeaseLost, MemoryBudget, Metrics, OwnerChanged, ServerLimits, ServingSecret, Source,
-    TlsError, Wake, WatchManager, ends_in_time, health_router, listen, metrics_router, run_controller, serve,
-    server_config,
+    Accounts, CertWatcher, Certificate, Chance, ClientError, Fence, HttpError, LeaseLost, MemoryBudget,
+    Metrics, ServerLimits, ServingSecret, TlsError, ends_in_time, health_router, listen, metrics_router,
+    serve, server_config,
 };
 use prometheus_client::registry::Registry;
 use thiserror::Error;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    access::{self, Waiting},
-    admission::{self, Guard},
     bundles::Bundles,
-    catalogs::{self, Catalogs},
-    cluster_extension, cluster_object_set,
     config::Config,
     content::{Content, Remote},
-    dependents::{self, Dependents},
     events::Events,
-    interest::{Interest, Interests},
-    kinds::{self, Crd},
+    facts::{platform::Platform, policies::Guard},
     leftovers,
-    platform::Platform,
-    settings::Settings,
 };
-use facts::Gate;
-pub(crate) use wakes::owners;
-use wakes::{Everyone, WAKES, known_catalogs, names, revisions};
+pub(crate) use loops::{Loops, Options};
 
 /// Lease of the extension side, the original's.
 const LEASE: &str = "9c4404e7.operatorframework.io";
@@ -259,183 +242,46 @@ impl Operator {
     fn kept_certificate(&self) -> (&'static str, Vec<String>) {
         let own = format!("{METRICS_SERVICE}.{}.svc", self.config.system_namespace);
         let own = [own.clone(), format!("{own}.cluster.local")];
-        match &self.content {
-            Content::Embedded(_) => {
-                let mut names = self.config.catalogd.serving_names();
-                names.extend(own);
-                (catalogd::SERVING_SECRET, names)
-            }
-            Content::Remote(_) => {
-                let mut names = vec!["localhost".to_owned()];
-                names.extend(own);
-                (METRICS_SECRET, names)
-            }
+        if let Content::Embedded(_) = &self.content {
+            let mut names = self.config.catalogd.serving_names();
+            names.extend(own);
+            (catalogd::SERVING_SECRET, names)
+        } else {
+            let mut names = vec!["localhost".to_owned()];
+            names.extend(own);
+            (METRICS_SECRET, names)
         }
     }
 
     /// Works on extensions and revisions, which only the leader may do.
     async fn lead(&self, stop: CancellationToken) {
         self.metrics.leading(true);
-        Box::pin(self.controllers(stop)).await;
+        Box::pin(self.loops().run(stop)).await;
         self.metrics.leading(false);
     }
 
-    async fn controllers(&self, stop: CancellationToken) {
-        let (client, chance) = (self.accounts.controller(), &self.chance);
-        let discovery = Discovery::new(client.clone());
-        let waiting = Arc::new(Waiting::default());
-        let (wake_extension, woken_extensions) = mpsc::channel::<String>(WAKES);
-        let (wake_set, woken_sets) = mpsc::channel::<String>(WAKES);
-        let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
-
-        let dependents = Arc::new(Dependents::new(wake_extension.clone()));
-        let extensions = Source::<ClusterExtension>::all(client.clone(), chance);
-        let wake_owner = (wake_extension.clone(), extensions.store.clone());
-        let sets = revisions(client.clone(), chance, wake_owner, dependents.clone());
-        let (known_catalogs, changed_catalogs) = known_catalogs(client.clone(), chance);
-        let settings = Settings::new(self.config.default_account.clone());
-        let interests = Interests::default();
-        let (changed_crd, changed_crds) = mpsc::channel::<Crd>(WAKES);
-        let events = Events::new(client.clone(), &self.config.identity);
-        let fired = interests.clone();
-        let ended = Arc::new(move |extension: &str| fired.fire(&Interest::Job(extension.to_owned())));
-        let ports = cluster_extension::Ports {
+    /// The controllers, as they run here.
+    fn loops(&self) -> Loops {
+        let config = &self.config;
+        Loops {
             accounts: self.accounts.clone(),
-            discovery: discovery.clone(),
-            catalogs: self.catalogs(&known_catalogs),
-            bundles: self.bundles.clone().pulling_by_jobs(ended, chance),
-            events: events.clone(),
-            waiting: waiting.clone(),
-            sets: sets.store.clone(),
-            dependents: dependents.clone(),
-            platform: self.platform.clone(),
-            features: self.config.gates.features(self.config.webhook_certificates.provider),
-            settings: settings.clone(),
+            content: self.content.clone(),
+            bundles: self.bundles.clone(),
+            metrics: self.metrics.clone(),
             guard: self.guard.clone(),
-            system_namespace: self.config.system_namespace.clone(),
+            platform: self.platform.clone(),
+            options: Options {
+                system_namespace: config.system_namespace.clone(),
+                identity: config.identity.clone(),
+                default_account: config.default_account.clone(),
+                catalog_deadline: config.catalog_deadline,
+                features: config.gates.features(config.webhook_certificates.provider),
+                certificate_lifetime: config.webhook_certificates.lifetime,
+                concurrency: config.max_concurrent_reconciles,
+            },
             clock: Arc::new(SystemClock),
-        };
-        let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
-        let watches = WatchManager::new(client.clone(), &managed, owner_changed, chance.clone());
-        let set_ports = self.set_ports(&ports, watches);
-        let (all_extensions, catalogs) = (extensions.store.clone(), known_catalogs.store.clone());
-        let everyone = Everyone::new(&extensions.store, &wake_extension, &waiting, &wake_set);
-        let wake_all = async || everyone.wake().await;
-        let accounts = self.accounts.clone();
-        let namespace = &self.config.system_namespace;
-        let gate = Gate::default();
-        let facts = self.facts((&extensions, &sets, &known_catalogs), &settings);
-        let opening = gate.open_after(facts, &stop);
-        let (extensions, sets) = (extensions.gated(gate.opened()), sets.gated(gate.opened()));
-        let set_wakes = (&interests, vec![names(woken_sets), owners(changed_owners, sets.store.clone())]);
-        let extension_wakes = (&interests, vec![names(woken_extensions)]);
-        let (changes, guard) = (self.content.changes(), self.guard.clone());
-        let guarding =
-            admission::run(client.clone(), chance, namespace, guard, events, &wake_all, stop.clone());
-        tokio::join!(
-            opening,
-            self.content.follow(catalogs, changed_catalogs, stop.clone()),
-            catalogs::follow(known_catalogs, changes, all_extensions, wake_extension.clone(), stop.clone()),
-            kinds::run(client.clone(), chance, discovery, interests.clone(), changed_crd, stop.clone()),
-            self.follow_dependents(changed_crds, dependents, &wake_all, stop.clone()),
-            settings.follow(client.clone(), chance, namespace, &wake_all, stop.clone()),
-            guarding,
-            access::run(client, chance, waiting, accounts, wake_extension, wake_set, stop.clone()),
-            self.run_extensions(extensions, extension_wakes, ports, stop.clone()),
-            self.run_sets(sets, set_wakes, set_ports, stop.clone()),
-        );
-    }
-
-    async fn follow_dependents(
-        &self,
-        changed_crds: mpsc::Receiver<Crd>,
-        dependents: Arc<Dependents>,
-        wake_all: &impl AsyncFn(),
-        stop: CancellationToken,
-    ) {
-        let client = self.accounts.controller();
-        dependents::run(client, &self.chance, changed_crds, dependents, &self.platform, wake_all, stop).await;
-    }
-
-    /// The catalogs that extensions are resolved from.
-    fn catalogs(&self, known: &Source<ClusterCatalog>) -> Catalogs {
-        Catalogs::new(known.store.clone(), self.content.reader(), self.config.catalog_deadline)
-    }
-
-    /// What the controller of revisions needs: much of it is shared with the one of extensions.
-    fn set_ports(
-        &self,
-        shared: &cluster_extension::Ports,
-        watches: WatchManager,
-    ) -> cluster_object_set::Ports {
-        cluster_object_set::Ports {
-            accounts: shared.accounts.clone(),
-            discovery: shared.discovery.clone(),
-            watches,
-            sets: shared.sets.clone(),
-            waiting: shared.waiting.clone(),
-            events: shared.events.clone(),
-            settings: shared.settings.clone(),
-            guard: shared.guard.clone(),
-            objects: self.metrics.objects(),
-            preflight_permissions: shared.features.preflight_permissions,
-            system_namespace: shared.system_namespace.clone(),
-            certificate_lifetime: self.config.webhook_certificates.lifetime,
-            clock: shared.clock.clone(),
-        }
-    }
-
-    async fn run_extensions(
-        &self,
-        source: Source<ClusterExtension>,
-        wakes: (&Interests, Vec<BoxStream<'static, Wake<ClusterExtension>>>),
-        ports: cluster_extension::Ports,
-        stop: CancellationToken,
-    ) {
-        let name = "controller-operator-cluster-extension-controller";
-        let settings = ControllerSettings {
-            name,
-            concurrency: self.config.max_concurrent_reconciles,
-            backoff: BackoffLimits::default(),
             chance: self.chance.clone(),
-        };
-        let controller = Arc::new(cluster_extension::Extensions::new(ports));
-        let reporter = controller.clone();
-        let report_panic = move |extension| reporter.clone().report_panic(extension);
-        let objects = self.metrics.objects();
-        let reconcile = move |extension: Arc<ClusterExtension>| {
-            let controller = controller.clone();
-            let conditions = extension.status.as_ref().map(|status| &status.conditions);
-            objects.observe(&*extension, "ClusterExtension", ConditionType::Ready, conditions);
-            async move { Box::pin(controller.reconcile(extension)).await }
-        };
-        let metrics = self.metrics.controller(name);
-        run_controller(settings, source, wakes, metrics, stop, reconcile, report_panic).await;
-    }
-
-    async fn run_sets(
-        &self,
-        source: Source<ClusterObjectSet>,
-        wakes: (&Interests, Vec<BoxStream<'static, Wake<ClusterObjectSet>>>),
-        ports: cluster_object_set::Ports,
-        stop: CancellationToken,
-    ) {
-        let name = "clusterobjectset";
-        let concurrency = self.config.max_concurrent_reconciles;
-        let (backoff, chance) = (BackoffLimits::default(), self.chance.clone());
-        let settings = ControllerSettings { name, concurrency, backoff, chance };
-        let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
-        let reporter = controller.clone();
-        let report_panic = move |set| reporter.clone().report_panic(set);
-        let objects = self.metrics.objects();
-        let reconcile = move |set: Arc<ClusterObjectSet>| {
-            let controller = controller.clone();
-            let conditions = set.status.as_ref().map(|status| &status.conditions);
-            objects.observe(&*set, "ClusterObjectSet", ConditionType::Progressing, conditions);
-            async move { Box::pin(controller.reconcile(set)).await }
-        };
-        let metrics = self.metrics.controller(name);
-        run_controller(settings, source, wakes, metrics, stop, reconcile, report_panic).await;
+        }
     }
 }
 

@@ -1,9 +1,9 @@
-//! The plan of an extension's next revision, for who only wants to read it: the same steps as in the controller's
-//! pass, without the last one. Nothing is written to the cluster.
+//! The plan of an extension's next revision, to be read only: decided as in the controller's reconcile, and not carried
+//! out. Nothing is written to the cluster.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use jiff::Timestamp;
+use catalogd::SystemClock;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Resource,
@@ -22,18 +22,20 @@ use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, api_text, boun
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use tokio::sync::mpsc;
 
 use crate::{
-    admission::{Enforcement, SETTINGS_CONFIG_MAP},
+    admission::SETTINGS_CONFIG_MAP,
     bundles::Bundles,
-    catalogs::{CatalogReader, Catalogs},
-    cluster_extension::{Identity, Outcome, Progress, StepError, Steps, propose},
+    cluster_extension::{Context, Proposal, StepError, propose},
     config::Gates,
-    dependents::Dependents,
-    interest::Wanted,
-    platform::Platform,
-    settings,
+    content::CatalogReader,
+    events::Events,
+    facts::{
+        catalogs::Catalogs,
+        platform::Platform,
+        policies::Guard,
+        settings::{self, Settings},
+    },
     webhook_certificates::ProviderSetting,
 };
 
@@ -128,40 +130,33 @@ impl Planner {
         let catalogs =
             // Nobody waits here for a catalog that was never served: the plan is made without it and says so.
             Catalogs::new(catalogs, self.surroundings.catalogs.clone(), Duration::ZERO);
-        // Nobody is woken by a plan.
-        let dependents = Dependents::new(mpsc::channel(1).0);
-        let wanted = Wanted::default();
-        let platform = Platform::register(&mut Registry::default());
         let discovery = Discovery::new(client.clone());
         let default_account = match &extension.spec.service_account {
             Some(_) => None,
             None => self.default_account(&client).await?,
         };
-        let steps = Steps {
-            extension: &extension,
-            accounts: &self.accounts,
-            discovery: &discovery,
-            catalogs: &catalogs,
-            bundles: &self.bundles,
-            sets: &sets,
-            dependents: &dependents,
-            wanted: &wanted,
-            platform: &platform,
+        let (mut registry, default) = (Registry::default(), default_account.clone());
+        let context = Context {
+            accounts: self.accounts.clone(),
+            discovery,
+            catalogs,
+            bundles: self.bundles.clone(),
+            events: Events::new(client, ""),
+            sets,
+            // Nobody is woken by a plan.
+            installed: Arc::default(),
+            platform: Arc::new(Platform::register(&mut registry)),
             features: self.surroundings.gates.features(ProviderSetting::Auto),
-            system_namespace: &self.surroundings.system_namespace,
-            identity: Identity::default(),
-            now: Timestamp::now(),
+            settings: Settings::new(default),
+            guard: Guard::new(&mut registry),
+            system_namespace: self.surroundings.system_namespace.clone(),
+            clock: Arc::new(SystemClock),
             only_plans: true,
-            // Nothing is written.
-            enforcement: Enforcement::Unknown,
-            is_tidy: true,
         };
-        let mut progress = Progress::default();
-        let outcome =
-            propose(&steps, default_account.as_ref(), &mut progress).await.map_err(|e| stopped(&e))?;
-        Ok(match outcome {
-            Outcome::Nothing(why) => Next::Nothing { why, notes: progress.notes },
-            Outcome::Revision(plan) => Next::Revision(plan),
+        let proposed = propose(&context, &extension, default_account.as_ref()).await;
+        Ok(match proposed.map_err(|error| stopped(&error))? {
+            (Proposal::Nothing(why), notes) => Next::Nothing { why, notes },
+            (Proposal::Revision(plan), _) => Next::Revision(plan),
         })
     }
 
@@ -180,15 +175,7 @@ fn read(what: String, error: &kube::Error) -> PlanError {
 
 /// The controller's own words, with what it knows beyond them.
 fn stopped(error: &StepError) -> PlanError {
-    let explanation = match error {
-        StepError::Resolution { explanation, .. } => explanation.as_deref(),
-        StepError::Bundle { cause, .. } => cause.explanation.as_deref(),
-        StepError::Validation { .. }
-        | StepError::Paused
-        | StepError::Takeover { .. }
-        | StepError::Revisions(_) => None,
-    };
-    PlanError::Stopped(match explanation {
+    PlanError::Stopped(match error.explanation() {
         Some(more) => format!("{error}\n{more}"),
         None => error.to_string(),
     })

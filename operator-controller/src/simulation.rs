@@ -7,9 +7,24 @@ mod properties;
 mod request;
 mod store;
 
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
 use catalogd::Clock;
 use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use olm_bundle::MEMORY_BYTES_MAX;
+use olm_image::{Puller, PullerConfig};
+use olm_runtime::{Accounts, Chance, MemoryBudget, Metrics};
+use prometheus_client::registry::Registry;
 use tokio::time::Instant;
+
+use crate::{
+    Gates, ProviderSetting,
+    bundles::Bundles,
+    content::Content,
+    facts::{platform::Platform, policies::Guard},
+    operator::{Loops, Options},
+};
 
 pub(crate) use self::{
     api_server::{ApiServer, Process},
@@ -30,6 +45,39 @@ impl Clock for Since {
         0.5
     }
 }
+
+/// The program's own wiring over a server; bundles lie in a folder as pulled ones do.
+pub(crate) fn loops(
+    client: Client,
+    (seed, concurrency): (u64, u16),
+    clock: Arc<dyn Clock>,
+    (content, folder): (Content, PathBuf),
+) -> Loops {
+    let mut registry = Registry::default();
+    let puller = Puller::new(PullerConfig::new(&folder));
+    Loops {
+        accounts: Accounts::of(client.clone(), client),
+        content,
+        bundles: Bundles::new(&puller, folder, MemoryBudget::new(MEMORY_BYTES_MAX)).unwrap(),
+        metrics: Metrics::register(&mut registry),
+        guard: Guard::new(&mut registry),
+        platform: Arc::new(Platform::default()),
+        options: Options {
+            system_namespace: SYSTEM_NAMESPACE.to_owned(),
+            identity: "test".to_owned(),
+            default_account: None,
+            catalog_deadline: Duration::from_mins(1),
+            features: Gates::default().features(ProviderSetting::Auto),
+            certificate_lifetime: Duration::from_hours(1),
+            concurrency,
+        },
+        clock,
+        chance: Chance::seeded(seed),
+    }
+}
+
+/// Where the program of a simulation runs.
+pub(crate) const SYSTEM_NAMESPACE: &str = "system";
 
 /// One thread and a clock that is still until everybody waits, and jumps then.
 pub(crate) fn runtime() -> tokio::runtime::Runtime {

@@ -12,7 +12,7 @@ use serde_json::Value;
 mod unused;
 
 /// Crates without IO, and the custom resources, which everybody uses.
-const CORE: [&str; 17] = [
+const CORE: [&str; 18] = [
     "olm-api",
     "olm-bundle",
     "olm-cel",
@@ -20,6 +20,7 @@ const CORE: [&str; 17] = [
     "olm-dependencies",
     "olm-fbc",
     "olm-go",
+    "olm-graphql",
     "olm-object",
     "olm-objectset",
     "olm-opm",
@@ -33,7 +34,7 @@ const CORE: [&str; 17] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 27] = [
+const ALLOWED: [(&str, &[&str]); 28] = [
     ("olm-text", &[]),
     ("olm-go", &[]),
     ("olm-object", &[]),
@@ -43,6 +44,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     ("olm-cel", &[]),
     ("olm-crd", &["olm-text", "olm-go", "olm-cel"]),
     ("olm-fbc", &["olm-go", "olm-yaml"]),
+    ("olm-graphql", &["olm-fbc"]),
     ("olm-opm", &["olm-text", "olm-go", "olm-object", "olm-yaml", "olm-semver", "olm-bundle", "olm-fbc"]),
     ("olm-resolve", &["olm-text", "olm-go", "olm-semver", "olm-fbc"]),
     ("olm-dependencies", &["olm-text", "olm-go", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
@@ -55,7 +57,17 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     ("olm-runtime", &["olm-text", "olm-object", "olm-api"]),
     (
         "catalogd",
-        &["olm-go", "olm-text", "olm-object", "olm-api", "olm-yaml", "olm-fbc", "olm-image", "olm-runtime"],
+        &[
+            "olm-go",
+            "olm-text",
+            "olm-object",
+            "olm-api",
+            "olm-yaml",
+            "olm-fbc",
+            "olm-graphql",
+            "olm-image",
+            "olm-runtime",
+        ],
     ),
     (
         "operator-controller",

@@ -1,5 +1,86 @@
-//! The writes of a reconcile: revisions, the Secrets with their objects, and what is made of a Helm release.
+//! Carries a decision out: writes a revision, or the record of the latest one.
 
 pub(crate) mod helm_release;
 pub(crate) mod revision;
 pub(crate) mod secrets;
+
+use olm_fbc::Property;
+
+use crate::cluster_extension::{
+    Context,
+    decide::{Decision, acting},
+    observe::{Observed, revisions::Revision},
+    plan::{Planned, permissions},
+    report::{Cause, Created, Outcome, StepError},
+};
+use revision::{Digests, NewRevision};
+
+/// Carries a decision out; how the reconcile ends with it.
+pub(crate) async fn act(cx: &Context, observed: &Observed<'_>, decision: Decision) -> Outcome {
+    let latest = observed.revisions.latest_active();
+    let (bundle, done) = match (decision, latest) {
+        (Decision::Wait(outcome), _) => return outcome,
+        (Decision::Revise(planned), _) => {
+            let bundle = planned.draft.bundle.clone();
+            (bundle, create(cx, observed, *planned).await)
+        }
+        (Decision::Keep { .. }, Some(latest)) => {
+            (latest.bundle.clone(), keep(cx, observed, latest).await.map(|()| Outcome::Settled))
+        }
+        (Decision::Refresh { chosen, inputs }, Some(latest)) => {
+            let origin = chosen.catalog.as_deref().map(|catalog| (catalog, chosen.properties.as_slice()));
+            let refreshed = refresh(cx, observed, latest, &inputs, origin).await;
+            (chosen.bundle, refreshed.map(|()| Outcome::Settled))
+        }
+        (Decision::Keep { .. } | Decision::Refresh { .. }, None) => return Outcome::Settled,
+    };
+    done.unwrap_or_else(|cause| Outcome::Failed(StepError::Bundle { bundle, cause }))
+}
+
+async fn keep(cx: &Context, observed: &Observed<'_>, latest: &Revision) -> Result<(), Cause> {
+    let Some(inputs) = latest.inputs_digest.as_deref() else { return Ok(()) };
+    let account = acting::is_what_it_was(cx, observed, latest).await.then_some(&observed.account);
+    observed.writer(cx).refresh(latest, account, inputs, None).await.map_err(Cause::transient)
+}
+
+async fn refresh(
+    cx: &Context,
+    observed: &Observed<'_>,
+    latest: &Revision,
+    inputs: &str,
+    origin: Option<(&str, &[Property])>,
+) -> Result<(), Cause> {
+    let account = Some(&observed.account);
+    observed.writer(cx).refresh(latest, account, inputs, origin).await.map_err(Cause::transient)
+}
+
+/// Writes the revision that was planned, unless something is in the way.
+async fn create(cx: &Context, observed: &Observed<'_>, planned: Planned) -> Result<Outcome, Cause> {
+    let Planned { plan, draft, number, crd_changes, obstacle, .. } = planned;
+    if let Some(cause) = obstacle {
+        return Err(cause);
+    }
+    let digest = plan.digest();
+    let added_permissions = permissions::increase(&plan, &observed.revisions);
+    let new = NewRevision {
+        number,
+        bundle: &draft.bundle,
+        account: Some(&observed.account),
+        phases: &draft.phases,
+        made_from: Some(Digests {
+            inputs: &draft.inputs_digest,
+            rendered: &draft.rendered_digest,
+            content: &plan.inputs.content_digest,
+            plan: &digest,
+        }),
+        properties: draft.properties.as_deref(),
+        catalog: draft.catalog.as_deref(),
+        catalog_properties: &draft.catalog_properties,
+        certificate_provider: draft.certificate_provider,
+        crd_changes,
+        added_permissions: added_permissions.as_deref(),
+        rolled_back_to: draft.rolled_back_to,
+    };
+    let name = observed.writer(cx).create(&new, &observed.revisions).await.map_err(Cause::transient)?;
+    Ok(Outcome::Created(Created { name, bundle: draft.bundle, added_permissions }))
+}

@@ -1,7 +1,176 @@
-//! What is known of an extension before anything is decided: its ServiceAccount, its revisions, and whether an earlier
-//! program made them.
+//! What is known of an extension before anything is decided: its ServiceAccount, its revisions, and what an earlier
+//! program left of it.
 
 pub(crate) mod identity;
 pub(crate) mod revisions;
 pub(crate) mod service_account;
 pub(crate) mod takeover;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::{Api, ResourceExt, api::ListParams};
+use olm_api::{
+    names::OWNER_NAME_LABEL,
+    v1::{ClusterExtension, ClusterObjectSet},
+};
+use olm_runtime::{AccountRef, api_text, bounded};
+
+use crate::{
+    cluster_extension::{
+        Context,
+        act::{helm_release::Takeover, revision::RevisionWriter},
+        annotations,
+        plan::kinds,
+        report::{Outcome, Report, StepError},
+    },
+    deletion_policy::extension::ExtensionPolicy,
+    facts::platform::Verdict,
+    interest::{Interest, Wanted},
+};
+use identity::Identity;
+use revisions::Revisions;
+
+/// What the API server answers when it wants to be asked later.
+const TOO_MANY_REQUESTS: u16 = 429;
+/// How often it is asked then, and after what time: it names one second itself.
+const PATIENT_ATTEMPTS: usize = 10;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// An extension that can be worked on.
+pub(crate) struct Observed<'a> {
+    pub(crate) extension: &'a ClusterExtension,
+    /// Whom its revisions act as.
+    pub(crate) account: AccountRef,
+    /// The UID of that ServiceAccount, once it is known.
+    pub(crate) account_uid: Option<String>,
+    pub(crate) revisions: Revisions,
+    /// What the revisions mean for an update of the platform.
+    pub(crate) platform: Option<Verdict>,
+    /// Sentences for `Ready`.
+    pub(crate) notes: Vec<String>,
+    pub(crate) now: Timestamp,
+    /// What causes another reconcile.
+    pub(crate) wanted: &'a Wanted,
+}
+
+impl Observed<'_> {
+    /// The report of a reconcile that has found out no more yet.
+    pub(crate) fn report(&self) -> Report {
+        Report {
+            revisions: Some(self.revisions.clone()),
+            platform: self.platform.clone(),
+            notes: self.notes.clone(),
+            ..Report::default()
+        }
+    }
+
+    pub(crate) fn writer<'s>(&'s self, cx: &'s Context) -> RevisionWriter<'s> {
+        RevisionWriter { cx, extension: self.extension, account_uid: self.account_uid.as_deref() }
+    }
+}
+
+/// What is known of an extension that may be worked on; takes over what an earlier program left, and binds revisions to
+/// the ServiceAccount. `notes` is what is to be said of it already; with `is_tidy` no Secret can have been left without
+/// an owner.
+///
+/// # Errors
+/// The report of a reconcile that ends here.
+pub(crate) async fn observe<'a>(
+    cx: &Context,
+    (extension, wanted): (&'a ClusterExtension, &'a Wanted),
+    mut notes: Vec<String>,
+    is_tidy: bool,
+    now: Timestamp,
+) -> Result<Observed<'a>, Box<Report>> {
+    let default = cx.settings.default_account();
+    let named = service_account::account(extension, default.as_ref());
+    wanted.add(named.clone().map(Interest::ServiceAccount));
+    let mut account = service_account::check(extension, &cx.accounts, &cx.settings).await;
+    let identity = Identity::check(extension, &cx.accounts, default.as_ref(), account.is_ok()).await;
+    let identity = identity.unwrap_or_else(|error| {
+        account = Err(error.after(account.as_ref().err()));
+        Identity::default()
+    });
+    notes.extend(identity::note(extension, default.as_ref()));
+    let writer = RevisionWriter { cx, extension, account_uid: identity.service_account.as_deref() };
+    // What is installed is reported whatever is wrong with the extension itself.
+    let known = async {
+        if let Ok(account) = &account {
+            let policy = ExtensionPolicy { cx, extension };
+            policy.adopt(account).await.map_err(StepError::Revisions)?;
+        }
+        known_revisions(writer, named.as_ref(), now).await
+    };
+    let revisions = match (known.await, &account) {
+        (Ok(revisions), _) => revisions,
+        (Err(error), Ok(_)) => {
+            return Err(Box::new(Report { notes, outcome: Outcome::Failed(error), ..Report::default() }));
+        }
+        (Err(error), Err(invalid)) => {
+            tracing::warn!(extension = extension.name_any(), %error, "revisions not known");
+            let outcome = Outcome::Failed(invalid.clone());
+            return Err(Box::new(Report { unread: Some(error), notes, outcome, ..Report::default() }));
+        }
+    };
+    let platform = cx.platform.judge(&extension.name_any(), revisions.platform_properties());
+    notes.extend(takeover::foreign_note(cx, extension, &revisions));
+    let prepared = async {
+        if identity.record(cx.controller(), extension).await? {
+            return Ok(None);
+        }
+        let account = account?;
+        writer.bind(&revisions, &account).await.map_err(StepError::Revisions)?;
+        if !is_tidy {
+            writer.tidy_secrets().await.map_err(StepError::Revisions)?;
+        }
+        Ok(Some(account))
+    };
+    let outcome = match prepared.await {
+        Ok(Some(account)) => {
+            notes.extend(annotations::in_force(extension));
+            notes.extend(kinds::notes(&revisions));
+            let account_uid = identity.service_account;
+            return Ok(Observed { extension, account, account_uid, revisions, platform, notes, now, wanted });
+        }
+        Ok(None) => Outcome::Recorded,
+        Err(error) => Outcome::Failed(error),
+    };
+    Err(Box::new(Report { revisions: Some(revisions), platform, notes, outcome, ..Report::default() }))
+}
+
+/// The revisions, what upstream installed included.
+async fn known_revisions(
+    writer: RevisionWriter<'_>,
+    account: Option<&AccountRef>,
+    now: Timestamp,
+) -> Result<Revisions, StepError> {
+    let read = async || read_revisions(writer.cx, writer.extension).await.map_err(StepError::Revisions);
+    let revisions = read().await?;
+    if (Takeover { writer, account, now }).run(&revisions).await? { read().await } else { Ok(revisions) }
+}
+
+/// The extension's revisions.
+///
+/// # Errors
+/// The API server's answer.
+pub(crate) async fn read_revisions(cx: &Context, extension: &ClusterExtension) -> Result<Revisions, String> {
+    let api: Api<ClusterObjectSet> = Api::all(cx.controller());
+    let params = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", extension.name_any()));
+    let mut attempt = 1;
+    let listed = loop {
+        match bounded(api.list(&params)).await {
+            Ok(listed) => break listed,
+            // The API server asks for patience, as it does while it begins to serve a kind anew: that is no reason
+            // to say that nothing is known of what is installed.
+            Err(kube::Error::Api(status))
+                if status.code == TOO_MANY_REQUESTS && attempt < PATIENT_ATTEMPTS =>
+            {
+                attempt += 1;
+                tokio::time::sleep(PATIENCE).await;
+            }
+            Err(error) => return Err(api_text(&error)),
+        }
+    };
+    Ok(Revisions::read(listed.items.iter().filter(|set| takeover::is_revision(extension, set))))
+}

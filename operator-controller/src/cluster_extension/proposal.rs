@@ -1,64 +1,77 @@
-//! A pass that ends with its plan, for who only wants to read it.
+//! The plan of an extension's next revision, without carrying it out.
 
+use olm_api::v1::ClusterExtension;
 use olm_plan::Plan;
 use olm_runtime::AccountRef;
 
-use crate::cluster_extension::annotations;
-use crate::cluster_extension::decide::{Proposal, Steps};
-use crate::cluster_extension::observe::identity;
-use crate::cluster_extension::observe::service_account as validate;
-use crate::cluster_extension::report::{Progress, StepError};
+use super::{
+    Context, annotations,
+    decide::{Decision, decide},
+    observe::{Observed, identity, read_revisions, service_account},
+    report::{Outcome, StepError},
+};
+use crate::interest::Wanted;
 
-/// What a pass would do.
-pub(crate) enum Outcome {
+/// What a reconcile would do.
+pub(crate) enum Proposal {
     /// No new revision, and why.
     Nothing(String),
-    /// A new revision, unless something in the plan stands in the way.
+    /// A new revision, unless something in the plan is in the way.
     Revision(Box<Plan>),
 }
 
-/// Runs the steps up to the plan.
+/// What the controller would do next for an extension, and what else is to be said.
 ///
 /// # Errors
-/// Those of the pass.
+/// Those of a reconcile.
 pub(crate) async fn propose(
-    steps: &Steps<'_>,
+    cx: &Context,
+    extension: &ClusterExtension,
     default_account: Option<&AccountRef>,
-    progress: &mut Progress,
-) -> Result<Outcome, StepError> {
-    let account = validate::acceptable(steps.extension, default_account)
+) -> Result<(Proposal, Vec<String>), StepError> {
+    let account = service_account::acceptable(extension, default_account)
         .map_err(|errors| StepError::Validation { errors, terminal: true, advice: None })?;
-    let revisions = steps.revisions().await.map_err(StepError::Revisions)?;
-    progress.notes.extend(annotations::in_force(steps.extension));
-    progress.notes.extend(identity::note(steps.extension, default_account));
-    let refusal = identity::refusal(steps.extension, &account, steps.controller()).await;
+    let revisions = read_revisions(cx, extension).await.map_err(StepError::Revisions)?;
+    let mut notes: Vec<String> = annotations::in_force(extension).into_iter().collect();
+    notes.extend(identity::note(extension, default_account));
+    let refusal = identity::refusal(extension, &account, cx.controller()).await;
     let refusal = refusal.unwrap_or_else(|error| {
         let unknown =
             "It is not known whether namespace and service account are those that the extension began to use";
-        progress.notes.push(format!("{unknown}: {error}."));
+        notes.push(format!("{unknown}: {error}."));
         None
     });
-    let proposal = match (steps.propose(&account, &revisions, progress).await, &refusal) {
-        (Ok(proposal), _) => proposal,
-        // The controller does not get as far as that.
-        (Err(_), Some(refusal)) => return Err(refusal.clone()),
-        (Err(error), None) => return Err(error),
+    let (now, account_uid, platform) = (cx.clock.now(), None, None);
+    let observed = Observed {
+        extension,
+        account,
+        account_uid,
+        revisions,
+        platform,
+        notes,
+        now,
+        wanted: &Wanted::default(),
     };
-    let blocked = refusal.map(|refusal| refusal.to_string());
-    let is_new = matches!(proposal, Proposal::Revision { .. });
-    progress.notes.extend(blocked.iter().filter(|_| !is_new).map(|blocked| format!("Blocked: {blocked}")));
-    Ok(match proposal {
-        Proposal::Revision { mut planned, .. } => {
-            planned.plan.refusal = blocked;
-            Outcome::Revision(Box::new(planned.plan))
+    let (report, decision) = decide(cx, &observed).await;
+    let (mut notes, latest) = (report.notes, observed.revisions.latest_active());
+    let why = match (decision, report.outcome) {
+        (None, Outcome::Failed(error)) => return Err(refusal.unwrap_or(error)),
+        (Some(Decision::Revise(mut planned)), _) => {
+            planned.plan.refusal = refusal.map(|refusal| refusal.to_string());
+            return Ok((Proposal::Revision(Box::new(planned.plan)), notes));
         }
-        Proposal::Nothing { why } | Proposal::Keep { why } => Outcome::Nothing(why),
-        Proposal::Refresh { .. } => Outcome::Nothing(match revisions.latest_active() {
-            Some(latest) if revisions.installed() == Some(latest) => {
+        (
+            Some(Decision::Wait(Outcome::Pulling(why) | Outcome::Away { why, .. }) | Decision::Keep { why }),
+            _,
+        ) => why,
+        (Some(Decision::Refresh { .. } | Decision::Wait(_)) | None, _) => match latest {
+            Some(latest) if observed.revisions.installed() == Some(latest) => {
                 format!("{} is installed as revision {}", latest.bundle.name, latest.name)
             }
             Some(latest) => format!("{} is rolling out as revision {}", latest.bundle.name, latest.name),
             None => "nothing is wanted".to_owned(),
-        }),
-    })
+        },
+    };
+    notes.extend(refusal.map(|refusal| format!("Blocked: {refusal}")));
+    Ok((Proposal::Nothing(why), notes))
 }

@@ -1,14 +1,12 @@
-//! One pass over a ClusterExtension: observe, decide, act, report.
+//! One reconcile of a ClusterExtension: observe, decide, act, report.
 
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
-use catalogd::Clock;
 use jiff::Timestamp;
-use kube::{Api, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store};
+use kube::{Api, ResourceExt, api::PostParams};
 use olm_api::{
     ConditionStatus,
     ConditionType::Ready,
@@ -18,171 +16,144 @@ use olm_api::{
         TAKEN_OVER_ANNOTATION,
     },
     ownership::is_taken_over,
-    v1::{ClusterExtension, ClusterExtensionStatus, ClusterObjectSet},
+    v1::{ClusterExtension, ClusterExtensionStatus},
 };
-use olm_runtime::{Accounts, Discovery, Next, OwnWrites, api_text, bounded};
+use olm_runtime::{Next, OwnWrites, api_text, bounded};
 
-use crate::cluster_extension::act::revision::RevisionWriter;
-use crate::cluster_extension::decide::{Features, Steps};
-use crate::cluster_extension::observe::identity;
-use crate::cluster_extension::observe::identity::{Identity, Record};
-use crate::cluster_extension::observe::service_account as validate;
-use crate::cluster_extension::observe::takeover::mark_earlier;
-use crate::cluster_extension::report::status::{panicked, status};
-use crate::cluster_extension::report::{Progress, StepError};
-use crate::deletion_policy::extension as keeping;
-use crate::deletion_policy::extension::{Keeping, Told};
+use super::{
+    Context,
+    act::{act, revision::RevisionWriter},
+    decide::{
+        decide,
+        requeue::{self, requeue},
+    },
+    observe::{observe, takeover::mark_earlier},
+    report::{
+        Outcome, Report, StepError,
+        status::{panicked, status},
+    },
+};
 use crate::{
-    access::{User, Waiting},
-    admission::Guard,
-    bundles::Bundles,
-    catalogs::Catalogs,
-    dependents::Dependents,
-    events::Events,
+    deletion_policy::extension::{ExtensionPolicy, PolicyState, of_revision},
     finalizers,
     interest::{Interest, Wanted},
-    platform::Platform,
-    settings::Settings,
 };
 
-/// The original's finalizers. Ours need no clean-up, but objects it left behind carry them, and tools expect them.
+/// Upstream's finalizers. Nothing here needs them, but objects of upstream carry them, and tools expect them.
 const FINALIZERS: [&str; 2] = [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER];
-
-/// How soon a deletion that is held is looked at again; nothing tells of every remedy.
-const HELD_RETRY: Duration = Duration::from_secs(10);
-/// How soon revisions that are to come to rest are looked at again, should no event come.
-const AT_REST_RETRY: Duration = Duration::from_secs(1);
-/// How soon revisions that could not be read are looked at again.
-const UNKNOWN_RETRY: Duration = Duration::from_secs(10);
-/// How soon a release that cannot be read is looked at again; nothing announces that its Secret has changed.
-const TAKEOVER_RETRY: Duration = Duration::from_mins(1);
-
-/// What the controller needs of the world.
-#[derive(Clone)]
-pub(crate) struct Ports {
-    pub(crate) accounts: Accounts,
-    pub(crate) discovery: Discovery,
-    pub(crate) catalogs: Catalogs,
-    pub(crate) bundles: Bundles,
-    pub(crate) events: Events,
-    pub(crate) waiting: Arc<Waiting>,
-    pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
-    pub(crate) dependents: Arc<Dependents>,
-    pub(crate) platform: Arc<Platform>,
-    pub(crate) features: Features,
-    pub(crate) settings: Settings,
-    pub(crate) guard: Guard,
-    pub(crate) system_namespace: String,
-    pub(crate) clock: Arc<dyn Clock>,
-}
 
 /// The controller of ClusterExtensions.
 pub(crate) struct Extensions {
-    ports: Ports,
-    /// UIDs of extensions whose last pass went well, or that nothing was written for yet. A process that died, or a pass
-    /// that failed, may have left Secrets without an owner, which are looked for at the next pass.
+    cx: Context,
+    /// UIDs of extensions without Secrets that lack an owner: their last reconcile went well, or nothing was written for
+    /// them yet. A process that died, or a reconcile that failed, may have left some, which the next one removes.
     tidy: Mutex<BTreeSet<String>>,
     writes: OwnWrites,
 }
 
 impl Extensions {
-    pub(crate) fn new(ports: Ports) -> Self {
-        Self { ports, tidy: Mutex::default(), writes: OwnWrites::default() }
+    pub(crate) fn new(cx: Context) -> Self {
+        Self { cx, tidy: Mutex::default(), writes: OwnWrites::default() }
     }
 
-    /// One pass, and the interests whose firing brings the next one.
+    /// One reconcile, and the interests whose firing causes the next one.
     pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> (Next, BTreeSet<Interest>) {
         let wanted = Wanted::default();
-        wanted.add([Interest::Job(extension.name_any())]);
-        let next = self.next(extension, &wanted).await;
+        let (name, uid) = (extension.name_any(), extension.uid().unwrap_or_default());
+        wanted.add([Interest::Settings, Interest::Policies, Interest::Platform, Interest::Job(name.clone())]);
+        wanted.add([Interest::Revisions(name), Interest::Revisions(uid)]);
+        let next = self.next(&extension, &wanted).await;
         (next, wanted.into_set())
     }
 
-    async fn next(&self, extension: Arc<ClusterExtension>, wanted: &Wanted) -> Next {
-        let name = extension.name_any();
-        let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
-        let now = self.ports.clock.now();
-        if let Some(left) = self.writes.behind(&*extension, now) {
+    async fn next(&self, extension: &ClusterExtension, wanted: &Wanted) -> Next {
+        let now = self.cx.clock.now();
+        if let Some(left) = self.writes.behind(extension, now) {
             return Next::After(left);
         }
         if extension.metadata.deletion_timestamp.is_some() {
-            self.forget(&name, &extension.uid().unwrap_or_default());
-            return self.release(&api, &extension).await;
+            return self.release(extension, wanted).await;
         }
         if !FINALIZERS.iter().all(|f| extension.finalizers().iter().any(|p| p == f)) {
-            return self.begin(&api, &extension).await;
+            return self.begin(extension).await;
         }
-        let mut progress = Progress { unguarded: self.ports.guard.complaint(), ..Progress::default() };
         if !is_taken_over(&extension.metadata) {
-            return self.take_over(&api, &extension, &progress, now).await;
+            return self.take_over(extension, now).await;
         }
-        let told = self.keeping(&extension).look().await;
-        let policy = told.as_ref().unwrap_or(&Told::AsBefore);
-        let mut after = extension.status.clone().unwrap_or_default();
-        if let Told::TakenBack(_) = policy {
-            policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
-            // Its event brings the pass that acts.
-            let written = self.write_status(&api, &extension, after, &progress).await;
-            return written.map_or_else(Next::Retry, |()| Next::Await);
+        let policy = ExtensionPolicy { cx: &self.cx, extension }.check().await;
+        if let PolicyState::TakenBack(_) = policy {
+            return self.take_back(extension, &policy, now).await;
         }
-        progress.notes.extend(policy.note(&extension));
-        if keeping::of_revision(&extension).is_some() && progress.unguarded.is_none() {
-            progress.unguarded = self.ports.guard.complaint_about_deletion();
+        let report = Report {
+            unguarded: self.unguarded(extension),
+            ..self.run((extension, wanted), policy, now).await
+        };
+        if report.outcome != Outcome::Recorded {
+            let after = status(extension, &report, now);
+            if let Err(error) = self.write_status(extension, after, &report).await {
+                return Next::Retry(format!("error updating status: {error}"));
+            }
         }
-        let result = self.pass(&extension, &mut progress, (wanted, now)).await;
-        if progress.recorded {
-            return Next::Await;
-        }
-        if needs_no_pull(&progress, &result) {
-            self.ports.bundles.release(&name);
-        }
-        self.ports.waiting.waits(&User::Extension(name.clone()), result.is_err());
-        after = status(&extension, &progress, result.as_ref().copied(), now);
-        policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
-        if let Err(error) = self.write_status(&api, &extension, after, &progress).await {
-            return Next::Retry(format!("error updating status: {error}"));
-        }
-        match result {
-            Ok(()) => match told {
-                Ok(_) => match &progress.waits_for_content {
-                    Some(why) => progress.next_pull(why).unwrap_or_else(|| Next::Retry(why.clone())),
-                    None => progress.look_again.map_or(Next::Await, Next::After),
-                },
-                Err(error) => Next::Retry(error),
+        requeue(&report, now)
+    }
+
+    /// Observes, decides and acts.
+    async fn run(
+        &self,
+        (extension, wanted): (&ClusterExtension, &Wanted),
+        policy: PolicyState,
+        now: Timestamp,
+    ) -> Report {
+        let (cx, uid) = (&self.cx, extension.uid().unwrap_or_default());
+        // Put back when the reconcile has gone well, and in no other way out of it.
+        let is_tidy = self.tidy().remove(&uid);
+        let notes = policy.note(extension).into_iter().collect();
+        let report = match observe(cx, (extension, wanted), notes, is_tidy, now).await {
+            Ok(observed) => match decide(cx, &observed).await {
+                (report, Some(decision)) => Report { outcome: act(cx, &observed, decision).await, ..report },
+                (report, None) => report,
             },
-            Err(StepError::Takeover { text, terminal: true }) => {
-                tracing::warn!(extension = name, error = text, "not taken over");
-                Next::After(TAKEOVER_RETRY)
-            }
-            Err(error) if progress.look_again.is_some() => {
-                tracing::info!(extension = name, %error, "waiting");
-                Next::After(progress.look_again.unwrap_or_default())
-            }
-            Err(error) if progress.next_pull.is_some() => {
-                progress.next_pull(&error.to_string()).unwrap_or(Next::Await)
-            }
-            Err(error) if error.is_terminal() => Next::Blocked(error.to_string()),
-            Err(error) => Next::Retry(error.to_string()),
+            Err(report) => *report,
+        };
+        if report.error().is_none() && (is_tidy || report.outcome != Outcome::Recorded) {
+            self.tidy().insert(uid);
         }
+        let name = extension.name_any();
+        if report.needs_no_pull() {
+            cx.bundles.release(&name);
+        }
+        if report.outcome != Outcome::Recorded {
+            wanted.add(report.error().map(|_| Interest::Rbac));
+        }
+        if let Some(error) = report.error() {
+            tracing::debug!(extension = name, %error, "not carried out");
+        }
+        Report { policy, ..report }
+    }
+
+    /// What is wrong with the admission policies that guard the extension.
+    fn unguarded(&self, extension: &ClusterExtension) -> Option<String> {
+        let guard = &self.cx.guard;
+        let of_deletion = || of_revision(extension).and_then(|_| guard.complaint_about_deletion());
+        guard.complaint().or_else(of_deletion)
     }
 
     /// Forgets what is known of an extension that is being deleted, and ends what it waits for.
     fn forget(&self, name: &str, uid: &str) {
-        self.ports.waiting.forget(&User::Extension(name.to_owned()));
-        self.ports.dependents.needs_nothing(name);
-        self.ports.platform.forget(name);
-        self.ports.bundles.release(name);
+        self.cx.installed.forget(name);
+        self.cx.platform.forget(name);
+        self.cx.bundles.release(name);
         self.tidy().remove(uid);
         self.writes.forget(uid);
     }
 
-    /// Gives an extension its finalizers; the event of that brings the pass that goes on. One that nobody has worked on
+    /// Gives an extension its finalizers; the event of that causes the next reconcile. One that was never reconciled
     /// before has nothing to be taken over, which is recorded in the same write.
-    async fn begin(&self, api: &Api<ClusterExtension>, extension: &ClusterExtension) -> Next {
+    async fn begin(&self, extension: &ClusterExtension) -> Next {
         let is_new = extension.status.as_ref().is_none_or(|status| status.conditions.is_empty());
         let uid = extension.uid().filter(|_| is_new && !is_taken_over(&extension.metadata));
         let record = uid.as_deref().map(|uid| (TAKEN_OVER_ANNOTATION, uid));
-        match finalizers::set_with(api, extension, &FINALIZERS, record).await {
+        match finalizers::set_with(&self.api(), extension, &FINALIZERS, record).await {
             Ok(written) => {
                 // Secrets come after the finalizers.
                 self.tidy().extend(written.and_then(|extension| extension.uid()));
@@ -192,161 +163,85 @@ impl Extensions {
         }
     }
 
-    /// Marks the revisions of an earlier program; the event of that brings the pass that goes on.
-    async fn take_over(
-        &self,
-        api: &Api<ClusterExtension>,
-        extension: &ClusterExtension,
-        progress: &Progress,
-        now: Timestamp,
-    ) -> Next {
-        let Err(text) = mark_earlier(&self.ports.accounts.controller(), extension).await else {
+    /// Marks the revisions of an earlier program; the event of that causes the next reconcile.
+    async fn take_over(&self, extension: &ClusterExtension, now: Timestamp) -> Next {
+        let Err(text) = mark_earlier(&self.cx.controller(), extension).await else {
             return Next::Await;
         };
-        let error = StepError::Takeover { text, terminal: false };
-        let after = status(extension, progress, Err(&error), now);
-        let written = self.write_status(api, extension, after, progress).await;
-        Next::Retry(written.err().unwrap_or(error.to_string()))
+        let outcome = Outcome::Failed(StepError::Takeover { text: text.clone(), terminal: false });
+        let report = Report { outcome, unguarded: self.cx.guard.complaint(), ..Report::default() };
+        let written = self.write_status(extension, status(extension, &report, now), &report).await;
+        Next::Retry(written.err().unwrap_or(text))
     }
 
-    /// Says on the extension that its reconcile panicked.
+    /// Takes back what the status claims about the deletion policy; the event of that causes the next reconcile.
+    async fn take_back(&self, extension: &ClusterExtension, policy: &PolicyState, now: Timestamp) -> Next {
+        let mut after = extension.status.clone().unwrap_or_default();
+        policy.set_condition(&mut after.conditions, extension.metadata.generation, now);
+        let written = self.write_status(extension, after, &Report::default()).await;
+        written.map_or_else(Next::Retry, |()| Next::Await)
+    }
+
+    /// Reports on the extension that its reconcile panicked.
     pub(crate) async fn report_panic(self: Arc<Self>, extension: Arc<ClusterExtension>) {
-        let api: Api<ClusterExtension> = Api::all(self.ports.accounts.controller());
-        let after = panicked(&extension, self.ports.clock.now());
-        if let Err(error) = self.write_status(&api, &extension, after, &Progress::default()).await {
+        let after = panicked(&extension, self.cx.clock.now());
+        if let Err(error) = self.write_status(&extension, after, &Report::default()).await {
             tracing::warn!(extension = extension.name_any(), error, "reporting a panic");
         }
     }
 
-    /// Lets the extension go. Objects go by garbage collection, through the revisions' owner references; what a
-    /// deletion policy keeps has none.
-    async fn release(&self, api: &Api<ClusterExtension>, extension: &ClusterExtension) -> Next {
+    /// Removes the finalizers. Objects are deleted by garbage collection, through the revisions' owner references; what
+    /// a deletion policy keeps has none.
+    async fn release(&self, extension: &ClusterExtension, wanted: &Wanted) -> Next {
+        self.forget(&extension.name_any(), &extension.uid().unwrap_or_default());
         if extension.finalizers().iter().any(|f| FINALIZERS.contains(&f.as_str())) {
-            let writer = RevisionWriter {
-                client: self.ports.accounts.controller(),
-                system_namespace: &self.ports.system_namespace,
-                extension,
-                account_uid: None,
-                sets: &self.ports.sets,
-            };
+            let writer = RevisionWriter { cx: &self.cx, extension, account_uid: None };
             if let Err(error) = writer.tidy_secrets().await {
                 return Next::Retry(error);
             }
-            match self.keeping(extension).release().await {
+            match (ExtensionPolicy { cx: &self.cx, extension }).release().await {
                 Ok(true) => {}
-                Ok(false) => return Next::After(AT_REST_RETRY),
+                Ok(false) => return Next::After(requeue::AT_REST_RETRY),
                 Err(text) => {
-                    self.ports.waiting.waits(&User::Extension(extension.name_any()), true);
-                    let mut after = extension.status.clone().unwrap_or_default();
-                    let message = format!("The deletion is held: {text}");
-                    let generation = extension.metadata.generation;
-                    let update = ConditionUpdate::new(
-                        Ready,
-                        ConditionStatus::False,
-                        Reason::Blocked,
-                        message,
-                        generation,
-                    );
-                    after.conditions.set(update, self.ports.clock.now());
-                    let written = self.write_status(api, extension, after, &Progress::default()).await;
-                    return written.map_or_else(Next::Retry, |()| Next::After(HELD_RETRY));
+                    wanted.add([Interest::Rbac]);
+                    return self.hold(extension, &text).await;
                 }
             }
         }
-        let removed = finalizers::set(api, extension, &FINALIZERS, false).await;
+        let removed = finalizers::set(&self.api(), extension, &FINALIZERS, false).await;
         removed.map_or_else(Next::Retry, |_| Next::Await)
     }
 
-    fn keeping<'a>(&'a self, extension: &'a ClusterExtension) -> Keeping<'a> {
-        let ports = &self.ports;
-        let default_account = ports.settings.default_account();
-        Keeping { extension, accounts: &ports.accounts, sets: &ports.sets, default_account }
-    }
-
-    async fn pass(
-        &self,
-        extension: &ClusterExtension,
-        progress: &mut Progress,
-        (wanted, now): (&Wanted, Timestamp),
-    ) -> Result<(), StepError> {
-        let ports = &self.ports;
-        let uid = extension.uid().unwrap_or_default();
-        let default = ports.settings.default_account();
-        match validate::account(extension, default.as_ref()) {
-            Some(account) => {
-                let recorded = Record::of(extension).filter(|record| record.account == account);
-                let uid = recorded.and_then(|record| record.service_account);
-                ports.waiting.acts_as(User::Extension(extension.name_any()), &account, uid);
-            }
-            None => ports.waiting.forget(&User::Extension(extension.name_any())),
-        }
-        let mut checked = validate::check(extension, &ports.accounts, &ports.settings).await;
-        let default = default.as_ref();
-        let identity = Identity::check(extension, &ports.accounts, default, checked.is_ok()).await;
-        let identity = identity.unwrap_or_else(|error| {
-            checked = Err(error.after(checked.as_ref().err()));
-            Identity::default()
-        });
-        progress.notes.extend(identity::note(extension, default));
-        // Put back when the pass has gone well, and in no other way out of it.
-        let is_tidy = self.tidy().remove(&uid);
-        let steps = Steps {
-            extension,
-            accounts: &ports.accounts,
-            discovery: &ports.discovery,
-            catalogs: &ports.catalogs,
-            bundles: &ports.bundles,
-            sets: &ports.sets,
-            dependents: &ports.dependents,
-            wanted,
-            platform: &ports.platform,
-            features: ports.features,
-            system_namespace: &ports.system_namespace,
-            identity,
-            now,
-            only_plans: false,
-            enforcement: ports.guard.enforcement(),
-            is_tidy,
-        };
-        let account = match checked {
-            Ok(account) => account,
-            Err(error) => {
-                // What is installed is told all the same.
-                let account = validate::account(extension, default);
-                if let Err(error) = steps.known(account.as_ref(), progress).await {
-                    tracing::warn!(extension = extension.name_any(), %error, "revisions not known");
-                    let waits_for_a_person = matches!(error, StepError::Takeover { terminal: true, .. });
-                    // What is wrong with the extension itself may bring no other pass.
-                    progress.look_again =
-                        Some(if waits_for_a_person { TAKEOVER_RETRY } else { UNKNOWN_RETRY });
-                } else {
-                    steps.record(progress).await?;
-                }
-                return Err(error);
-            }
-        };
-        let result = steps.run(&account, progress).await;
-        if result.is_ok() && (is_tidy || !progress.recorded) {
-            self.tidy().insert(uid);
-        }
-        result
+    /// Reports why a deletion is held.
+    async fn hold(&self, extension: &ClusterExtension, text: &str) -> Next {
+        let mut after = extension.status.clone().unwrap_or_default();
+        let message = format!("The deletion is held: {text}");
+        let generation = extension.metadata.generation;
+        let update =
+            ConditionUpdate::new(Ready, ConditionStatus::False, Reason::Blocked, message, generation);
+        after.conditions.set(update, self.cx.clock.now());
+        let written = self.write_status(extension, after, &Report::default()).await;
+        written.map_or_else(Next::Retry, |()| Next::After(requeue::HELD_RETRY))
     }
 
     fn tidy(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.tidy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn api(&self) -> Api<ClusterExtension> {
+        Api::all(self.cx.controller())
+    }
+
     async fn write_status(
         &self,
-        api: &Api<ClusterExtension>,
         extension: &ClusterExtension,
         after: ClusterExtensionStatus,
-        progress: &Progress,
+        report: &Report,
     ) -> Result<(), String> {
         let before = extension.status.clone().unwrap_or_default();
         if after == before {
-            if progress.crossed.is_some() {
-                self.ports.events.extension(extension, &before, &after, progress).await;
+            if report.crossed.is_some() {
+                self.cx.events.extension(extension, &before, &after, report).await;
             }
             return Ok(());
         }
@@ -354,23 +249,14 @@ impl Extensions {
         updated.status = Some(after.clone());
         let params =
             PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        match bounded(api.replace_status(&extension.name_any(), &params, &updated)).await {
+        match bounded(self.api().replace_status(&extension.name_any(), &params, &updated)).await {
             Ok(written) => {
-                self.writes.wrote(&written, self.ports.clock.now());
-                self.ports.events.extension(extension, &before, &after, progress).await;
+                self.writes.wrote(&written, self.cx.clock.now());
+                self.cx.events.extension(extension, &before, &after, report).await;
                 Ok(())
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(error) => Err(api_text(&error)),
         }
     }
-}
-
-/// Whether a reconcile came to the conclusion that nothing is to be pulled. One that knows nothing leaves a pull alone.
-fn needs_no_pull(progress: &Progress, result: &Result<(), StepError>) -> bool {
-    let knows_nothing = matches!(
-        result,
-        Err(StepError::Validation { .. } | StepError::Takeover { .. } | StepError::Revisions(_))
-    );
-    progress.pulling.is_none() && progress.next_pull.is_none() && !knows_nothing
 }

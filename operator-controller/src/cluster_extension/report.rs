@@ -1,26 +1,26 @@
-//! What a pass over a ClusterExtension found out, step by step. Steps record facts; `status` turns them into
-//! conditions.
+//! What a reconcile of a ClusterExtension found out and how it ended, in one value. Status, Events and the time of the
+//! next reconcile are made of it.
 
 pub(crate) mod status;
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
+use jiff::Timestamp;
 use olm_api::names::PAUSED_ANNOTATION;
 use olm_object::names::is_subdomain;
 use olm_resolve::DeprecationStatus;
-use olm_runtime::Next;
 
 use crate::cluster_extension::observe::revisions::{BundleRecord, Revisions};
-use crate::{bundles::NextPull, platform::Verdict};
+use crate::{bundles::NextPull, deletion_policy::extension::PolicyState, facts::platform::Verdict};
 
-/// Why a pass ended early.
+/// Why a reconcile ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StepError {
-    /// The extension as it stands cannot be worked on (for instance its ServiceAccount is missing).
+    /// The extension as it is cannot be worked on (for instance its ServiceAccount is missing).
     Validation {
         /// What is wrong, one line each.
         errors: Vec<String>,
-        /// Whether only an edit can heal it.
+        /// Whether only an edit helps.
         terminal: bool,
         /// What to do about it, where the errors do not say it.
         advice: Option<String>,
@@ -31,17 +31,19 @@ pub(crate) enum StepError {
     Takeover {
         /// What is wrong, with the remedy.
         text: String,
-        /// Whether only a person can heal it.
+        /// Whether only a person can help.
         terminal: bool,
     },
     /// The revisions could not be read.
     Revisions(String),
     /// No bundle could be chosen.
     Resolution {
-        /// The original's text.
+        /// Upstream's text.
         text: String,
-        /// What was looked at and why it did not do, for a person.
+        /// Which bundles were rejected and why, for a person.
         explanation: Option<String>,
+        /// When the answer without the catalogs that are waited for is taken.
+        answer_at: Option<Timestamp>,
     },
     /// The chosen bundle could not be fetched, rendered or written.
     Bundle {
@@ -57,13 +59,15 @@ pub(crate) enum StepError {
 pub(crate) struct Cause {
     /// The text for the condition.
     pub(crate) text: String,
-    /// How it can heal.
+    /// How it can be resolved.
     pub(crate) kind: CauseKind,
-    /// What is known beyond the original's text, for a person.
+    /// What is known beyond upstream's text, for a person.
     pub(crate) explanation: Option<String>,
+    /// When the bundle is pulled again, if a pull failed.
+    pub(crate) next_pull: Option<NextPull>,
 }
 
-/// How an error can heal.
+/// How an error can be resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CauseKind {
     /// By itself: it is tried again.
@@ -76,15 +80,11 @@ pub(crate) enum CauseKind {
 
 impl Cause {
     pub(crate) fn transient(text: impl fmt::Display) -> Self {
-        Self { text: text.to_string(), kind: CauseKind::Transient, explanation: None }
+        Self { text: text.to_string(), kind: CauseKind::Transient, explanation: None, next_pull: None }
     }
 
     pub(crate) fn terminal(text: impl fmt::Display) -> Self {
-        Self { text: text.to_string(), kind: CauseKind::Terminal, explanation: None }
-    }
-
-    pub(crate) fn explained(self, explanation: Option<String>) -> Self {
-        Self { explanation, ..self }
+        Self { kind: CauseKind::Terminal, ..Self::transient(text) }
     }
 }
 
@@ -187,47 +187,95 @@ pub(crate) struct Created {
     pub(crate) added_permissions: Option<String>,
 }
 
-impl Progress {
-    /// What a reconcile asks for next that failed for the reason `error`, when a pull decides about it.
-    pub(crate) fn next_pull(&self, error: &str) -> Option<Next> {
-        Some(match self.next_pull? {
-            NextPull::Now => Next::Await,
-            NextPull::After { wait, is_new: true } => Next::RetryAfter(error.to_owned(), wait),
-            NextPull::After { wait, is_new: false } => Next::After(wait),
-        })
-    }
+/// How a reconcile ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) enum Outcome {
+    /// The latest revision is what is wanted; the other loop rolls it out.
+    #[default]
+    Settled,
+    /// A revision was made.
+    Created(Created),
+    /// Namespace and ServiceAccount were recorded on the extension, whose event causes the next reconcile.
+    Recorded,
+    /// The bundle is being pulled, in a sentence; its arrival causes the next reconcile.
+    Pulling(String),
+    /// What the spec asks for is not known to be there: the installed bundle cannot be pulled.
+    Away {
+        /// Why, in a sentence.
+        why: String,
+        /// When it is pulled again.
+        next_pull: Option<NextPull>,
+    },
+    /// It ended early.
+    Failed(StepError),
 }
 
-/// The facts of one pass.
+/// What a reconcile found out, and how it ended.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Progress {
+pub(crate) struct Report {
     /// The revisions, once they were read.
     pub(crate) revisions: Option<Revisions>,
+    /// Why they are not known, where something is wrong with the extension itself as well.
+    pub(crate) unread: Option<StepError>,
     /// What the catalogs say about deprecation, once they were asked.
     pub(crate) deprecations: Option<DeprecationStatus>,
     /// A sentence about the bundle that was chosen.
     pub(crate) resolved: Option<String>,
-    /// The revision that was made in this pass.
-    pub(crate) created: Option<Created>,
     /// A sentence about an update that leads to another catalog.
     pub(crate) crossed: Option<String>,
     /// What the bundle says about updates of the platform, if that is known.
     pub(crate) platform: Option<Verdict>,
-    /// Why what the spec asks for is not known to be there although nothing failed that the original would tell: the
-    /// pass is tried again.
-    pub(crate) waits_for_content: Option<String>,
-    /// A sentence about the bundle that is being pulled; its arrival causes the next reconcile.
-    pub(crate) pulling: Option<String>,
-    /// When a pull that failed is made again.
-    pub(crate) next_pull: Option<NextPull>,
-    /// When to look again although nothing happened.
-    pub(crate) look_again: Option<Duration>,
-    /// Sentences for `Ready` about settings that are in force or things that were passed over.
-    pub(crate) notes: Vec<String>,
-    /// Whether the record of namespace and ServiceAccount was written, whose event brings the next reconcile.
-    pub(crate) recorded: bool,
-    /// What is wrong with the admission policies that guard the accounts.
+    /// When a pause ends, or an answer is taken that a pause holds back.
+    pub(crate) resumes: Option<Timestamp>,
+    /// What is known of the deletion policy.
+    pub(crate) policy: PolicyState,
+    /// What is wrong with the admission policies that guard the ServiceAccounts.
     pub(crate) unguarded: Option<String>,
+    /// Sentences for `Ready` about settings in force and candidates that were rejected.
+    pub(crate) notes: Vec<String>,
+    pub(crate) outcome: Outcome,
+}
+
+impl Report {
+    /// The report of a reconcile that goes on with a decision, or ends without one.
+    pub(crate) fn and<T>(self, result: Result<T, StepError>) -> (Self, Option<T>) {
+        match result {
+            Ok(value) => (self, Some(value)),
+            Err(error) => (Self { outcome: Outcome::Failed(error), ..self }, None),
+        }
+    }
+
+    pub(crate) fn error(&self) -> Option<&StepError> {
+        if let Outcome::Failed(error) = &self.outcome { Some(error) } else { None }
+    }
+
+    /// The revision that was made in this reconcile.
+    pub(crate) fn created(&self) -> Option<&Created> {
+        if let Outcome::Created(created) = &self.outcome { Some(created) } else { None }
+    }
+
+    pub(crate) fn pulling(&self) -> Option<&str> {
+        if let Outcome::Pulling(pulling) = &self.outcome { Some(pulling) } else { None }
+    }
+
+    /// Why what the spec asks for is not known to be there, although nothing failed that upstream would report.
+    pub(crate) fn away(&self) -> Option<&str> {
+        if let Outcome::Away { why, .. } = &self.outcome { Some(why) } else { None }
+    }
+
+    /// Whether nothing is to be pulled. A reconcile that knows nothing leaves a pull alone.
+    pub(crate) fn needs_no_pull(&self) -> bool {
+        match &self.outcome {
+            Outcome::Settled | Outcome::Created(_) => true,
+            Outcome::Away { next_pull, .. } => next_pull.is_none(),
+            Outcome::Failed(error) => match error {
+                StepError::Bundle { cause, .. } => cause.next_pull.is_none(),
+                StepError::Paused | StepError::Resolution { .. } => true,
+                StepError::Validation { .. } | StepError::Takeover { .. } | StepError::Revisions(_) => false,
+            },
+            Outcome::Recorded | Outcome::Pulling(_) => false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -16,9 +16,9 @@ use olm_api::{
 use olm_runtime::{AccountRef, api_text, bounded};
 use serde_json::json;
 
-use crate::admission::Enforcement;
 use crate::cluster_object_set::reconcile::ObjectSets;
 use crate::cluster_object_set::status::Outcome;
+use crate::facts::policies::Enforcement;
 
 impl ObjectSets {
     /// Whether the revision is one that an earlier program may have made for an extension that is still to be taken

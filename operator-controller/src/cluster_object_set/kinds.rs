@@ -20,8 +20,8 @@ use serde_json::json;
 use crate::cluster_object_set::content::LoadedPhase;
 use crate::cluster_object_set::reconcile::ObjectSets;
 use crate::{
+    facts::kinds::{Survey, survey},
     interest::Wanted,
-    kinds::{Survey, survey},
     preflight,
 };
 

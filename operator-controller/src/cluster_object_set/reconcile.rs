@@ -13,8 +13,7 @@ use kube::{
 };
 use olm_api::{
     names::{
-        OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION, TEARDOWN_FINALIZER,
-        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     ownership::revision_of,
     v1::{ClusterObjectSet, ClusterObjectSetStatus, LifecycleState, ObservedPhase},
@@ -22,7 +21,9 @@ use olm_api::{
 use olm_object::ObjectKey;
 use olm_objectset::{DeletionPolicy, Owner, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{Accounts, Discovery, Next, ObjectMetrics, PANIC_REPORT, WatchManager, api_text, bounded};
+use olm_runtime::{
+    Accounts, Discovery, Next, ObjectMetrics, OwnerChanged, PANIC_REPORT, WatchManager, api_text, bounded,
+};
 
 use crate::cluster_object_set::content;
 use crate::cluster_object_set::content::{ContentError, LoadedPhase};
@@ -37,12 +38,11 @@ use crate::cluster_object_set::status::{
 use crate::cluster_object_set::watched::Identity;
 use crate::deletion_policy::revision as keeping;
 use crate::{
-    access::{User, Waiting},
-    admission::Guard,
     events::Events,
+    facts::kinds::Survey,
+    facts::policies::Guard,
+    facts::settings::Settings,
     interest::{Interest, Wanted},
-    kinds::Survey,
-    settings::Settings,
     webhook_certificates::{self, CaBundles, Keeper, Kept},
 };
 
@@ -59,7 +59,6 @@ pub(crate) struct Ports {
     pub(crate) discovery: Discovery,
     pub(crate) watches: WatchManager,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
-    pub(crate) waiting: Arc<Waiting>,
     pub(crate) events: Events,
     /// Names the account of revisions that name none.
     pub(crate) settings: Settings,
@@ -115,6 +114,7 @@ impl ObjectSets {
     /// One pass, and the interests whose firing brings the next one.
     pub(crate) async fn reconcile(&self, set: Arc<ClusterObjectSet>) -> (Next, BTreeSet<Interest>) {
         let wanted = Wanted::default();
+        wanted.add(owners(&set).into_iter().map(Interest::Owned));
         let next = self.next(set, &wanted).await;
         (next, wanted.into_set())
     }
@@ -124,12 +124,10 @@ impl ObjectSets {
         if set.metadata.deletion_timestamp.is_some() {
             self.ports.watches.release(&uid);
             self.memory.forget(&uid);
-            self.ports.waiting.forget(&User::Set(set.name_any()));
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         if torn_down(&set) {
             // Its account and content may be gone by now: nothing is asked of them any more.
-            self.ports.waiting.forget(&User::Set(set.name_any()));
             return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
         }
         match self.is_before_takeover(&set).await {
@@ -169,7 +167,9 @@ impl ObjectSets {
         // What may not be read is Blocked, and recovers with the permissions.
         let waits = unsettled.is_some()
             || matches!(report.outcome, Outcome::Retrying(_) | Outcome::Stuck { .. } | Outcome::Blocked(_));
-        self.ports.waiting.waits(&User::Set(set.name_any()), waits);
+        if waits {
+            wanted.add([Interest::Rbac, Interest::Settings, Interest::Policies]);
+        }
         let certificates = report.certificates;
         let pace =
             Pace { now, deadline, certificates, look_again: report.look_again, unseen: !unseen.is_empty() };
@@ -193,8 +193,7 @@ impl ObjectSets {
             Ok(account) => account,
             Err(outcome) => return outcome.into(),
         };
-        let uid = set.annotations().get(SERVICE_ACCOUNT_UID_ANNOTATION).cloned();
-        self.ports.waiting.acts_as(User::Set(set.name_any()), &account, uid);
+        wanted.add([Interest::ServiceAccount(account.clone())]);
         let client = match self.client(set, &account).await {
             Ok(client) => client,
             Err(outcome) => return outcome.into(),
@@ -450,6 +449,18 @@ impl ObjectSets {
     pub(crate) fn wrote(&self, set: &ClusterObjectSet) {
         self.memory.wrote(set, self.ports.clock.now());
     }
+}
+
+/// The owners of objects whose changes concern the revision: itself, and its extension, to whom the Secrets of webhooks
+/// belong.
+fn owners(set: &ClusterObjectSet) -> Vec<OwnerChanged> {
+    let named = |kind: &str, name: String| OwnerChanged::Named { kind: kind.to_owned(), name };
+    let kept = |uid: String| OwnerChanged::Kept { uid };
+    let own = [named("ClusterObjectSet", set.name_any()), kept(set.uid().unwrap_or_default())];
+    let references = set.owner_references().iter();
+    let extensions = references.clone().filter(|r| r.kind == "ClusterExtension");
+    let extensions = extensions.map(|r| named(&r.kind, r.name.clone()));
+    own.into_iter().chain(extensions).chain(references.map(|r| kept(r.uid.clone()))).collect()
 }
 
 /// Whether the certificates of the revision's webhooks are made here.

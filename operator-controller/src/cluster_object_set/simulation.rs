@@ -10,28 +10,18 @@ use std::{
 };
 
 use catalogd::Clock;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
-use olm_api::v1::ClusterObjectSet;
-use olm_runtime::{
-    Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, Metrics, OwnerChanged, PANIC_REPORT,
-    Source, WatchManager, run_controller,
-};
-use prometheus_client::registry::Registry;
+use olm_fbc::{CatalogError, PackageContent};
+use olm_runtime::PANIC_REPORT;
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{sync::broadcast, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster_object_set::ObjectSets;
-use crate::cluster_object_set::Ports;
 use crate::{
-    access::Waiting,
-    admission::Guard,
-    events::Events,
-    interest::Interests,
-    operator::owners,
-    settings::Settings,
-    simulation::{ApiServer, Since, runtime},
+    content::{CatalogReader, Content},
+    simulation::{ApiServer, Since, loops, runtime},
 };
 
 /// A revision of the extension `ext` with two phases of ConfigMaps, each of which says the revision's number.
@@ -71,48 +61,36 @@ fn revision(number: i64) -> Value {
 
 /// The loop with `workers`, until the returned future is told to stop.
 async fn run_loop(client: Client, seed: u64, workers: u16, stop: CancellationToken) {
-    run_loop_at(client, (seed, workers), Arc::new(Since(Instant::now())), stop).await;
+    Box::pin(run_loop_at(client, (seed, workers), Arc::new(Since(Instant::now())), stop)).await;
 }
 
 /// The same, by another clock.
-async fn run_loop_at(
-    client: Client,
-    (seed, workers): (u64, u16),
-    clock: Arc<dyn Clock>,
-    stop: CancellationToken,
-) {
-    let chance = Chance::seeded(seed);
-    let mut registry = Registry::default();
-    let metrics = Metrics::register(&mut registry);
-    let source = Source::<ClusterObjectSet>::all(client.clone(), &chance);
-    let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(1024);
-    let ports = Ports {
-        events: Events::new(client.clone(), "test"),
-        settings: Settings::new(None),
-        guard: Guard::new(&mut registry),
-        objects: metrics.objects(),
-        accounts: Accounts::of(client.clone(), client.clone()),
-        discovery: Discovery::new(client.clone()),
-        watches: WatchManager::new(client, "", owner_changed, chance.clone()),
-        sets: source.store.clone(),
-        waiting: Arc::new(Waiting::default()),
-        preflight_permissions: false,
-        system_namespace: "system".to_owned(),
-        certificate_lifetime: Duration::from_hours(1),
-        clock,
-    };
-    let interests = Interests::default();
-    let wakes = (&interests, vec![owners(changed_owners, source.store.clone())]);
-    let settings =
-        ControllerSettings { name: "sets", concurrency: workers, backoff: BackoffLimits::default(), chance };
-    let controller = Arc::new(ObjectSets::new(ports));
-    let reporter = controller.clone();
-    let report_panic = move |set| reporter.clone().report_panic(set);
-    let reconcile = move |set| {
-        let controller = controller.clone();
-        async move { Box::pin(controller.reconcile(set)).await }
-    };
-    run_controller(settings, source, wakes, metrics.controller("sets"), stop, reconcile, report_panic).await;
+async fn run_loop_at(client: Client, run: (u64, u16), clock: Arc<dyn Clock>, stop: CancellationToken) {
+    // No extension asks for a catalog or a bundle.
+    let folder = tempfile::tempdir().unwrap();
+    let content = Content::Given(Arc::new(NoCatalogs), broadcast::channel(1).0);
+    Box::pin(loops(client, run, clock, (content, folder.path().to_owned())).run(stop)).await;
+}
+
+/// Nothing is read from catalogs.
+struct NoCatalogs;
+
+impl CatalogReader for NoCatalogs {
+    fn package<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Arc<PackageContent>, CatalogError>> {
+        Box::pin(async { Ok(Arc::default()) })
+    }
+
+    fn mentioning<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 }
 
 /// Two revisions, one after the other, with an object deleted and one edited in between; one request in five fails.
@@ -188,6 +166,42 @@ fn an_object_that_is_left_out_brings_no_conflict() {
     assert!(log.iter().any(|line| line.contains("has rolled out")), "{log:#?}");
     let conflicts: Vec<_> = log.iter().filter(|line| line.ends_with("409")).collect();
     assert!(conflicts.is_empty(), "{conflicts:#?}");
+}
+
+/// Nothing else brings a reconcile of a revision that has rolled out.
+#[test]
+fn an_object_that_was_left_out_is_written_when_its_kind_comes() {
+    let objects = runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let stop = CancellationToken::new();
+        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+        let mut watched = revision(1);
+        let object = &mut watched["spec"]["phases"][0]["objects"][0]["object"];
+        object["apiVersion"] = "monitoring.coreos.com/v1".into();
+        object["kind"] = "ServiceMonitor".into();
+        server.create(watched);
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert!(!kinds(&server.objects()).contains(&"ServiceMonitor".to_owned()));
+        server.create(json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+            "spec": {
+                "group": "monitoring.coreos.com", "scope": "Namespaced",
+                "names": {"plural": "servicemonitors", "kind": "ServiceMonitor"},
+                "versions": [{"name": "v1", "served": true, "storage": true}],
+            },
+        }));
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.objects()
+    });
+    assert!(kinds(&objects).contains(&"ServiceMonitor".to_owned()), "{objects:#?}");
+}
+
+fn kinds(objects: &[String]) -> Vec<String> {
+    let all = objects.iter().map(|text| serde_json::from_str::<Value>(text).unwrap());
+    all.filter_map(|object| object["kind"].as_str().map(str::to_owned)).collect()
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! The deletion policy of an extension: written on to its revisions, told once it is in force, and seen to when
-//! the extension goes.
+//! The deletion policy of an extension: written to its revisions, reported once it is in force, and carried out when the
+//! extension is deleted.
 //!
 //! Admission lets an extension with a policy be deleted only while the condition `DeletionPolicy` says that this
-//! very policy is in force. So the claim is taken back before a revision is told of another policy.
+//! very policy is in force. So the claim is taken back before another policy is written to a revision.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
-    core::DeserializeGuard,
-    runtime::reflector::Store,
 };
 use olm_api::{
     ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason,
@@ -26,11 +24,12 @@ use olm_api::{
 use olm_objectset::{
     DeletionPolicy, converts_by_webhook, readable_without_webhook, retained_for, without_webhook, written_for,
 };
-use olm_runtime::{AccountRef, Accounts, api_text, bounded};
+use olm_runtime::{AccountRef, api_text, bounded};
 use serde_json::{Value, json};
 
+use crate::cluster_extension::Context;
 use crate::cluster_extension::observe::revisions::account_annotations;
-use crate::cluster_extension::observe::service_account as validate;
+use crate::cluster_extension::observe::service_account;
 use crate::deletion_policy::revision::{claim, reason};
 
 /// Kubernetes' finalizer of an object that is deleted without its dependents.
@@ -38,36 +37,39 @@ const ORPHAN_FINALIZER: &str = "orphan";
 /// What is said while the revisions are on their way.
 const PENDING: &str = "the revisions have not reported yet";
 
-/// What is to be told about the policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// Nothing was asked for, and nothing is left of an earlier policy.
-    Nothing,
-    /// What was told before stands.
+/// What is known of the policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum PolicyState {
+    /// None was asked for, and nothing is left of an earlier one.
+    None,
+    /// What was reported before.
+    #[default]
     AsBefore,
-    /// An earlier claim is taken back, or a policy told of for the first time, before anything else happens.
+    /// The revisions could not be asked, for this reason: it is as before.
+    Unknown(String),
+    /// An earlier claim is taken back, or a policy reported for the first time, before anything else happens.
     TakenBack(DeletionPolicy),
     /// Whether the policy is in force.
-    Standing { policy: DeletionPolicy, status: ConditionStatus, text: String },
+    Reported { policy: DeletionPolicy, status: ConditionStatus, text: String },
 }
 
-impl Told {
+impl PolicyState {
     /// A sentence for `Ready`.
     pub(crate) fn note(&self, extension: &ClusterExtension) -> Option<String> {
         let name = DELETION_POLICY_ANNOTATION.trim_start_matches(EXTENSIONS_PREFIX);
         let in_force = |policy: &str| format!("In force by annotation: {name}: {policy}.");
         match self {
-            Self::Nothing => annotation(extension).map(in_force),
-            Self::AsBefore => {
+            Self::None => annotation(extension).map(in_force),
+            Self::AsBefore | Self::Unknown(_) => {
                 let claimed = claim(extension.status.as_ref().map(|status| &status.conditions));
                 claimed.filter(|(_, holds)| *holds).map(|(policy, _)| in_force(policy))
             }
             Self::TakenBack(_) => None,
-            Self::Standing { policy, status: ConditionStatus::True, .. } => Some(in_force(policy.as_str())),
-            Self::Standing { policy: DeletionPolicy::Delete, text, .. } => Some(format!(
+            Self::Reported { policy, status: ConditionStatus::True, .. } => Some(in_force(policy.as_str())),
+            Self::Reported { policy: DeletionPolicy::Delete, text, .. } => Some(format!(
                 "What an earlier deletion policy kept has not got all its owner references back: {text}"
             )),
-            Self::Standing { policy, text, .. } => Some(format!(
+            Self::Reported { policy, text, .. } => Some(format!(
                 "The deletion policy {} is not in force yet, so the extension cannot be deleted: {text}",
                 policy.as_str()
             )),
@@ -77,13 +79,13 @@ impl Told {
     /// Writes the condition.
     pub(crate) fn set_condition(&self, conditions: &mut Conditions, generation: Option<i64>, now: Timestamp) {
         let (policy, status, text) = match self {
-            Self::AsBefore => return,
-            Self::Nothing => {
+            Self::AsBefore | Self::Unknown(_) => return,
+            Self::None => {
                 conditions.remove(ConditionType::DeletionPolicy);
                 return;
             }
             Self::TakenBack(policy) => (*policy, ConditionStatus::False, PENDING),
-            Self::Standing { policy, status, text } => (*policy, *status, text.as_str()),
+            Self::Reported { policy, status, text } => (*policy, *status, text.as_str()),
         };
         let update =
             ConditionUpdate::new(ConditionType::DeletionPolicy, status, reason(policy), text, generation);
@@ -106,40 +108,40 @@ pub(crate) fn of_revision(extension: &ClusterExtension) -> Option<(String, Strin
     Some((DELETION_POLICY_ANNOTATION.to_owned(), policy.as_str().to_owned()))
 }
 
-/// Sees to the policy of one extension.
-pub(crate) struct Keeping<'a> {
+/// The policy of one extension, and what is done for it.
+#[derive(Clone, Copy)]
+pub(crate) struct ExtensionPolicy<'a> {
+    pub(crate) cx: &'a Context,
     pub(crate) extension: &'a ClusterExtension,
-    pub(crate) accounts: &'a Accounts,
-    pub(crate) sets: &'a Store<DeserializeGuard<ClusterObjectSet>>,
-    pub(crate) default_account: Option<AccountRef>,
 }
 
-impl Keeping<'_> {
+impl ExtensionPolicy<'_> {
     /// Writes the policy on to the revisions and asks them how far they are. Without a policy, past or present,
     /// this makes no request.
-    ///
-    /// # Errors
-    /// The API server's answer.
-    pub(crate) async fn look(&self) -> Result<Told, String> {
-        let Some(wanted) = asked(self.extension) else { return Ok(Told::AsBefore) };
+    pub(crate) async fn check(&self) -> PolicyState {
+        self.reported().await.unwrap_or_else(PolicyState::Unknown)
+    }
+
+    async fn reported(&self) -> Result<PolicyState, String> {
+        let Some(wanted) = asked(self.extension) else { return Ok(PolicyState::AsBefore) };
         let claimed = claim(self.extension.status.as_ref().map(|status| &status.conditions));
-        // Before a revision hears of a policy the extension tells of it: else it could be deleted, its annotation gone
+        // The extension reports a policy before a revision gets it: else it could be deleted, its annotation gone
         // again, while objects lose their owner references.
-        let is_untold = claimed.is_none() && wanted != DeletionPolicy::Delete;
-        if is_untold
+        let is_unreported = claimed.is_none() && wanted != DeletionPolicy::Delete;
+        if is_unreported
             || claimed.is_some_and(|(policy, in_force)| in_force && policy != reason(wanted).as_str())
         {
-            return Ok(Told::TakenBack(wanted));
+            return Ok(PolicyState::TakenBack(wanted));
         }
-        let known = self.sets.state();
+        let known = self.cx.sets.state();
         let mut known = known.iter().filter_map(|guarded| guarded.0.as_ref().ok());
         let is_quiet =
-            |set: &ClusterObjectSet| wanted == DeletionPolicy::Delete && standing(set, wanted).is_ok();
+            |set: &ClusterObjectSet| wanted == DeletionPolicy::Delete && in_force(set, wanted).is_ok();
         if wanted == DeletionPolicy::Delete
             && claimed.is_none()
             && known.all(|set| !self.counts(set) || is_quiet(set))
         {
-            return Ok(Told::Nothing);
+            return Ok(PolicyState::None);
         }
         let mut revisions = self.list().await?;
         revisions.retain(|set| self.counts(set));
@@ -148,7 +150,7 @@ impl Keeping<'_> {
                 *set = self.record(set, wanted).await?;
             }
         }
-        Ok(judge(wanted, &revisions))
+        Ok(summed_up(wanted, &revisions))
     }
 
     /// Whether a revision may still own something.
@@ -201,7 +203,7 @@ impl Keeping<'_> {
                     value.is_some() && set.annotations().get(*mark).map(String::as_str) == *value
                 })
         };
-        let known = self.sets.state();
+        let known = self.cx.sets.state();
         let known = known.iter().filter_map(|guarded| guarded.0.as_ref().ok());
         let left: Vec<(String, Option<String>)> =
             known.filter(|set| is_left(set)).map(|set| (set.name_any(), set.resource_version())).collect();
@@ -258,11 +260,13 @@ impl Keeping<'_> {
             "the webhook of {} goes with the extension, and the CRD must be left without it: make this possible again, or set spec.conversion of the CRD to {{\"strategy\": \"None\"}} by hand",
             names.join(", ")
         );
-        let Some(account) = validate::account(self.extension, self.default_account.as_ref()) else {
+        let Some(account) =
+            service_account::account(self.extension, self.cx.settings.default_account().as_ref())
+        else {
             return Err(format!("the extension has no service account; {remedy}"));
         };
         // One that was created again will do: it only takes the webhook out of CRDs with this extension's own marks.
-        let client = self.accounts.client(&account).await.map_err(|e| format!("{e}; {remedy}"))?;
+        let client = self.cx.accounts.client(&account).await.map_err(|e| format!("{e}; {remedy}"))?;
         // Nothing goes before it is known that the CRDs can be left as they must.
         for (name, crd) in &crds {
             convert(&client, name, crd, true).await.map_err(|e| format!("{e}; {remedy}"))?;
@@ -278,14 +282,14 @@ impl Keeping<'_> {
 
     /// The kept CRDs with webhook conversion that nobody looks after once the extension is gone.
     async fn converting(&self, sets: &[ClusterObjectSet]) -> Result<Vec<(String, Value)>, String> {
-        let api: Api<CustomResourceDefinition> = Api::all(self.accounts.controller());
+        let api: Api<CustomResourceDefinition> = Api::all(self.cx.accounts.controller());
         let listed = bounded(api.list(&self.mine())).await;
         let listed = listed.map_err(|e| format!("listing the CRDs of the extension: {}", api_text(&e)))?;
         let left = |set: &&ClusterObjectSet| {
             set.owner_references().is_empty() && set.metadata.deletion_timestamp.is_none()
         };
         // Deleted without dependents: the revision goes on by itself.
-        let standing: BTreeSet<String> = sets.iter().filter(left).filter_map(ResourceExt::uid).collect();
+        let still_owned: BTreeSet<String> = sets.iter().filter(left).filter_map(ResourceExt::uid).collect();
         let extension = self.extension.name_any();
         let package =
             self.extension.spec.source.catalog.as_ref().map(|catalog| catalog.package_name.as_str());
@@ -293,7 +297,7 @@ impl Keeping<'_> {
         for crd in listed.items {
             let name = crd.name_any();
             let value = serde_json::to_value(crd).map_err(|e| e.to_string())?;
-            let kept = retained_for(&value).is_some_and(|uid| !standing.contains(uid));
+            let kept = retained_for(&value).is_some_and(|uid| !still_owned.contains(uid));
             let ours = package.is_some_and(|package| written_for(&value) == Some((&extension, package)));
             if kept && ours && converts_by_webhook(&value) {
                 found.push((name, value));
@@ -331,7 +335,7 @@ impl Keeping<'_> {
     }
 
     fn set_api(&self) -> Api<ClusterObjectSet> {
-        Api::all(self.accounts.controller())
+        Api::all(self.cx.accounts.controller())
     }
 }
 
@@ -351,13 +355,13 @@ async fn convert(client: &Client, name: &str, crd: &Value, dry_run: bool) -> Res
     }
 }
 
-/// The policy a revision was told; nothing for a value that is not known.
+/// The policy that is written on a revision; nothing for a value that is not known.
 fn recorded(set: &ClusterObjectSet) -> Option<DeletionPolicy> {
     DeletionPolicy::from_annotation(set.annotations().get(DELETION_POLICY_ANNOTATION).map(String::as_str))
 }
 
 /// Whether the revision has the policy in force; if not, what it says, and whether it is stuck.
-fn standing(set: &ClusterObjectSet, wanted: DeletionPolicy) -> Result<(), (String, bool)> {
+fn in_force(set: &ClusterObjectSet, wanted: DeletionPolicy) -> Result<(), (String, bool)> {
     let condition =
         set.status.as_ref().and_then(|status| status.conditions.find(ConditionType::DeletionPolicy));
     let Some(condition) = condition else {
@@ -374,24 +378,24 @@ fn standing(set: &ClusterObjectSet, wanted: DeletionPolicy) -> Result<(), (Strin
     Err((condition.message.clone(), condition.status == ConditionStatus::Unknown.as_str()))
 }
 
-fn judge(wanted: DeletionPolicy, revisions: &[ClusterObjectSet]) -> Told {
+fn summed_up(wanted: DeletionPolicy, revisions: &[ClusterObjectSet]) -> PolicyState {
     let mut unsettled = revisions.iter().filter_map(|set| {
-        standing(set, wanted).err().map(|(text, stuck)| (format!("{}: {text}", set.name_any()), stuck))
+        in_force(set, wanted).err().map(|(text, stuck)| (format!("{}: {text}", set.name_any()), stuck))
     });
     let policy = wanted;
     match (unsettled.next(), wanted) {
-        (None, DeletionPolicy::Delete) => Told::Nothing,
+        (None, DeletionPolicy::Delete) => PolicyState::None,
         (None, kept) => {
             let stays = match kept {
                 DeletionPolicy::Orphan => "all objects of its bundle stay.",
                 _ => "its CustomResourceDefinitions stay, and with them all custom resources.",
             };
             let text = format!("When the extension is deleted, {stays}");
-            Told::Standing { policy, status: ConditionStatus::True, text }
+            PolicyState::Reported { policy, status: ConditionStatus::True, text }
         }
         (Some((text, stuck)), _) => {
             let status = if stuck { ConditionStatus::Unknown } else { ConditionStatus::False };
-            Told::Standing { policy, status, text }
+            PolicyState::Reported { policy, status, text }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Both loops in a world of their own: an extension is installed, upgraded because its catalog changes, rolled back
 //! and deleted. The same seed gives the same requests at the same times.
 
+mod facts;
 mod runs;
 
 use std::{
@@ -11,43 +12,18 @@ use std::{
 
 use catalogd::CatalogChanged;
 use futures::future::BoxFuture;
-use kube::Client;
-use olm_api::{
-    names::ROLLBACK_TO_ANNOTATION,
-    v1::{ClusterExtension, ClusterObjectSet},
-};
-use olm_bundle::{BundleFiles, MEMORY_BYTES_MAX};
+use olm_api::names::ROLLBACK_TO_ANNOTATION;
+use olm_bundle::BundleFiles;
 use olm_fbc::{CatalogError, PackageContent};
-use olm_image::{Puller, PullerConfig};
-use olm_runtime::{
-    Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, MemoryBudget, Metrics, OwnerChanged,
-    PANIC_REPORT, Source, WatchManager, run_controller,
-};
-use prometheus_client::registry::Registry;
+use olm_runtime::PANIC_REPORT;
 use serde_json::{Value, json};
-use tokio::{
-    sync::{broadcast, mpsc},
-    time::Instant,
-};
+use tokio::{sync::broadcast, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    owners,
-    wakes::{WAKES, known_catalogs, names, revisions},
-};
 use crate::{
-    Gates, ProviderSetting,
-    access::Waiting,
-    admission::Guard,
-    bundles::{self, Bundles},
-    catalogs::{self, CatalogReader, Catalogs},
-    cluster_extension, cluster_object_set,
-    dependents::Dependents,
-    events::Events,
-    interest::{Interest, Interests},
-    platform::Platform,
-    settings::Settings,
-    simulation::{ApiServer, Since, runtime},
+    bundles,
+    content::CatalogReader,
+    simulation::{ApiServer, Since, loops, runtime},
 };
 
 const PACKAGE: &str = "lighthouse-operator";
@@ -122,113 +98,17 @@ impl CatalogReader for Content {
     }
 }
 
-/// What a life is given beside the cluster.
-struct Given {
-    seed: u64,
-    workers: u16,
-    bundles: PathBuf,
-    content: Arc<Content>,
-    changes: broadcast::Receiver<CatalogChanged>,
-}
-
-fn bundles(folder: PathBuf) -> Bundles {
-    let puller = Puller::new(PullerConfig::new(&folder));
-    Bundles::new(&puller, folder, MemoryBudget::new(MEMORY_BYTES_MAX)).unwrap()
-}
-
-/// What the controller of revisions shares with the one of extensions.
-fn set_ports(
-    ports: &cluster_extension::Ports,
-    watches: WatchManager,
-    metrics: &Metrics,
-) -> cluster_object_set::Ports {
-    cluster_object_set::Ports {
-        accounts: ports.accounts.clone(),
-        discovery: ports.discovery.clone(),
-        watches,
-        sets: ports.sets.clone(),
-        waiting: ports.waiting.clone(),
-        events: ports.events.clone(),
-        settings: ports.settings.clone(),
-        guard: ports.guard.clone(),
-        objects: metrics.objects(),
-        preflight_permissions: ports.features.preflight_permissions,
-        system_namespace: ports.system_namespace.clone(),
-        certificate_lifetime: Duration::from_hours(1),
-        clock: ports.clock.clone(),
-    }
-}
-
-/// Both loops, wired as the program wires them, until they are told to stop.
-async fn run_loops(client: Client, given: Given, stop: CancellationToken) {
-    let chance = Chance::seeded(given.seed);
-    let mut registry = Registry::default();
-    let metrics = Metrics::register(&mut registry);
-    let (wake, woken) = mpsc::channel::<String>(WAKES);
-    let (owner_changed, changed_owners) = mpsc::channel::<OwnerChanged>(WAKES);
-    let dependents = Arc::new(Dependents::new(wake.clone()));
-    let extensions = Source::<ClusterExtension>::all(client.clone(), &chance);
-    let wake_owner = (wake.clone(), extensions.store.clone());
-    let sets = revisions(client.clone(), &chance, wake_owner, dependents.clone());
-    let (known, _names) = known_catalogs(client.clone(), &chance);
-    let interests = Interests::default();
-    let fired = interests.clone();
-    let ended = Arc::new(move |extension: &str| fired.fire(&Interest::Job(extension.to_owned())));
-    let ports = cluster_extension::Ports {
-        accounts: Accounts::of(client.clone(), client.clone()),
-        discovery: Discovery::new(client.clone()),
-        catalogs: Catalogs::new(known.store.clone(), given.content, Duration::from_mins(1)),
-        bundles: bundles(given.bundles).pulling_by_jobs(ended, &chance),
-        events: Events::new(client.clone(), "test"),
-        waiting: Arc::new(Waiting::default()),
-        sets: sets.store.clone(),
-        dependents,
-        platform: Arc::new(Platform::default()),
-        features: Gates::default().features(ProviderSetting::Auto),
-        settings: Settings::new(None),
-        guard: Guard::in_force(),
-        system_namespace: "system".to_owned(),
-        clock: Arc::new(Since(Instant::now())),
-    };
-    let watches = WatchManager::new(client, "", owner_changed, chance.clone());
-    let set_ports = set_ports(&ports, watches, &metrics);
-    let settings = |name| {
-        let (concurrency, backoff) = (given.workers, BackoffLimits::default());
-        ControllerSettings { name, concurrency, backoff, chance: chance.clone() }
-    };
-    let set_wakes = (&interests, vec![owners(changed_owners, sets.store.clone())]);
-    let all = extensions.store.clone();
-    let controller = Arc::new(cluster_extension::Extensions::new(ports));
-    let reporter = controller.clone();
-    let report_panic = move |extension| reporter.clone().report_panic(extension);
-    let pass = move |extension: Arc<ClusterExtension>| {
-        let controller = controller.clone();
-        async move { Box::pin(controller.reconcile(extension)).await }
-    };
-    let set_controller = Arc::new(cluster_object_set::ObjectSets::new(set_ports));
-    let set_reporter = set_controller.clone();
-    let report_set_panic = move |set| set_reporter.clone().report_panic(set);
-    let set_pass = move |set: Arc<ClusterObjectSet>| {
-        let controller = set_controller.clone();
-        async move { Box::pin(controller.reconcile(set)).await }
-    };
-    let of_extensions = (settings("extensions"), metrics.controller("extensions"));
-    let of_sets = (settings("sets"), metrics.controller("sets"));
-    tokio::join!(
-        // In this order, as in the loops themselves.
-        biased;
-        catalogs::follow(known, given.changes, all, wake, stop.clone()),
-        run_controller(
-            of_extensions.0,
-            extensions,
-            (&interests, vec![names(woken)]),
-            of_extensions.1,
-            stop.clone(),
-            pass,
-            report_panic
-        ),
-        run_controller(of_sets.0, sets, set_wakes, of_sets.1, stop, set_pass, report_set_panic),
-    );
+/// Starts both loops, wired as in the program, until `stop`.
+fn start(
+    server: &ApiServer,
+    run: (u64, u16),
+    folder: &Path,
+    (content, changes): (&Arc<Content>, &broadcast::Sender<CatalogChanged>),
+    stop: &CancellationToken,
+) -> JoinHandle<()> {
+    let content = crate::content::Content::Given(content.clone(), changes.clone());
+    let clock = Arc::new(Since(Instant::now()));
+    tokio::spawn(loops(server.client(), run, clock, (content, folder.to_owned())).run(stop.clone()))
 }
 
 /// What came of a life.
@@ -268,11 +148,9 @@ fn a_panic_is_reported_on_the_extension_without_its_text_and_heals() {
     runtime().block_on(async {
         let server = ApiServer::new(0);
         let stop = CancellationToken::new();
-        let (_tell, changes) = broadcast::channel(8);
+        let (changes, _) = broadcast::channel(8);
         let content = Arc::new(Content(Mutex::new(0)));
-        let bundles = folder.path().to_owned();
-        let given = Given { seed: 1, workers: 1, bundles, content: content.clone(), changes };
-        let work = tokio::spawn(run_loops(server.client(), given, stop.clone()));
+        let work = start(&server, (1, 1), folder.path(), (&content, &changes), &stop);
         server.create(catalog());
         server.create(extension());
         let ready = || -> (Value, Value) {
@@ -302,11 +180,9 @@ fn life(seed: u64, workers: u16) -> Life {
     runtime().block_on(async {
         let server = ApiServer::new(ONE_IN);
         let stop = CancellationToken::new();
-        let (tell, changes) = broadcast::channel(8);
+        let (changes, _) = broadcast::channel(8);
         let content = Arc::new(Content(Mutex::new(1)));
-        let bundles = folder.path().to_owned();
-        let given = Given { seed, workers, bundles, content: content.clone(), changes };
-        let work = tokio::spawn(run_loops(server.client(), given, stop.clone()));
+        let work = start(&server, (seed, workers), folder.path(), (&content, &changes), &stop);
         let minutes = async |count| tokio::time::sleep(Duration::from_mins(count)).await;
         let objects = || -> Vec<Value> {
             server.objects().iter().map(|text| serde_json::from_str(text).unwrap()).collect()
@@ -315,7 +191,7 @@ fn life(seed: u64, workers: u16) -> Life {
         server.create(extension());
         minutes(STAGE_MINUTES).await;
         *content.0.lock().unwrap_or_else(PoisonError::into_inner) = 2;
-        tell.send(CatalogChanged { catalog: CATALOG.to_owned(), reference: None }).unwrap();
+        changes.send(CatalogChanged { catalog: CATALOG.to_owned(), reference: None }).unwrap();
         minutes(STAGE_MINUTES).await;
         let back = json!({"metadata": {"annotations": {ROLLBACK_TO_ANNOTATION: "1"}}});
         server.edit("clusterextensions", "", "ext", &back);

@@ -4,10 +4,10 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 /// Of a kind its plural, its name, and whether it lives in namespaces.
-type Kind = (&'static str, &'static str, bool);
+type Kind<'a> = (&'a str, &'a str, bool);
 
 /// The kinds of each group and version.
-const SERVED: [(&str, &[Kind]); 4] = [
+const SERVED: [(&str, &[Kind<'static>]); 4] = [
     (
         "v1",
         &[
@@ -37,11 +37,23 @@ pub(super) fn refusal(code: u16, reason: &str) -> (u16, Value) {
     (code, status)
 }
 
-/// The kinds of a group and version, which is `group/version`, or `version` alone.
-pub(super) fn resources(group_version: &str) -> (u16, Value) {
-    let Some((_, kinds)) = SERVED.iter().find(|(served, _)| *served == group_version) else {
+/// The kinds of a group and version, which is `group/version`, or `version` alone, with those of `crds`.
+pub(super) fn resources<'a>(group_version: &str, crds: impl Iterator<Item = &'a Value>) -> (u16, Value) {
+    let of_crds = crds.flat_map(|crd| {
+        let spec = &crd["spec"];
+        let text = |pointer: &str| spec.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (plural, kind) = (text("/names/plural"), text("/names/kind"));
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        let is_asked = move |version: &&Value| {
+            version["name"].as_str().is_some_and(|name| format!("{}/{name}", text("/group")) == group_version)
+        };
+        versions.filter(is_asked).map(move |_| (plural, kind, text("/scope") == "Namespaced"))
+    });
+    let builtin = SERVED.iter().filter(|(served, _)| *served == group_version);
+    let kinds: Vec<Kind<'_>> = builtin.flat_map(|(_, kinds)| kinds.iter().copied()).chain(of_crds).collect();
+    if kinds.is_empty() {
         return refusal(404, "NotFound");
-    };
+    }
     let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
     let resources: Vec<Value> = kinds
         .iter()

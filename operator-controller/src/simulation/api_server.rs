@@ -20,12 +20,14 @@ use tokio::{
 };
 
 use super::{
+    SYSTEM_NAMESPACE,
     answers::{forbidden, namespace, refusal, resources, rules, token, version},
     faults::{Delivery, Faults, Rates, RequestFault},
     properties::Properties,
     request::ApiRequest,
     store::{Key, Store},
 };
+use crate::admission_objects;
 
 struct State {
     store: Store,
@@ -104,7 +106,11 @@ impl ApiServer {
             properties: Properties::default(),
         };
         let (state, changed) = (Arc::new(Mutex::new(state)), watch::Sender::new(1));
-        Self { state, changed, started: Instant::now() }
+        let server = Self { state, changed, started: Instant::now() };
+        let policies =
+            admission_objects(SYSTEM_NAMESPACE).into_iter().filter(|one| one["kind"] != "ConfigMap");
+        policies.for_each(|policy| server.create(policy));
+        server
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -200,10 +206,12 @@ impl ApiServer {
         self.state().properties.clone()
     }
 
-    /// The objects but Events, as text.
+    /// The objects but Events and policies, as text.
     pub(crate) fn objects(&self) -> Vec<String> {
         let state = self.state();
-        let objects = state.store.objects().iter().filter(|((resource, ..), _)| resource != "events");
+        let others = ["events", "validatingadmissionpolicies", "validatingadmissionpolicybindings"];
+        let objects =
+            state.store.objects().iter().filter(|((resource, ..), _)| !others.contains(&resource.as_str()));
         objects
             .map(|(_, object)| {
                 let mut object = Value::clone(object);
@@ -236,7 +244,7 @@ impl ApiServer {
     pub(crate) fn create(&self, object: Value) {
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let plural = format!("{}s", text("/kind").to_lowercase());
+        let plural = format!("{}s", text("/kind").to_lowercase()).replace("policys", "policies");
         self.put(&(plural, text("/metadata/namespace"), text("/metadata/name")), object);
     }
 
@@ -314,7 +322,12 @@ impl ApiServer {
         let granted = self.state().granted;
         match (&request.method, request.resource.as_str(), request.name.as_str()) {
             (_, "", _) if request.group_version == "version" => (200, version()),
-            (_, "", _) => resources(&request.group_version),
+            (_, "", _) => {
+                let state = self.state();
+                let objects = state.store.objects().iter();
+                let crds = objects.filter(|((resource, ..), _)| resource == "customresourcedefinitions");
+                resources(&request.group_version, crds.map(|(_, crd)| &**crd))
+            }
             (&Method::GET, "namespaces", name) => (200, namespace(name)),
             (&Method::POST, "serviceaccounts", _) if request.sub == "token" => (201, token()),
             (&Method::POST, "selfsubjectrulesreviews", _) => (201, rules(granted)),

@@ -43,7 +43,7 @@ type Maker = fn() -> String;
 
 /// All of them, each made anew.
 pub fn hostile() -> impl Iterator<Item = Hostile> {
-    let all: [(&'static str, &'static str, Maker); 36] = [
+    let all: [(&'static str, &'static str, Maker); 37] = [
         ("yaml", "quoted lines below a deep one", quoted_below_deep),
         ("yaml", "nested anchors", nested_anchors),
         ("yaml", "small mappings", || format!("[{}]", "{a: 1},".repeat(100_000))),
@@ -66,15 +66,9 @@ pub fn hostile() -> impl Iterator<Item = Hostile> {
         ("graphql", "numbers", || {
             format!("{}\n---\n{{\"schema\":\"x\",\"a\":[1{}]}}", asked("{xs{a}}"), ",1".repeat(3_000_000))
         }),
-        ("graphql", "different fields", || {
-            let fields: Vec<String> = (0..50_000).map(|i| format!(",\"f{i}\":[{{\"g\":1}}]")).collect();
-            format!("{}\n---\n{{\"schema\":\"x\"{}}}", asked("{xs{f1{g}}}"), fields.concat())
-        }),
-        ("graphql", "fragments of fragments", || {
-            let fragments: Vec<String> =
-                (0..900).map(|i| format!("fragment f{i} on Query{{...f{} ...f{}}}", i + 1, i + 2)).collect();
-            asked(&format!("{{...f0}} {}", fragments.join(" ")))
-        }),
+        ("graphql", "different fields", different_fields),
+        ("graphql", "fragments of fragments", fragments_of_fragments),
+        ("graphql", "operations of fragments", operations_of_fragments),
         ("catalog", "very deep", || {
             format!("{{\"schema\":\"x\",\"a\":{}1{}}}", "[".repeat(200_000), "]".repeat(200_000))
         }),
@@ -225,6 +219,24 @@ fn forbidden_rules() -> String {
 /// The body of a request with a query.
 fn asked(query: &str) -> String {
     format!("{{\"query\":\"{query}\"}}")
+}
+
+fn different_fields() -> String {
+    let fields: Vec<String> = (0..50_000).map(|i| format!(",\"f{i}\":[{{\"g\":1}}]")).collect();
+    format!("{}\n---\n{{\"schema\":\"x\"{}}}", asked("{xs{f1{g}}}"), fields.concat())
+}
+
+fn fragments_of_fragments() -> String {
+    let fragments: Vec<String> =
+        (0..900).map(|i| format!("fragment f{i} on Query{{...f{} ...f{}}}", i + 1, i + 2)).collect();
+    asked(&format!("{{...f0}} {}", fragments.join(" ")))
+}
+
+fn operations_of_fragments() -> String {
+    let fragments: Vec<String> = (0..1_000).map(|i| format!("fragment f{i} on Query{{...z}}")).collect();
+    let spreads: Vec<String> = (0..1_000).map(|i| format!("...f{i}")).collect();
+    let (operations, spreads) = ("{...a}".repeat(8_000), spreads.concat());
+    asked(&format!("{operations} fragment a on Query{{{spreads}}} {}", fragments.concat()))
 }
 
 fn schemas() -> String {

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet, fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration,
 };
 
-use futures::{FutureExt, StreamExt, future::BoxFuture, stream, stream::BoxStream};
+use futures::{FutureExt, StreamExt, future::BoxFuture};
 use k8s_openapi::ClusterResourceScope;
 use kube::{Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use serde::de::DeserializeOwned;
@@ -71,9 +71,6 @@ pub struct Settings {
     pub chance: Chance,
 }
 
-/// Names an object to be reconciled although nothing happened to it.
-pub type Wake<K> = ObjectRef<DeserializeGuard<K>>;
-
 /// Runs until `shutdown`; reconciles under way get 3 s to finish and are aborted then.
 ///
 /// Objects are served in the order in which they were asked for. Those that do not parse are logged and left out;
@@ -82,7 +79,7 @@ pub type Wake<K> = ObjectRef<DeserializeGuard<K>>;
 pub async fn run<K, I, R, F, P, G>(
     settings: Settings,
     source: Source<K>,
-    (interests, wakes): (&Interests<I>, Vec<BoxStream<'static, Wake<K>>>),
+    interests: &Interests<I>,
     metrics: ControllerMetrics,
     shutdown: CancellationToken,
     reconcile: R,
@@ -111,7 +108,6 @@ pub async fn run<K, I, R, F, P, G>(
     let shared = Arc::new(Shared { settings, reconcile, report_panic, metrics, backoff });
     let (store, listed) = (source.store.clone(), source.listed());
     let (mut changes, ready) = source.into_parts();
-    let mut wakes = stream::select_all(wakes);
     let waiting = interests.join();
     let mut running = JoinSet::new();
     let mut may_begin = std::pin::pin!(async move {
@@ -152,7 +148,6 @@ pub async fn run<K, I, R, F, P, G>(
                 Err(error) => tracing::debug!(controller = name, %error, "watch interrupted"),
             },
             () = &mut may_begin, if !begun => begun = true,
-            Some(wake) = wakes.next() => queue.ask(&wake.name),
             // It is due at once, or later.
             () = waiting.fired() => {}
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {

@@ -31,7 +31,7 @@ pub use client::{
     AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, api_text, bounded, cluster_config, connect,
     connect_counted, is_namespace_missing, is_namespace_terminating,
 };
-pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, Wake, run as run_controller};
+pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use fence::{Fence, Lapsed};
 pub use interests::{Interest, Interests, Wanted};
@@ -43,7 +43,7 @@ pub use objects::ObjectMetrics;
 pub use own_writes::OwnWrites;
 pub use source::Source;
 pub use telemetry::{Traces, init as init_logs};
-pub use watch::{OwnerChanged, Seen, WatchManager, Watched};
+pub use watch::{Changed, OwnerChanged, Seen, WatchManager, Watched};
 
 pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};
 pub use shutdown::{ends_in_time, on_signal, run_program};

@@ -56,18 +56,10 @@ where
 
     /// Calls `observer` with every object that changes, deleted ones included, before it is reconciled.
     #[must_use]
-    pub fn observed<F: Future<Output = ()> + Send + 'static>(
-        self,
-        observer: impl Fn(&K) -> F + Send + Sync + 'static,
-    ) -> Self {
-        let observer = Arc::new(observer);
-        let changes = self.changes.then(move |item| {
-            let observer = observer.clone();
-            async move {
-                if let Ok(DeserializeGuard(Ok(object))) = &item {
-                    observer(object).await;
-                }
-                item
+    pub fn observed(self, observer: impl Fn(&K) + Send + Sync + 'static) -> Self {
+        let changes = self.changes.inspect(move |item| {
+            if let Ok(DeserializeGuard(Ok(object))) = item {
+                observer(object);
             }
         });
         Self { changes: changes.boxed(), ..self }

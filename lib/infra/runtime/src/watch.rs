@@ -28,7 +28,7 @@ use kube::{
     },
 };
 use olm_api::names::OWNER_UID_ANNOTATION;
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::task::JoinHandle;
 
 use self::trouble::Trouble;
 use crate::{chance::Chance, client::AccountRef, discovery::Kind};
@@ -50,6 +50,9 @@ pub enum OwnerChanged {
         uid: String,
     },
 }
+
+/// Takes the owner of an object that changed.
+pub type Changed = Arc<dyn Fn(OwnerChanged) + Send + Sync>;
 
 /// What a holder needs to be watched.
 #[derive(Clone)]
@@ -128,19 +131,14 @@ impl Drop for Watch {
 pub struct WatchManager {
     client: Client,
     label_selector: String,
-    changed: mpsc::Sender<OwnerChanged>,
+    changed: Changed,
     chance: Chance,
     watches: Arc<Mutex<BTreeMap<Key, Watch>>>,
 }
 
 impl WatchManager {
-    /// Watches objects with the given label selector; owners of changed objects are sent to `changed`.
-    pub fn new(
-        client: Client,
-        label_selector: &str,
-        changed: mpsc::Sender<OwnerChanged>,
-        chance: Chance,
-    ) -> Self {
+    /// Watches objects with the given label selector; `changed` is called with the owners of changed objects.
+    pub fn new(client: Client, label_selector: &str, changed: Changed, chance: Chance) -> Self {
         Self { client, label_selector: label_selector.to_owned(), changed, chance, watches: Arc::default() }
     }
 
@@ -264,7 +262,7 @@ type Metadata = PartialObjectMeta<DynamicObject>;
 async fn follow(
     events: impl Stream<Item = watcher::Result<Event<Metadata>>>,
     known: Arc<Mutex<Known>>,
-    changed: mpsc::Sender<OwnerChanged>,
+    changed: Changed,
     kind: String,
 ) {
     let mut events = std::pin::pin!(events);
@@ -274,7 +272,7 @@ async fn follow(
         let event = tokio::select! {
             event = events.next() => event,
             () = trouble.is_over() => {
-                wake_all(set_failing(&known, None), &changed).await;
+                set_failing(&known, None).into_iter().for_each(&*changed);
                 trouble = Trouble::default();
                 continue;
             }
@@ -282,7 +280,7 @@ async fn follow(
         let Some(event) = event else { return };
         if trouble.ends_with(&event) {
             trouble = Trouble::default();
-            wake_all(set_failing(&known, None), &changed).await;
+            set_failing(&known, None).into_iter().for_each(&*changed);
         }
         let woken = match event {
             Ok(Event::Init) => {
@@ -313,14 +311,7 @@ async fn follow(
                 }
             }
         };
-        wake_all(woken, &changed).await;
-    }
-}
-
-async fn wake_all(owners: Vec<OwnerChanged>, changed: &mpsc::Sender<OwnerChanged>) {
-    for owner in owners {
-        // A closed channel means that the process is ending.
-        let _ = changed.send(owner).await;
+        woken.into_iter().for_each(&*changed);
     }
 }
 

@@ -31,8 +31,8 @@ use crate::cluster_extension::act::revision::{NewRevision, RevisionWriter};
 use crate::cluster_extension::observe::revisions::{BundleRecord, Revision, Revisions};
 use crate::cluster_extension::report::StepError;
 use crate::{
-    admission::Enforcement,
     cluster_object_set::content::{self, ContentError},
+    facts::policies::Enforcement,
 };
 
 /// Type of the Secret that a release begins in.
@@ -51,7 +51,6 @@ pub(crate) struct Takeover<'a> {
     pub(crate) writer: RevisionWriter<'a>,
     /// Whom the revisions shall act as, if that is known.
     pub(crate) account: Option<&'a AccountRef>,
-    pub(crate) enforcement: Enforcement,
     pub(crate) now: Timestamp,
 }
 
@@ -82,7 +81,7 @@ impl Takeover<'_> {
                 written = true;
             }
             if let Some(account) = self.account.filter(|_| revision.account.is_none()) {
-                match self.enforcement {
+                match self.writer.cx.guard.enforcement() {
                     Enforcement::InForce => self.give_account(revision, account).await?,
                     Enforcement::Unknown => return Err(transient(Enforcement::UNKNOWN.to_owned())),
                     // The next revision names it.
@@ -134,17 +133,17 @@ impl Takeover<'_> {
         };
         let name = self.writer.create(&new, &Revisions::default()).await.map_err(transient)?;
         tracing::info!(extension = extension.name_any(), secret, revision = name, "Helm release taken over");
-        self.succeed(&name, &observed(&phases)).await
+        self.succeed(&name, &observed_phases(&phases)).await
     }
 
     /// The digests of a release that was taken over already: without them the revision would not be known to hold what
     /// is wanted. They are those of the revision's own content; where it cannot be used there are none, and its own
     /// controller says why.
     async fn observed_again(&self, name: &str) -> Result<Vec<ObservedPhase>, StepError> {
-        let client = &self.writer.client;
+        let client = self.writer.cx.controller();
         let sets: Api<ClusterObjectSet> = Api::all(client.clone());
         let set = bounded(sets.get(name)).await.map_err(|e| transient(api_text(&e)))?;
-        match content::load(&set, client, None, self.writer.system_namespace).await {
+        match content::load(&set, &client, None, &self.writer.cx.system_namespace).await {
             Ok(phases) => Ok(content::digests(&phases)),
             Err(error @ ContentError::Missing { .. }) => Err(transient(error.to_string())),
             Err(_) => Ok(Vec::new()),
@@ -153,7 +152,7 @@ impl Takeover<'_> {
 
     /// Lets a revision count as installed.
     async fn succeed(&self, name: &str, observed: &[ObservedPhase]) -> Result<(), StepError> {
-        let sets: Api<ClusterObjectSet> = Api::all(self.writer.client.clone());
+        let sets: Api<ClusterObjectSet> = Api::all(self.writer.cx.controller());
         let params =
             PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let mut attempt = 1;
@@ -188,7 +187,7 @@ impl Takeover<'_> {
 
     /// Records whom a revision acts as; the original's act as the program.
     async fn give_account(&self, revision: &Revision, account: &AccountRef) -> Result<(), StepError> {
-        let sets: Api<ClusterObjectSet> = Api::all(self.writer.client.clone());
+        let sets: Api<ClusterObjectSet> = Api::all(self.writer.cx.controller());
         let annotations = self.writer.acting_as(account);
         let patch = json!({"metadata": {"uid": revision.uid, "annotations": annotations}});
         let params =
@@ -222,7 +221,7 @@ impl Takeover<'_> {
                 text: format!(
                     "cannot take over a Helm release: Secrets {} in namespace {} all claim to be the deployed one, and upstream keeps one: delete those that it did not write",
                     several.join(", "),
-                    self.writer.system_namespace
+                    self.writer.cx.system_namespace
                 ),
                 terminal: true,
             }),
@@ -271,14 +270,14 @@ impl Takeover<'_> {
         StepError::Takeover {
             text: format!(
                 "cannot take over the Helm release in Secret {}/{secret}: {what}: restore it from a backup, or delete this Secret to have the bundle that the spec asks for rolled out over what is there",
-                self.writer.system_namespace
+                self.writer.cx.system_namespace
             ),
             terminal: true,
         }
     }
 
     fn secrets(&self) -> Api<Secret> {
-        Api::namespaced(self.writer.client.clone(), self.writer.system_namespace)
+        Api::namespaced(self.writer.cx.controller(), &self.writer.cx.system_namespace)
     }
 }
 
@@ -301,7 +300,7 @@ fn is_of(bundle: &BundleRecord, installed: &BundleMetadata) -> bool {
 }
 
 /// The digests that a revision of these phases records.
-pub(crate) fn observed(phases: &[Phase]) -> Vec<ObservedPhase> {
+pub(crate) fn observed_phases(phases: &[Phase]) -> Vec<ObservedPhase> {
     let digest = |phase: &Phase| ObservedPhase { name: phase.name.clone(), digest: phase_digest(phase) };
     phases.iter().map(digest).collect()
 }

@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
-    core::DeserializeGuard,
-    runtime::reflector::{ObjectRef, Store},
+    runtime::reflector::ObjectRef,
 };
 use olm_api::{
     names::{
@@ -29,8 +28,13 @@ use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, api_text, bounded};
 use serde_json::{Value, json};
 
-use crate::cluster_extension::observe::revisions::{BundleRecord, Revision, Revisions};
-use crate::deletion_policy::extension as keeping;
+use crate::{
+    cluster_extension::{
+        Context,
+        observe::revisions::{BundleRecord, Revision, Revisions},
+    },
+    deletion_policy,
+};
 
 /// Archived revisions that are kept for people to look at.
 const ARCHIVED_REVISIONS_KEPT: usize = 5;
@@ -94,15 +98,13 @@ pub(crate) struct NewRevision<'a> {
     pub(crate) rolled_back_to: Option<i64>,
 }
 
-/// Writes revisions of extensions.
+/// Writes revisions of one extension.
+#[derive(Clone, Copy)]
 pub(crate) struct RevisionWriter<'a> {
-    pub(crate) client: Client,
-    pub(crate) system_namespace: &'a str,
+    pub(crate) cx: &'a Context,
     pub(crate) extension: &'a ClusterExtension,
     /// UID of the ServiceAccount that the extension acts as, once it is known.
     pub(crate) account_uid: Option<&'a str>,
-    /// The sets that the process has heard of.
-    pub(crate) sets: &'a Store<DeserializeGuard<ClusterObjectSet>>,
 }
 
 impl RevisionWriter<'_> {
@@ -135,7 +137,7 @@ impl RevisionWriter<'_> {
 
     /// Brings the mutable part of the latest revision up to date: its deadline, the record of its inputs, the catalog
     /// that has its bundle with the bundle's properties there, if there is one, and `account`, whom it acts as. Without
-    /// an account that part stays as it is: who may be written is decided by [`Steps`](super::steps::Steps).
+    /// an account that part stays as it is.
     ///
     /// # Errors
     /// The API server's answer.
@@ -191,7 +193,7 @@ impl RevisionWriter<'_> {
         let mut number = revisions.last_number();
         loop {
             number = number.checked_add(1).ok_or("the numbers of revisions are used up")?;
-            let found = self.sets.get(&ObjectRef::new(&self.revision_name(number)));
+            let found = self.cx.sets.get(&ObjectRef::new(&self.revision_name(number)));
             if found.is_none_or(|found| !self.is_taken_by(found.meta())) {
                 return Ok(number);
             }
@@ -206,7 +208,7 @@ impl RevisionWriter<'_> {
 
     /// A set of an earlier extension of this name that has the name of the revision: it is on its way out.
     fn waits_for(&self, name: &str) -> Option<String> {
-        let found = self.sets.get(&ObjectRef::new(name))?;
+        let found = self.cx.sets.get(&ObjectRef::new(name))?;
         let owner = revision_of(found.meta())?;
         (Some(owner.uid) != self.extension.metadata.uid.as_deref()).then(|| {
             format!(
@@ -229,7 +231,7 @@ impl RevisionWriter<'_> {
     /// What the extension asks of its revisions.
     fn policies(&self) -> impl Iterator<Item = (String, String)> {
         let unknown_kinds = self.unknown_kinds().map(|v| (UNKNOWN_KINDS_ANNOTATION.to_owned(), v.clone()));
-        unknown_kinds.into_iter().chain(keeping::of_revision(self.extension))
+        unknown_kinds.into_iter().chain(deletion_policy::extension::of_revision(self.extension))
     }
 
     /// What the revision records beside its content.
@@ -280,7 +282,7 @@ impl RevisionWriter<'_> {
             .map(|(phase, objects)| {
                 let references: Vec<Value> = objects
                     .iter()
-                    .map(|o| json!({"ref": {"name": o.secret, "namespace": self.system_namespace, "key": o.key}}))
+                    .map(|o| json!({"ref": {"name": o.secret, "namespace": self.cx.system_namespace, "key": o.key}}))
                     .collect();
                 json!({"name": phase, "objects": references})
             })
@@ -328,7 +330,7 @@ impl RevisionWriter<'_> {
     /// Creates the set. What has its name by now was made by somebody else and is not touched.
     async fn create_set(&self, set: Value) -> Result<DynamicObject, String> {
         let api: Api<DynamicObject> =
-            Api::all_with(self.client.clone(), &ApiResource::erase::<ClusterObjectSet>(&()));
+            Api::all_with(self.cx.controller(), &ApiResource::erase::<ClusterObjectSet>(&()));
         let params =
             PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let set = serde_json::from_value(set).map_err(|e| e.to_string())?;
@@ -336,6 +338,6 @@ impl RevisionWriter<'_> {
     }
 
     pub(crate) fn set_api(&self) -> Api<ClusterObjectSet> {
-        Api::all(self.client.clone())
+        Api::all(self.cx.controller())
     }
 }

@@ -66,7 +66,7 @@ impl RevisionWriter<'_> {
         let secret = Secret {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
-                namespace: Some(self.system_namespace.to_owned()),
+                namespace: Some(self.cx.system_namespace.clone()),
                 labels: Some(BTreeMap::from([
                     (REVISION_NAME_LABEL.to_owned(), set.to_owned()),
                     (OWNER_NAME_LABEL.to_owned(), self.extension.name_any()),
@@ -100,7 +100,7 @@ impl RevisionWriter<'_> {
         if !is_written_as(&found, wanted) {
             return Err(format!(
                 "Secret {}/{name} exists and holds something else than the objects of this revision: delete it to let the revision be made",
-                self.system_namespace
+                self.cx.system_namespace
             ));
         }
         if found.owner_references().is_empty() { Ok(()) } else { goes() }
@@ -141,7 +141,7 @@ impl RevisionWriter<'_> {
     }
 
     fn secrets(&self) -> Api<Secret> {
-        Api::namespaced(self.client.clone(), self.system_namespace)
+        Api::namespaced(self.cx.controller(), &self.cx.system_namespace)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Is there what the chosen bundle declares to need? Checked before a new revision is made; of an installed bundle
-//! it is only told.
+//! Whether what the chosen bundle declares to need is installed: checked before a new revision is made, and noted of an
+//! installed bundle.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,11 +22,19 @@ use olm_runtime::DiscoveryError;
 use olm_semver::{BundleVersion, ReleaseSupport, Version};
 use serde_json::json;
 
-use crate::cluster_extension::decide::Steps;
-use crate::cluster_extension::decide::resolve::Chosen;
-use crate::cluster_extension::observe::revisions::{BundleRecord, Revisions};
-use crate::cluster_extension::report::{Cause, Progress, StepError};
-use crate::dependents::Pending;
+use super::resolve::Chosen;
+use crate::{
+    cluster_extension::{
+        Context,
+        observe::{
+            Observed,
+            revisions::{BundleRecord, Revisions},
+        },
+        report::{Cause, StepError},
+    },
+    facts::installed::Pending,
+    interest::Wanted,
+};
 
 /// Requirements that are explained at length.
 const EXPLAINED_MAX: usize = 3;
@@ -49,211 +57,216 @@ impl Installed {
     }
 }
 
-impl Steps<'_> {
-    /// Checks what the bundle needs by its catalog's properties and by what it `declares` itself. When it is
-    /// installed or rolling out already, a lack is only noted.
-    pub(crate) async fn require(
-        &self,
-        chosen: &Chosen,
-        declares: &[Property],
-        revisions: &Revisions,
-        progress: &mut Progress,
-    ) -> Result<(), StepError> {
-        let name = self.extension.name_any();
-        let mut properties = chosen.properties.clone();
-        properties.extend(declares.iter().cloned());
-        let failed = |cause| StepError::Bundle { bundle: chosen.bundle.clone(), cause };
-        let needed = requirements(&properties).map_err(|error| failed(Cause::terminal(error)))?;
-        if needed.is_empty() {
-            self.dependents.needs_nothing(&name);
-            return Ok(());
-        }
-        let installed = self.installed_bundles(&name);
-        let present: Vec<InstalledBundle<'_>> = installed.iter().map(Installed::present).collect();
-        let mut pending = self.dependents.all();
-        pending.remove(&name);
-        let asked = needed.iter().chain(pending.values().flat_map(|other| &other.requirements));
-        let kinds: BTreeSet<GroupVersionKind> = asked.flat_map(Requirement::kinds).cloned().collect();
-        let served = self.served(kinds).await.map_err(|text| failed(Cause::transient(text)))?;
-        let is_served = |kind: &GroupVersionKind| served.contains(kind);
-        let work = Work::default();
-        let missing: Vec<Requirement> =
-            unmet(&needed, &present, &is_served, &work).into_iter().cloned().collect();
-        let is_installed = revisions.installed().is_some_and(|r| r.bundle == chosen.bundle);
-        if let Err(error) = work.check() {
-            if !is_installed {
-                return Err(failed(Cause::terminal(error)));
-            }
-            self.dependents.is_served(&name);
-            progress.notes.push(format!("The installed bundle {}: {error}.", chosen.bundle.name));
-            return Ok(());
-        }
-        if missing.is_empty() {
-            self.dependents.is_served(&name);
-            return Ok(());
-        }
-        let list = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        if is_installed {
-            self.dependents.is_served(&name);
-            progress.notes.push(format!(
-                "The installed bundle {} declares to need what is not there any more: {list}.",
-                chosen.bundle.name
-            ));
-            return Ok(());
-        }
-        let me = Pending {
-            package: chosen.bundle.package.clone(),
-            version: version(&chosen.bundle),
-            properties,
-            requirements: needed,
-        };
-        self.dependents.waits(&name, me.clone()).await;
-        let others = pending.iter().map(|(name, other)| (name.as_str(), other.as_ref()));
-        let waiting: Vec<PendingBundle<'_>> =
-            others.chain([(name.as_str(), &me)]).map(|(name, one)| waiting(name, one)).collect();
-        if can_proceed(&name, &waiting, &present, &is_served) {
-            progress.notes.push(format!(
-                "The bundle goes on together with others that need it in turn, although this is not installed yet: {list}."
-            ));
-            return Ok(());
-        }
-        Err(StepError::Resolution {
-            text: format!("bundle {:?} requires what is not installed: {list}", chosen.bundle.name),
-            explanation: Some(self.remedies(&missing, &installed).await),
-        })
+/// Checks what the bundle needs by its catalog's properties and by what it `declares` itself; a sentence about what is
+/// missing without being in the way. When it is installed or rolling out already, nothing is.
+///
+/// # Errors
+/// Something that it needs is not installed.
+pub(crate) async fn require(
+    cx: &Context,
+    observed: &Observed<'_>,
+    chosen: &Chosen,
+    declares: &[Property],
+) -> Result<Option<String>, StepError> {
+    let name = observed.extension.name_any();
+    let mut properties = chosen.properties.clone();
+    properties.extend(declares.iter().cloned());
+    let failed = |cause| StepError::Bundle { bundle: chosen.bundle.clone(), cause };
+    let needed = requirements(&properties).map_err(|error| failed(Cause::terminal(error)))?;
+    if needed.is_empty() {
+        cx.installed.forget(&name);
+        return Ok(None);
     }
-
-    /// The bundles that are installed for other extensions.
-    pub(crate) fn installed_bundles(&self, but_for: &str) -> Vec<Installed> {
-        let mut by_owner: BTreeMap<(String, String), Vec<ClusterObjectSet>> = BTreeMap::new();
-        for guarded in self.sets.state() {
-            let Ok(set) = &guarded.0 else { continue };
-            if let Some(owner) = revision_of(&set.metadata).filter(|owner| owner.name != but_for) {
-                by_owner.entry((owner.name.to_owned(), owner.uid.to_owned())).or_default().push(set.clone());
-            }
-        }
-        let installed = by_owner.into_iter().filter_map(|((extension, _), sets)| {
-            let revisions = Revisions::read(sets.iter());
-            let revision = revisions.installed()?;
-            let set = sets.iter().find(|set| set.name_any() == revision.name)?;
-            Some(Installed {
-                extension,
-                bundle: revision.bundle.clone(),
-                version: version(&revision.bundle),
-                properties: properties(set, &revision.bundle),
-            })
+    let installed = installed_bundles(cx, &name);
+    let present: Vec<InstalledBundle<'_>> = installed.iter().map(Installed::present).collect();
+    let mut pending = cx.installed.get();
+    pending.remove(&name);
+    let asked = needed.iter().chain(pending.values().flat_map(|other| &other.requirements));
+    let kinds: BTreeSet<GroupVersionKind> = asked.flat_map(Requirement::kinds).cloned().collect();
+    let served = served(cx, kinds).await.map_err(|text| failed(Cause::transient(text)))?;
+    let is_served = |kind: &GroupVersionKind| served.contains(kind);
+    let work = Work::default();
+    let missing: Vec<Requirement> =
+        unmet(&needed, &present, &is_served, &work).into_iter().cloned().collect();
+    let unknown = work.check().err();
+    let is_installed = observed.revisions.installed().is_some_and(|r| r.bundle == chosen.bundle);
+    if !is_installed && let Some(error) = unknown {
+        return Err(failed(Cause::terminal(error)));
+    }
+    let list = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    if is_installed || missing.is_empty() {
+        cx.installed.set_met(&name, observed.wanted);
+        let bundle = &chosen.bundle.name;
+        return Ok(match unknown {
+            Some(error) => Some(format!("The installed bundle {bundle}: {error}.")),
+            None => (!missing.is_empty()).then(|| {
+                format!("The installed bundle {bundle} declares to need what is not there any more: {list}.")
+            }),
         });
-        installed.collect()
     }
-
-    /// Which of the kinds the cluster serves.
-    async fn served(&self, kinds: BTreeSet<GroupVersionKind>) -> Result<BTreeSet<GroupVersionKind>, String> {
-        let mut served = BTreeSet::new();
-        for kind in kinds {
-            match self.discovery.kind(&kind.api_version(), &kind.kind).await {
-                Ok(_) => drop(served.insert(kind)),
-                // What came since is to be seen at the next look.
-                Err(DiscoveryError::Unknown { .. }) => self.discovery.forget(&kind.api_version()),
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        Ok(served)
+    let me = Pending {
+        package: chosen.bundle.package.clone(),
+        version: version(&chosen.bundle),
+        properties,
+        requirements: needed,
+    };
+    cx.installed.set_pending(&name, me.clone(), observed.wanted);
+    let others = pending.iter().map(|(name, other)| (name.as_str(), other.as_ref()));
+    let waiting: Vec<PendingBundle<'_>> =
+        others.chain([(name.as_str(), &me)]).map(|(name, one)| waiting(name, one)).collect();
+    if can_proceed(&name, &waiting, &present, &is_served) {
+        return Ok(Some(format!(
+            "The bundle goes on together with others that need it in turn, although this is not installed yet: {list}."
+        )));
     }
+    Err(StepError::Resolution {
+        text: format!("bundle {:?} requires what is not installed: {list}", chosen.bundle.name),
+        explanation: Some(remedies(cx, observed.wanted, &missing, &installed).await),
+        answer_at: None,
+    })
+}
 
-    /// What to do about each of the requirements.
-    pub(crate) async fn remedies(&self, missing: &[Requirement], installed: &[Installed]) -> String {
-        // Packages first: what they bring may be what the others ask for.
-        let mut missing: Vec<&Requirement> = missing.iter().collect();
-        missing.sort_by_key(|requirement| requirement.packages().is_empty());
-        let (mut told, mut named, work) = (Vec::new(), BTreeSet::new(), Work::shares(EXPLAINED_MAX));
-        for (requirement, work) in missing.iter().zip(work) {
-            told.push(self.remedy(requirement, installed, &mut named, work).await);
+/// The bundles that are installed for other extensions.
+pub(crate) fn installed_bundles(cx: &Context, but_for: &str) -> Vec<Installed> {
+    let mut by_owner: BTreeMap<(String, String), Vec<ClusterObjectSet>> = BTreeMap::new();
+    for guarded in cx.sets.state() {
+        let Ok(set) = &guarded.0 else { continue };
+        if let Some(owner) = revision_of(&set.metadata).filter(|owner| owner.name != but_for) {
+            by_owner.entry((owner.name.to_owned(), owner.uid.to_owned())).or_default().push(set.clone());
         }
-        if missing.len() > EXPLAINED_MAX {
-            told.push(format!("And {} more requirements.", missing.len() - EXPLAINED_MAX));
-        }
-        told.push("The extension goes on by itself once everything is there.".to_owned());
-        told.join("\n")
     }
+    let installed = by_owner.into_iter().filter_map(|((extension, _), sets)| {
+        let revisions = Revisions::read(sets.iter());
+        let revision = revisions.installed()?;
+        let set = sets.iter().find(|set| set.name_any() == revision.name)?;
+        Some(Installed {
+            extension,
+            bundle: revision.bundle.clone(),
+            version: version(&revision.bundle),
+            properties: properties(set, &revision.bundle),
+        })
+    });
+    installed.collect()
+}
 
-    /// What to do about one of them; extensions for packages that are `named` already are not written out again.
-    async fn remedy(
-        &self,
-        requirement: &Requirement,
-        installed: &[Installed],
-        named: &mut BTreeSet<String>,
-        work: Work,
-    ) -> String {
-        if requirement.is_conflict() {
-            let fights = |there: &&Installed| !is_met(requirement, &[there.present()], &|_| false, &work);
-            let fighting = installed.iter().filter(fights).map(|there| {
-                format!("bundle {} (ClusterExtension {:?})", there.bundle.name, there.extension)
-            });
-            let fighting = fighting.collect::<Vec<_>>().join(", ");
-            return format!("It cannot stand beside {fighting}: uninstall one of them.");
+/// Which of the kinds the cluster serves.
+async fn served(
+    cx: &Context,
+    kinds: BTreeSet<GroupVersionKind>,
+) -> Result<BTreeSet<GroupVersionKind>, String> {
+    let mut served = BTreeSet::new();
+    for kind in kinds {
+        match cx.discovery.kind(&kind.api_version(), &kind.kind).await {
+            Ok(_) => drop(served.insert(kind)),
+            // What came since is to be seen at the next look.
+            Err(DiscoveryError::Unknown { .. }) => cx.discovery.forget(&kind.api_version()),
+            Err(error) => return Err(error.to_string()),
         }
-        let mut told = format!("Needed: {requirement}.");
-        for (package, _) in requirement.packages() {
-            for there in installed.iter().filter(|there| there.bundle.package == package) {
-                // Writing to a String cannot fail.
-                let _ = write!(
-                    told,
-                    " Installed is version {} (ClusterExtension {:?}), which will not do.",
-                    there.bundle.display_version(),
-                    there.extension
-                );
-            }
-        }
-        let packages = self.packages_for(requirement).await;
-        let views: Vec<(&str, i32, &PackageContent)> = packages
+    }
+    Ok(served)
+}
+
+/// What to do about each of the requirements.
+pub(crate) async fn remedies(
+    cx: &Context,
+    wanted: &Wanted,
+    missing: &[Requirement],
+    installed: &[Installed],
+) -> String {
+    // Packages first: what they bring may be what the others ask for.
+    let mut missing: Vec<&Requirement> = missing.iter().collect();
+    missing.sort_by_key(|requirement| requirement.packages().is_empty());
+    let (mut told, mut named, work) = (Vec::new(), BTreeSet::new(), Work::shares(EXPLAINED_MAX));
+    for (requirement, work) in missing.iter().zip(work) {
+        told.push(remedy((cx, wanted), requirement, installed, &mut named, work).await);
+    }
+    if missing.len() > EXPLAINED_MAX {
+        told.push(format!("And {} more requirements.", missing.len() - EXPLAINED_MAX));
+    }
+    told.push("The extension goes on by itself once everything is there.".to_owned());
+    told.join("\n")
+}
+
+/// What to do about one of them; extensions for packages that are `named` already are not written out again.
+async fn remedy(
+    (cx, wanted): (&Context, &Wanted),
+    requirement: &Requirement,
+    installed: &[Installed],
+    named: &mut BTreeSet<String>,
+    work: Work,
+) -> String {
+    if requirement.is_conflict() {
+        let fights = |there: &&Installed| !is_met(requirement, &[there.present()], &|_| false, &work);
+        let fighting = installed
             .iter()
-            .map(|(catalog, priority, package)| (catalog.as_str(), *priority, package))
-            .collect();
-        let found = providers(requirement, &views, &work);
-        let Some(first) = found.first() else {
-            told.push_str(" No catalog of this cluster has a bundle that would meet it: add a catalog that does, or bring it in another way.");
-            return told;
-        };
-        let providers: Vec<String> = found.iter().map(shown).collect();
-        let _ = write!(told, " It would be met by {}.", providers.join(" or "));
-        if let Some(there) = installed.iter().find(|there| there.bundle.package == first.package) {
+            .filter(fights)
+            .map(|there| format!("bundle {} (ClusterExtension {:?})", there.bundle.name, there.extension));
+        let fighting = fighting.collect::<Vec<_>>().join(", ");
+        return format!("It cannot stand beside {fighting}: uninstall one of them.");
+    }
+    let mut told = format!("Needed: {requirement}.");
+    for (package, _) in requirement.packages() {
+        for there in installed.iter().filter(|there| there.bundle.package == package) {
+            // Writing to a String cannot fail.
             let _ = write!(
                 told,
-                " Let ClusterExtension {:?} take that version (spec.source.catalog).",
+                " Installed is version {} (ClusterExtension {:?}), which will not do.",
+                there.bundle.display_version(),
                 there.extension
             );
-            return told;
         }
-        if !named.insert(first.package.clone()) {
-            told.push_str(" That package is named above.");
-            return told;
-        }
+    }
+    let packages = packages_for(cx, wanted, requirement).await;
+    let views: Vec<(&str, i32, &PackageContent)> =
+        packages.iter().map(|(catalog, priority, package)| (catalog.as_str(), *priority, package)).collect();
+    let found = providers(requirement, &views, &work);
+    let Some(first) = found.first() else {
+        told.push_str(" No catalog of this cluster has a bundle that would meet it: add a catalog that does, or bring it in another way.");
+        return told;
+    };
+    let providers: Vec<String> = found.iter().map(shown).collect();
+    let _ = write!(told, " It would be met by {}.", providers.join(" or "));
+    if let Some(there) = installed.iter().find(|there| there.bundle.package == first.package) {
         let _ = write!(
             told,
-            " To install it, create the namespace {:?} with a ServiceAccount that may do so, then apply:\n{}",
-            first.package,
-            olm_yaml::to_yaml(&cluster_extension(requirement, first)).trim_end()
+            " Let ClusterExtension {:?} take that version (spec.source.catalog).",
+            there.extension
         );
-        told
+        return told;
     }
+    if !named.insert(first.package.clone()) {
+        told.push_str(" That package is named above.");
+        return told;
+    }
+    let _ = write!(
+        told,
+        " To install it, create the namespace {:?} with a ServiceAccount that may do so, then apply:\n{}",
+        first.package,
+        olm_yaml::to_yaml(&cluster_extension(requirement, first)).trim_end()
+    );
+    told
+}
 
-    /// The packages of all catalogs that might meet the requirement.
-    async fn packages_for(&self, requirement: &Requirement) -> Vec<(String, i32, PackageContent)> {
-        let mut found = Vec::new();
-        let names: BTreeSet<&str> = requirement.packages().into_iter().map(|(name, _)| name).collect();
-        for name in names {
-            // A catalog that cannot be read helps nobody now.
-            for answer in self.catalogs.ask(name, None, self.now).await.unwrap_or_default() {
-                if let Ok(content) = answer.content {
-                    found.push((answer.name, answer.priority, content.as_ref().clone()));
-                }
+/// The packages of all catalogs that might meet the requirement.
+async fn packages_for(
+    cx: &Context,
+    wanted: &Wanted,
+    requirement: &Requirement,
+) -> Vec<(String, i32, PackageContent)> {
+    let mut found = Vec::new();
+    let names: BTreeSet<&str> = requirement.packages().into_iter().map(|(name, _)| name).collect();
+    for name in names {
+        // A catalog that cannot be read helps nobody now.
+        for answer in cx.catalogs.ask(name, None, (cx.clock.now(), wanted)).await.unwrap_or_default() {
+            if let Ok(content) = answer.content {
+                found.push((answer.name, answer.priority, content.as_ref().clone()));
             }
         }
-        for text in requirement.search_terms() {
-            found.extend(self.catalogs.mentioning(&json!(text).to_string()).await);
-        }
-        found
     }
+    for text in requirement.search_terms() {
+        found.extend(cx.catalogs.mentioning(&json!(text).to_string()).await);
+    }
+    found
 }
 
 fn shown(provider: &Provider) -> String {

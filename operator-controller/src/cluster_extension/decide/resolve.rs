@@ -4,18 +4,24 @@ use jiff::Timestamp;
 use olm_api::v1::{ClusterExtension, UpgradeConstraintPolicy};
 use olm_fbc::Property;
 use olm_resolve::{
-    Audience, CatalogView, Cause, DeprecationData, Installed, MajorUpdates, Request, Resolution,
-    ResolveError, SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, deprecation_data, deprecation_status,
-    keep_installed, resolve, summary,
+    Audience, CatalogView, Cause, DeprecationData, DeprecationStatus, Installed, MajorUpdates, Request,
+    Resolution, ResolveError, SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, deprecation_data,
+    deprecation_status, keep_installed, resolve, summary,
 };
 use olm_semver::ReleaseSupport;
 use olm_text::one_line;
 
-use crate::catalogs::{Answer, Wait};
-use crate::cluster_extension::annotations;
-use crate::cluster_extension::decide::{Features, Steps};
-use crate::cluster_extension::observe::revisions::{BundleRecord, Revision, Revisions};
-use crate::cluster_extension::report::{Progress, StepError};
+use crate::{
+    cluster_extension::{
+        Context, Features, annotations,
+        observe::{
+            Observed,
+            revisions::{BundleRecord, Revision, Revisions},
+        },
+        report::{Report, StepError},
+    },
+    facts::catalogs::{Answer, Wait},
+};
 
 /// The bundle an extension should have.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,93 +35,127 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// The sentence for people.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         let (name, version) = (&self.bundle.name, self.bundle.display_version());
-        let told = match &self.catalog {
+        let message = match &self.catalog {
             Some(catalog) => format!("Resolved bundle {name} with version {version} from catalog {catalog}"),
             None => format!("Stays with bundle {name} of version {version}, which no catalog has any more"),
         };
-        one_line(&told).into_owned()
+        one_line(&message).into_owned()
     }
 }
 
-impl Steps<'_> {
-    pub(crate) async fn choose(
-        &self,
-        revisions: &Revisions,
-        progress: &mut Progress,
-    ) -> Result<Chosen, StepError> {
-        let request = request(self.extension, revisions.installed(), self.features).ok_or_else(|| {
-            failed("spec.source.catalog is not set: name the package to install".to_owned())
-        })?;
-        let selector = self.extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
-        let installed_name = revisions.installed().map(|r| r.bundle.name.as_str());
-        let unknown = || deprecation_status(DeprecationData::Unavailable, &request.channels, installed_name);
-        progress.deprecations = Some(unknown());
-        let answers = self.catalogs.ask(&request.package, selector, self.now).await.map_err(failed)?;
-        let views: Vec<_> = answers.iter().map(Answer::view).collect();
-        match self.resolve(&request, &views) {
-            Ok(found) => {
-                let data = DeprecationData::Available(found.deprecation.as_ref());
-                progress.deprecations = Some(deprecation_status(data, &request.channels, installed_name));
-                progress.notes.extend(left_out(&views, &found));
-                progress.notes.extend(held_back(&request, &views, &found));
-                progress.crossed = crossed(revisions, &found);
-                Ok(Chosen {
+/// What the catalogs say.
+pub(crate) struct Answered {
+    chosen: Result<Chosen, StepError>,
+    deprecations: Option<DeprecationStatus>,
+    /// A sentence about an update that leads to another catalog.
+    crossed: Option<String>,
+    notes: Vec<String>,
+}
+
+impl From<StepError> for Answered {
+    fn from(error: StepError) -> Self {
+        Self { chosen: Err(error), deprecations: None, crossed: None, notes: Vec::new() }
+    }
+}
+
+impl Answered {
+    pub(crate) fn added_to(self, report: Report) -> (Report, Result<Chosen, StepError>) {
+        let Self { chosen, deprecations, crossed, notes } = self;
+        let notes = report.notes.into_iter().chain(notes).collect();
+        (Report { deprecations, crossed, notes, ..report }, chosen)
+    }
+}
+
+/// The bundle that the catalogs have for the extension.
+pub(crate) async fn choose(cx: &Context, observed: &Observed<'_>) -> Answered {
+    let Observed { extension, revisions, now, .. } = observed;
+    let Some(request) = request(extension, revisions.installed(), cx.features) else {
+        return failed("spec.source.catalog is not set: name the package to install".to_owned()).into();
+    };
+    let selector = extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
+    let installed = revisions.installed().map(|r| r.bundle.name.as_str());
+    let deprecations = |data| Some(deprecation_status(data, &request.channels, installed));
+    let answers = match cx.catalogs.ask(&request.package, selector, (*now, observed.wanted)).await {
+        Ok(answers) => answers,
+        Err(text) => {
+            return Answered {
+                deprecations: deprecations(DeprecationData::Unavailable),
+                ..failed(text).into()
+            };
+        }
+    };
+    let views: Vec<_> = answers.iter().map(Answer::view).collect();
+    match resolve_in_time(cx, &request, &views, *now) {
+        Ok(found) => {
+            let notes = left_out(&views, &found).into_iter().chain(held_back(&request, &views, &found));
+            Answered {
+                deprecations: deprecations(DeprecationData::Available(found.deprecation.as_ref())),
+                notes: notes.collect(),
+                crossed: crossed(revisions, &found),
+                chosen: Ok(Chosen {
                     catalog: Some(found.catalog.clone()),
                     properties: found.properties.clone(),
-                    bundle: record(found, self.features.releases),
-                })
-            }
-            Err(error) => {
-                let kept = keep_installed(&request, &views).and(revisions.installed());
-                if let Some(kept) = kept {
-                    progress.notes.push(format!(
-                        "No catalog has the package {:?} any more; the installed bundle {} is kept.",
-                        request.package, kept.bundle.name
-                    ));
-                    let bundle = kept.bundle.clone();
-                    return Ok(Chosen { bundle, catalog: None, properties: Vec::new() });
-                }
-                let data = deprecation_data(&request, &views);
-                progress.deprecations = Some(deprecation_status(data, &request.channels, installed_name));
-                let explanation = self.explanation(&error, progress);
-                Err(StepError::Resolution { explanation, text: error.to_string() })
+                    bundle: record(found, cx.features.releases),
+                }),
             }
         }
+        Err(error) => match keep_installed(&request, &views).and(revisions.installed()) {
+            Some(kept) => Answered {
+                deprecations: deprecations(DeprecationData::Unavailable),
+                crossed: None,
+                notes: vec![format!(
+                    "No catalog has the package {:?} any more; the installed bundle {} is kept.",
+                    request.package, kept.bundle.name
+                )],
+                chosen: Ok(Chosen { bundle: kept.bundle.clone(), catalog: None, properties: Vec::new() }),
+            },
+            None => Answered {
+                deprecations: deprecations(deprecation_data(&request, &views)),
+                ..explained(cx, &error, *now).into()
+            },
+        },
     }
+}
 
-    /// The answer; when all that is waited for has never been served and the time for that is over, the answer
-    /// without it.
-    fn resolve(&self, request: &Request, views: &[CatalogView<'_>]) -> Result<Resolution, ResolveError> {
-        let error = match resolve(request, views) {
-            Ok(found) => return Ok(found),
-            Err(error) => error,
-        };
-        let Cause::CatalogUnavailable { waiting_for, .. } = &error.cause else { return Err(error) };
-        if self.catalogs.wait_for(waiting_for, self.now) != Wait::Over {
-            return Err(error);
-        }
-        let rest: Vec<_> =
-            views.iter().filter(|view| !waiting_for.iter().any(|name| name == view.name)).cloned().collect();
-        resolve(request, &rest).map_err(|_| error)
+/// The answer; when all that is waited for has never been served and the time for that is over, the answer
+/// without it.
+fn resolve_in_time(
+    cx: &Context,
+    request: &Request,
+    views: &[CatalogView<'_>],
+    now: Timestamp,
+) -> Result<Resolution, ResolveError> {
+    let error = match resolve(request, views) {
+        Ok(found) => return Ok(found),
+        Err(error) => error,
+    };
+    let Cause::CatalogUnavailable { waiting_for, .. } = &error.cause else { return Err(error) };
+    if cx.catalogs.wait_for(waiting_for, now) != Wait::Over {
+        return Err(error);
     }
+    let rest: Vec<_> =
+        views.iter().filter(|view| !waiting_for.iter().any(|name| name == view.name)).cloned().collect();
+    resolve(request, &rest).map_err(|_| error)
+}
 
-    /// The remedy and the rejected candidates.
-    fn explanation(&self, error: &ResolveError, progress: &mut Progress) -> Option<String> {
-        let mut told: Vec<String> = advice(error, Audience::Cluster).into_iter().collect();
-        if let Cause::CatalogUnavailable { waiting_for, answer: Some(_), .. } = &error.cause
-            && let Wait::Until(deadline) = self.catalogs.wait_for(waiting_for, self.now)
-        {
-            progress.look_again = Some(until(self.now, deadline));
-            told.push(format!("That answer is taken at {deadline:.0} if nothing changes before."));
-        }
-        let summary = summary(&error.rejected, SUMMARY_BUNDLES_MAX);
-        if !summary.is_empty() {
-            told.push(format!("Rejected: {summary}"));
-        }
-        (!told.is_empty()).then(|| told.join("\n"))
+/// The error with its remedy and the rejected candidates.
+fn explained(cx: &Context, error: &ResolveError, now: Timestamp) -> StepError {
+    let mut lines: Vec<String> = advice(error, Audience::Cluster).into_iter().collect();
+    let mut answer_at = None;
+    if let Cause::CatalogUnavailable { waiting_for, answer: Some(_), .. } = &error.cause
+        && let Wait::Until(deadline) = cx.catalogs.wait_for(waiting_for, now)
+    {
+        answer_at = Some(deadline);
+        lines.push(format!("That answer is taken at {deadline:.0} if nothing changes before."));
     }
+    let summary = summary(&error.rejected, SUMMARY_BUNDLES_MAX);
+    if !summary.is_empty() {
+        lines.push(format!("Rejected: {summary}"));
+    }
+    let explanation = (!lines.is_empty()).then(|| lines.join("\n"));
+    StepError::Resolution { explanation, answer_at, text: error.to_string() }
 }
 
 /// A sentence about catalogs that might have had the answer and cannot be read.
@@ -134,12 +174,6 @@ fn left_out(views: &[CatalogView<'_>], found: &Resolution) -> Option<String> {
             away.join(", ")
         )
     })
-}
-
-fn until(now: Timestamp, deadline: Timestamp) -> std::time::Duration {
-    // A second more than needed does no harm, one less would be a pass for nothing.
-    std::time::Duration::try_from(deadline.duration_since(now)).unwrap_or_default()
-        + std::time::Duration::from_secs(1)
 }
 
 /// A sentence about the update that is held back by the annotation, if there is one.
@@ -182,7 +216,7 @@ fn record(found: Resolution, releases: ReleaseSupport) -> BundleRecord {
 }
 
 fn failed(text: String) -> StepError {
-    StepError::Resolution { text, explanation: None }
+    StepError::Resolution { text, explanation: None, answer_at: None }
 }
 
 fn request(

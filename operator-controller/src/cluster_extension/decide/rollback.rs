@@ -23,15 +23,22 @@ use olm_object::ObjectKey;
 use olm_objectset::{assign, sha256};
 use olm_render::CertificateProvider;
 use olm_resolve::{DeprecationData, deprecation_status};
-use olm_runtime::{AccountRef, api_text, bounded};
+use olm_runtime::{api_text, bounded};
 use serde_json::{Value, json};
 
-use crate::cluster_extension::decide::resolve::Chosen;
-use crate::cluster_extension::decide::{Proposal, Steps};
-use crate::cluster_extension::observe::revisions::{Revision, Revisions};
-use crate::cluster_extension::plan::{Contents, Draft};
-use crate::cluster_extension::report::{Cause, Progress, StepError};
-use crate::cluster_object_set::content::{self, ContentError, LoadedPhase};
+use super::{Decision, dependencies, resolve::Chosen};
+use crate::{
+    cluster_extension::{
+        Context,
+        observe::{
+            Observed,
+            revisions::{Revision, Revisions},
+        },
+        plan::{self, Contents, Draft},
+        report::{Cause, Report, StepError},
+    },
+    cluster_object_set::content::{self, ContentError, LoadedPhase},
+};
 
 /// Most revisions that are named to choose from.
 const NAMED_MAX: usize = 10;
@@ -66,186 +73,199 @@ pub(crate) fn is_done(target: i64, revisions: &Revisions) -> bool {
     matches!(request(target, revisions), Request::Done(_) | Request::Needless(_))
 }
 
-impl Steps<'_> {
-    /// What is to be done for an extension that asks to go back to revision `target`.
-    ///
-    /// # Errors
-    /// There is no such revision, its content is gone, or what comes before a new revision failed.
-    pub(crate) async fn roll_back(
-        &self,
-        target: i64,
-        account: &AccountRef,
-        revisions: &Revisions,
-        progress: &mut Progress,
-    ) -> Result<Proposal, StepError> {
-        self.nothing_is_resolved(revisions, progress);
-        match request(target, revisions) {
-            Request::Done(latest) => {
-                let why = done(target, latest.number);
-                progress.notes.push(why.clone());
-                Ok(Proposal::Keep { why })
+/// What is to be done for an extension that asks to go back to revision `target`.
+pub(crate) async fn decide(
+    cx: &Context,
+    observed: &Observed<'_>,
+    target: i64,
+    report: Report,
+) -> (Report, Option<Decision>) {
+    // Nothing is resolved.
+    let Observed { extension, revisions, .. } = observed;
+    let channels = extension.spec.source.catalog.as_ref().map(|c| c.channels.as_slice());
+    let installed = revisions.installed().map(|r| r.bundle.name.as_str());
+    let deprecations =
+        deprecation_status(DeprecationData::Unavailable, channels.unwrap_or_default(), installed);
+    let mut report = Report { deprecations: Some(deprecations), ..report };
+    let why = match request(target, revisions) {
+        Request::Done(latest) => done(target, latest.number),
+        Request::Needless(_) => format!(
+            "{ROLLBACK_TO_ANNOTATION} has nothing to do: revision {target} is the latest. Nothing is resolved until the annotation is removed."
+        ),
+        Request::ToDo(revision) => {
+            let planned = async {
+                let (draft, notes) = bring_back(cx, observed, revision).await?;
+                report.notes.extend(notes);
+                let planned = plan::plan(cx, observed, draft, &report.notes).await;
+                let planned = planned.map_err(|cause| failed(revision, cause))?;
+                report.notes.clone_from(&planned.notes);
+                Ok(Decision::Revise(Box::new(planned)))
             }
-            Request::Needless(_) => {
-                let why = format!(
-                    "{ROLLBACK_TO_ANNOTATION} has nothing to do: revision {target} is the latest. Nothing is resolved until the annotation is removed."
-                );
-                progress.notes.push(why.clone());
-                Ok(Proposal::Keep { why })
-            }
-            Request::ToDo(revision) => self.bring_back(revision, account, revisions, progress).await,
-            Request::Unknown => Err(self.refused(target, "is none of this extension's", revisions).await),
+            .await;
+            return report.and(planned);
         }
-    }
+        Request::Unknown => {
+            let error = rejected(cx, observed, target, "is none of this extension's").await;
+            return report.and(Err(error));
+        }
+    };
+    report.notes.push(why.clone());
+    (report, Some(Decision::Keep { why }))
+}
 
-    fn nothing_is_resolved(&self, revisions: &Revisions, progress: &mut Progress) {
-        let channels = self.extension.spec.source.catalog.as_ref().map(|c| c.channels.as_slice());
-        let installed = revisions.installed().map(|r| r.bundle.name.as_str());
-        let status =
-            deprecation_status(DeprecationData::Unavailable, channels.unwrap_or_default(), installed);
-        progress.deprecations = Some(status);
-    }
+fn failed(target: &Revision, cause: Cause) -> StepError {
+    StepError::Bundle { bundle: target.bundle.clone(), cause }
+}
 
-    async fn bring_back(
-        &self,
-        target: &Revision,
-        account: &AccountRef,
-        revisions: &Revisions,
-        progress: &mut Progress,
-    ) -> Result<Proposal, StepError> {
-        let failed = |cause| StepError::Bundle { bundle: target.bundle.clone(), cause };
-        let sets = self.sets_of(revisions).await.map_err(|text| failed(Cause::transient(text)))?;
-        let Some(set) = sets.get(&target.number) else {
-            return Err(self.refused(target.number, "is none of this extension's", revisions).await);
-        };
-        let client = self.accounts.client(account).await.ok();
-        let objects = match self.objects(set, client.as_ref()).await {
-            Ok(objects) => objects,
-            Err(error) if self.content_is_gone(set, &error).await => {
-                let why = format!("cannot come back because its content is gone ({error})");
-                return Err(self.refused(target.number, &why, revisions).await);
-            }
-            Err(error) => return Err(failed(Cause::transient(error))),
-        };
-        let present = match self.contents(revisions, client.as_ref()).await {
-            Ok(contents) => self.present_crds(contents, revisions).await,
-            Err(text) => Err(text),
-        };
-        let present = present.map_err(|text| failed(Cause::transient(text)))?;
-        let certificate_provider = provider(target, &present, revisions);
-        let annotation = set.annotations().get(CATALOG_PROPERTIES_ANNOTATION);
-        let properties: Vec<Property> =
-            annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let chosen = Chosen { bundle: target.bundle.clone(), catalog: target.catalog.clone(), properties };
-        self.require(&chosen, &[], revisions, progress).await?;
-        // With the old digests the revision stays when the resolution comes to the same bundle afterwards. For one
-        // that has none, any that no resolution comes to will do.
-        let none = || sha256(&json!(["rolled back to", target.uid]));
-        let draft = Draft {
-            bundle: chosen.bundle,
-            phases: assign(with_crds(objects, present)),
-            inputs_digest: target.inputs_digest.clone().unwrap_or_else(none),
-            rendered_digest: target.rendered_digest.clone().unwrap_or_else(none),
-            catalog: chosen.catalog,
-            catalog_properties: chosen.properties,
-            properties: target.properties.clone(),
-            certificate_provider,
-            rolled_back_to: Some(target.number),
-            _memory: None,
-        };
-        let number = self.writer().next_number(revisions).map_err(|text| failed(Cause::terminal(text)))?;
-        progress.notes.push(format!(
-            "Revision {number} brings revision {} back, as {ROLLBACK_TO_ANNOTATION} asks. Nothing is resolved until the annotation is removed.",
-            target.number
+/// A revision with the objects of `target`, and what is to be said of it.
+async fn bring_back(
+    cx: &Context,
+    observed: &Observed<'_>,
+    target: &Revision,
+) -> Result<(Draft, Vec<String>), StepError> {
+    let revisions = &observed.revisions;
+    let transient = |text: String| failed(target, Cause::transient(text));
+    let sets = sets_of(cx, observed).await.map_err(transient)?;
+    let Some(set) = sets.get(&target.number) else {
+        return Err(rejected(cx, observed, target.number, "is none of this extension's").await);
+    };
+    let client = cx.accounts.client(&observed.account).await.ok();
+    let objects = match objects(cx, set, client.as_ref()).await {
+        Ok(objects) => objects,
+        Err(error) if content_is_gone(cx, observed, set, &error).await => {
+            let why = format!("cannot come back because its content is gone ({error})");
+            return Err(rejected(cx, observed, target.number, &why).await);
+        }
+        Err(error) => return Err(transient(error.to_string())),
+    };
+    let installed = match plan::contents(cx, revisions, client.as_ref()).await {
+        Ok(contents) => installed_crds(cx, contents, revisions).await,
+        Err(text) => Err(text),
+    };
+    let installed = installed.map_err(transient)?;
+    let certificate_provider = provider(target, &installed, revisions);
+    let annotation = set.annotations().get(CATALOG_PROPERTIES_ANNOTATION);
+    let properties: Vec<Property> =
+        annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let chosen = Chosen { bundle: target.bundle.clone(), catalog: target.catalog.clone(), properties };
+    let note = dependencies::require(cx, observed, &chosen, &[]).await?;
+    // With the old digests the revision stays when the resolution comes to the same bundle afterwards. For one
+    // that has none, any that no resolution comes to will do.
+    let unresolved = || sha256(&json!(["rolled back to", target.uid]));
+    let draft = Draft {
+        bundle: chosen.bundle,
+        phases: assign(with_crds(objects, installed)),
+        inputs_digest: target.inputs_digest.clone().unwrap_or_else(unresolved),
+        rendered_digest: target.rendered_digest.clone().unwrap_or_else(unresolved),
+        catalog: chosen.catalog,
+        catalog_properties: chosen.properties,
+        properties: target.properties.clone(),
+        certificate_provider,
+        rolled_back_to: Some(target.number),
+        _memory: None,
+    };
+    let number = observed.writer(cx).next_number(revisions);
+    let number = number.map_err(|text| failed(target, Cause::terminal(text)))?;
+    let coming_back = format!(
+        "Revision {number} brings revision {} back, as {ROLLBACK_TO_ANNOTATION} asks. Nothing is resolved until the annotation is removed.",
+        target.number
+    );
+    Ok((draft, note.into_iter().chain([coming_back]).collect()))
+}
+
+/// The extension's revisions as objects, by number.
+async fn sets_of(cx: &Context, observed: &Observed<'_>) -> Result<BTreeMap<i64, ClusterObjectSet>, String> {
+    let api: Api<ClusterObjectSet> = Api::all(cx.controller());
+    let listed = bounded(api.list(&mine(observed))).await.map_err(|e| api_text(&e))?;
+    let is_ours = |set: &ClusterObjectSet| {
+        let mut revisions = observed.revisions.all().iter();
+        revisions.any(|r| Some(&r.uid) == set.metadata.uid.as_ref() && !r.deleting)
+    };
+    Ok(listed.items.into_iter().filter(is_ours).map(|set| (set.spec.revision, set)).collect())
+}
+
+fn mine(observed: &Observed<'_>) -> ListParams {
+    ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", observed.extension.name_any()))
+}
+
+async fn objects(
+    cx: &Context,
+    set: &ClusterObjectSet,
+    // Reads what is not in our namespace.
+    account: Option<&Client>,
+) -> Result<Vec<Value>, ContentError> {
+    let phases = content::load(set, &cx.controller(), account, &cx.system_namespace).await?;
+    content::verify(set, &content::digests(&phases))?;
+    Ok(phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect())
+}
+
+async fn content_is_gone(
+    cx: &Context,
+    observed: &Observed<'_>,
+    set: &ClusterObjectSet,
+    error: &ContentError,
+) -> bool {
+    let by_secret = || async {
+        let secrets = secrets(cx, observed).await.ok()?;
+        Some(!has_content(set, &cx.system_namespace, &secrets))
+    };
+    error.is_blocking()
+        || matches!(error, ContentError::MissingKey { .. } | ContentError::Unreadable { .. })
+        || by_secret().await.unwrap_or(false)
+}
+
+/// Names of the Secrets with this extension's objects.
+async fn secrets(cx: &Context, observed: &Observed<'_>) -> Result<BTreeSet<String>, String> {
+    let api: Api<Secret> = Api::namespaced(cx.controller(), &cx.system_namespace);
+    let listed = bounded(api.list_metadata(&mine(observed))).await.map_err(|e| api_text(&e))?;
+    Ok(listed.items.iter().map(ResourceExt::name_any).collect())
+}
+
+/// The sentence on a request that cannot be carried out, with the revisions that could come back.
+async fn rejected(cx: &Context, observed: &Observed<'_>, target: i64, why: &str) -> StepError {
+    let revisions = &observed.revisions;
+    let (Ok(sets), Ok(secrets)) = (sets_of(cx, observed).await, secrets(cx, observed).await) else {
+        return StepError::Revisions(format!(
+            "revision {target} {why}; the revisions to choose from could not be read"
         ));
-        let planned = self.plan(account, draft, revisions, progress).await.map_err(failed)?;
-        Ok(Proposal::Revision { planned: Box::new(planned), bundle: target.bundle.clone() })
-    }
+    };
+    let other = |r: &&Revision| revisions.latest_active() != Some(*r) && r.number != target;
+    let whole = |r: &&Revision| {
+        sets.get(&r.number).is_some_and(|set| has_content(set, &cx.system_namespace, &secrets))
+    };
+    let choice: Vec<&Revision> =
+        revisions.all().iter().rev().filter(other).filter(whole).take(NAMED_MAX).collect();
+    StepError::Validation { errors: vec![sentence(target, why, &choice)], terminal: true, advice: None }
+}
 
-    /// The extension's revisions as objects, by number.
-    async fn sets_of(&self, revisions: &Revisions) -> Result<BTreeMap<i64, ClusterObjectSet>, String> {
-        let api: Api<ClusterObjectSet> = Api::all(self.controller());
-        let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
-        let listed = bounded(api.list(&mine)).await.map_err(|e| api_text(&e))?;
-        let is_ours = |set: &ClusterObjectSet| {
-            revisions.all().iter().any(|r| Some(&r.uid) == set.metadata.uid.as_ref() && !r.deleting)
-        };
-        Ok(listed.items.into_iter().filter(is_ours).map(|set| (set.spec.revision, set)).collect())
+/// The CRDs of active revisions, in the form in which the cluster has each of them.
+async fn installed_crds(
+    cx: &Context,
+    contents: Contents,
+    revisions: &Revisions,
+) -> Result<BTreeMap<String, Value>, String> {
+    let objects = |phases: Vec<LoadedPhase>| {
+        phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect::<Vec<_>>()
+    };
+    let of_revisions: BTreeMap<i64, BTreeMap<String, Value>> =
+        contents.into_iter().map(|(number, phases)| (number, crds(objects(phases)))).collect();
+    let names: BTreeSet<&String> = of_revisions.values().flat_map(BTreeMap::keys).collect();
+    let api: Api<CustomResourceDefinition> = Api::all(cx.controller());
+    let newest = revisions.installed().map(|r| r.number);
+    let mut installed = BTreeMap::new();
+    for name in names {
+        let live = bounded(api.get_metadata_opt(name)).await;
+        let live = live.map_err(|e| format!("getting CRD {name:?}: {}", api_text(&e)))?;
+        let holders: Vec<i64> = of_revisions
+            .iter()
+            .filter(|(_, crds)| crds.contains_key(name))
+            .map(|(number, _)| *number)
+            .collect();
+        let holder = holder(live.as_ref().map_or(Live::Absent, applied_by), &holders, newest);
+        let crd = holder.and_then(|holder| of_revisions.get(&holder)?.get(name));
+        installed.extend(crd.map(|crd| (name.clone(), crd.clone())));
     }
-
-    async fn objects(
-        &self,
-        set: &ClusterObjectSet,
-        // Reads what is not in our namespace.
-        account: Option<&Client>,
-    ) -> Result<Vec<Value>, ContentError> {
-        let phases = content::load(set, &self.controller(), account, self.system_namespace).await?;
-        content::verify(set, &content::digests(&phases))?;
-        Ok(phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect())
-    }
-
-    async fn content_is_gone(&self, set: &ClusterObjectSet, error: &ContentError) -> bool {
-        let by_secret = || async {
-            let secrets = self.secrets().await.ok()?;
-            Some(!has_content(set, self.system_namespace, &secrets))
-        };
-        error.is_blocking()
-            || matches!(error, ContentError::MissingKey { .. } | ContentError::Unreadable { .. })
-            || by_secret().await.unwrap_or(false)
-    }
-
-    /// Names of the Secrets with this extension's objects.
-    async fn secrets(&self) -> Result<BTreeSet<String>, String> {
-        let api: Api<Secret> = Api::namespaced(self.controller(), self.system_namespace);
-        let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
-        let listed = bounded(api.list_metadata(&mine)).await.map_err(|e| api_text(&e))?;
-        Ok(listed.items.iter().map(ResourceExt::name_any).collect())
-    }
-
-    /// The sentence on a request that cannot be carried out, with the revisions that could come back.
-    async fn refused(&self, target: i64, why: &str, revisions: &Revisions) -> StepError {
-        let (Ok(sets), Ok(secrets)) = (self.sets_of(revisions).await, self.secrets().await) else {
-            return StepError::Revisions(format!(
-                "revision {target} {why}; the revisions to choose from could not be read"
-            ));
-        };
-        let other = |r: &&Revision| revisions.latest_active() != Some(*r) && r.number != target;
-        let whole = |r: &&Revision| {
-            sets.get(&r.number).is_some_and(|set| has_content(set, self.system_namespace, &secrets))
-        };
-        let choice: Vec<&Revision> =
-            revisions.all().iter().rev().filter(other).filter(whole).take(NAMED_MAX).collect();
-        StepError::Validation { errors: vec![sentence(target, why, &choice)], terminal: true, advice: None }
-    }
-
-    /// The CRDs of active revisions, in the form in which the cluster has each of them.
-    async fn present_crds(
-        &self,
-        contents: Contents,
-        revisions: &Revisions,
-    ) -> Result<BTreeMap<String, Value>, String> {
-        let objects = |phases: Vec<LoadedPhase>| {
-            phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect::<Vec<_>>()
-        };
-        let of_revisions: BTreeMap<i64, BTreeMap<String, Value>> =
-            contents.into_iter().map(|(number, phases)| (number, crds(objects(phases)))).collect();
-        let names: BTreeSet<&String> = of_revisions.values().flat_map(BTreeMap::keys).collect();
-        let api: Api<CustomResourceDefinition> = Api::all(self.controller());
-        let installed = revisions.installed().map(|r| r.number);
-        let mut present = BTreeMap::new();
-        for name in names {
-            let live = bounded(api.get_metadata_opt(name)).await;
-            let live = live.map_err(|e| format!("getting CRD {name:?}: {}", api_text(&e)))?;
-            let holders: Vec<i64> = of_revisions
-                .iter()
-                .filter(|(_, crds)| crds.contains_key(name))
-                .map(|(number, _)| *number)
-                .collect();
-            let holder = holder(live.as_ref().map_or(Live::Absent, applied_by), &holders, installed);
-            let crd = holder.and_then(|holder| of_revisions.get(&holder)?.get(name));
-            present.extend(crd.map(|crd| (name.clone(), crd.clone())));
-        }
-        Ok(present)
-    }
+    Ok(installed)
 }
 
 /// A CRD in the cluster.

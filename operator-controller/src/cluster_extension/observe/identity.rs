@@ -23,10 +23,9 @@ use olm_runtime::{AccountRef, Accounts, api_text, bounded};
 use serde_json::json;
 
 use crate::cluster_extension::act::revision::RevisionWriter;
-use crate::cluster_extension::decide::Steps;
 use crate::cluster_extension::observe::revisions::{Revision, Revisions, account_annotations};
 use crate::cluster_extension::observe::service_account as validate;
-use crate::cluster_extension::report::{Progress, StepError};
+use crate::cluster_extension::report::StepError;
 
 /// What stands for a UID that is not known yet.
 const UNKNOWN: &str = "-";
@@ -262,27 +261,28 @@ pub(crate) fn note(extension: &ClusterExtension, default_account: Option<&Accoun
     ))
 }
 
-impl Steps<'_> {
-    /// Writes the record if it is not written yet. Its event brings the reconcile that continues.
+impl Identity {
+    /// Writes the record if it is not written yet; whether it did. Its event brings the reconcile that continues.
     ///
     /// # Errors
     /// The API server's answer.
-    pub(crate) async fn record(&self, progress: &mut Progress) -> Result<(), StepError> {
-        let Some(text) = &self.identity.to_write else { return Ok(()) };
+    pub(crate) async fn record(
+        &self,
+        controller: Client,
+        extension: &ClusterExtension,
+    ) -> Result<bool, StepError> {
+        let Some(text) = &self.to_write else { return Ok(false) };
         // Whoever removes it at this moment is not to find it back.
         let patch = json!({"metadata": {
-            "resourceVersion": self.extension.resource_version(),
+            "resourceVersion": extension.resource_version(),
             "annotations": {IDENTITY_ANNOTATION: text},
         }});
         let params =
             PatchParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let api: Api<ClusterExtension> = Api::all(self.controller());
-        match bounded(api.patch_metadata(&self.extension.name_any(), &params, &Patch::Merge(&patch))).await {
-            Ok(_) => {
-                progress.recorded = true;
-                Ok(())
-            }
-            Err(kube::Error::Api(status)) if status.is_forbidden() && !self.identity.can_act => Ok(()),
+        let api: Api<ClusterExtension> = Api::all(controller);
+        match bounded(api.patch_metadata(&extension.name_any(), &params, &Patch::Merge(&patch))).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_forbidden() && !self.can_act => Ok(false),
             Err(error) => {
                 Err(StepError::Revisions(format!("recording the service account: {}", api_text(&error))))
             }

@@ -8,7 +8,7 @@ use crate::cluster_extension::annotations;
 use crate::cluster_extension::observe::identity;
 use crate::cluster_extension::plan::crds as crd_changes;
 use crate::cluster_extension::report::StepError;
-use crate::settings::Settings;
+use crate::facts::settings::Settings;
 
 /// Longest name: it becomes the value of a label.
 const NAME_LENGTH_MAX: usize = 63;

@@ -24,7 +24,7 @@ use olm_api::{
 use olm_runtime::{api_text, bounded};
 use serde_json::json;
 
-use crate::cluster_extension::decide::Steps;
+use crate::cluster_extension::Context;
 use crate::cluster_extension::observe::revisions::Revisions;
 
 /// Foreign sets that are named in `Ready`.
@@ -104,37 +104,38 @@ fn failed(text: &str) -> String {
     format!("taking over the revisions of an earlier program: {text}")
 }
 
-impl Steps<'_> {
-    /// Whether a set that was read is one of the extension's revisions.
-    pub(crate) fn is_revision(&self, set: &ClusterObjectSet) -> bool {
-        let id = ExtensionId::of(&self.extension.metadata);
-        let is_ours = id.is_some_and(|id| relation(&set.metadata, id) == Relation::Revision);
-        is_ours || is_earlier(self.extension, set)
-    }
+/// Whether a set that was read is one of the extension's revisions.
+pub(crate) fn is_revision(extension: &ClusterExtension, set: &ClusterObjectSet) -> bool {
+    let id = ExtensionId::of(&extension.metadata);
+    let is_ours = id.is_some_and(|id| relation(&set.metadata, id) == Relation::Revision);
+    is_ours || is_earlier(extension, set)
+}
 
-    /// A sentence about the sets that claim to be revisions of the extension, or have the name of one, and are none.
-    pub(crate) fn foreign_note(&self, revisions: &Revisions) -> Option<String> {
-        let id = ExtensionId::of(&self.extension.metadata)?;
-        let mut foreign: Vec<String> = Vec::new();
-        for guarded in self.sets.state() {
-            let meta = guarded.meta();
-            let name = meta.name.as_deref().unwrap_or_default();
-            let is_foreign = match relation(meta, id) {
-                Relation::Revision => false,
-                Relation::Foreign => true,
-                // On its way out with its own extension.
-                Relation::Unrelated => {
-                    named_like_revision_of(name) == Some(id.name) && controlling_extension(meta).is_none()
-                }
-            };
-            // The watch may not have shown yet that it was marked.
-            if is_foreign && !revisions.all().iter().any(|revision| Some(&revision.uid) == meta.uid.as_ref())
-            {
-                foreign.push(name.to_owned());
+/// A sentence about the sets that claim to be revisions of the extension, or have the name of one, and are none.
+pub(crate) fn foreign_note(
+    cx: &Context,
+    extension: &ClusterExtension,
+    revisions: &Revisions,
+) -> Option<String> {
+    let id = ExtensionId::of(&extension.metadata)?;
+    let mut foreign: Vec<String> = Vec::new();
+    for guarded in cx.sets.state() {
+        let meta = guarded.meta();
+        let name = meta.name.as_deref().unwrap_or_default();
+        let is_foreign = match relation(meta, id) {
+            Relation::Revision => false,
+            Relation::Foreign => true,
+            // Being deleted with its own extension.
+            Relation::Unrelated => {
+                named_like_revision_of(name) == Some(id.name) && controlling_extension(meta).is_none()
             }
+        };
+        // The watch may not have shown yet that it was marked.
+        if is_foreign && !revisions.all().iter().any(|revision| Some(&revision.uid) == meta.uid.as_ref()) {
+            foreign.push(name.to_owned());
         }
-        note(foreign)
     }
+    note(foreign)
 }
 
 fn note(mut foreign: Vec<String>) -> Option<String> {

@@ -10,13 +10,20 @@ use olm_api::{
 use olm_crd::Allowances;
 use olm_objectset::{DeletionPolicy, Phase};
 use olm_plan::CrdFinding;
-use olm_runtime::AccountRef;
 use serde::{Deserialize, Serialize};
 
-use crate::cluster_extension::observe::revisions::{Revision, Revisions};
-use crate::cluster_extension::report::{Cause, Progress};
-use crate::deletion_policy::extension as keeping;
-use crate::preflight::{self, CrdPreflight};
+use crate::{
+    cluster_extension::{
+        Context,
+        observe::{
+            Observed,
+            revisions::{Revision, Revisions},
+        },
+        report::Cause,
+    },
+    deletion_policy::extension::asked,
+    preflight::{self, CrdPreflight},
+};
 
 /// The changes of CRDs by a revision.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,40 +81,41 @@ pub(crate) struct Checked {
     pub(crate) changes: CrdChanges,
     /// The findings on each CRD.
     pub(crate) findings: Vec<CrdFinding>,
+    /// Sentences for `Ready`.
+    pub(crate) notes: Vec<String>,
     /// The reason why the revision is blocked.
     pub(crate) obstacle: Option<Cause>,
 }
 
-/// Checks the CRDs of a revision that follows `revisions` against those on the cluster, and adds notes to
-/// `progress`.
+/// Checks the CRDs of a new revision of these phases against those on the cluster, as `client` of the ServiceAccount.
 pub(crate) async fn check(
-    extension: &ClusterExtension,
-    controller: &Client,
-    (account, client): (&AccountRef, &Client),
-    (phases, revisions): (&[Phase], &Revisions),
-    progress: &mut Progress,
+    cx: &Context,
+    observed: &Observed<'_>,
+    client: &Client,
+    phases: &[Phase],
 ) -> Result<Checked, Cause> {
+    let Observed { extension, account, revisions, .. } = observed;
     let allowances = allowances(extension).map_err(Cause::terminal)?;
     let preflight = extension.spec.install.as_ref().and_then(|i| i.preflight.as_ref());
     let enforcement = preflight.map(|p| p.crd_upgrade_safety.enforcement);
     let found = preflight::check_crds(&CrdPreflight {
-        controller,
+        controller: &cx.controller(),
         account: client,
         who: format!("service account {:?} in namespace {:?}", account.name, account.namespace),
         extension: &extension.name_any(),
         phases,
         first: revisions.all().is_empty(),
-        kept: keeping::asked(extension) != Some(DeletionPolicy::Delete),
+        kept: asked(extension) != Some(DeletionPolicy::Delete),
         enforced: enforcement != Some(CrdUpgradeSafetyEnforcement::None),
         allowances: &allowances,
     })
     .await
     .map_err(Cause::transient)?;
     let changes = CrdChanges { accepted: found.accepted, removed: found.removed };
-    progress.notes.extend(changes.notes(&allowances, false));
+    let notes = changes.notes(&allowances, false);
     let explanation = found.explanation;
-    let obstacle = found.refused.map(|text| Cause::transient(text).explained(explanation));
-    Ok(Checked { changes, findings: found.findings, obstacle })
+    let obstacle = found.refused.map(|text| Cause { explanation, ..Cause::transient(text) });
+    Ok(Checked { changes, findings: found.findings, notes, obstacle })
 }
 
 /// The notes of `Ready` on the CRDs of the latest revision.

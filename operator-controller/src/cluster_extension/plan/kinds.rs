@@ -10,62 +10,71 @@ use olm_objectset::{Phase, unserved_kind_report};
 use serde_json::json;
 
 use crate::{
-    cluster_extension::{annotations, decide::Steps, observe::revisions::Revisions, report::Cause},
-    kinds::survey,
+    cluster_extension::{
+        Context, annotations,
+        decide::dependencies::{installed_bundles, remedies},
+        observe::{Observed, revisions::Revisions},
+        report::Cause,
+    },
+    facts::kinds::survey,
 };
 
 /// Objects named in a condition; the rest are counted.
 const NAMED_MAX: usize = 10;
 
-impl Steps<'_> {
-    /// The objects that can be checked now: without those that are left out until the cluster serves their kinds.
-    ///
-    /// # Errors
-    /// Kinds are missing without which it cannot go on; it is tried again when they arrive.
-    pub(crate) async fn of_served_kinds<'p>(&self, phases: &'p [Phase]) -> Result<Cow<'p, [Phase]>, Cause> {
-        let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.objects).collect();
-        let policy = annotations::unknown_kinds(self.extension);
-        let found = survey(self.discovery, &objects, policy).await;
-        // Without these the revision waits, if anything is to be waited for.
-        if !found.blocking.is_empty() || !found.silent.is_empty() {
-            self.wanted.add(found.interests());
-        }
-        if !found.blocking.is_empty() {
-            let blocking: Vec<&ObjectKey> = found.blocking.iter().collect();
-            let explanation = self.who_brings(&blocking).await;
-            let text = format!("creating new Revision: {}", told(&blocking));
-            return Err(Cause::transient(text).explained(explanation));
-        }
-        if found.left_out.is_empty() {
-            return Ok(Cow::Borrowed(phases));
-        }
-        let mut phases = phases.to_vec();
-        for phase in &mut phases {
-            phase.objects.retain(|object| !found.left_out.contains(&ObjectKey::of(object)));
-        }
-        Ok(Cow::Owned(phases))
+/// The objects that can be checked now: without those that are left out until the cluster serves their kinds.
+///
+/// # Errors
+/// Kinds are missing without which it cannot continue; it is tried again when they arrive.
+pub(crate) async fn of_served_kinds<'p>(
+    cx: &Context,
+    observed: &Observed<'_>,
+    phases: &'p [Phase],
+) -> Result<Cow<'p, [Phase]>, Cause> {
+    let extension = observed.extension;
+    let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.objects).collect();
+    let policy = annotations::unknown_kinds(extension);
+    let found = survey(&cx.discovery, &objects, policy).await;
+    // Without these the revision waits, if anything is to be waited for.
+    if !found.blocking.is_empty() || !found.silent.is_empty() {
+        observed.wanted.add(found.interests());
     }
+    if !found.blocking.is_empty() {
+        let blocking: Vec<&ObjectKey> = found.blocking.iter().collect();
+        let explanation = providers(cx, observed, &blocking).await;
+        let text = format!("creating new Revision: {}", unserved(&blocking));
+        return Err(Cause { explanation, ..Cause::transient(text) });
+    }
+    if found.left_out.is_empty() {
+        return Ok(Cow::Borrowed(phases));
+    }
+    let mut phases = phases.to_vec();
+    for phase in &mut phases {
+        phase.objects.retain(|object| !found.left_out.contains(&ObjectKey::of(object)));
+    }
+    Ok(Cow::Owned(phases))
+}
 
-    /// Which bundles of the catalogs would bring the kinds.
-    async fn who_brings(&self, lacking: &[&ObjectKey]) -> Option<String> {
-        let mut wanted: Vec<Property> = Vec::new();
-        for key in lacking {
-            let value = json!({"group": key.group, "version": key.version, "kind": key.kind});
-            let property = Property { kind: "olm.gvk.required".to_owned(), value };
-            if !wanted.contains(&property) {
-                wanted.push(property);
-            }
+/// Which bundles of the catalogs would bring the kinds.
+async fn providers(cx: &Context, observed: &Observed<'_>, unserved: &[&ObjectKey]) -> Option<String> {
+    let mut wanted: Vec<Property> = Vec::new();
+    for key in unserved {
+        let value = json!({"group": key.group, "version": key.version, "kind": key.kind});
+        let property = Property { kind: "olm.gvk.required".to_owned(), value };
+        if !wanted.contains(&property) {
+            wanted.push(property);
         }
-        let wanted: Vec<Requirement> = requirements(&wanted).ok()?;
-        Some(self.remedies(&wanted, &self.installed_bundles(&self.extension.name_any())).await)
     }
+    let wanted: Vec<Requirement> = requirements(&wanted).ok()?;
+    let installed = installed_bundles(cx, &observed.extension.name_any());
+    Some(remedies(cx, observed.wanted, &wanted, &installed).await)
 }
 
 /// One line for each kind, with its first object.
-fn told(lacking: &[&ObjectKey]) -> String {
+fn unserved(keys: &[&ObjectKey]) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut kinds: Vec<(&str, &str, &str)> = Vec::new();
-    for key in lacking {
+    for key in keys {
         let kind = (key.group.as_str(), key.version.as_str(), key.kind.as_str());
         if !kinds.contains(&kind) {
             kinds.push(kind);
@@ -103,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_told_once() {
+    fn each_kind_is_named_once() {
         let key = |kind: &str, name: &str| {
             ObjectKey::of(
                 &json!({"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": {"name": name, "namespace": "n"}}),
@@ -111,7 +120,7 @@ mod tests {
         };
         let keys = [key("Certificate", "a"), key("Certificate", "b"), key("Issuer", "a")];
         assert_eq!(
-            told(&keys.iter().collect::<Vec<_>>()),
+            unserved(&keys.iter().collect::<Vec<_>>()),
             "Object Certificate.cert-manager.io/v1 n/a: no matches for kind \"Certificate\" in version \"cert-manager.io/v1\": it comes with cert-manager\n\
              Object Issuer.cert-manager.io/v1 n/a: no matches for kind \"Issuer\" in version \"cert-manager.io/v1\": it comes with cert-manager"
         );

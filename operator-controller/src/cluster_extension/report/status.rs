@@ -1,4 +1,4 @@
-//! From the facts of a pass to the status of a ClusterExtension.
+//! From the report of a reconcile to the status of a ClusterExtension.
 //!
 //! The conditions that the original has carry its texts and nothing else; `Ready`, `Reconciling` and
 //! `Stalled` are ours, in the meaning GitOps tools give them.
@@ -20,56 +20,56 @@ use olm_resolve::{DeprecationReason, DeprecationStatus};
 use olm_runtime::PANIC_REPORT;
 use olm_text::one_line;
 
-use crate::cluster_extension::observe::revisions::{BundleRecord, Revision, Revisions};
-use crate::cluster_extension::report::{Cause, CauseKind, Created, Progress, StepError};
-use crate::platform::Verdict;
+use crate::{
+    cluster_extension::{
+        observe::revisions::{BundleRecord, Revision, Revisions},
+        report::{Cause, CauseKind, Created, Report, StepError},
+    },
+    facts::platform::Verdict,
+};
 
-/// The status after a pass. Conditions that the pass says nothing about stay as they are.
+/// The status after a reconcile. Conditions that the report does not concern stay as they are.
 pub(crate) fn status(
     extension: &ClusterExtension,
-    progress: &Progress,
-    result: Result<(), &StepError>,
+    report: &Report,
     now: Timestamp,
 ) -> ClusterExtensionStatus {
     let mut status = extension.status.clone().unwrap_or_default();
     let mut writer =
         Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
-    let known = progress.revisions.as_ref();
-    match (known, result) {
-        // Nothing was learned of what is installed: it stays as it was told.
-        (None, Err(error @ StepError::Validation { .. })) if writer.conditions.is_true(Installed) => {
+    match (report.revisions.as_ref(), report.error()) {
+        // Nothing was learned of what is installed: it stays as it was reported.
+        (None, Some(error @ StepError::Validation { .. })) if writer.conditions.is_true(Installed) => {
             writer.failure(error);
         }
         // What is installed stays installed, whoever may work on it.
-        (revisions, Err(error @ StepError::Validation { .. }))
+        (revisions, Some(error @ StepError::Validation { .. }))
             if revisions.is_none_or(|r| r.installed().is_none()) =>
         {
             writer.put(Installed, Unknown, Reason::Failed, &error.to_string());
             writer.failure(error);
         }
-        (None, Err(error @ StepError::Takeover { .. })) => writer.failure(error),
-        (None, Err(error)) => {
+        (None, Some(error @ StepError::Takeover { .. })) => writer.failure(error),
+        (None, Some(error)) => {
             writer.put(Installed, Unknown, Reason::Failed, &error.to_string());
             writer.put(Progressing, True, Reason::Retrying, "retrying to get installed bundle");
             status.install = None;
         }
-        (None, Ok(())) => {}
-        (Some(revisions), result) => {
+        (None, None) => {}
+        (Some(revisions), error) => {
             // Nothing has failed while the first bundle is pulled, which is what the reason would say.
-            if progress.pulling.is_none() || writer.conditions.find(Installed).is_some() {
+            if report.pulling().is_none() || writer.conditions.find(Installed).is_some() {
                 writer.installed(revisions);
             }
-            writer.platform(progress.platform.as_ref());
-            if let Some(found) = &progress.deprecations {
+            writer.platform(report.platform.as_ref());
+            if let Some(found) = &report.deprecations {
                 writer.deprecations(found);
             }
-            match result {
-                // `Progressing` stays as it is until there is something to tell of the bundle that is pulled.
-                Ok(()) if progress.pulling.is_some() => writer.available(revisions),
-                Ok(()) => {
-                    writer.mirrored(revisions, progress.created.as_ref().map(|created| &created.bundle));
-                }
-                Err(error) => {
+            match error {
+                // `Progressing` stays as it is until there is something to report of the bundle that is pulled.
+                None if report.pulling().is_some() => writer.available(revisions),
+                None => writer.mirrored(revisions, report.created().map(|created| &created.bundle)),
+                Some(error) => {
                     // What is installed goes on being watched whatever else fails.
                     writer.available(revisions);
                     writer.failure(error);
@@ -77,14 +77,14 @@ pub(crate) fn status(
             }
             status.install =
                 revisions.installed().map(|r| ClusterExtensionInstallStatus { bundle: metadata(&r.bundle) });
-            if result.is_ok() {
-                status.active_revisions = active_revisions(revisions, progress.created.as_ref());
+            if error.is_none() {
+                status.active_revisions = active_revisions(revisions, report.created());
             }
         }
     }
-    let mut writer =
-        Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
-    writer.summary(progress, result.err());
+    let generation = extension.metadata.generation;
+    Writer { conditions: &mut status.conditions, generation, now }.summary(report);
+    report.policy.set_condition(&mut status.conditions, generation, now);
     status
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn panicked(extension: &ClusterExtension, now: Timestamp) -> ClusterE
     let mut writer =
         Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
     writer.put(Progressing, True, Reason::Retrying, PANIC_REPORT);
-    writer.summary(&Progress::default(), None);
+    writer.summary(&Report::default());
     status
 }
 
@@ -199,25 +199,26 @@ impl Writer<'_> {
     }
 
     /// Says that a bundle is on its way. Upstream's conditions have no words for that and stay as they are.
-    fn pulling(&mut self, progress: &Progress, pulling: &str) {
-        let before = progress.unguarded.iter().map(String::as_str);
+    fn pulling(&mut self, report: &Report, pulling: &str) {
+        let before = report.unguarded.iter().map(String::as_str);
         let lines: Vec<&str> =
-            before.chain([pulling]).chain(progress.notes.iter().map(String::as_str)).collect();
+            before.chain([pulling]).chain(report.notes.iter().map(String::as_str)).collect();
         self.put(Ready, False, Reason::Reconciling, &lines.join("\n"));
         self.put(Reconciling, True, Reason::Reconciling, pulling);
         self.conditions.remove(Stalled);
     }
 
     /// `Ready`, and `Reconciling` or `Stalled` while they apply.
-    fn summary(&mut self, progress: &Progress, error: Option<&StepError>) {
-        if let Some(pulling) = progress.pulling.as_ref().filter(|_| error.is_none()) {
-            self.pulling(progress, pulling);
+    fn summary(&mut self, report: &Report) {
+        let error = report.error();
+        if let Some(pulling) = report.pulling() {
+            self.pulling(report, pulling);
             return;
         }
         let Some(progressing) = self.conditions.find(Progressing).cloned() else { return };
         let reason = reason(&progressing.reason);
         let rolled_out = progressing.status == True.as_str() && reason == Reason::Succeeded;
-        let waits = progress.waits_for_content.as_ref().filter(|_| error.is_none());
+        let waits = report.away();
         let done = rolled_out && waits.is_none();
         let reason = if rolled_out && waits.is_some() { Reason::Retrying } else { reason };
         let available = self.conditions.find(Available).cloned();
@@ -227,29 +228,29 @@ impl Writer<'_> {
             Some(available) if done && !healthy => available.message.clone(),
             _ => progressing.message.clone(),
         };
-        let added = error.is_none().then(|| added(progress, &progressing.message)).flatten();
-        for text in added.as_ref().into_iter().chain(waits) {
+        let added = error.is_none().then(|| added(report, &progressing.message)).flatten();
+        for text in added.as_deref().into_iter().chain(waits) {
             message.push('\n');
             message.push_str(text);
         }
-        for note in &progress.notes {
+        for note in &report.notes {
             message.push('\n');
             message.push_str(&one_line(note));
         }
-        if let Some(complaint) = &progress.unguarded {
+        if let Some(complaint) = &report.unguarded {
             message.insert_str(0, &format!("{complaint}\n"));
         }
         let ready_reason = match &available {
             Some(available) if done && !healthy => self::reason(&available.reason),
-            _ if done && progress.unguarded.is_some() => Reason::Unguarded,
+            _ if done && report.unguarded.is_some() => Reason::Unguarded,
             _ => reason,
         };
-        let ready = done && healthy && installed && progress.unguarded.is_none();
+        let ready = done && healthy && installed && report.unguarded.is_none();
         self.put(Ready, if ready { True } else { False }, ready_reason, &message);
         let explained = match error {
             Some(error) => error.explanation().map(|text| format!("{}\n{text}", progressing.message)),
             None if done => None,
-            None => stuck(progress),
+            None => stuck(report),
         };
         let is_terminal = progressing.status == False.as_str();
         let stalled = is_terminal || explained.is_some();
@@ -269,14 +270,14 @@ impl Writer<'_> {
 }
 
 /// What the latest revision cannot go on without, as it says itself.
-fn stuck(progress: &Progress) -> Option<String> {
-    let latest = progress.revisions.as_ref()?.latest_active()?;
+fn stuck(report: &Report) -> Option<String> {
+    let latest = report.revisions.as_ref()?.latest_active()?;
     latest.conditions.find(Stalled).map(|stalled| stalled.message.clone())
 }
 
 /// What the latest revision has to add to what it says of its progress.
-fn added(progress: &Progress, progressing: &str) -> Option<String> {
-    let latest = progress.revisions.as_ref()?.latest_active()?;
+fn added(report: &Report, progressing: &str) -> Option<String> {
+    let latest = report.revisions.as_ref()?.latest_active()?;
     let more = latest.conditions.find(Ready)?.message.strip_prefix(progressing)?;
     more.strip_prefix('\n').map(str::to_owned)
 }

@@ -21,7 +21,7 @@ fn revision(policy: Option<&str>, claimed: Option<(ConditionStatus, Reason, &str
 
 fn told(wanted: DeletionPolicy, revisions: &[ClusterObjectSet]) -> String {
     let mut conditions = Conditions::default();
-    judge(wanted, revisions).set_condition(&mut conditions, Some(1), Timestamp::UNIX_EPOCH);
+    summed_up(wanted, revisions).set_condition(&mut conditions, Some(1), Timestamp::UNIX_EPOCH);
     let condition = conditions.find(ConditionType::DeletionPolicy);
     condition.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default()
 }
@@ -71,10 +71,10 @@ fn a_policy_is_in_force_when_every_revision_says_so() {
 #[test]
 fn ready_names_the_policy_only_once_it_is_in_force() {
     let mut extension = ClusterExtension::new("ext", ClusterExtensionSpec::default());
-    assert_eq!(Told::Nothing.note(&extension), None);
+    assert_eq!(PolicyState::None.note(&extension), None);
     extension.metadata.annotations =
         Some(BTreeMap::from([(DELETION_POLICY_ANNOTATION.to_owned(), "RetainCRDs".to_owned())]));
-    let at = |status| Told::Standing { policy: DeletionPolicy::RetainCrds, status, text: "t".into() };
+    let at = |status| PolicyState::Reported { policy: DeletionPolicy::RetainCrds, status, text: "t".into() };
     assert_eq!(
         at(ConditionStatus::True).note(&extension).as_deref(),
         Some("In force by annotation: deletion-policy: RetainCRDs.")
@@ -83,6 +83,6 @@ fn ready_names_the_policy_only_once_it_is_in_force() {
         at(ConditionStatus::False).note(&extension).as_deref(),
         Some("The deletion policy RetainCRDs is not in force yet, so the extension cannot be deleted: t")
     );
-    assert_eq!(Told::AsBefore.note(&extension), None, "nothing was claimed before");
+    assert_eq!(PolicyState::AsBefore.note(&extension), None, "nothing was claimed before");
     assert_eq!(of_revision(&extension).unwrap().1, "RetainCRDs");
 }

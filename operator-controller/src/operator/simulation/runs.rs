@@ -16,10 +16,13 @@ use olm_api::names::{DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION};
 use tokio::{task::JoinHandle, time::sleep};
 
 use super::{
-    Arc, CATALOG, CancellationToken, CatalogChanged, Content, Duration, Given, Instant, Mutex, PoisonError,
-    ROLLBACK_TO_ANNOTATION, Value, broadcast, catalog, extension, json, keep_bundles, of_kind, run_loops,
+    Arc, CATALOG, CancellationToken, CatalogChanged, Content, Duration, Instant, Mutex, PoisonError,
+    ROLLBACK_TO_ANNOTATION, Value, broadcast, catalog, extension, json, keep_bundles, of_kind,
 };
-use crate::simulation::{ApiServer, FOREIGN_LABEL, Process, Rates, condition, runtime};
+use crate::{
+    content,
+    simulation::{ApiServer, FOREIGN_LABEL, Process, Rates, Since, condition, loops, runtime},
+};
 
 /// Runs in `make test`, and those that one asks for with `OLM_TEST_RUNS`.
 const RUNS: u64 = 2000;
@@ -113,14 +116,11 @@ impl Run {
     fn start(&mut self, crash_at: u64) {
         self.started += 1;
         let process = Process::crashing_at(crash_at);
-        let given = Given {
-            seed: self.random.u64(..),
-            workers: self.random.u16(1..=3),
-            bundles: self.folder.clone(),
-            content: self.content.clone(),
-            changes: self.changes.subscribe(),
-        };
-        let work = run_loops(self.server.client_of(process.clone()), given, CancellationToken::new());
+        let client = self.server.client_of(process.clone());
+        let run = (self.random.u64(..), self.random.u16(1..=3));
+        let content = content::Content::Given(self.content.clone(), self.changes.clone());
+        let clock = Arc::new(Since(self.began));
+        let work = loops(client, run, clock, (content, self.folder.clone())).run(CancellationToken::new());
         self.processes.push((process, tokio::spawn(work)));
     }
 

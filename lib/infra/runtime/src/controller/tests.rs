@@ -11,14 +11,17 @@ use kube::{Client, client::Body};
 use olm_api::v1::ClusterExtension;
 use prometheus_client::registry::Registry;
 use serde_json::json;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore};
 
 use super::*;
 use crate::Metrics;
 
-/// Objects may depend on it.
+/// What objects may depend on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Change;
+enum Change {
+    All,
+    Of(String),
+}
 
 impl Interest for Change {}
 
@@ -118,7 +121,7 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
     let running = run(
         settings(1, Duration::from_millis(1)),
         source,
-        (&interests, Vec::new()),
+        &interests,
         metrics.controller("test"),
         stop.clone(),
         reconcile,
@@ -169,7 +172,7 @@ async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
     let running = run(
         settings(2, Duration::from_secs(1)),
         source,
-        (&interests, Vec::new()),
+        &interests,
         metrics.controller("test"),
         stop.clone(),
         reconcile,
@@ -197,17 +200,14 @@ async fn an_object_that_fails_holds_nobody_else_up() {
     let metrics = Metrics::register(&mut Registry::default());
     let seen = Arc::new(Seen::default());
     let source = Source::<ClusterExtension>::all(holding(&["bad", "good"]), &Chance::seeded(1));
-    let (wake, woken) = mpsc::channel::<&str>(8);
-    let wakes = futures::stream::unfold(woken, |mut woken| async {
-        woken.recv().await.map(|name| (ObjectRef::new(name), woken))
-    });
     let counting = seen.clone();
     let reconcile = move |extension: Arc<ClusterExtension>| {
         let seen = counting.clone();
         async move {
             seen.count(&extension.name_any());
             let bad = extension.name_any() == "bad";
-            (if bad { Next::Retry("it fails".into()) } else { Next::Await }, BTreeSet::new())
+            let interests = [Change::Of(extension.name_any())].into();
+            (if bad { Next::Retry("it fails".into()) } else { Next::Await }, interests)
         }
     };
     let stop = CancellationToken::new();
@@ -215,7 +215,7 @@ async fn an_object_that_fails_holds_nobody_else_up() {
     let running = run(
         settings(1, Duration::from_hours(1)),
         source,
-        (&interests, vec![wakes.boxed()]),
+        &interests,
         metrics.controller("test"),
         stop.clone(),
         reconcile,
@@ -223,11 +223,11 @@ async fn an_object_that_fails_holds_nobody_else_up() {
     );
     let finished = async {
         seen.until(|counts| counts.len() == 2).await;
-        wake.send("good").await.unwrap();
+        interests.fire(&Change::Of("good".into()));
         seen.until(|counts| counts.get("good") == Some(&2)).await;
         // What waits for its time is worked on at once when something happens to it.
         assert_eq!(seen.counts.lock().unwrap().get("bad"), Some(&1));
-        wake.send("bad").await.unwrap();
+        interests.fire(&Change::Of("bad".into()));
         seen.until(|counts| counts.get("bad") == Some(&2)).await;
         stop.cancel();
     };
@@ -248,11 +248,11 @@ async fn who_is_interested_is_reconciled_again_and_nobody_else() {
             let count = seen.count(&name);
             if name == "slow" && count == 1 {
                 // It changes while this reconcile goes on, which ends long after the others were woken.
-                interests.fire(&Change);
+                interests.fire(&Change::All);
                 tokio::time::sleep(Duration::from_mins(1)).await;
             }
             // The others have no interest any more once they were woken.
-            let wanted = (name != "b" && count == 1).then_some(Change);
+            let wanted = (name != "b" && count == 1).then_some(Change::All);
             (Next::Await, wanted.into_iter().collect())
         }
     };
@@ -260,7 +260,7 @@ async fn who_is_interested_is_reconciled_again_and_nobody_else() {
     let running = run(
         settings(3, Duration::from_secs(1)),
         source,
-        (&interests, Vec::new()),
+        &interests,
         metrics.controller("test"),
         stop.clone(),
         reconcile,
@@ -268,7 +268,7 @@ async fn who_is_interested_is_reconciled_again_and_nobody_else() {
     );
     let finished = async {
         tokio::time::sleep(Duration::from_hours(1)).await;
-        interests.fire(&Change);
+        interests.fire(&Change::All);
         tokio::time::sleep(Duration::from_hours(1)).await;
         stop.cancel();
     };
@@ -297,7 +297,7 @@ async fn nothing_is_reconciled_before_everything_is_known() {
     let running = run(
         settings(1, Duration::from_secs(1)),
         source,
-        (&interests, Vec::new()),
+        &interests,
         metrics.controller("test"),
         stop.clone(),
         reconcile,
@@ -336,7 +336,7 @@ async fn a_reconcile_that_does_not_end_is_aborted_soon_after_the_stop() {
     let running = run(
         settings(2, Duration::from_secs(1)),
         source,
-        (&interests, Vec::new()),
+        &interests,
         metrics.controller("test"),
         stop.clone(),
         reconcile,

@@ -1,3 +1,5 @@
+use tokio::sync::mpsc;
+
 use super::*;
 
 fn entry(version: &str, owner: &str) -> Entry {
@@ -78,7 +80,8 @@ async fn a_watch_that_is_refused_is_told_to_who_needs_the_kind_and_so_is_its_end
     let holders = BTreeSet::from(["uid-1".to_owned(), "uid-2".to_owned()]);
     let known = Arc::new(Mutex::new(Known { holders, ..Known::default() }));
     let (events, stream) = mpsc::unbounded_channel();
-    let (changed, mut woken) = mpsc::channel(8);
+    let (sender, mut woken) = mpsc::unbounded_channel();
+    let changed: Changed = Arc::new(move |owner| drop(sender.send(owner)));
     let stream = futures::stream::unfold(stream, |mut stream| async { Some((stream.recv().await?, stream)) });
     let following = tokio::spawn(follow(stream, known.clone(), changed, "Beacon".to_owned()));
     let both = ["uid-1", "uid-2"].map(|uid| OwnerChanged::Kept { uid: uid.to_owned() });
@@ -112,8 +115,7 @@ fn kind(name: &str) -> Kind {
 #[tokio::test]
 async fn a_kind_is_watched_once_and_only_while_somebody_needs_it() {
     let lists = Arc::new(Mutex::new(BTreeMap::new()));
-    let (changed, _changes) = mpsc::channel(8);
-    let watches = WatchManager::new(counting(lists.clone()), "a=b", changed, Chance::seeded(1));
+    let watches = WatchManager::new(counting(lists.clone()), "a=b", Arc::new(drop), Chance::seeded(1));
     let (maps, secrets) = (kind("ConfigMap"), kind("Secret"));
     let all = |kind: &Kind| Watched::Kind(kind.clone());
     let absent = async |kind: &Kind| {
@@ -146,8 +148,7 @@ async fn a_kind_is_watched_once_and_only_while_somebody_needs_it() {
 async fn one_object_is_watched_with_the_permissions_of_its_account() {
     let lists = |client: &Arc<Mutex<BTreeMap<String, usize>>>| client.lock().unwrap().clone();
     let [own, of_account] = [(); 2].map(|()| Arc::new(Mutex::new(BTreeMap::new())));
-    let (changed, _changes) = mpsc::channel(8);
-    let watches = WatchManager::new(counting(own.clone()), "a=b", changed, Chance::seeded(1));
+    let watches = WatchManager::new(counting(own.clone()), "a=b", Arc::new(drop), Chance::seeded(1));
     let secret = kind("Secret");
     let object = |name: &str, account: &str| Watched::Object {
         kind: secret.clone(),

@@ -1,4 +1,4 @@
-//! Every outcome of a pass and the conditions it leads to.
+//! Every outcome of a reconcile and the conditions it leads to.
 
 use olm_api::v1::{
     ClusterExtensionSpec, ClusterObjectSet, ClusterObjectSetSpec, ClusterObjectSetStatus, LifecycleState,
@@ -6,6 +6,7 @@ use olm_api::v1::{
 use olm_resolve::{DeprecationData, deprecation_status};
 
 use super::*;
+use crate::cluster_extension::report::Outcome;
 
 const GENERATION: i64 = 3;
 
@@ -72,13 +73,25 @@ fn rolling_out(number: i64, version: &str) -> ClusterObjectSet {
     )
 }
 
-fn progress(sets: &[ClusterObjectSet]) -> Progress {
-    Progress { revisions: Some(Revisions::read(sets.iter())), ..Progress::default() }
+fn report(sets: &[ClusterObjectSet]) -> Report {
+    Report { revisions: Some(Revisions::read(sets.iter())), ..Report::default() }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "reads better at its many calls")]
-fn after(progress: &Progress, result: Result<(), StepError>) -> ClusterExtensionStatus {
-    status(&extension(), progress, result.as_ref().copied(), Timestamp::UNIX_EPOCH)
+fn ended(sets: &[ClusterObjectSet], outcome: Outcome) -> Report {
+    Report { outcome, ..report(sets) }
+}
+
+fn failed(sets: &[ClusterObjectSet], error: StepError) -> Report {
+    ended(sets, Outcome::Failed(error))
+}
+
+/// Nothing is known of the revisions.
+fn unknown(error: StepError) -> Report {
+    Report { outcome: Outcome::Failed(error), ..Report::default() }
+}
+
+fn after(report: &Report) -> ClusterExtensionStatus {
+    status(&extension(), report, Timestamp::UNIX_EPOCH)
 }
 
 fn shown(status: &ClusterExtensionStatus, type_: ConditionType) -> Option<String> {
@@ -88,14 +101,16 @@ fn shown(status: &ClusterExtensionStatus, type_: ConditionType) -> Option<String
 }
 
 fn failed_bundle(text: &str, kind: CauseKind) -> StepError {
-    StepError::Bundle { bundle: bundle("1.0.0"), cause: Cause { text: text.into(), kind, explanation: None } }
+    StepError::Bundle {
+        bundle: bundle("1.0.0"),
+        cause: Cause { text: text.into(), kind, explanation: None, next_pull: None },
+    }
 }
 
 #[test]
 fn a_missing_account_leaves_nothing_known() {
     let errors = vec!["service account \"sa\" not found in namespace \"ns\"".to_owned()];
-    let status =
-        after(&Progress::default(), Err(StepError::Validation { errors, terminal: false, advice: None }));
+    let status = after(&unknown(StepError::Validation { errors, terminal: false, advice: None }));
     let text = "operation cannot proceed due to the following validation error(s): service account \"sa\" not found in namespace \"ns\"";
     assert_eq!(shown(&status, Installed).unwrap(), format!("Unknown/Failed/{text}"));
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Retrying/{text}"));
@@ -105,7 +120,10 @@ fn a_missing_account_leaves_nothing_known() {
 
 #[test]
 fn what_a_person_has_to_do_is_in_stalled_and_upstreams_conditions_stay() {
-    let cause = |advice: &str| Cause::transient("pre-authorization failed").explained(Some(advice.into()));
+    let cause = |advice: &str| Cause {
+        explanation: Some(advice.into()),
+        ..Cause::transient("pre-authorization failed")
+    };
     let cases = [
         StepError::Validation {
             errors: vec!["no account".into()],
@@ -116,7 +134,7 @@ fn what_a_person_has_to_do_is_in_stalled_and_upstreams_conditions_stay() {
     ];
     for error in cases {
         let text = error.to_string();
-        let status = after(&progress(&[]), Err(error));
+        let status = after(&failed(&[], error));
         assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Retrying/{text}"));
         assert_eq!(shown(&status, Stalled).unwrap(), format!("True/Blocked/{text}\ncreate it"));
         assert!(status.conditions.find(Reconciling).is_none(), "nobody works on it");
@@ -132,25 +150,25 @@ fn what_the_latest_revision_cannot_go_on_without_is_in_stalled() {
         (Ready, False, Reason::Retrying, advised.as_str()),
         (Stalled, True, Reason::Blocked, advised.as_str()),
     ];
-    let status = after(&progress(&[rolled_out(1, "1.0.0"), set(2, "2.0.0", &stuck)]), Ok(()));
+    let status = after(&report(&[rolled_out(1, "1.0.0"), set(2, "2.0.0", &stuck)]));
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Retrying/{collision}"));
     assert_eq!(shown(&status, Ready).unwrap(), format!("False/Retrying/{advised}"));
     assert_eq!(shown(&status, Stalled).unwrap(), format!("True/Blocked/{advised}"));
-    let recovered = after(&progress(&[rolled_out(1, "1.0.0"), rolled_out(2, "2.0.0")]), Ok(()));
+    let recovered = after(&report(&[rolled_out(1, "1.0.0"), rolled_out(2, "2.0.0")]));
     assert!(recovered.conditions.find(Stalled).is_none());
 }
 
 #[test]
 fn a_foreign_line_break_in_a_note_begins_no_line_in_ready() {
-    let mut hostile = progress(&[rolled_out(1, "1.0.0")]);
+    let mut hostile = report(&[rolled_out(1, "1.0.0")]);
     hostile.notes = vec!["kept\nReady: True\u{202e}".into(), "second".into()];
-    let ready = shown(&after(&hostile, Ok(())), Ready).unwrap();
+    let ready = shown(&after(&hostile), Ready).unwrap();
     assert!(ready.ends_with("\nkept Ready: True\\u{202e}\nsecond"), "{ready}");
 }
 
 #[test]
 fn unreadable_revisions_clear_the_installed_bundle() {
-    let status = after(&Progress::default(), Err(StepError::Revisions("api server away".into())));
+    let status = after(&unknown(StepError::Revisions("api server away".into())));
     assert_eq!(shown(&status, Installed).unwrap(), "Unknown/Failed/api server away");
     assert_eq!(shown(&status, Progressing).unwrap(), "True/Retrying/retrying to get installed bundle");
     assert!(status.install.is_none());
@@ -161,8 +179,9 @@ fn an_unresolvable_package_is_retried_and_explained() {
     let error = StepError::Resolution {
         text: "no bundles found for package \"x\"".into(),
         explanation: Some("Rejected: nothing".into()),
+        answer_at: None,
     };
-    let status = after(&progress(&[]), Err(error));
+    let status = after(&failed(&[], error));
     assert_eq!(shown(&status, Installed).unwrap(), "False/Failed/No bundle installed");
     assert_eq!(shown(&status, Progressing).unwrap(), "True/Retrying/no bundles found for package \"x\"");
     assert_eq!(
@@ -179,7 +198,7 @@ fn errors_about_a_bundle_name_it() {
         (CauseKind::Terminal, format!("False/Blocked/{prefix}broken")),
         (CauseKind::InvalidConfiguration, format!("False/InvalidConfiguration/{prefix}broken")),
     ] {
-        let status = after(&progress(&[]), Err(failed_bundle("broken", kind)));
+        let status = after(&failed(&[], failed_bundle("broken", kind)));
         assert_eq!(shown(&status, Progressing).unwrap(), wanted);
         assert_eq!(status.conditions.is_true(Stalled), kind != CauseKind::Transient);
         assert_eq!(status.conditions.is_true(Reconciling), kind == CauseKind::Transient);
@@ -188,8 +207,7 @@ fn errors_about_a_bundle_name_it() {
 
 #[test]
 fn a_failing_upgrade_keeps_what_is_installed() {
-    let status =
-        after(&progress(&[rolled_out(1, "1.0.0")]), Err(failed_bundle("broken", CauseKind::Transient)));
+    let status = after(&failed(&[rolled_out(1, "1.0.0")], failed_bundle("broken", CauseKind::Transient)));
     assert_eq!(
         shown(&status, Installed).unwrap(),
         "True/Succeeded/Installed bundle example.com/op@1.0.0 successfully"
@@ -200,8 +218,8 @@ fn a_failing_upgrade_keeps_what_is_installed() {
 #[test]
 fn a_new_revision_is_rolling_out() {
     let made = Created { name: "ext-1".to_owned(), bundle: bundle("1.0.0"), added_permissions: None };
-    let created = Progress { created: Some(made), ..progress(&[]) };
-    let status = after(&created, Ok(()));
+    let created = ended(&[], Outcome::Created(made));
+    let status = after(&created);
     assert_eq!(status.active_revisions.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), ["ext-1"]);
     assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.0.0 is rolling out.");
     assert_eq!(shown(&status, Ready).unwrap(), "False/RollingOut/Revision 1.0.0 is rolling out.");
@@ -210,7 +228,7 @@ fn a_new_revision_is_rolling_out() {
 
 #[test]
 fn a_first_roll_out_shows_its_revision() {
-    let status = after(&progress(&[rolling_out(1, "1.0.0")]), Ok(()));
+    let status = after(&report(&[rolling_out(1, "1.0.0")]));
     assert_eq!(shown(&status, Installed).unwrap(), "False/Absent/No bundle installed");
     assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.0.0 is rolling out.");
     assert_eq!(status.active_revisions.len(), 1);
@@ -220,14 +238,14 @@ fn a_first_roll_out_shows_its_revision() {
 #[test]
 fn a_first_roll_out_that_fails_counts_as_failed() {
     let failing = set(1, "1.0.0", &[(Progressing, True, Reason::Retrying, "forbidden")]);
-    let status = after(&progress(&[failing]), Ok(()));
+    let status = after(&report(&[failing]));
     assert_eq!(shown(&status, Installed).unwrap(), "False/Failed/No bundle installed");
     assert_eq!(shown(&status, Progressing).unwrap(), "True/Retrying/forbidden");
 }
 
 #[test]
 fn an_upgrade_mirrors_the_installed_revision_and_the_one_under_way() {
-    let status = after(&progress(&[rolled_out(1, "1.0.0"), rolling_out(2, "1.1.0")]), Ok(()));
+    let status = after(&report(&[rolled_out(1, "1.0.0"), rolling_out(2, "1.1.0")]));
     assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.1.0 is rolling out.");
     assert_eq!(
         shown(&status, Available).unwrap(),
@@ -241,7 +259,7 @@ fn an_upgrade_mirrors_the_installed_revision_and_the_one_under_way() {
 
 #[test]
 fn a_settled_extension_is_ready() {
-    let status = after(&progress(&[rolled_out(2, "1.1.0")]), Ok(()));
+    let status = after(&report(&[rolled_out(2, "1.1.0")]));
     assert_eq!(shown(&status, Progressing).unwrap(), "True/Succeeded/Revision 1.1.0 has rolled out.");
     assert_eq!(shown(&status, Ready).unwrap(), "True/Succeeded/Revision 1.1.0 has rolled out.");
     assert!(status.conditions.find(Reconciling).is_none() && status.conditions.find(Stalled).is_none());
@@ -258,15 +276,15 @@ fn an_unhealthy_workload_is_not_ready() {
             (ConditionType::Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out."),
         ],
     );
-    let status = after(&progress(&[sick]), Ok(()));
+    let status = after(&report(&[sick]));
     assert_eq!(shown(&status, Ready).unwrap(), "False/ProbeFailure/Object Deployment.apps/v1 ns/d: down");
     assert!(status.conditions.is_true(Installed));
 }
 
 #[test]
 fn notes_stand_in_ready_and_nowhere_else() {
-    let noted = Progress { notes: vec!["A note.".into()], ..progress(&[rolled_out(1, "1.0.0")]) };
-    let status = after(&noted, Ok(()));
+    let noted = Report { notes: vec!["A note.".into()], ..report(&[rolled_out(1, "1.0.0")]) };
+    let status = after(&noted);
     assert!(shown(&status, Ready).unwrap().ends_with("\nA note."));
     assert!(!shown(&status, Progressing).unwrap().contains("A note."));
 }
@@ -274,7 +292,7 @@ fn notes_stand_in_ready_and_nowhere_else() {
 #[test]
 fn deprecations_are_copied() {
     let told = deprecation_status(DeprecationData::Unavailable, &[], None);
-    let status = after(&Progress { deprecations: Some(told), ..progress(&[]) }, Ok(()));
+    let status = after(&Report { deprecations: Some(told), ..report(&[]) });
     let unknown = "Unknown/DeprecationStatusUnknown/deprecation status unknown: catalog data unavailable";
     assert_eq!(shown(&status, Deprecated).unwrap(), unknown);
     assert_eq!(shown(&status, BundleDeprecated).unwrap(), "Unknown/Absent/no bundle installed yet");
@@ -282,12 +300,12 @@ fn deprecations_are_copied() {
 
 #[test]
 fn nothing_changes_when_nothing_happened() {
-    let progress = progress(&[rolled_out(1, "1.0.0")]);
-    let first = status(&extension(), &progress, Ok(()), Timestamp::UNIX_EPOCH);
+    let report = report(&[rolled_out(1, "1.0.0")]);
+    let first = status(&extension(), &report, Timestamp::UNIX_EPOCH);
     let mut settled = extension();
     settled.status = Some(first.clone());
     let later = Timestamp::from_second(100).unwrap();
-    assert_eq!(status(&settled, &progress, Ok(()), later), first);
+    assert_eq!(status(&settled, &report, later), first);
 }
 
 #[test]
@@ -305,21 +323,20 @@ fn ports_of_broken_connections_are_left_out() {
 #[test]
 fn an_extension_that_may_not_be_worked_on_still_says_what_is_installed() {
     let error = StepError::Validation { errors: vec!["no account".into()], terminal: true, advice: None };
-    let status =
-        status(&extension(), &progress(&[rolled_out(1, "1.0.0")]), Err(&error), Timestamp::UNIX_EPOCH);
+    let status = after(&failed(&[rolled_out(1, "1.0.0")], error.clone()));
     assert!(shown(&status, Installed).unwrap().starts_with("True/Succeeded/"));
     assert!(shown(&status, Progressing).unwrap().starts_with("False/Blocked/operation cannot proceed"));
     assert_eq!(status.install.unwrap().bundle.version, "1.0.0");
     // Nothing is installed: it is as if nothing were known.
-    let status = super::status(&extension(), &progress(&[]), Err(&error), Timestamp::UNIX_EPOCH);
+    let status = after(&failed(&[], error));
     assert!(shown(&status, Installed).unwrap().starts_with("Unknown/Failed/"));
 }
 
 #[test]
 fn what_cannot_be_taken_over_leaves_what_the_original_said() {
     let mut before = extension();
-    let installed = progress(&[rolled_out(1, "1.0.0")]);
-    before.status = Some(status(&before, &installed, Ok(()), Timestamp::UNIX_EPOCH));
+    let installed = report(&[rolled_out(1, "1.0.0")]);
+    before.status = Some(status(&before, &installed, Timestamp::UNIX_EPOCH));
     let takeover = |terminal| StepError::Takeover { text: "cut off".into(), terminal };
     // Without an account, it is only said that there is none.
     let blocked = StepError::Validation { errors: vec!["no account".into()], terminal: true, advice: None };
@@ -330,7 +347,7 @@ fn what_cannot_be_taken_over_leaves_what_the_original_said() {
         (takeover(false), "True/Retrying/cut off"),
         (blocked, refused),
     ] {
-        let after = status(&before, &Progress::default(), Err(&error), Timestamp::UNIX_EPOCH);
+        let after = status(&before, &unknown(error), Timestamp::UNIX_EPOCH);
         assert!(shown(&after, Installed).unwrap().starts_with("True/Succeeded/"));
         assert_eq!(shown(&after, Progressing).unwrap(), told);
         assert_eq!(after.install, before.status.as_ref().unwrap().install);
@@ -340,11 +357,11 @@ fn what_cannot_be_taken_over_leaves_what_the_original_said() {
 #[test]
 fn what_was_taken_over_is_not_ready_before_its_revision_was_carried_out() {
     let mut before = extension();
-    before.status = Some(after(&progress(&[rolled_out(1, "1.0.0")]), Ok(())));
+    before.status = Some(after(&report(&[rolled_out(1, "1.0.0")])));
     assert!(before.status.as_ref().unwrap().conditions.is_true(Ready));
     let told = [(ConditionType::Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out.")];
-    let migrated = progress(&[set(1, "1.0.0", &told)]);
-    let status = status(&before, &migrated, Ok(()), Timestamp::UNIX_EPOCH);
+    let migrated = report(&[set(1, "1.0.0", &told)]);
+    let status = status(&before, &migrated, Timestamp::UNIX_EPOCH);
     assert!(status.conditions.is_true(Installed));
     assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.0.0 is rolling out.");
     assert_eq!(shown(&status, Ready).unwrap(), "False/RollingOut/Revision 1.0.0 is rolling out.");
@@ -353,8 +370,8 @@ fn what_was_taken_over_is_not_ready_before_its_revision_was_carried_out() {
 #[test]
 fn a_spec_that_waits_for_its_bundle_is_not_ready() {
     let why = "The spec asks for something else".to_owned();
-    let waiting = Progress { waits_for_content: Some(why), ..progress(&[rolled_out(1, "1.0.0")]) };
-    let status = after(&waiting, Ok(()));
+    let waiting = ended(&[rolled_out(1, "1.0.0")], Outcome::Away { why, next_pull: None });
+    let status = after(&waiting);
     let text = "Revision 1.0.0 has rolled out.";
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Succeeded/{text}"));
     assert_eq!(
@@ -363,8 +380,8 @@ fn a_spec_that_waits_for_its_bundle_is_not_ready() {
     );
     assert_eq!(shown(&status, Reconciling).unwrap(), "True/Retrying/The spec asks for something else");
     // What is rolling out says so itself.
-    let waiting = Progress { waits_for_content: Some("w".into()), ..progress(&[rolling_out(1, "1.0.0")]) };
-    assert!(shown(&after(&waiting, Ok(())), Reconciling).unwrap().starts_with("True/RollingOut/w"));
+    let waiting = ended(&[rolling_out(1, "1.0.0")], Outcome::Away { why: "w".into(), next_pull: None });
+    assert!(shown(&after(&waiting), Reconciling).unwrap().starts_with("True/RollingOut/w"));
 }
 
 #[test]
@@ -374,7 +391,7 @@ fn what_a_revision_waits_for_is_told_beside_its_progress() {
     let told = format!("{text}\nObject ConfigMap.v1 n/a: is being deleted");
     let update = ConditionUpdate::new(Ready, False, Reason::RollingOut, &told, Some(1));
     waiting.status.as_mut().unwrap().conditions.set(update, Timestamp::UNIX_EPOCH);
-    let status = after(&progress(&[rolled_out(1, "1.0.0"), waiting]), Ok(()));
+    let status = after(&report(&[rolled_out(1, "1.0.0"), waiting]));
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/RollingOut/{text}"));
     assert_eq!(shown(&status, Ready).unwrap(), format!("False/RollingOut/{told}"));
 }
@@ -382,7 +399,7 @@ fn what_a_revision_waits_for_is_told_beside_its_progress() {
 #[test]
 fn a_panic_is_reported_and_takes_nothing_back() {
     let mut ready = extension();
-    ready.status = Some(after(&progress(&[rolled_out(1, "1.0.0")]), Ok(())));
+    ready.status = Some(after(&report(&[rolled_out(1, "1.0.0")])));
     let status = panicked(&ready, Timestamp::UNIX_EPOCH);
     let report = format!("/Retrying/{PANIC_REPORT}");
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True{report}"));
@@ -393,14 +410,13 @@ fn a_panic_is_reported_and_takes_nothing_back() {
 
 #[test]
 fn what_is_not_known_of_the_platform_changes_nothing() {
-    let known =
-        |verdict: Option<Verdict>| Progress { platform: verdict, ..progress(&[rolled_out(1, "1.0.0")]) };
+    let known = |verdict: Option<Verdict>| Report { platform: verdict, ..report(&[rolled_out(1, "1.0.0")]) };
     let mut limited = extension();
     let invalid = Some(Verdict::Invalid("x".to_owned()));
-    limited.status = Some(status(&limited, &known(invalid), Ok(()), Timestamp::UNIX_EPOCH));
+    limited.status = Some(status(&limited, &known(invalid), Timestamp::UNIX_EPOCH));
     let later = Timestamp::from_second(9).unwrap();
     let told = |verdict| {
-        let after = status(&limited, &known(verdict), Ok(()), later);
+        let after = status(&limited, &known(verdict), later);
         after.conditions.find(Upgradeable).map(|condition| condition.last_transition_time.0)
     };
     assert_eq!(told(None), Some(Timestamp::UNIX_EPOCH));
@@ -409,12 +425,11 @@ fn what_is_not_known_of_the_platform_changes_nothing() {
 
 #[test]
 fn a_bundle_that_is_pulled_is_told_in_words_of_our_own() {
-    let pulling = |sets: &[ClusterObjectSet]| Progress {
-        pulling: Some("Pulling bundle op.v1.1.0".into()),
+    let pulling = |sets: &[ClusterObjectSet]| Report {
         notes: vec!["A note.".into()],
-        ..progress(sets)
+        ..ended(sets, Outcome::Pulling("Pulling bundle op.v1.1.0".into()))
     };
-    let first = after(&pulling(&[]), Ok(()));
+    let first = after(&pulling(&[]));
     assert_eq!(shown(&first, Ready).unwrap(), "False/Reconciling/Pulling bundle op.v1.1.0\nA note.");
     assert_eq!(shown(&first, Reconciling).unwrap(), "True/Reconciling/Pulling bundle op.v1.1.0");
     assert_eq!(
@@ -425,9 +440,9 @@ fn a_bundle_that_is_pulled_is_told_in_words_of_our_own() {
 
     let sets = [rolled_out(1, "1.0.0")];
     let mut extension = extension();
-    extension.status = Some(after(&progress(&sets), Ok(())));
+    extension.status = Some(after(&report(&sets)));
     extension.metadata.generation = Some(GENERATION + 1);
-    let update = status(&extension, &pulling(&sets), Ok(()), Timestamp::UNIX_EPOCH);
+    let update = status(&extension, &pulling(&sets), Timestamp::UNIX_EPOCH);
     assert!(update.conditions.find(Ready).unwrap().message.starts_with("Pulling bundle"));
     assert!(update.conditions.is_true(Installed) && update.conditions.is_true(Available));
     let progressing = update.conditions.find(Progressing).unwrap();

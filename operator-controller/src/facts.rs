@@ -1,54 +1,33 @@
-//! What has to be known of the cluster before extensions and revisions are worked on.
+//! What is known of the cluster beside the objects that are reconciled. Each fact is followed by a watch of its own and
+//! fires an [interest](crate::interest) when it changes.
 //!
 //! A process that starts, or begins to lead, knows nothing: no catalog, no default account, no admission policy. Whoever
-//! reconciled then would write that they are missing, and take it back a moment later.
+//! reconciled then would write that they are missing, and take it back a moment later: nothing is reconciled before the
+//! facts are ready.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+pub(crate) mod catalogs;
+pub(crate) mod installed;
+pub(crate) mod kinds;
+pub(crate) mod platform;
+pub(crate) mod policies;
+pub(crate) mod rbac;
+pub(crate) mod settings;
+
+use std::{collections::BTreeSet, time::Duration};
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
-use olm_runtime::Source;
-use tokio::{sync::SetOnce, time::Instant};
-use tokio_util::sync::CancellationToken;
-
-use super::Operator;
-use crate::settings::Settings;
+use tokio::time::Instant;
 
 /// How long is waited for what cannot be found out; then the work begins without it. Each fact says by itself that it is
 /// not known, which is another answer than that there is nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What reconciles wait behind.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Gate(Arc<SetOnce<()>>);
-
-impl Gate {
-    /// Opens it when `facts` are known, unless `stop` comes before.
-    pub(super) async fn open_after(&self, facts: impl Future<Output = ()>, stop: &CancellationToken) {
-        if stop.run_until_cancelled(facts).await.is_some() {
-            // It is opened once only.
-            let _ = self.0.set(());
-        }
-    }
-
-    /// Waits until it is open.
-    pub(super) fn opened(&self) -> impl Future<Output = ()> + Send + use<> {
-        let gate = self.0.clone();
-        async move {
-            gate.wait().await;
-        }
-    }
-}
-
 /// A name for the log, and what ends when the fact is known.
-type Fact<'a> = (&'static str, BoxFuture<'a, ()>);
+pub(crate) type Fact = (&'static str, BoxFuture<'static, ()>);
 
 /// Waits until everything is known: what is `needed` for any work at all without a limit, the rest for 30 s. What is
 /// missing then is logged, and followed all the same.
-pub(super) async fn known<'a>(
-    needed: impl IntoIterator<Item = Fact<'a>>,
-    others: impl IntoIterator<Item = Fact<'a>>,
-) {
+pub(crate) async fn ready(needed: impl IntoIterator<Item = Fact>, others: impl IntoIterator<Item = Fact>) {
     let (mut missing_needed, mut missing) = (BTreeSet::new(), BTreeSet::new());
     let facts = FuturesUnordered::new();
     for (is_needed, (name, fact)) in
@@ -79,31 +58,6 @@ pub(super) async fn known<'a>(
     }
 }
 
-impl Operator {
-    /// Ends when enough is known of the cluster to work on it.
-    pub(super) fn facts<'a>(
-        &'a self,
-        (extensions, sets, catalogs): (
-            &Source<ClusterExtension>,
-            &Source<ClusterObjectSet>,
-            &Source<ClusterCatalog>,
-        ),
-        settings: &'a Settings,
-    ) -> impl Future<Output = ()> + 'a {
-        let needed = [
-            ("ClusterExtensions", extensions.listed().boxed()),
-            ("ClusterObjectSets", sets.listed().boxed()),
-        ];
-        let others = [
-            ("ClusterCatalogs", catalogs.listed().boxed()),
-            ("the settings", settings.known().boxed()),
-            ("the admission policies", self.guard.known().boxed()),
-            ("the version of the platform", self.platform.known().boxed()),
-        ];
-        known(needed, others)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,7 +78,7 @@ mod tests {
         ] {
             let began = Instant::now();
             let [needed, others] = [needed, others].map(|[a, b]| [("a", after(a)), ("b", after(b))]);
-            known(needed, others.map(|(name, fact)| (if name == "a" { "c" } else { "d" }, fact))).await;
+            ready(needed, others.map(|(name, fact)| (if name == "a" { "c" } else { "d" }, fact))).await;
             assert_eq!(began.elapsed().as_secs(), seconds);
         }
     }

@@ -1,15 +1,15 @@
-//! From tokens to a query. Definitions of types are no queries and refused.
+//! From tokens to a syntax tree. Definitions of types are rejected.
 
-use super::{
-    lexer::{Lexer, SyntaxError, Token, error},
-    syntax::{
+use crate::{
+    ast::{
         Directive, Document, Field, Fragment, Operation, OperationKind, Position, Selection, Value, Variable,
     },
+    lexer::{Lexer, SyntaxError, Token, error},
+    limits::NESTING_MAX,
 };
-use crate::limits::GRAPHQL_NESTING_MAX;
 
 /// Reads a request's text.
-pub(super) fn parse(text: &str) -> Result<Document, SyntaxError> {
+pub(crate) fn parse(text: &str) -> Result<Document, SyntaxError> {
     let mut lexer = Lexer::new(text);
     let (token, at) = lexer.token()?;
     let mut parser = Parser { lexer, token, at, depth: 0 };
@@ -219,13 +219,13 @@ impl Parser<'_> {
         Ok(Value::Object(fields))
     }
 
-    /// Goes one level down; levels are bounded, as the stack is.
+    /// Reads one level further down. Levels are limited because each takes stack.
     fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, SyntaxError>,
     ) -> Result<T, SyntaxError> {
-        if self.depth == GRAPHQL_NESTING_MAX {
-            return Err(error(self.at, format!("nested deeper than {GRAPHQL_NESTING_MAX} levels")));
+        if self.depth == NESTING_MAX {
+            return Err(error(self.at, format!("nested deeper than {NESTING_MAX} levels")));
         }
         self.depth += 1;
         let read = read(self);
@@ -239,11 +239,11 @@ impl Parser<'_> {
     }
 
     fn skip(&mut self, punctuator: char) -> Result<bool, SyntaxError> {
-        let is_there = self.token == Token::Punctuator(punctuator);
-        if is_there {
+        let is_next = self.token == Token::Punctuator(punctuator);
+        if is_next {
             self.advance()?;
         }
-        Ok(is_there)
+        Ok(is_next)
     }
 
     fn expect(&mut self, punctuator: char) -> Result<(), SyntaxError> {

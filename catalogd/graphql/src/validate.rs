@@ -1,51 +1,54 @@
-//! Whether a query fits the types, in the words of upstream's library.
+//! Validation of a query against the types, with the messages of upstream's library.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    Problem,
-    syntax::{Directive, Document, Field, Fragment, Operation, OperationKind, Position, Selection, Value},
+use crate::{
+    QueryError,
+    ast::{Directive, Document, Field, Fragment, Operation, OperationKind, Position, Selection, Value},
+    limits::{DEPTH_MAX, NESTING_MAX},
     types::{Argument, CONDITION, DIRECTIVES, QUERY, Type, Types, bare},
 };
-use crate::limits::{GRAPHQL_DEPTH_MAX, GRAPHQL_NESTING_MAX};
 
-/// The one operation of a document that fits the types.
-pub(super) fn operation<'a>(document: &'a Document, types: &Types) -> Result<&'a Operation, Problem> {
+/// The only operation of a document, validated.
+pub(crate) fn operation<'a>(document: &'a Document, types: &Types) -> Result<&'a Operation, QueryError> {
     let operation = match document.operations.as_slice() {
         [operation] => operation,
-        [] => return Err(Problem::plain("Must provide an operation.")),
+        [] => return Err(QueryError::plain("Must provide an operation.")),
         [first, second, ..] => {
             let unnamed = [first, second].into_iter().find(|operation| operation.name.is_none());
             return Err(match unnamed {
                 Some(unnamed) => {
-                    Problem::at(unnamed.at, "This anonymous operation must be the only defined operation.")
+                    QueryError::at(unnamed.at, "This anonymous operation must be the only defined operation.")
                 }
-                None => Problem::plain("Must provide operation name if query contains multiple operations."),
+                None => {
+                    QueryError::plain("Must provide operation name if query contains multiple operations.")
+                }
             });
         }
     };
     match operation.kind {
         OperationKind::Query => {}
         OperationKind::Mutation => {
-            return Err(Problem::at(operation.at, "Schema is not configured for mutations"));
+            return Err(QueryError::at(operation.at, "Schema is not configured for mutations"));
         }
         OperationKind::Subscription => {
-            return Err(Problem::at(operation.at, "Schema is not configured for subscriptions"));
+            return Err(QueryError::at(operation.at, "Schema is not configured for subscriptions"));
         }
     }
     for variable in &operation.variables {
         if variable.kind.ends_with('!') && variable.default.is_none() {
             let (name, kind) = (&variable.name, &variable.kind);
             let text = format!("Variable \"${name}\" of required type \"{kind}\" was not provided.");
-            return Err(Problem::at(variable.at, text));
+            return Err(QueryError::at(variable.at, text));
         }
         if !matches!(types.get(bare(&variable.kind)), Some(Type::Scalar)) {
             let text = format!("Unknown type \"{}\".", bare(&variable.kind));
-            return Err(Problem::at(variable.at, text));
+            return Err(QueryError::at(variable.at, text));
         }
     }
-    fragments_end(document)?;
-    let check = Check { document, types, operation };
+    check_cycles(document)?;
+    let variables = operation.variables.iter().map(|variable| variable.name.as_str()).collect();
+    let check = Check { document, types, variables };
     check.selections(&operation.selections, QUERY)?;
     for fragment in document.fragments.values() {
         check.fragment_type(&fragment.on, fragment.at)?;
@@ -57,11 +60,11 @@ pub(super) fn operation<'a>(document: &'a Document, types: &Types) -> Result<&'a
 struct Check<'a> {
     document: &'a Document,
     types: &'a Types,
-    operation: &'a Operation,
+    variables: BTreeSet<&'a str>,
 }
 
 impl Check<'_> {
-    fn selections(&self, selections: &[Selection], object: &str) -> Result<(), Problem> {
+    fn selections(&self, selections: &[Selection], object: &str) -> Result<(), QueryError> {
         for selection in selections {
             match selection {
                 Selection::Field(field) => self.field(field, object)?,
@@ -73,7 +76,7 @@ impl Check<'_> {
                             let text = format!(
                                 "Fragment cannot be spread here as objects of type \"{object}\" can never be of type \"{on}\"."
                             );
-                            return Err(Problem::at(*at, text));
+                            return Err(QueryError::at(*at, text));
                         }
                     }
                     self.selections(selections, object)?;
@@ -87,9 +90,9 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn spread(&self, name: &str, object: &str, at: Position) -> Result<(), Problem> {
+    fn spread(&self, name: &str, object: &str, at: Position) -> Result<(), QueryError> {
         let Some(fragment) = self.document.fragments.get(name) else {
-            return Err(Problem::at(at, format!("Unknown fragment \"{name}\".")));
+            return Err(QueryError::at(at, format!("Unknown fragment \"{name}\".")));
         };
         self.fragment_type(&fragment.on, fragment.at)?;
         let on = &fragment.on;
@@ -97,28 +100,28 @@ impl Check<'_> {
             let text = format!(
                 "Fragment \"{name}\" cannot be spread here as objects of type \"{object}\" can never be of type \"{on}\"."
             );
-            return Err(Problem::at(at, text));
+            return Err(QueryError::at(at, text));
         }
-        // What is in it is checked once, for itself.
+        // Its selections are validated once, on their own.
         Ok(())
     }
 
-    fn fragment_type(&self, on: &str, at: Position) -> Result<(), Problem> {
+    fn fragment_type(&self, on: &str, at: Position) -> Result<(), QueryError> {
         match self.types.get(on) {
             Some(Type::Object(_)) => Ok(()),
             Some(_) => {
-                Err(Problem::at(at, format!("Fragment cannot condition on non composite type \"{on}\".")))
+                Err(QueryError::at(at, format!("Fragment cannot condition on non composite type \"{on}\".")))
             }
-            None => Err(Problem::at(at, format!("Unknown type \"{on}\"."))),
+            None => Err(QueryError::at(at, format!("Unknown type \"{on}\"."))),
         }
     }
 
-    fn field(&self, field: &Field, object: &str) -> Result<(), Problem> {
+    fn field(&self, field: &Field, object: &str) -> Result<(), QueryError> {
         self.directives(&field.directives)?;
         let name = &field.name;
         let Some(found) = self.types.field(object, name) else {
             let text = format!("Cannot query field \"{name}\" on type \"{object}\".");
-            return Err(Problem::at(field.at, text));
+            return Err(QueryError::at(field.at, text));
         };
         self.arguments(&field.arguments, found.arguments, field.at, |argument| {
             format!("Unknown argument \"{argument}\" on field \"{name}\" of type \"{object}\".")
@@ -128,29 +131,29 @@ impl Check<'_> {
                 "Field \"{name}\" argument \"{}\" of type \"{}\" is required but not provided.",
                 missing.name, missing.kind
             );
-            return Err(Problem::at(field.at, text));
+            return Err(QueryError::at(field.at, text));
         }
         let is_object = matches!(self.types.get(bare(found.kind)), Some(Type::Object(_)));
         match (is_object, field.selections.is_empty()) {
             (true, true) => {
                 let text = format!("Field \"{name}\" of type \"{}\" must have a sub selection.", found.kind);
-                Err(Problem::at(field.at, text))
+                Err(QueryError::at(field.at, text))
             }
             (false, false) => {
                 let text =
                     format!("Field \"{name}\" of type \"{}\" must not have a sub selection.", found.kind);
-                Err(Problem::at(field.at, text))
+                Err(QueryError::at(field.at, text))
             }
             (true, false) => self.selections(&field.selections, bare(found.kind)),
             (false, true) => Ok(()),
         }
     }
 
-    fn directives(&self, directives: &[Directive]) -> Result<(), Problem> {
+    fn directives(&self, directives: &[Directive]) -> Result<(), QueryError> {
         for directive in directives {
             let name = &directive.name;
             if !DIRECTIVES.iter().any(|known| known.name == *name) {
-                return Err(Problem::at(directive.at, format!("Unknown directive \"{name}\".")));
+                return Err(QueryError::at(directive.at, format!("Unknown directive \"{name}\".")));
             }
             self.arguments(&directive.arguments, CONDITION, directive.at, |argument| {
                 format!("Unknown argument \"{argument}\" on directive \"@{name}\".")
@@ -160,7 +163,7 @@ impl Check<'_> {
                     "Directive \"@{name}\" argument \"{}\" of type \"{}\" is required but not provided.",
                     missing.name, missing.kind
                 );
-                return Err(Problem::at(directive.at, text));
+                return Err(QueryError::at(directive.at, text));
             }
         }
         Ok(())
@@ -172,32 +175,32 @@ impl Check<'_> {
         known: &[Argument],
         at: Position,
         unknown: impl Fn(&str) -> String,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), QueryError> {
         for (name, value) in given {
             let Some(argument) = known.iter().find(|known| known.name == name) else {
-                return Err(Problem::at(at, unknown(name)));
+                return Err(QueryError::at(at, unknown(name)));
             };
             if let Value::Variable(variable) = value {
-                if !self.operation.variables.iter().any(|declared| declared.name == *variable) {
-                    return Err(Problem::at(at, format!("Variable \"${variable}\" is not defined.")));
+                if !self.variables.contains(variable.as_str()) {
+                    return Err(QueryError::at(at, format!("Variable \"${variable}\" is not defined.")));
                 }
             } else if !fits(value, argument.kind) {
                 let text = format!(
                     "Argument \"{name}\" has an invalid value.\nExpected type \"{}\".",
                     argument.kind
                 );
-                return Err(Problem::at(at, text));
+                return Err(QueryError::at(at, text));
             }
         }
         Ok(())
     }
 }
 
-/// Refuses fragments that lead back to themselves, or through so many others that the stack would not do.
-fn fragments_end(document: &Document) -> Result<(), Problem> {
+/// Rejects fragments that spread themselves, or chains of them that are too deep for the stack.
+fn check_cycles(document: &Document) -> Result<(), QueryError> {
     let uses = |(name, fragment): (&'_ String, &'_ Fragment)| (name.clone(), spreads(&fragment.selections));
     let mut left: BTreeMap<String, Vec<(String, Position)>> = document.fragments.iter().map(uses).collect();
-    for _ in 0..GRAPHQL_NESTING_MAX {
+    for _ in 0..NESTING_MAX {
         let uses_others = |uses: &[(String, Position)]| uses.iter().any(|(name, _)| left.contains_key(name));
         let done: Vec<String> =
             left.iter().filter(|(_, uses)| !uses_others(uses)).map(|(name, _)| name.clone()).collect();
@@ -211,10 +214,10 @@ fn fragments_end(document: &Document) -> Result<(), Problem> {
     while passed.insert(name) {
         let next = left.get(name).into_iter().flatten().find(|(next, _)| left.contains_key(next));
         let Some((next, at)) = next else {
-            return Err(Problem::plain(format!("query exceeds maximum depth of {GRAPHQL_DEPTH_MAX}")));
+            return Err(QueryError::plain(format!("query exceeds maximum depth of {DEPTH_MAX}")));
         };
         if passed.contains(next) {
-            return Err(Problem::at(*at, format!("Cannot spread fragment \"{next}\" within itself.")));
+            return Err(QueryError::at(*at, format!("Cannot spread fragment \"{next}\" within itself.")));
         }
         name = next;
     }
@@ -240,7 +243,7 @@ fn missing<'a>(given: &[(String, Value)], known: &'a [Argument]) -> Option<&'a A
     known.iter().find(|argument| argument.kind.ends_with('!') && !is_given(argument))
 }
 
-/// Whether a literal is one of the type.
+/// Whether a literal has the type.
 fn fits(value: &Value, kind: &str) -> bool {
     match (value, bare(kind)) {
         (Value::Null, _) => !kind.ends_with('!'),

@@ -1,50 +1,50 @@
-//! The types that queries are checked against: those of a catalog, and those that describe types.
+//! The types that queries are validated against: those of a catalog, and those of introspection.
 
 use std::collections::BTreeMap;
 
-use super::shape::{CatalogShape, ObjectShape, Scalar, Shape};
+use crate::shape::{CatalogShape, ObjectShape, Scalar, Shape};
 
 /// The type of the query itself.
-pub(super) const QUERY: &str = "Query";
-pub(super) const SUMMARY: &str = "CatalogSummary";
-pub(super) const SCHEMA_SUMMARY: &str = "SchemaSummary";
+pub(crate) const QUERY: &str = "Query";
+pub(crate) const SUMMARY: &str = "CatalogSummary";
+pub(crate) const SCHEMA_SUMMARY: &str = "SchemaSummary";
 
-/// Documents of a schema that are answered at once, if nothing or too much is asked for.
-pub(super) const PAGE: u64 = 100;
+/// Documents in an answer where a query sets no limit or one that is out of bounds.
+pub(crate) const PAGE: u64 = 100;
 
 /// All types by name.
 #[derive(Debug)]
-pub(super) struct Types {
+pub(crate) struct Types {
     all: BTreeMap<String, Type>,
 }
 
 #[derive(Debug)]
-pub(super) enum Type {
+pub(crate) enum Type {
     Scalar,
     Enum(&'static [&'static str]),
     Object(Vec<Field>),
 }
 
 #[derive(Debug)]
-pub(super) struct Field {
-    pub(super) name: String,
-    /// As `[Name!]!`.
-    pub(super) kind: String,
-    pub(super) arguments: &'static [Argument],
+pub(crate) struct Field {
+    pub(crate) name: String,
+    /// The type, for instance `[Name!]!`.
+    pub(crate) kind: String,
+    pub(crate) arguments: &'static [Argument],
 }
 
 #[derive(Debug)]
-pub(super) struct Argument {
-    pub(super) name: &'static str,
-    pub(super) kind: &'static str,
-    pub(super) default: Option<&'static str>,
-    pub(super) description: Option<&'static str>,
+pub(crate) struct Argument {
+    pub(crate) name: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) default: Option<&'static str>,
+    pub(crate) description: Option<&'static str>,
 }
 
 #[derive(Debug)]
-pub(super) struct DirectiveType {
-    pub(super) name: &'static str,
-    pub(super) description: &'static str,
+pub(crate) struct DirectiveType {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
 }
 
 const PAGING: &[Argument] = &[
@@ -54,14 +54,14 @@ const PAGING: &[Argument] = &[
 const BY_NAME: &[Argument] = &[argument("name", "String!", None, None)];
 const DEPRECATED_TOO: &[Argument] = &[argument("includeDeprecated", "Boolean", Some("false"), None)];
 /// The argument of both directives.
-pub(super) const CONDITION: &[Argument] = &[argument("if", "Boolean!", None, None)];
-/// The directives there are.
-pub(super) const DIRECTIVES: [DirectiveType; 2] = [
+pub(crate) const CONDITION: &[Argument] = &[argument("if", "Boolean!", None, None)];
+/// The directives of queries.
+pub(crate) const DIRECTIVES: [DirectiveType; 2] = [
     DirectiveType { name: "include", description: "Includes this only if the argument is true." },
     DirectiveType { name: "skip", description: "Leaves this out if the argument is true." },
 ];
-/// Where they may stand.
-pub(super) const DIRECTIVE_LOCATIONS: &[&str] = &["FIELD", "FRAGMENT_SPREAD", "INLINE_FRAGMENT"];
+/// The places where directives are allowed.
+pub(crate) const DIRECTIVE_LOCATIONS: &[&str] = &["FIELD", "FRAGMENT_SPREAD", "INLINE_FRAGMENT"];
 const TYPE_KINDS: &[&str] =
     &["SCALAR", "OBJECT", "INTERFACE", "UNION", "ENUM", "INPUT_OBJECT", "LIST", "NON_NULL"];
 
@@ -74,7 +74,7 @@ const fn argument(
     Argument { name, kind, default, description }
 }
 
-/// The types that describe types (October 2021, section 4.2), and the summary of a catalog.
+/// The types of introspection (October 2021, section 4.2), and the summary of a catalog.
 const FIXED: &[(&str, &[(&str, &str)])] = &[
     (SUMMARY, &[("schemas", "[SchemaSummary]"), ("totalSchemas", "Int")]),
     (SCHEMA_SUMMARY, &[("name", "String"), ("totalFields", "Int"), ("totalObjects", "Int")]),
@@ -141,8 +141,8 @@ impl Types {
     /// The types of a catalog.
     ///
     /// # Errors
-    /// Two of them have one name.
-    pub(super) fn of(catalog: &CatalogShape) -> Result<Self, String> {
+    /// Two of them have the same name.
+    pub(crate) fn of(catalog: &CatalogShape) -> Result<Self, String> {
         let mut all = BTreeMap::new();
         for scalar in [Scalar::String, Scalar::Int, Scalar::Float, Scalar::Boolean] {
             all.insert(scalar.name().to_owned(), Type::Scalar);
@@ -166,17 +166,17 @@ impl Types {
     }
 
     /// A type by its bare name.
-    pub(super) fn get(&self, name: &str) -> Option<&Type> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Type> {
         self.all.get(name)
     }
 
     /// All names, sorted.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.all.keys().map(String::as_str)
     }
 
     /// The field of an object type; `__typename` and the query's `__schema` and `__type` among them.
-    pub(super) fn field(&self, object: &str, name: &str) -> Option<FieldType<'_>> {
+    pub(crate) fn field(&self, object: &str, name: &str) -> Option<FieldType<'_>> {
         let fixed = |kind, arguments| Some(FieldType { kind, arguments });
         match (object, name) {
             (_, "__typename") => return fixed("String!", &[]),
@@ -190,15 +190,15 @@ impl Types {
     }
 }
 
-/// What a field of an object type is.
+/// Type and arguments of a field.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FieldType<'a> {
-    pub(super) kind: &'a str,
-    pub(super) arguments: &'static [Argument],
+pub(crate) struct FieldType<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) arguments: &'static [Argument],
 }
 
 /// The name in a type like `[Name!]!`.
-pub(super) fn bare(kind: &str) -> &str {
+pub(crate) fn bare(kind: &str) -> &str {
     kind.trim_matches(['[', ']', '!'])
 }
 
@@ -222,7 +222,7 @@ fn add(all: &mut BTreeMap<String, Type>, shape: &ObjectShape) -> Result<(), Stri
 }
 
 fn taken(name: &str) -> String {
-    format!("the catalog has no GraphQL schema: two of its types would be named {name}")
+    format!("two of its types would be named {name}")
 }
 
 fn field(name: &str, kind: &str) -> Field {

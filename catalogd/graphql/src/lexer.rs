@@ -1,9 +1,9 @@
-//! From characters to tokens, as the specification of GraphQL (October 2021, section 2.1) has them.
+//! From characters to tokens (GraphQL specification, October 2021, section 2.1).
 
-use super::syntax::Position;
+use crate::ast::Position;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     /// `! $ & ( ) : = @ [ ] { | }`
     Punctuator(char),
     Spread,
@@ -15,8 +15,8 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// How errors name it.
-    pub(super) fn described(&self) -> String {
+    /// Its name in errors.
+    pub(crate) fn described(&self) -> String {
         match self {
             Self::Punctuator(character) => character.to_string(),
             Self::Spread => "...".into(),
@@ -29,25 +29,25 @@ impl Token {
     }
 }
 
-/// Why a text is no query.
+/// Why a text is not a query.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct SyntaxError {
-    pub(super) at: Position,
-    pub(super) problem: String,
+pub(crate) struct SyntaxError {
+    pub(crate) at: Position,
+    pub(crate) problem: String,
 }
 
-pub(super) struct Lexer<'a> {
+pub(crate) struct Lexer<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
     position: Position,
 }
 
 impl<'a> Lexer<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { rest: text.chars().peekable(), position: Position { line: 1, column: 1 } }
     }
 
     /// The next token and where it begins.
-    pub(super) fn token(&mut self) -> Result<(Token, Position), SyntaxError> {
+    pub(crate) fn token(&mut self) -> Result<(Token, Position), SyntaxError> {
         self.skip_ignored();
         let at = self.position;
         let Some(first) = self.take() else { return Ok((Token::End, at)) };
@@ -202,6 +202,6 @@ impl<'a> Lexer<'a> {
     }
 }
 
-pub(super) fn error(at: Position, problem: String) -> SyntaxError {
+pub(crate) fn error(at: Position, problem: String) -> SyntaxError {
     SyntaxError { at, problem }
 }

@@ -17,7 +17,10 @@ use olm_runtime::{AccountRef, Chance};
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::{DEFAULT_ACCOUNT_KEY, SETTINGS_CONFIG_MAP};
+use crate::{
+    admission::{DEFAULT_ACCOUNT_KEY, SETTINGS_CONFIG_MAP},
+    interest::{Interest, Interests},
+};
 
 /// How long API servers may admit objects by a default account that was replaced: they learn of the settings by a watch.
 /// Times have whole seconds, which takes away one of these.
@@ -51,7 +54,7 @@ impl Settings {
     }
 
     /// Waits until the settings are known.
-    pub(crate) async fn known(&self) {
+    pub(crate) async fn ready(&self) {
         self.known.wait().await;
     }
 
@@ -88,13 +91,13 @@ impl Settings {
         differs || is_first
     }
 
-    /// Follows the ConfigMap until `stop`; `changed` is called after every change.
+    /// Follows the ConfigMap until `stop`.
     pub(crate) async fn follow(
         &self,
         client: Client,
         chance: &Chance,
         namespace: &str,
-        changed: impl AsyncFn(),
+        interests: Interests,
         stop: CancellationToken,
     ) {
         if self.fixed {
@@ -129,7 +132,7 @@ impl Settings {
                 }
             };
             if self.set(account) {
-                changed().await;
+                interests.fire(&Interest::Settings);
             }
         }
     }

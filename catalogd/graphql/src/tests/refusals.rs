@@ -1,13 +1,15 @@
 //! Queries that have none: what does not fit the types, and what asks for too much.
 
+use std::cell::Cell;
+
 use serde_json::{Value, json};
 
-use super::{ask, catalog};
-use crate::testing::{ONE, TestStore};
+use super::{Lines, ask, catalog};
+use crate::{Query, QueryError, Schema};
 
-async fn refusal(query: &str) -> String {
-    let (_test, generation) = catalog();
-    let answer = ask(&generation, query).await;
+fn refusal(query: &str) -> String {
+    let documents = catalog();
+    let answer = ask(&documents, query);
     assert_eq!(answer["data"], Value::Null, "{answer}");
     assert_eq!(answer["errors"].as_array().unwrap().len(), 1);
     answer["errors"][0]["message"].as_str().unwrap().to_owned()
@@ -90,18 +92,18 @@ const UNFIT: &[(&str, &str)] = &[
     ("fragment F on Query { __typename }", "Must provide an operation."),
 ];
 
-#[tokio::test]
-async fn what_does_not_fit_the_types_is_refused_with_the_place() {
+#[test]
+fn what_does_not_fit_the_types_is_refused_with_the_place() {
     for (query, text) in UNFIT {
-        assert_eq!(refusal(query).await, *text, "{query}");
+        assert_eq!(refusal(query), *text, "{query}");
     }
-    let (_test, generation) = catalog();
-    let answer = ask(&generation, "{\n  olmbundles { x }\n}").await;
+    let documents = catalog();
+    let answer = ask(&documents, "{\n  olmbundles { x }\n}");
     assert_eq!(answer["errors"][0]["locations"], json!([{"line": 2, "column": 16}]));
 }
 
-#[tokio::test]
-async fn what_is_no_query_is_a_parse_error() {
+#[test]
+fn what_is_no_query_is_a_parse_error() {
     for (query, problem) in [
         ("{", "(1:2) Expected Name, found EOF"),
         ("", "(1:1) Unexpected EOF"),
@@ -120,16 +122,12 @@ async fn what_is_no_query_is_a_parse_error() {
         ("{ ...on }", "(1:9) Expected Name, found }"),
         ("fragment on on Query { a }", "(1:10) Unexpected Name \"on\""),
     ] {
-        assert_eq!(
-            refusal(query).await,
-            format!("query parse error: Syntax Error GraphQL {problem}"),
-            "{query}"
-        );
+        assert_eq!(refusal(query), format!("query parse error: Syntax Error GraphQL {problem}"), "{query}");
     }
 }
 
-#[tokio::test]
-async fn what_asks_for_too_much_is_refused_before_anything_is_looked_up() {
+#[test]
+fn what_asks_for_too_much_is_refused_before_anything_is_looked_up() {
     let nested = |levels: usize| format!("{}x{}", "{x".repeat(levels - 1) + "{", "}".repeat(levels));
     let fields = |count: usize| format!("{{{}}}", "x ".repeat(count));
     let aliases = |count: usize| {
@@ -158,42 +156,65 @@ async fn what_asks_for_too_much_is_refused_before_anything_is_looked_up() {
             "query parse error: Syntax Error GraphQL (1:71) nested deeper than 64 levels",
         ),
     ] {
-        assert_eq!(refusal(&query).await, text);
+        assert_eq!(refusal(&query), text);
     }
     // A chain that each fragment is only a short way down of.
     let chain = (0..1_000).map(|number| format!("fragment F{number} on Query {{ ...F{} }}", number + 1));
     let spread = (0..=1_000).rev().map(|number| format!("...F{number}"));
     let (chain, spread) = (chain.collect::<Vec<_>>().join(" "), spread.collect::<Vec<_>>().join(" "));
     let query = format!("{{ {spread} }} {chain} fragment F1000 on Query {{ __typename }}");
-    assert_eq!(refusal(&query).await, "query exceeds maximum depth of 10");
+    assert_eq!(refusal(&query), "query exceeds maximum depth of 10");
 }
 
-#[tokio::test]
-async fn an_answer_that_is_too_long_is_refused() {
-    let test = TestStore::new();
+#[test]
+fn an_answer_that_is_too_long_is_refused() {
     let document = format!("{{\"schema\":\"x\",\"text\":\"{}\"}}", "x".repeat(512 << 10));
     let documents = document.repeat(20);
-    let generation = test.install("c", ONE, &[("c.json", &documents)]);
-    let fits = ask(&generation, "{ xs { text } }").await;
+    let documents = Lines::new(&[&documents]);
+    let fits = ask(&documents, "{ xs { text } }");
     assert_eq!(fits["data"]["xs"].as_array().unwrap().len(), 20);
-    let answer = ask(&generation, "{ xs { text again: text } }").await;
+    let answer = ask(&documents, "{ xs { text again: text } }");
     assert_eq!(answer["data"], Value::Null);
     assert_eq!(answer["errors"][0]["message"], "answer exceeds maximum of 16777216 bytes");
 }
 
-#[tokio::test]
-async fn a_query_ends_at_its_deadline() {
-    use super::super::{Source, execute, parser, shape, types::Types, validate};
+/// The result of a query, and how often it was asked whether it is overdue.
+fn answer_within(documents: &Lines, query: &str, checks_max: usize) -> (Result<Vec<u8>, QueryError>, usize) {
+    let (schema, query) = (Schema::derive(documents).unwrap(), Query::parse(query).unwrap());
+    let checks = Cell::new(0);
+    let is_overdue = || {
+        checks.set(checks.get() + 1);
+        checks.get() > checks_max
+    };
+    (query.answer(&schema, documents, &is_overdue), checks.get())
+}
 
-    let (_test, generation) = catalog();
-    let catalog = shape::derive(&generation).unwrap();
-    let types = Types::of(&catalog).unwrap();
-    let document = parser::parse("{ olmbundles { name } }").unwrap();
-    let operation = validate::operation(&document, &types).unwrap();
-    let deadline = tokio::time::Instant::now();
-    let source = Source { catalog: &catalog, types: &types, generation: &generation, deadline };
-    let error = execute(&source, &document, operation).unwrap_err();
-    assert_eq!(error.text, "context deadline exceeded");
+#[test]
+fn a_query_ends_at_its_deadline() {
+    let overdue = Err(QueryError::plain("context deadline exceeded"));
+    assert_eq!(answer_within(&catalog(), "{ olmbundles { name } }", 0), (overdue, 1));
+}
+
+#[test]
+fn the_deadline_holds_for_objects_of_which_nothing_is_selected() {
+    let elements = vec!["{\"a\":1}"; 1_000].join(",");
+    let documents = Lines::new(&[&format!("{{\"schema\":\"x\",\"list\":[{elements}]}}")]);
+    let query = "query ($no: Boolean = false) { xs { list { a @include(if: $no) } } }";
+    let (answer, checks) = answer_within(&documents, query, usize::MAX);
+    assert!(answer.is_ok());
+    assert!(checks > 1_000, "{checks} checks");
+    let (answer, checks) = answer_within(&documents, query, 500);
+    assert_eq!((answer, checks), (Err(QueryError::plain("context deadline exceeded")), 501));
+}
+
+#[test]
+fn very_many_operations_are_rejected_before_their_fragments_are_counted() {
+    let fragments: Vec<_> = (0..1_000).map(|number| format!("fragment f{number} on Query{{...z}}")).collect();
+    let spreads: Vec<_> = (0..1_000).map(|number| format!("...f{number}")).collect();
+    let (fragments, spreads) = (fragments.concat(), spreads.concat());
+    let operations = "{...a}".repeat(8_000);
+    let query = format!("{operations} fragment a on Query {{{spreads}}} {fragments}");
+    assert_eq!(refusal(&query), "query exceeds maximum field count of 500");
 }
 
 proptest::proptest! {
@@ -205,10 +226,8 @@ proptest::proptest! {
         ];
         let tokens = pieces.iter().map(|piece| PIECES[*piece]).collect::<Vec<_>>().join(" ");
         for query in [text, tokens.clone(), format!("{{ {tokens} }}"), format!("{{ x({tokens}) }}")] {
-            if let Ok(document) = super::super::parser::parse(&query) {
-                // What is read is also gone through.
-                let _ = super::super::guard::check(&document);
-            }
+            // Limits are checked, too.
+            let _ = Query::parse(&query);
         }
     }
 }

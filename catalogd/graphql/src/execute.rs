@@ -1,40 +1,44 @@
-//! Carries out a query that fits the types: documents are read one at a time and written out at once.
+//! Executes a validated query: documents are read one at a time and written out at once.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use serde_json::{Value as Json, json};
-use tokio::time::Instant;
 
-use super::{
-    Problem,
+use crate::{
+    Documents, QueryError, Schema,
+    ast::{Directive, Document, Field, Operation, Selection, Value},
     introspection::Described,
-    shape::{CatalogShape, DocumentsShape, ObjectShape, Read, Scalar, Shape, read_document},
-    syntax::{Directive, Document, Field, Operation, Selection, Value},
-    types::{PAGE, QUERY, SCHEMA_SUMMARY, SUMMARY, Types},
+    limits::ANSWER_BYTES_MAX,
+    shape::{DocumentsShape, ObjectShape, Read, Scalar, Shape, read_document},
+    types::{PAGE, QUERY, SCHEMA_SUMMARY, SUMMARY},
 };
-use crate::{limits::GRAPHQL_ANSWER_BYTES_MAX, store::Generation};
 
-/// Everything a query is answered from.
-pub(super) struct Source<'a> {
-    pub(super) catalog: &'a CatalogShape,
-    pub(super) types: &'a Types,
-    pub(super) generation: &'a Generation,
-    pub(super) deadline: Instant,
+/// The input of an execution, beside the query.
+pub(crate) struct Source<'a> {
+    pub(crate) schema: &'a Schema,
+    pub(crate) documents: &'a dyn Documents,
+    pub(crate) is_overdue: &'a dyn Fn() -> bool,
 }
 
 /// Answers an operation: an object as JSON.
-pub(super) fn execute(
+pub(crate) fn execute(
     source: &Source<'_>,
     document: &Document,
     operation: &Operation,
-) -> Result<Vec<u8>, Problem> {
-    let mut run = Run { source, document, operation, out: Vec::new() };
+) -> Result<Vec<u8>, QueryError> {
+    let variables =
+        operation.variables.iter().map(|declared| (declared.name.as_str(), declared.default.as_ref()));
+    let query = Executable { document, variables: variables.collect() };
+    let mut run = Run { source, query: &query, out: Vec::new() };
     run.object(&Node::Query, &[&operation.selections])?;
     Ok(run.out)
 }
 
-/// What an object in the answer stands for.
-pub(super) enum Node<'a> {
+/// The origin of an object in the answer.
+pub(crate) enum Node<'a> {
     Query,
     Summary,
     SchemaSummary(&'a DocumentsShape),
@@ -43,7 +47,7 @@ pub(super) enum Node<'a> {
 }
 
 /// The value of a field.
-pub(super) enum Resolved<'a> {
+pub(crate) enum Resolved<'a> {
     Leaf(Json),
     Object(Node<'a>),
     Objects(Vec<Node<'a>>),
@@ -62,23 +66,29 @@ impl Node<'_> {
     }
 }
 
+/// A query and the values of its variables.
+struct Executable<'a> {
+    document: &'a Document,
+    variables: BTreeMap<&'a str, Option<&'a Value>>,
+}
+
 struct Run<'a> {
     source: &'a Source<'a>,
-    document: &'a Document,
-    operation: &'a Operation,
+    query: &'a Executable<'a>,
     out: Vec<u8>,
 }
 
-/// Fields of one name in the answer: they are one field, and what is selected in them is put together.
+/// Fields by their name in the answer: those of the same name are one field, and their selections are merged.
 type Collected<'a> = Vec<(&'a str, Vec<&'a Field>)>;
 
 impl<'a> Run<'a> {
-    fn object(&mut self, node: &Node<'a>, selections: &[&'a [Selection]]) -> Result<(), Problem> {
+    fn object(&mut self, node: &Node<'a>, selections: &[&'a [Selection]]) -> Result<(), QueryError> {
         let fields = self.collect(node.type_name(), selections)?;
         self.fields(node, &fields)
     }
 
-    fn fields(&mut self, node: &Node<'a>, fields: &Collected<'a>) -> Result<(), Problem> {
+    fn fields(&mut self, node: &Node<'a>, fields: &Collected<'a>) -> Result<(), QueryError> {
+        self.check_limits()?;
         self.out.push(b'{');
         for (at, (key, same)) in fields.iter().enumerate() {
             if at > 0 {
@@ -106,28 +116,27 @@ impl<'a> Run<'a> {
         listed: &'a DocumentsShape,
         lines: Vec<Range<u64>>,
         selections: &[&'a [Selection]],
-    ) -> Result<(), Problem> {
+    ) -> Result<(), QueryError> {
         let fields = self.collect(&listed.shape.name, selections)?;
         let mut line = Vec::new();
         self.list(lines.into_iter(), |run, range| {
-            let read = read_document(run.source.generation, range, &mut line);
+            let read = read_document(run.source.documents, range, &mut line);
             let document =
-                read.map_err(|error| Problem::plain(format!("reading catalog content: {error}")))?;
+                read.map_err(|error| QueryError::plain(format!("reading catalog content: {error}")))?;
             let document = match document {
                 Read::Document(Json::Object(document)) => document,
                 Read::Document(_) => return run.leaf(&Json::Null),
                 Read::TooLarge => {
-                    return Err(Problem::plain(
+                    return Err(QueryError::plain(
                         "a document of the catalog is too large for GraphQL: get it from /api/v1/metas, or use limit and offset to leave it out",
                     ));
                 }
             };
-            // What an object of a document holds lives as long as the document, not as the run.
+            // Objects of a document live as long as the document, which is shorter than the run.
             let mut inner =
-                Run { source: run.source, document: run.document, operation: run.operation, out: Vec::new() };
-            std::mem::swap(&mut inner.out, &mut run.out);
+                Run { source: run.source, query: run.query, out: std::mem::take(&mut run.out) };
             let written = inner.fields(&Node::Object(&listed.shape, &document), &fields);
-            std::mem::swap(&mut inner.out, &mut run.out);
+            run.out = inner.out;
             written
         })
     }
@@ -135,8 +144,8 @@ impl<'a> Run<'a> {
     fn list<T>(
         &mut self,
         items: impl Iterator<Item = T>,
-        mut write: impl FnMut(&mut Self, T) -> Result<(), Problem>,
-    ) -> Result<(), Problem> {
+        mut write: impl FnMut(&mut Self, T) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
         self.out.push(b'[');
         for (at, item) in items.enumerate() {
             if at > 0 {
@@ -148,19 +157,24 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn leaf(&mut self, value: &Json) -> Result<(), Problem> {
-        serde_json::to_writer(&mut self.out, value).map_err(|error| Problem::plain(error.to_string()))?;
-        if self.out.len() > GRAPHQL_ANSWER_BYTES_MAX {
-            let text = format!("answer exceeds maximum of {GRAPHQL_ANSWER_BYTES_MAX} bytes");
-            return Err(Problem::plain(text));
+    fn leaf(&mut self, value: &Json) -> Result<(), QueryError> {
+        serde_json::to_writer(&mut self.out, value).map_err(|error| QueryError::plain(error.to_string()))?;
+        self.check_limits()
+    }
+
+    /// Ends the work when the answer is too long or comes too late.
+    fn check_limits(&self) -> Result<(), QueryError> {
+        if self.out.len() > ANSWER_BYTES_MAX {
+            let text = format!("answer exceeds maximum of {ANSWER_BYTES_MAX} bytes");
+            return Err(QueryError::plain(text));
         }
-        if Instant::now() > self.source.deadline {
-            return Err(Problem::plain("context deadline exceeded"));
+        if (self.source.is_overdue)() {
+            return Err(QueryError::plain("context deadline exceeded"));
         }
         Ok(())
     }
 
-    fn collect(&self, object: &str, selections: &[&'a [Selection]]) -> Result<Collected<'a>, Problem> {
+    fn collect(&self, object: &str, selections: &[&'a [Selection]]) -> Result<Collected<'a>, QueryError> {
         let (mut fields, mut seen) = (Vec::new(), BTreeSet::new());
         for selections in selections {
             self.collect_into(object, selections, &mut fields, &mut seen)?;
@@ -174,14 +188,14 @@ impl<'a> Run<'a> {
         selections: &'a [Selection],
         fields: &mut Collected<'a>,
         seen: &mut BTreeSet<&'a str>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), QueryError> {
         for selection in selections {
             match selection {
                 Selection::Field(field) if self.is_included(&field.directives) => {
                     match fields.iter_mut().find(|(key, _)| *key == field.key()) {
                         None => fields.push((field.key(), vec![field])),
                         Some((key, same)) => {
-                            mergeable(key, same, field)?;
+                            check_mergeable(key, same, field)?;
                             same.push(field);
                         }
                     }
@@ -192,7 +206,7 @@ impl<'a> Run<'a> {
                     self.collect_into(object, selections, fields, seen)?;
                 }
                 Selection::Spread { name, directives, .. } if self.is_included(directives) => {
-                    if let Some(fragment) = self.document.fragments.get(name)
+                    if let Some(fragment) = self.query.document.fragments.get(name)
                         && fragment.on == object
                         && seen.insert(name)
                     {
@@ -215,10 +229,7 @@ impl<'a> Run<'a> {
     /// An argument's literal, or the default of the variable in its place.
     fn argument<'b>(&'b self, arguments: &'b [(String, Value)], name: &str) -> Option<&'b Value> {
         match arguments.iter().find(|(given, _)| given == name).map(|(_, value)| value)? {
-            Value::Variable(variable) => {
-                let declared = self.operation.variables.iter().find(|declared| declared.name == *variable)?;
-                declared.default.as_ref()
-            }
+            Value::Variable(variable) => self.query.variables.get(variable.as_str()).copied().flatten(),
             literal => Some(literal),
         }
     }
@@ -230,12 +241,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn resolve(&self, node: &Node<'a>, field: &'a Field) -> Result<Resolved<'a>, Problem> {
+    fn resolve(&self, node: &Node<'a>, field: &'a Field) -> Result<Resolved<'a>, QueryError> {
         let name = field.name.as_str();
         if name == "__typename" {
             return Ok(Resolved::Leaf(node.type_name().into()));
         }
-        let source = self.source;
+        let Source { schema, documents, .. } = *self.source;
         let count = |number: usize| Resolved::Leaf(Json::from(number));
         let resolved = match (node, name) {
             (Node::Query, "summary") => Some(Resolved::Object(Node::Summary)),
@@ -245,39 +256,39 @@ impl<'a> Run<'a> {
                     Some(Value::String(asked)) => asked.as_str(),
                     _ => "",
                 };
-                let known = source.types.names().find(|known| *known == asked);
+                let known = schema.types.names().find(|known| *known == asked);
                 Some(known.map_or(Resolved::Leaf(Json::Null), |known| {
                     Resolved::Object(Node::Described(Described::Type(known)))
                 }))
             }
-            (Node::Query, _) => source.catalog.documents.get(name).map(|listed| {
-                // Nothing, too little and too much all mean a page.
+            (Node::Query, _) => schema.catalog.documents.get(name).map(|listed| {
+                // A limit that is absent or out of bounds means a page.
                 let limit = self.integer(field, "limit").and_then(|limit| u64::try_from(limit).ok());
                 let limit = limit.filter(|limit| (1..=PAGE).contains(limit)).unwrap_or(PAGE);
                 let offset = self.integer(field, "offset").and_then(|offset| usize::try_from(offset).ok());
-                let lines = source.generation.lines(&listed.schema).skip(offset.unwrap_or_default());
+                let lines = documents.lines(&listed.schema).skip(offset.unwrap_or_default());
                 let limit = usize::try_from(limit).unwrap_or_default();
                 Resolved::Documents(listed, lines.take(limit).collect())
             }),
-            (Node::Summary, "totalSchemas") => Some(count(source.catalog.documents.len())),
+            (Node::Summary, "totalSchemas") => Some(count(schema.catalog.documents.len())),
             (Node::Summary, _) => {
-                Some(Resolved::Objects(source.catalog.documents.values().map(Node::SchemaSummary).collect()))
+                Some(Resolved::Objects(schema.catalog.documents.values().map(Node::SchemaSummary).collect()))
             }
             (Node::SchemaSummary(listed), "name") => Some(Resolved::Leaf(listed.schema.as_str().into())),
             (Node::SchemaSummary(listed), "totalObjects") => Some(count(listed.count)),
             (Node::SchemaSummary(listed), _) => Some(count(listed.shape.fields.len())),
             (Node::Object(shape, object), _) => resolve_in(shape, object, name),
-            (Node::Described(described), _) => described.resolve(source.types, name),
+            (Node::Described(described), _) => described.resolve(&schema.types, name),
         };
         resolved.ok_or_else(|| {
             let text = format!("Cannot query field \"{name}\" on type \"{}\".", node.type_name());
-            Problem::at(field.at, text)
+            QueryError::at(field.at, text)
         })
     }
 }
 
-/// Whether two fields of one name in the answer are the same question.
-fn mergeable(key: &str, same: &[&Field], field: &Field) -> Result<(), Problem> {
+/// Rejects fields of one name in the answer that ask for different things.
+fn check_mergeable(key: &str, same: &[&Field], field: &Field) -> Result<(), QueryError> {
     let Some(first) = same.first() else { return Ok(()) };
     let reason = if first.name != field.name {
         format!("{} and {} are different fields", first.name, field.name)
@@ -286,7 +297,7 @@ fn mergeable(key: &str, same: &[&Field], field: &Field) -> Result<(), Problem> {
     } else {
         return Ok(());
     };
-    Err(Problem::at(field.at, format!("Fields \"{key}\" conflict because {reason}.")))
+    Err(QueryError::at(field.at, format!("Fields \"{key}\" conflict because {reason}.")))
 }
 
 /// The value of a document's field. A value that is not of the field's type becomes one if it can.
@@ -307,7 +318,7 @@ fn resolve_in<'a>(
             Resolved::Leaf(elements.iter().map(|element| coerced(*scalar, element)).collect())
         }
         (Shape::Objects(shape), Json::Array(elements)) => {
-            // An element that is no object has no fields to ask for; leaving it out keeps the others.
+            // An element that is not an object has no fields; the others are answered without it.
             let objects = elements.iter().filter_map(Json::as_object);
             Resolved::Objects(objects.map(|object| Node::Object(shape, object)).collect())
         }

@@ -28,12 +28,12 @@ use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    deletion::DELETION_POLICY,
-    policies::{EXTENSION_ANNOTATIONS, EXTENSION_RECORDS, NAMES, objects},
-    sets::OBJECT_SET_OWNER,
+use crate::{
+    admission::{
+        DELETION_POLICY, EXTENSION_ANNOTATIONS, EXTENSION_RECORDS, NAMES, OBJECT_SET_OWNER, objects,
+    },
+    events::Events,
 };
-use crate::events::Events;
 
 /// Between two comparisons when nothing happens.
 const INTERVAL: Duration = Duration::from_hours(1);
@@ -102,16 +102,8 @@ impl Guard {
         Self { known: Arc::new(RwLock::new(known)), compared: watch::Sender::new(false), in_force }
     }
 
-    /// As after a comparison that found everything in force.
-    #[cfg(test)]
-    pub(crate) fn in_force() -> Self {
-        let guard = Self::new(&mut Registry::default());
-        guard.set(BTreeMap::new());
-        guard
-    }
-
     /// Waits until the policies have been compared once.
-    pub(crate) async fn known(&self) {
+    pub(crate) async fn ready(&self) {
         // The sender lives as long as `self`.
         let _ = self.compared.subscribe().wait_for(|compared| *compared).await;
     }
@@ -208,7 +200,7 @@ pub(crate) async fn run(
     system_namespace: &str,
     guard: Guard,
     events: Events,
-    changed: impl AsyncFn(),
+    changed: impl Fn(),
     stop: CancellationToken,
 ) {
     let mut sightings = SelectAll::new();
@@ -227,7 +219,7 @@ pub(crate) async fn run(
                     events.policy(name, &text).await;
                 }
                 if differs {
-                    changed().await;
+                    changed();
                 }
                 INTERVAL
             }
@@ -240,7 +232,7 @@ pub(crate) async fn run(
                 );
                 guard.doubt(&error);
                 if !std::mem::replace(&mut reported, guard.is_unknown()) && reported {
-                    changed().await;
+                    changed();
                 }
                 wait
             }
@@ -384,13 +376,13 @@ mod tests {
                 "system",
                 guard.clone(),
                 Events::new(client, "test"),
-                async || {
+                || {
                     changed.fetch_add(1, Ordering::SeqCst);
                 },
                 stop.clone(),
             );
             let watching = async {
-                guard.known().await;
+                guard.ready().await;
                 stop.cancel();
                 began.elapsed()
             };

@@ -1,17 +1,17 @@
-//! Types described to those who ask for them (October 2021, section 4).
+//! Introspection: types described in answers (October 2021, section 4).
 
 use serde_json::{Value as Json, json};
 
-use super::{
+use crate::{
     execute::{Node, Resolved},
     types::{Argument, CONDITION, DIRECTIVE_LOCATIONS, DIRECTIVES, DirectiveType, Field, QUERY, Type, Types},
 };
 
-/// Something that describes.
+/// An object of introspection.
 #[derive(Clone, Copy)]
-pub(super) enum Described<'a> {
+pub(crate) enum Described<'a> {
     Schema,
-    /// A type, as `[Name!]`.
+    /// A type, for instance `[Name!]`.
     Type(&'a str),
     Field(&'a Field),
     Argument(&'static Argument),
@@ -20,7 +20,7 @@ pub(super) enum Described<'a> {
 }
 
 impl<'a> Described<'a> {
-    pub(super) fn type_name(self) -> &'static str {
+    pub(crate) fn type_name(self) -> &'static str {
         match self {
             Self::Schema => "__Schema",
             Self::Type(_) => "__Type",
@@ -32,7 +32,7 @@ impl<'a> Described<'a> {
     }
 
     /// The value of a field; `None` if there is no such field.
-    pub(super) fn resolve(self, types: &'a Types, name: &str) -> Option<Resolved<'a>> {
+    pub(crate) fn resolve(self, types: &'a Types, name: &str) -> Option<Resolved<'a>> {
         if matches!(name, "description" | "deprecationReason" | "isDeprecated") {
             return Some(Resolved::Leaf(match (self, name) {
                 (_, "isDeprecated") => Json::Bool(false),

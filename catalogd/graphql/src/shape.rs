@@ -1,60 +1,57 @@
-//! What the documents of a catalog look like: the fields seen in each schema, and their types.
+//! The shape of a catalog: the fields of each schema's documents, and their types.
 //!
-//! Found by reading the lines once, a document at a time. What is kept grows with the number of different
-//! keys, which is bounded, and not with the catalog.
+//! Derived by reading the lines once, a document at a time. It grows with the number of different keys, which is
+//! limited, and not with the catalog.
 
 use std::{collections::BTreeMap, io};
 
 use olm_fbc::nodes;
 use serde_json::Value;
-use thiserror::Error;
 
-use super::names::{field_name, root_field, type_name};
 use crate::{
-    limits::{
-        GRAPHQL_DOCUMENT_BYTES_MAX, GRAPHQL_DOCUMENT_NODES_MAX, GRAPHQL_SAMPLES_MAX, GRAPHQL_SCHEMA_BYTES_MAX,
-    },
-    store::Generation,
+    Documents, SchemaError,
+    limits::{DOCUMENT_BYTES_MAX, DOCUMENT_NODES_MAX, SAMPLES_MAX, SCHEMA_BYTES_MAX},
+    names::{field_name, root_field, type_name},
 };
 
-/// The documents that can be asked for, by the query's fields.
+/// The documents that can be queried, by the field of the query.
 #[derive(Debug, Default)]
-pub(super) struct CatalogShape {
-    pub(super) documents: BTreeMap<String, DocumentsShape>,
+pub(crate) struct CatalogShape {
+    pub(crate) documents: BTreeMap<String, DocumentsShape>,
 }
 
 /// The documents of one schema.
 #[derive(Debug)]
-pub(super) struct DocumentsShape {
-    pub(super) schema: String,
-    pub(super) shape: ObjectShape,
-    pub(super) count: usize,
+pub(crate) struct DocumentsShape {
+    pub(crate) schema: String,
+    pub(crate) shape: ObjectShape,
+    pub(crate) count: usize,
 }
 
 /// An object and its fields.
 #[derive(Debug)]
-pub(super) struct ObjectShape {
-    pub(super) name: String,
-    pub(super) fields: BTreeMap<String, FieldShape>,
+pub(crate) struct ObjectShape {
+    pub(crate) name: String,
+    pub(crate) fields: BTreeMap<String, FieldShape>,
 }
 
-/// A field: the keys that stand for it, in the order they were met, and its type.
+/// A field: its keys in the documents, in the order in which they were met, and its type.
 #[derive(Debug)]
-pub(super) struct FieldShape {
-    pub(super) keys: Vec<String>,
-    pub(super) shape: Shape,
+pub(crate) struct FieldShape {
+    pub(crate) keys: Vec<String>,
+    pub(crate) shape: Shape,
 }
 
 #[derive(Debug)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Scalar(Scalar),
     List(Scalar),
     Objects(ObjectShape),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scalar {
-    /// Also whatever has no type of its own, as JSON text.
+pub(crate) enum Scalar {
+    /// Also values of no other type, as JSON text.
     String,
     Int,
     Float,
@@ -62,7 +59,7 @@ pub(super) enum Scalar {
 }
 
 impl Scalar {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::String => "String",
             Self::Int => "Int",
@@ -84,72 +81,61 @@ impl Scalar {
     }
 }
 
-/// Why a catalog has no shape.
-#[derive(Debug, Error)]
-pub(super) enum ShapeError {
-    /// The lines could not be read.
-    #[error("reading catalog content: {0}")]
-    Read(#[from] io::Error),
-    /// The content is such that it cannot be asked for by GraphQL.
-    #[error("the catalog has no GraphQL schema: {0}")]
-    Content(String),
-}
-
-/// Reads the shape of a catalog. Blocks.
-pub(super) fn derive(generation: &Generation) -> Result<CatalogShape, ShapeError> {
+/// Reads the shape of a catalog.
+pub(crate) fn derive(documents: &dyn Documents) -> Result<CatalogShape, SchemaError> {
     let mut catalog = CatalogShape::default();
-    let mut room = Room(GRAPHQL_SCHEMA_BYTES_MAX);
+    let mut room = Room(SCHEMA_BYTES_MAX);
     let mut line = Vec::new();
-    for schema in generation.schemas() {
-        let lines = generation.lines(schema);
-        let mut documents = DocumentsShape {
+    for schema in documents.schemas() {
+        let lines = documents.lines(schema);
+        let mut listed = DocumentsShape {
             schema: schema.to_owned(),
             shape: ObjectShape { name: type_name(schema), fields: BTreeMap::new() },
             count: lines.len(),
         };
         for range in lines {
-            // What is too large to be answered with has no part in the types.
-            if let Read::Document(Value::Object(document)) = read_document(generation, range, &mut line)? {
-                see(&mut documents.shape, &document, &mut room, Depth::Document)
-                    .map_err(ShapeError::Content)?;
+            // A document that is too large for an answer has no part in the types.
+            if let Read::Document(Value::Object(document)) = read_document(documents, range, &mut line)? {
+                observe(&mut listed.shape, &document, &mut room, Depth::Document)
+                    .map_err(SchemaError::Content)?;
             }
         }
         let field = root_field(schema);
-        if let Some(other) = catalog.documents.insert(field.clone(), documents) {
+        if let Some(other) = catalog.documents.insert(field.clone(), listed) {
             let problem =
                 format!("schemas {:?} and {schema:?} would both be the field {field}", other.schema);
-            return Err(ShapeError::Content(problem));
+            return Err(SchemaError::Content(problem));
         }
     }
     Ok(catalog)
 }
 
-/// What a line came to.
-pub(super) enum Read {
+/// A line that was read.
+pub(crate) enum Read {
     Document(Value),
-    /// It is longer, or has more values, than is held in memory for a query.
+    /// It is longer, or has more values, than may be held in memory for a query.
     TooLarge,
 }
 
-/// Reads the document of a line, into a buffer that is used again.
-pub(super) fn read_document(
-    generation: &Generation,
+/// Reads the document of a line, through a buffer that is used again.
+pub(crate) fn read_document(
+    documents: &dyn Documents,
     range: std::ops::Range<u64>,
     line: &mut Vec<u8>,
 ) -> Result<Read, io::Error> {
     let length = usize::try_from(range.end - range.start).map_err(io::Error::other)?;
-    if length > GRAPHQL_DOCUMENT_BYTES_MAX {
+    if length > DOCUMENT_BYTES_MAX {
         return Ok(Read::TooLarge);
     }
     line.resize(length, 0);
-    generation.read_lines(line, range.start)?;
-    if nodes(line) > GRAPHQL_DOCUMENT_NODES_MAX {
+    documents.read(line, range.start)?;
+    if nodes(line) > DOCUMENT_NODES_MAX {
         return Ok(Read::TooLarge);
     }
     Ok(Read::Document(serde_json::from_slice(line)?))
 }
 
-/// Bytes of names that may still be remembered.
+/// Bytes that names may still take.
 struct Room(usize);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -159,7 +145,8 @@ enum Depth {
     Nested,
 }
 
-fn see(
+/// Adds the fields of an object that was read.
+fn observe(
     object: &mut ObjectShape,
     seen: &serde_json::Map<String, Value>,
     room: &mut Room,
@@ -189,8 +176,8 @@ fn see(
                 field.shape = Shape::Objects(ObjectShape { name, fields: BTreeMap::new() });
             }
             let Shape::Objects(nested) = &mut field.shape else { continue };
-            for element in elements.iter().take(GRAPHQL_SAMPLES_MAX).filter_map(Value::as_object) {
-                see(nested, element, room, Depth::Nested)?;
+            for element in elements.iter().take(SAMPLES_MAX).filter_map(Value::as_object) {
+                observe(nested, element, room, Depth::Nested)?;
             }
         }
     }
@@ -200,7 +187,7 @@ fn see(
 /// The type that the first value of a field gives it.
 fn shape_of(value: &Value) -> Shape {
     let Value::Array(elements) = value else { return Shape::Scalar(Scalar::of(value)) };
-    let mut scalars = elements.iter().take(GRAPHQL_SAMPLES_MAX).map(Scalar::of);
+    let mut scalars = elements.iter().take(SAMPLES_MAX).map(Scalar::of);
     let first = scalars.next().unwrap_or(Scalar::String);
     Shape::List(if scalars.all(|other| other == first) { first } else { Scalar::String })
 }

@@ -24,7 +24,7 @@ use olm_objectset::{UnknownKinds, UnservedKind, unserved_kind};
 use olm_runtime::{Chance, Discovery, DiscoveryError, Kind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{sync::SetOnce, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::interest::{Interest, Interests};
@@ -37,6 +37,9 @@ const FIRES: [Duration; 5] = [
     Duration::from_secs(5),
     Duration::from_secs(15),
 ];
+
+/// The CRD whose presence makes a cluster a platform with versions of its own.
+const CLUSTER_VERSIONS: &str = "clusterversions.config.openshift.io";
 
 /// Objects sorted by whether the cluster serves their kinds.
 #[derive(Debug, Default)]
@@ -110,51 +113,71 @@ enum Changed {
     CrdsListed,
 }
 
-/// What is said of CustomResourceDefinitions.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Crd {
-    /// The one of this name is there, or changed, or went.
-    Changed(String),
-    /// All that are there have been named.
-    Listed,
+/// The CustomResourceDefinitions that say something about the cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Kinds {
+    listed: SetOnce<()>,
+    has_cluster_versions: SetOnce<()>,
 }
 
-/// Watches CustomResourceDefinitions and APIServices until `shutdown`; what is said of the former goes to `told`.
-pub(crate) async fn run(
-    client: Client,
-    chance: &Chance,
-    discovery: Discovery,
-    interests: Interests,
-    told: mpsc::Sender<Crd>,
-    shutdown: CancellationToken,
-) {
-    let mut changes = SelectAll::new();
-    let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client.clone());
-    changes.push(changed(crds, chance, |name| Some(of_crd(name))).boxed());
-    changes.push(changed(Api::<PartialObjectMeta<APIService>>::all(client), chance, of_service).boxed());
-    // Groups that changed: when their interest fires next, and how often it did.
-    let mut due: BTreeMap<String, (Instant, usize)> = BTreeMap::new();
-    loop {
-        let next = due.values().map(|(at, _)| *at).min();
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            Some(seen) = changes.next() => {
-                let (group, crd) = match seen {
-                    Changed::Crd(name) => (Some(group_of(&name)), Some(Crd::Changed(name))),
-                    Changed::Service { group } => (Some(group), None),
-                    Changed::CrdsListed => (None, Some(Crd::Listed)),
-                };
-                if let Some(group) = group {
+impl Kinds {
+    /// Ends when all CustomResourceDefinitions have been listed.
+    pub(crate) async fn ready(&self) {
+        self.listed.wait().await;
+    }
+
+    /// Ends when there are ClusterVersions, by which a cluster is a platform with versions of its own.
+    pub(crate) async fn cluster_versions(&self) {
+        self.has_cluster_versions.wait().await;
+    }
+
+    /// Watches CustomResourceDefinitions and APIServices until `stop`.
+    pub(crate) async fn follow(
+        &self,
+        client: Client,
+        chance: &Chance,
+        discovery: Discovery,
+        interests: Interests,
+        stop: CancellationToken,
+    ) {
+        let mut changes = SelectAll::new();
+        let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client.clone());
+        changes.push(changed(crds, chance, |name| Some(of_crd(name))).boxed());
+        changes.push(changed(Api::<PartialObjectMeta<APIService>>::all(client), chance, of_service).boxed());
+        // Groups that changed: when their interest fires next, and how often it did.
+        let mut due: BTreeMap<String, (Instant, usize)> = BTreeMap::new();
+        loop {
+            let next = due.values().map(|(at, _)| *at).min();
+            tokio::select! {
+                // In this order, so that the same events have the same outcome.
+                biased;
+                () = stop.cancelled() => return,
+                Some(seen) = changes.next() => if let Some(group) = self.note(seen, &interests) {
                     discovery.forget_group(&group);
                     due.insert(group, (Instant::now(), 0));
-                }
-                if let Some(crd) = crd {
-                    // A closed channel means that the process is ending.
-                    let _ = told.send(crd).await;
+                },
+                () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
+                    fire_due(&mut due, &discovery, &interests);
                 }
             }
-            () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
-                fire_due(&mut due, &discovery, &interests);
+        }
+    }
+
+    /// Takes note of a change; the API group that it is one of.
+    fn note(&self, changed: Changed, interests: &Interests) -> Option<String> {
+        match changed {
+            Changed::Crd(name) => {
+                if name == CLUSTER_VERSIONS {
+                    // It may be known already, here and below.
+                    let _ = self.has_cluster_versions.set(());
+                }
+                interests.fire(&Interest::Installed);
+                Some(group_of(&name))
+            }
+            Changed::Service { group } => Some(group),
+            Changed::CrdsListed => {
+                let _ = self.listed.set(());
+                None
             }
         }
     }

@@ -11,6 +11,14 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use futures::{Stream, StreamExt as _};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject},
+    core::GroupVersionKind,
+    runtime::watcher::{self, Event},
+};
+use olm_runtime::Chance;
 use olm_text::cut;
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -20,6 +28,10 @@ use prometheus_client::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::SetOnce;
+use tokio_util::sync::CancellationToken;
+
+use super::kinds::Kinds;
+use crate::interest::{Interest, Interests};
 
 /// The property.
 const MAX_OPENSHIFT_VERSION: &str = "olm.maxOpenShiftVersion";
@@ -177,7 +189,7 @@ impl Platform {
     }
 
     /// Takes note of the ClusterVersion's version (`None`: there is no ClusterVersion); whether that is news.
-    pub(crate) fn set(&self, version: Option<&str>) -> bool {
+    fn set(&self, version: Option<&str>) -> bool {
         let minor = version.and_then(Minor::of);
         let mut version = self.version.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = std::mem::replace(&mut *version, minor) != minor;
@@ -187,8 +199,39 @@ impl Platform {
     }
 
     /// Waits until the version is known, or that there is none.
-    pub(crate) async fn known(&self) {
+    pub(crate) async fn ready(&self) {
         self.known.wait().await;
+    }
+
+    /// Follows the ClusterVersion until `stop`, once there are such objects.
+    pub(crate) async fn follow(
+        &self,
+        client: Client,
+        chance: &Chance,
+        kinds: &Kinds,
+        interests: Interests,
+        stop: CancellationToken,
+    ) {
+        let set = |version: Option<&str>| {
+            if self.set(version) {
+                interests.fire(&Interest::Platform);
+            }
+        };
+        let following = async {
+            tokio::select! {
+                biased;
+                () = kinds.cluster_versions() => {}
+                // Without that kind there is no such platform.
+                () = kinds.ready() => set(None),
+            }
+            kinds.cluster_versions().await;
+            let mut versions = std::pin::pin!(cluster_version(client, chance));
+            while let Some(version) = versions.next().await {
+                set(version.as_deref());
+            }
+        };
+        // Nothing but its time ends it.
+        let _ = stop.run_until_cancelled(following).await;
     }
 
     /// What the properties of an extension's highest active revision mean here, once that is known; the metric follows.
@@ -212,6 +255,40 @@ impl Platform {
     pub(crate) fn forget(&self, extension: &str) {
         self.blocked.remove(&Label { name: extension.to_owned() });
     }
+}
+
+/// The versions that the ClusterVersion has had since; `None` while there is none.
+fn cluster_version(client: Client, chance: &Chance) -> impl Stream<Item = Option<String>> + Send + use<> {
+    let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let only = watcher::Config::default().fields("metadata.name=version");
+    // A list without it says so only by its end.
+    let mut listed = None;
+    chance.watch(api, only).filter_map(move |event| {
+        let version = |object: &DynamicObject| {
+            let version = object.data.pointer("/status/desired/version").and_then(|v| v.as_str());
+            version.map(str::to_owned)
+        };
+        let news = match event {
+            Ok(Event::Apply(object)) => Some(version(&object)),
+            Ok(Event::Delete(_)) => Some(None),
+            Ok(Event::Init) => {
+                listed = None;
+                None
+            }
+            Ok(Event::InitApply(object)) => {
+                listed = version(&object);
+                None
+            }
+            Ok(Event::InitDone) => Some(listed.take()),
+            Err(error) => {
+                tracing::debug!(%error, "watch of ClusterVersions interrupted");
+                None
+            }
+        };
+        std::future::ready(news)
+    })
 }
 
 #[cfg(test)]

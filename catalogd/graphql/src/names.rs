@@ -1,7 +1,7 @@
-//! Names of GraphQL made of names in catalogs, as upstream makes them.
+//! Names of GraphQL fields and types, made of names in catalogs as upstream makes them.
 
-/// The field of the query that lists a schema's documents: letters and digits, small, and an `s`.
-pub(super) fn root_field(schema: &str) -> String {
+/// The field of the query that lists a schema's documents: letters and digits in lower case, and an `s`.
+pub(crate) fn root_field(schema: &str) -> String {
     let mut name: String =
         schema.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     name.push('s');
@@ -9,14 +9,14 @@ pub(super) fn root_field(schema: &str) -> String {
 }
 
 /// The type of a schema's documents, or of the objects in a field: its words, capitalised.
-pub(super) fn type_name(text: &str) -> String {
+pub(crate) fn type_name(text: &str) -> String {
     let text = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let name: String = words(text, |c| c.is_ascii_alphanumeric()).map(capitalised).collect();
     if name.is_empty() { "Unknown".to_owned() } else { name }
 }
 
-/// The field for a key of a document: its words as one in camel case.
-pub(super) fn field_name(key: &str) -> String {
+/// The field for a key of a document: its words in camel case.
+pub(crate) fn field_name(key: &str) -> String {
     if key.is_empty() {
         return "value".to_owned();
     }

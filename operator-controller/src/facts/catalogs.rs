@@ -1,14 +1,11 @@
 //! The catalogs an extension is resolved from.
 
-mod reader;
-
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use catalogd::CatalogChanged;
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -19,16 +16,19 @@ use kube::{
 };
 use olm_api::{
     names::CATALOG_NAME_LABEL,
-    v1::{AvailabilityMode, ClusterCatalog, ClusterExtension},
+    v1::{AvailabilityMode, ClusterCatalog},
 };
 use olm_fbc::{CatalogError, PackageContent};
 use olm_objectset::label_selector_matches;
 use olm_resolve::CatalogView;
 use olm_runtime::Source;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-pub use reader::CatalogReader;
+use crate::{
+    content::{CatalogReader, Content},
+    interest::{Interest, Interests, Wanted},
+};
 
 /// What one catalog says about a package, or why it cannot be read.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ impl Catalogs {
         catalogs
     }
 
-    /// Asks every available catalog that `selector` selects, in order of name.
+    /// Asks every available catalog that `selector` selects, in order of name. They are of interest from then on.
     ///
     /// # Errors
     /// The selector is not valid; the text is the original's.
@@ -156,13 +156,15 @@ impl Catalogs {
         &self,
         package: &str,
         selector: Option<&LabelSelector>,
-        now: Timestamp,
+        (now, wanted): (Timestamp, &Wanted),
     ) -> Result<Vec<Answer>, String> {
+        wanted.add([Interest::Catalogs]);
         if let Some(selector) = selector {
             validate(selector).map_err(|e| format!("desired catalog selector is invalid: {e}"))?;
         }
         let mut answers = Vec::new();
         for Asked { name, priority, served_before } in self.asked(selector) {
+            wanted.add([Interest::Catalog(name.clone())]);
             let content = self.reader.package(&name, package).await;
             let absent = matches!(content, Err(CatalogError::NotServed { .. })) && !served_before;
             self.absent.note(&name, absent, now);
@@ -199,83 +201,48 @@ impl Traits {
     }
 }
 
-/// Keeps the store of catalogs current. When a catalog comes, goes, or changes in a way that can matter to
-/// resolution, wakes the extensions that use it, and no others.
+/// Keeps the store of catalogs current until `stop`. A catalog whose content changed fires its own interest, one that
+/// comes, goes, or changes otherwise in a way that can matter to resolution, the interest in all of them: whom it concerns
+/// now is not known from whom it concerned before.
 pub(crate) async fn follow(
     source: Source<ClusterCatalog>,
-    mut contents: broadcast::Receiver<CatalogChanged>,
-    extensions: Store<DeserializeGuard<ClusterExtension>>,
-    wake: mpsc::Sender<String>,
+    content: &Content,
+    interests: Interests,
     stop: CancellationToken,
 ) {
-    let store = source.store.clone();
+    let (store, mut contents) = (source.store.clone(), content.changes());
     let mut objects = source.into_names();
     let mut known: BTreeMap<String, Traits> = BTreeMap::new();
     loop {
-        let changed: Option<(String, Vec<Traits>)> = tokio::select! {
+        tokio::select! {
             // In this order, so that the same events have the same outcome.
             biased;
             () = stop.cancelled() => return,
-            content = contents.recv() => match content {
-                Ok(change) => {
-                    let traits = known.get(&change.catalog).cloned();
-                    Some((change.catalog, traits.into_iter().collect()))
-                }
-                Err(broadcast::error::RecvError::Lagged(_)) => {
-                    wake_all(&extensions, &wake, |_| true).await;
-                    None
-                }
+            change = contents.recv() => match change {
+                Ok(change) => interests.fire(&Interest::Catalog(change.catalog)),
+                Err(broadcast::error::RecvError::Lagged(_)) => interests.fire(&Interest::Catalogs),
                 Err(broadcast::error::RecvError::Closed) => return,
             },
-            Some(object) = objects.next() => {
-                object.and_then(|name| {
-                    let found = store.get(&ObjectRef::new(&name));
-                    let traits = found.and_then(|guarded| guarded.0.as_ref().ok().map(Traits::of));
-                    note(&mut known, &name, traits).map(|changed| (name, changed))
-                })
+            Some(object) = objects.next() => if let Some(name) = object {
+                content.catalog_changed(&name);
+                let found = store.get(&ObjectRef::new(&name));
+                let traits = found.and_then(|guarded| guarded.0.as_ref().ok().map(Traits::of));
+                if note(&mut known, name, traits) {
+                    interests.fire(&Interest::Catalogs);
+                }
             }
-        };
-        if let Some((name, traits)) = changed {
-            wake_all(&extensions, &wake, |extension| {
-                // Of a catalog that was never seen only its name is known.
-                let uses = |traits: &Traits| uses(extension, &name, &traits.labels);
-                if traits.is_empty() { uses(&Traits::default()) } else { traits.iter().any(uses) }
-            })
-            .await;
         }
     }
 }
 
-async fn wake_all(
-    extensions: &Store<DeserializeGuard<ClusterExtension>>,
-    wake: &mpsc::Sender<String>,
-    which: impl Fn(&ClusterExtension) -> bool,
-) {
-    for guarded in extensions.state() {
-        let name = guarded.name_any();
-        if guarded.0.as_ref().is_ok_and(&which) {
-            // A closed channel means that the process is ending.
-            let _ = wake.send(name).await;
-        }
+/// Remembers what a catalog is like now; whether that is news.
+fn note(known: &mut BTreeMap<String, Traits>, name: String, traits: Option<Traits>) -> bool {
+    let is_news = known.get(&name) != traits.as_ref();
+    match traits {
+        Some(traits) => drop(known.insert(name, traits)),
+        None => drop(known.remove(&name)),
     }
-}
-
-/// Whether the extension takes bundles from a catalog of this name with these labels.
-fn uses(extension: &ClusterExtension, catalog: &str, labels: &BTreeMap<String, String>) -> bool {
-    let source = extension.spec.source.catalog.as_ref();
-    source.is_some_and(|s| s.selector.as_ref().is_none_or(|selector| selected(catalog, labels, selector)))
-}
-
-/// Remembers what a catalog is like now; what it was and is, if that is news.
-fn note(known: &mut BTreeMap<String, Traits>, name: &str, traits: Option<Traits>) -> Option<Vec<Traits>> {
-    if known.get(name) == traits.as_ref() {
-        return None;
-    }
-    let before = match traits.clone() {
-        Some(traits) => known.insert(name.to_owned(), traits),
-        None => known.remove(name),
-    };
-    Some(before.into_iter().chain(traits).collect())
+    is_news
 }
 
 /// The label with the catalog's own name counts as set even before catalogd has stamped it.
@@ -355,32 +322,16 @@ mod tests {
     }
 
     #[test]
-    fn only_extensions_that_use_a_catalog_are_woken_by_it() {
-        let extension = |selector: serde_json::Value| -> ClusterExtension {
-            serde_json::from_value(json!({
-                "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": "e"},
-                "spec": {"namespace": "n", "source": {"sourceType": "Catalog", "catalog": {
-                    "packageName": "p", "selector": selector,
-                }}},
-            }))
-            .unwrap()
-        };
-        let gold = labels(&[("tier", "gold")]);
-        assert!(uses(&extension(json!(null)), "mine", &gold));
-        assert!(uses(&extension(json!({"matchLabels": {"tier": "gold"}})), "mine", &gold));
-        assert!(!uses(&extension(json!({"matchLabels": {"tier": "silver"}})), "mine", &gold));
-        assert!(!uses(&extension(json!({"matchLabels": {CATALOG_NAME_LABEL: "other"}})), "mine", &gold));
-    }
-
-    #[test]
-    fn a_change_is_news_to_those_before_and_after() {
+    fn only_what_resolution_reads_is_news() {
         let traits =
             |tier: &str| Some(Traits { labels: labels(&[("tier", tier)]), priority: 0, available: true });
         let mut known = BTreeMap::new();
-        assert_eq!(note(&mut known, "c", traits("gold")).map(|all| all.len()), Some(1));
-        assert_eq!(note(&mut known, "c", traits("gold")), None, "a status update is no news");
-        assert_eq!(note(&mut known, "c", traits("silver")).map(|all| all.len()), Some(2));
-        assert_eq!(note(&mut known, "c", None).map(|all| all.len()), Some(1));
+        let mut note = |traits| note(&mut known, "c".to_owned(), traits);
+        assert!(note(traits("gold")));
+        assert!(!note(traits("gold")), "a status update is no news");
+        assert!(note(traits("silver")));
+        assert!(note(None));
+        assert!(!note(None));
     }
 
     #[test]

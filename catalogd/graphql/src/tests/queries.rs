@@ -2,12 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{ask, catalog};
-use crate::testing::{ONE, TestStore};
+use super::{Lines, ask, catalog};
 
-#[tokio::test]
-async fn every_schema_is_a_field_with_the_keys_that_its_documents_have() {
-    let (_test, generation) = catalog();
+#[test]
+fn every_schema_is_a_field_with_the_keys_that_its_documents_have() {
+    let documents = catalog();
     for (query, data) in [
         (
             "{ olmpackages { name defaultChannel icon } }",
@@ -57,16 +56,15 @@ async fn every_schema_is_a_field_with_the_keys_that_its_documents_have() {
             ]}}),
         ),
     ] {
-        assert_eq!(ask(&generation, query).await, json!({"data": data}), "{query}");
+        assert_eq!(ask(&documents, query), json!({"data": data}), "{query}");
     }
 }
 
-#[tokio::test]
-async fn pages_have_100_documents_at_most() {
-    let test = TestStore::new();
+#[test]
+fn pages_have_100_documents_at_most() {
     let documents = (0..250).map(|number| format!("{{\"schema\":\"x\",\"name\":\"{number}\"}}"));
     let documents = documents.collect::<Vec<_>>().join("\n");
-    let generation = test.install("c", ONE, &[("c.json", &documents)]);
+    let documents = Lines::new(&[&documents]);
     for (arguments, first, count) in [
         ("", 0, 100),
         ("(limit: 3)", 0, 3),
@@ -80,7 +78,7 @@ async fn pages_have_100_documents_at_most() {
         ("(offset: 250)", 0, 0),
         ("(offset: 2000000000)", 0, 0),
     ] {
-        let answer = ask(&generation, &format!("{{ xs{arguments} {{ name }} }}")).await;
+        let answer = ask(&documents, &format!("{{ xs{arguments} {{ name }} }}"));
         let names: Vec<_> =
             answer["data"]["xs"].as_array().unwrap().iter().map(|x| x["name"].clone()).collect();
         let expected: Vec<_> = (first..first + count).map(|number| json!(number.to_string())).collect();
@@ -88,9 +86,9 @@ async fn pages_have_100_documents_at_most() {
     }
 }
 
-#[tokio::test]
-async fn the_language_is_understood() {
-    let (_test, generation) = catalog();
+#[test]
+fn the_language_is_understood() {
+    let documents = catalog();
     let b = json!([{"name": "b"}]);
     for (query, data) in [
         ("query Q { olmpackages(offset: 1) { name } }", json!({"olmpackages": b})),
@@ -121,19 +119,19 @@ async fn the_language_is_understood() {
             json!({"__typename": "Query", "olmpackages": [{"__typename": "OlmPackage"}]}),
         ),
     ] {
-        assert_eq!(ask(&generation, query).await, json!({"data": data}), "{query}");
+        assert_eq!(ask(&documents, query), json!({"data": data}), "{query}");
     }
 }
 
-#[tokio::test]
-async fn types_describe_themselves() {
-    let (_test, generation) = catalog();
+#[test]
+fn types_describe_themselves() {
+    let documents = catalog();
     let query = r#"{ __schema { queryType { name } mutationType { name } types { name kind } directives { name locations args { name type { kind ofType { name } } } } }
         bundle: __type(name: "OlmBundle") { kind name fields(includeDeprecated: true) { name isDeprecated args { name } type { kind name ofType { name kind } } } interfaces { name } enumValues { name } }
         query: __type(name: "Query") { fields { name args { name defaultValue description type { name } } } }
         kinds: __type(name: "__TypeKind") { enumValues { name isDeprecated } }
         none: __type(name: "Nothing") { name } }"#;
-    let answer = ask(&generation, query).await;
+    let answer = ask(&documents, query);
     let data = &answer["data"];
     assert_eq!(data["__schema"]["queryType"], json!({"name": "Query"}), "{answer}");
     assert_eq!(data["__schema"]["mutationType"], Value::Null);

@@ -1,0 +1,227 @@
+//! What only the leader does: both controllers, the facts that they depend on, and who wakes whom.
+
+use std::{sync::Arc, time::Duration};
+
+use catalogd::Clock;
+use futures::FutureExt;
+use olm_api::{
+    ConditionType,
+    names::{MANAGED_BY, MANAGED_BY_LABEL},
+    v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
+};
+use olm_runtime::{
+    AccountRef, Accounts, BackoffLimits, Chance, ControllerSettings, Discovery, Metrics, Source,
+    WatchManager, run_controller,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    bundles::Bundles,
+    cluster_extension, cluster_object_set,
+    content::Content,
+    events::Events,
+    facts::{
+        self,
+        catalogs::{self, Catalogs},
+        installed::{self, Installed},
+        kinds::Kinds,
+        platform::Platform,
+        policies::{self, Guard},
+        rbac,
+        settings::Settings,
+    },
+    interest::{Interest, Interests},
+};
+
+/// The names of the controllers in logs and metrics, upstream's.
+const EXTENSIONS: &str = "controller-operator-cluster-extension-controller";
+const OBJECT_SETS: &str = "clusterobjectset";
+
+/// The controllers, before they run: functions of clients, a clock and a source of jitter.
+pub(crate) struct Loops {
+    pub(crate) accounts: Accounts,
+    pub(crate) content: Content,
+    pub(crate) bundles: Bundles,
+    pub(crate) metrics: Metrics,
+    pub(crate) guard: Guard,
+    pub(crate) platform: Arc<Platform>,
+    pub(crate) options: Options,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) chance: Chance,
+}
+
+/// What the administrator has chosen.
+pub(crate) struct Options {
+    pub(crate) system_namespace: String,
+    /// Name of this process in Events.
+    pub(crate) identity: String,
+    /// The account of extensions that name none, instead of the one of the settings.
+    pub(crate) default_account: Option<AccountRef>,
+    pub(crate) catalog_deadline: Duration,
+    pub(crate) features: cluster_extension::Features,
+    pub(crate) certificate_lifetime: Duration,
+    /// Extensions worked on at the same time, and revisions likewise.
+    pub(crate) concurrency: u16,
+}
+
+impl Loops {
+    /// Runs until `stop`. Nothing is reconciled before the facts are ready.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        let (client, chance, interests) = (self.accounts.controller(), &self.chance, Interests::default());
+        let fires = || interests.clone();
+        let extensions = Source::<ClusterExtension>::all(client.clone(), chance);
+        let sets = installed::revisions(client.clone(), chance, fires());
+        let catalogs = Source::<ClusterCatalog>::all(client.clone(), chance);
+        let kinds = Kinds::default();
+        let context = self.extension_context(&sets, &catalogs, &interests);
+        let set_ports = self.set_ports(&context, &interests);
+        let (settings, discovery) = (context.settings.clone(), context.discovery.clone());
+        let ready = self.ready((&extensions, &sets, &catalogs), &settings).shared();
+        let (extensions, sets) = (extensions.gated(ready.clone()), sets.gated(ready));
+        let (known, namespace) = (catalogs.store.clone(), &self.options.system_namespace);
+        let policies_changed = || interests.fire(&Interest::Policies);
+        tokio::join!(
+            // In this order, so that the same events have the same outcome.
+            biased;
+            self.content.follow(known, stop.clone()),
+            catalogs::follow(catalogs, &self.content, fires(), stop.clone()),
+            kinds.follow(client.clone(), chance, discovery, fires(), stop.clone()),
+            self.platform.follow(client.clone(), chance, &kinds, fires(), stop.clone()),
+            settings.follow(client.clone(), chance, namespace, fires(), stop.clone()),
+            policies::run(
+                client.clone(),
+                chance,
+                namespace,
+                self.guard.clone(),
+                context.events.clone(),
+                policies_changed,
+                stop.clone()
+            ),
+            rbac::run(client, chance, self.accounts.clone(), fires(), stop.clone()),
+            self.run_extensions(extensions, context, &interests, stop.clone()),
+            self.run_sets(sets, set_ports, &interests, stop.clone()),
+        );
+    }
+
+    /// Ends when enough is known of the cluster to work on it.
+    fn ready(
+        &self,
+        (extensions, sets, catalogs): (
+            &Source<ClusterExtension>,
+            &Source<ClusterObjectSet>,
+            &Source<ClusterCatalog>,
+        ),
+        settings: &Settings,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let needed = [
+            ("ClusterExtensions", extensions.listed().boxed()),
+            ("ClusterObjectSets", sets.listed().boxed()),
+        ];
+        let (settings, guard, platform) = (settings.clone(), self.guard.clone(), self.platform.clone());
+        let others = [
+            ("ClusterCatalogs", catalogs.listed().boxed()),
+            ("the settings", async move { settings.ready().await }.boxed()),
+            ("the admission policies", async move { guard.ready().await }.boxed()),
+            ("the version of the platform", async move { platform.ready().await }.boxed()),
+        ];
+        facts::ready(needed, others)
+    }
+
+    fn extension_context(
+        &self,
+        sets: &Source<ClusterObjectSet>,
+        catalogs: &Source<ClusterCatalog>,
+        interests: &Interests,
+    ) -> cluster_extension::Context {
+        let (client, options, fires) = (self.accounts.controller(), &self.options, interests.clone());
+        let ended = Arc::new(move |extension: &str| fires.fire(&Interest::Job(extension.to_owned())));
+        cluster_extension::Context {
+            accounts: self.accounts.clone(),
+            discovery: Discovery::new(client.clone()),
+            catalogs: Catalogs::new(catalogs.store.clone(), self.content.reader(), options.catalog_deadline),
+            bundles: self.bundles.clone().pulling_by_jobs(ended, &self.chance),
+            events: Events::new(client, &options.identity),
+            sets: sets.store.clone(),
+            installed: Arc::new(Installed::new(interests.clone())),
+            platform: self.platform.clone(),
+            features: options.features,
+            settings: Settings::new(options.default_account.clone()),
+            guard: self.guard.clone(),
+            system_namespace: options.system_namespace.clone(),
+            clock: self.clock.clone(),
+            only_plans: false,
+        }
+    }
+
+    /// What the controller of revisions needs: much of it is shared with the one of extensions.
+    fn set_ports(
+        &self,
+        shared: &cluster_extension::Context,
+        interests: &Interests,
+    ) -> cluster_object_set::Ports {
+        let (client, fires) = (self.accounts.controller(), interests.clone());
+        let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
+        let changed = Arc::new(move |owner| fires.fire(&Interest::Owned(owner)));
+        cluster_object_set::Ports {
+            accounts: shared.accounts.clone(),
+            discovery: shared.discovery.clone(),
+            watches: WatchManager::new(client, &managed, changed, self.chance.clone()),
+            sets: shared.sets.clone(),
+            events: shared.events.clone(),
+            settings: shared.settings.clone(),
+            guard: shared.guard.clone(),
+            objects: self.metrics.objects(),
+            preflight_permissions: shared.features.preflight_permissions,
+            system_namespace: shared.system_namespace.clone(),
+            certificate_lifetime: self.options.certificate_lifetime,
+            clock: shared.clock.clone(),
+        }
+    }
+
+    fn settings(&self, name: &'static str) -> ControllerSettings {
+        let (concurrency, chance) = (self.options.concurrency, self.chance.clone());
+        ControllerSettings { name, concurrency, backoff: BackoffLimits::default(), chance }
+    }
+
+    async fn run_extensions(
+        &self,
+        source: Source<ClusterExtension>,
+        context: cluster_extension::Context,
+        interests: &Interests,
+        stop: CancellationToken,
+    ) {
+        let controller = Arc::new(cluster_extension::Extensions::new(context));
+        let reporter = controller.clone();
+        let report_panic = move |extension| reporter.clone().report_panic(extension);
+        let objects = self.metrics.objects();
+        let reconcile = move |extension: Arc<ClusterExtension>| {
+            let controller = controller.clone();
+            let conditions = extension.status.as_ref().map(|status| &status.conditions);
+            objects.observe(&*extension, "ClusterExtension", ConditionType::Ready, conditions);
+            async move { Box::pin(controller.reconcile(extension)).await }
+        };
+        let (settings, metrics) = (self.settings(EXTENSIONS), self.metrics.controller(EXTENSIONS));
+        run_controller(settings, source, interests, metrics, stop, reconcile, report_panic).await;
+    }
+
+    async fn run_sets(
+        &self,
+        source: Source<ClusterObjectSet>,
+        ports: cluster_object_set::Ports,
+        interests: &Interests,
+        stop: CancellationToken,
+    ) {
+        let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
+        let reporter = controller.clone();
+        let report_panic = move |set| reporter.clone().report_panic(set);
+        let objects = self.metrics.objects();
+        let reconcile = move |set: Arc<ClusterObjectSet>| {
+            let controller = controller.clone();
+            let conditions = set.status.as_ref().map(|status| &status.conditions);
+            objects.observe(&*set, "ClusterObjectSet", ConditionType::Progressing, conditions);
+            async move { Box::pin(controller.reconcile(set)).await }
+        };
+        let (settings, metrics) = (self.settings(OBJECT_SETS), self.metrics.controller(OBJECT_SETS));
+        run_controller(settings, source, interests, metrics, stop, reconcile, report_panic).await;
+    }
+}

@@ -1,0 +1,138 @@
+//! What the facts of the cluster bring about: each change of one reaches who depends on it, and a start changes nothing.
+
+use super::*;
+use crate::{
+    admission::{DEFAULT_ACCOUNT_KEY, NAMES, SETTINGS_CONFIG_MAP},
+    admission_objects,
+    simulation::SYSTEM_NAMESPACE,
+};
+
+/// A program over a server, for a test that waits for what comes of a change.
+struct World {
+    server: ApiServer,
+    content: Arc<Content>,
+    changes: broadcast::Sender<CatalogChanged>,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    /// A catalog with one version.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        keep_bundles(folder.path());
+        let server = ApiServer::new(0);
+        server.create(catalog());
+        Self { server, content: Arc::new(Content(Mutex::new(1))), changes: broadcast::channel(8).0, folder }
+    }
+
+    /// Runs the program for some minutes.
+    async fn run(&self, during: impl AsyncFnOnce()) {
+        let stop = CancellationToken::new();
+        let parts = (&self.content, &self.changes);
+        let work = start(&self.server, (1, 1), self.folder.path(), parts, &stop);
+        during().await;
+        stop.cancel();
+        work.await.unwrap();
+    }
+
+    /// Status and message of `Ready`.
+    fn ready(&self) -> (String, String) {
+        let objects = self.server.objects();
+        let all = objects.iter().map(|text| serde_json::from_str::<Value>(text).unwrap());
+        let extension = all.into_iter().find(|object| object["kind"] == "ClusterExtension").unwrap();
+        let conditions = extension["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready").unwrap();
+        let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
+        (text("status"), text("message"))
+    }
+}
+
+async fn minutes(count: u64) {
+    tokio::time::sleep(Duration::from_mins(count)).await;
+}
+
+/// Gathering, and some requests one after another.
+async fn a_moment() {
+    tokio::time::sleep(Duration::from_secs(20)).await;
+}
+
+#[test]
+fn the_default_account_brings_those_that_name_none() {
+    runtime().block_on(async {
+        let world = World::new();
+        let mut without = extension();
+        without["spec"].as_object_mut().unwrap().remove("serviceAccount");
+        world.server.create(without);
+        world
+            .run(async || {
+                minutes(60).await;
+                assert_eq!(world.ready().0, "False");
+                let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {}});
+                map["metadata"] = json!({"name": SETTINGS_CONFIG_MAP, "namespace": SYSTEM_NAMESPACE});
+                map["data"][DEFAULT_ACCOUNT_KEY] = "n/installer".into();
+                world.server.create(map);
+                a_moment().await;
+                assert_eq!(world.ready().0, "True", "{}", world.ready().1);
+            })
+            .await;
+    });
+}
+
+#[test]
+fn a_policy_that_goes_is_reported_and_so_is_its_return() {
+    runtime().block_on(async {
+        let world = World::new();
+        world.server.create(extension());
+        world
+            .run(async || {
+                minutes(60).await;
+                assert!(!world.ready().1.contains("absent"), "{}", world.ready().1);
+                world.server.remove("validatingadmissionpolicies", "", NAMES[0]);
+                a_moment().await;
+                assert!(world.ready().1.contains("absent"), "{}", world.ready().1);
+                for policy in admission_objects(SYSTEM_NAMESPACE) {
+                    world.server.create(policy);
+                }
+                a_moment().await;
+                assert!(!world.ready().1.contains("absent"), "{}", world.ready().1);
+            })
+            .await;
+    });
+}
+
+#[test]
+fn a_process_that_starts_anew_writes_nothing() {
+    runtime().block_on(async {
+        let world = World::new();
+        world.server.create(extension());
+        world.run(async || minutes(60).await).await;
+        assert_eq!(world.ready().0, "True", "{}", world.ready().1);
+        let before = world.server.log().len();
+        world.run(async || minutes(60).await).await;
+        let log = world.server.log();
+        let is_write = |line: &&String| {
+            ["PUT", "PATCH", "POST", "DELETE"].iter().any(|method| line.contains(&format!(" {method} ")))
+                && !line.contains("/token ")
+        };
+        let written: Vec<_> = log.iter().skip(before).filter(is_write).collect();
+        assert!(log.len() > before && written.is_empty(), "{written:#?}");
+    });
+}
+
+#[test]
+fn a_catalog_that_comes_is_asked_at_once() {
+    runtime().block_on(async {
+        let world = World::new();
+        world.server.remove("clustercatalogs", "", CATALOG);
+        world.server.create(extension());
+        world
+            .run(async || {
+                minutes(60).await;
+                assert_eq!(world.ready().0, "False");
+                world.server.create(catalog());
+                a_moment().await;
+                assert_eq!(world.ready().0, "True", "{}", world.ready().1);
+            })
+            .await;
+    });
+}
