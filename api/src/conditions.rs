@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// allows as many characters.
 pub const MAX_MESSAGE_BYTES: usize = 32_768;
 
-/// What a message that was cut ends with.
+/// The end of a message that was cut.
 pub const TRUNCATION_SUFFIX: &str = "\n\n... [message truncated]";
 
 macro_rules! names {
@@ -27,6 +27,11 @@ macro_rules! names {
         impl $name {
             /// Every value, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The value that the API carries as `text`.
+            pub fn named(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == text)
+            }
 
             /// The text the API carries.
             pub const fn as_str(self) -> &'static str {
@@ -147,10 +152,10 @@ names! {
     }
 }
 
-/// What a condition is to say from now on.
+/// The new state of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionUpdate {
-    /// What the condition is about.
+    /// Its type.
     pub type_: ConditionType,
     /// Whether it holds.
     pub status: ConditionStatus,
@@ -261,6 +266,61 @@ impl Conditions {
     }
 }
 
+/// How an object is going on that is not ready, for GitOps tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity<'a> {
+    /// It is ready, or nothing is going on.
+    None,
+    /// Work goes on, for this reason.
+    Reconciling(Reason, &'a str),
+    /// Nothing comes of it until a person acts, for this reason.
+    Stalled(Reason, &'a str),
+}
+
+/// Writes the conditions of an object, all about one generation and at one time.
+#[derive(Debug)]
+pub struct ConditionWriter<'a> {
+    /// The conditions.
+    pub conditions: &'a mut Conditions,
+    /// `metadata.generation` of the object.
+    pub generation: Option<i64>,
+    /// The transition time of conditions whose status changes.
+    pub now: Timestamp,
+}
+
+impl ConditionWriter<'_> {
+    /// Sets the condition of a type.
+    pub fn put(&mut self, type_: ConditionType, status: ConditionStatus, reason: Reason, message: &str) {
+        self.conditions.set(ConditionUpdate::new(type_, status, reason, message, self.generation), self.now);
+    }
+
+    /// Copies a condition of another object.
+    pub fn mirror(&mut self, condition: &Condition) {
+        self.conditions.mirror(condition, self.generation, self.now);
+    }
+
+    /// Sets `Ready`, and `Reconciling` or `Stalled` while they apply: what GitOps tools read.
+    pub fn summarize(&mut self, is_ready: bool, reason: Reason, message: &str, activity: Activity<'_>) {
+        let status = if is_ready { ConditionStatus::True } else { ConditionStatus::False };
+        self.put(ConditionType::Ready, status, reason, message);
+        let (set, others): (_, &[ConditionType]) = match activity {
+            Activity::None => (None, &[ConditionType::Stalled, ConditionType::Reconciling]),
+            Activity::Reconciling(reason, message) => {
+                (Some((ConditionType::Reconciling, reason, message)), &[ConditionType::Stalled])
+            }
+            Activity::Stalled(reason, message) => {
+                (Some((ConditionType::Stalled, reason, message)), &[ConditionType::Reconciling])
+            }
+        };
+        if let Some((type_, reason, message)) = set {
+            self.put(type_, ConditionStatus::True, reason, message);
+        }
+        for type_ in others {
+            self.conditions.remove(*type_);
+        }
+    }
+}
+
 impl Deref for Conditions {
     type Target = [Condition];
 
@@ -324,6 +384,24 @@ mod tests {
         assert!(conditions.set(ready(ConditionStatus::False, "b", 2), at(40)));
         assert_eq!(conditions[0].last_transition_time, Time(Timestamp::from_second(40).unwrap()));
         assert_eq!(conditions.len(), 1);
+    }
+
+    #[test]
+    fn a_summary_keeps_its_transition_times_and_takes_back_what_no_longer_applies() {
+        use ConditionType::{Ready, Reconciling, Stalled};
+        let mut conditions = Conditions::default();
+        let mut summarize = |second, is_ready, activity| {
+            let mut writer =
+                ConditionWriter { conditions: &mut conditions, generation: Some(1), now: at(second) };
+            writer.summarize(is_ready, Reason::Retrying, "m", activity);
+            let since = |type_| Some(writer.conditions.find(type_)?.last_transition_time.0.as_second());
+            [Ready, Reconciling, Stalled].map(since)
+        };
+        let reconciling = Activity::Reconciling(Reason::Retrying, "r");
+        assert_eq!(summarize(10, false, reconciling), [Some(10), Some(10), None]);
+        assert_eq!(summarize(20, false, reconciling), [Some(10), Some(10), None]);
+        assert_eq!(summarize(30, false, Activity::Stalled(Reason::Blocked, "s")), [Some(10), None, Some(30)]);
+        assert_eq!(summarize(40, true, Activity::None), [Some(40), None, None]);
     }
 
     #[test]

@@ -9,4 +9,6 @@ pub mod names;
 pub mod ownership;
 pub mod v1;
 
-pub use conditions::{ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason};
+pub use conditions::{
+    Activity, ConditionStatus, ConditionType, ConditionUpdate, ConditionWriter, Conditions, Reason,
+};

@@ -45,8 +45,6 @@ pub const SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: &str = "olm.operatorframework.io
 pub const TAKEN_OVER_ANNOTATION: &str = "olm.operatorframework.io/taken-over";
 /// Annotation on bundles' CSVs and on object sets: properties as a JSON list.
 pub const PROPERTIES_ANNOTATION: &str = "olm.properties";
-/// Annotation on the deployment manifests: `standard` or `experimental`, each optionally with `-e2e`.
-pub const FEATURE_SET_ANNOTATION: &str = "olm.operatorframework.io/feature-set";
 /// Annotation on the CRDs: which set they belong to.
 pub const GENERATOR_ANNOTATION: &str = "olm.operatorframework.io/generator";
 /// The value of [`GENERATOR_ANNOTATION`]; there is one set.

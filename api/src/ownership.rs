@@ -11,7 +11,7 @@ use crate::names::{GROUP, OWNER_NAME_LABEL, REVISION_OF_ANNOTATION, TAKEN_OVER_A
 /// The kind of extensions.
 const EXTENSION_KIND: &str = "ClusterExtension";
 
-/// What identifies a ClusterExtension.
+/// The identity of a ClusterExtension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExtensionId<'a> {
     /// Its name.
@@ -31,7 +31,7 @@ impl<'a> ExtensionId<'a> {
     }
 }
 
-/// What an object set is to an extension.
+/// The relation of an object set to an extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// One of its revisions.
@@ -42,7 +42,7 @@ pub enum Relation {
     Unrelated,
 }
 
-/// The extension whose UID and name stand in the controller reference, marked or not.
+/// The extension whose UID and name are in the controller reference, marked or not.
 pub fn controlling_extension(set: &ObjectMeta) -> Option<ExtensionId<'_>> {
     let mut controllers = set.owner_references.iter().flatten().filter(|r| r.controller == Some(true));
     let (controller, other) = (controllers.next()?, controllers.next());
@@ -61,7 +61,7 @@ pub fn revision_of(set: &ObjectMeta) -> Option<ExtensionId<'_>> {
     controlling_extension(set).filter(|extension| mark(set) == Some(extension.uid))
 }
 
-/// What an object set is to an extension.
+/// The relation of an object set to an extension.
 pub fn relation(set: &ObjectMeta, extension: ExtensionId<'_>) -> Relation {
     match revision_of(set) {
         Some(owner) if owner == extension => Relation::Revision,
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// What a set is, its references, its mark, its label, and what it is to [`US`].
+    /// A set in words, its references, its mark, its label, and its relation to [`US`].
     type Case = (&'static str, Vec<OwnerReference>, Option<&'static str>, Option<&'static str>, Relation);
 
     const OURS: &str = "olm.operatorframework.io/v1";

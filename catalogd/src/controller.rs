@@ -1,10 +1,11 @@
-//! The ClusterCatalog controller: every replica holds what the catalogs' statuses say, the leader says it.
+//! The ClusterCatalog controller: every replica holds the content that the catalogs' statuses name, the leader writes
+//! the statuses.
 //!
-//! Observe, decide, act, report: [`decide`] says whether the source has to be looked at, [`crate::status`]
-//! what the status is to say, and the rest performs it. Registries are asked and content is ingested by jobs
-//! ([`fetch`]), so that no catalog waits for the registry of another one. Followers ingest exactly the digest in
-//! `status.resolvedSource` and write nothing. What is held is kept by digest, so that a restart needs no
-//! pull and a look that finds the same digest ingests nothing.
+//! Observe, decide, act, report: [`decide`] decides whether the source has to be checked, [`crate::status`] computes
+//! the status, and the rest performs it. Jobs ([`fetch`]) resolve references and ingest content, so that no catalog
+//! waits for the registry of another one. Followers ingest exactly the digest in `status.resolvedSource` and write
+//! nothing. Content is kept by digest: a restart needs no pull, and a check that finds the same digest ingests
+//! nothing.
 
 mod decide;
 mod events;
@@ -26,7 +27,7 @@ use crate::{
     CatalogSource, CatalogStore, CatalogdError, Clock, Generation,
     status::{Facts, Outcome, Served, status},
 };
-use decide::{Look, decide, poll_interval};
+use decide::{Check, decide, poll_interval};
 use events::Events;
 pub(crate) use fetch::FetchJobs;
 use fetch::{Fetcher, in_progress};
@@ -45,27 +46,27 @@ pub(crate) struct Reconciler {
     writes: OwnWrites,
 }
 
-/// What a look at a source came to.
-enum Looked {
-    /// What it stands for is here.
+/// The state of a catalog's content.
+enum Observed {
+    /// The content of the source is here.
     Settled {
-        /// When to look again.
+        /// Time until the next check.
         wait: Option<Duration>,
-        /// Digest reference of content that was brought here.
+        /// Digest reference of content that was ingested just now.
         unpacked: Option<String>,
     },
-    /// A job brings it here.
+    /// A job fetches it.
     Pulling {
-        /// What is to be said of it, if anything.
+        /// Progress, once there is some to report.
         message: Option<String>,
-        /// When to look how far it is.
+        /// Time until progress is reported again.
         again: Duration,
     },
-    /// It cannot be brought here now.
+    /// It cannot be fetched now.
     Failed { error: Arc<CatalogdError>, next: Next },
 }
 
-impl From<CatalogdError> for Looked {
+impl From<CatalogdError> for Observed {
     fn from(error: CatalogdError) -> Self {
         let text = error.to_string();
         let next = if error.is_terminal() { Next::Blocked(text) } else { Next::Retry(text) };
@@ -90,7 +91,7 @@ impl Reconciler {
         Self { api, store, clock, leader, base_url, events, fetcher, jobs, writes }
     }
 
-    /// Makes one catalog as its spec says, as far as that is this replica's part.
+    /// Reconciles one catalog, as far as that is this replica's part.
     pub(crate) async fn reconcile(&self, catalog: &ClusterCatalog) -> Next {
         let name = catalog.name_any();
         if let Some(left) = self.writes.behind(catalog, self.clock.now()) {
@@ -107,7 +108,7 @@ impl Reconciler {
         next
     }
 
-    /// Says on the catalog that its reconcile panicked, if that is this replica's part.
+    /// Reports on the catalog that its reconcile panicked, if that is this replica's part.
     pub(crate) async fn report_panic(&self, catalog: &ClusterCatalog) {
         if !*self.leader.borrow() {
             return;
@@ -125,9 +126,9 @@ impl Reconciler {
             self.remove(name).await?;
             return Ok(Next::Await);
         }
-        let said = announced(catalog.status.as_ref());
-        self.store.announce(name, said.clone());
-        let wanted = said
+        let served = announced(catalog.status.as_ref());
+        self.store.announce(name, served.clone());
+        let wanted = served
             .map(|(reference, _)| reference)
             .filter(|reference| self.store.generation(name).is_none_or(|held| held.reference() != reference));
         let Some(reference) = wanted else {
@@ -152,19 +153,19 @@ impl Reconciler {
         if self.store.generation(name).is_none() {
             self.store.announce(name, announced(catalog.status.as_ref()));
         }
-        let looked = self.look(name, &catalog).await.unwrap_or_else(Looked::from);
-        self.tell(name, &catalog, looked).await.unwrap_or_else(|error| Next::Retry(error.to_string()))
+        let observed = self.observe(name, &catalog).await.unwrap_or_else(Observed::from);
+        self.conclude(name, &catalog, observed).await.unwrap_or_else(|error| Next::Retry(error.to_string()))
     }
 
-    /// Reports what a look came to.
-    async fn tell(
+    /// Reports the state of the content.
+    async fn conclude(
         &self,
         name: &str,
         catalog: &ClusterCatalog,
-        looked: Looked,
+        observed: Observed,
     ) -> Result<Next, CatalogdError> {
-        match looked {
-            Looked::Settled { wait, unpacked } => {
+        match observed {
+            Observed::Settled { wait, unpacked } => {
                 self.report(name, catalog, Outcome::Succeeded).await?;
                 // After the status: clients wait for that one.
                 if let Some(reference) = unpacked {
@@ -172,7 +173,7 @@ impl Reconciler {
                 }
                 Ok(wait.map_or(Next::Await, Next::After))
             }
-            Looked::Pulling { message, again } => {
+            Observed::Pulling { message, again } => {
                 if let Some(message) = message
                     && self.report(name, catalog, Outcome::Pulling { message: &message }).await?
                 {
@@ -180,7 +181,7 @@ impl Reconciler {
                 }
                 Ok(Next::After(again))
             }
-            Looked::Failed { error, next } => {
+            Observed::Failed { error, next } => {
                 let (message, terminal) = (error.to_string(), error.is_terminal());
                 let outcome = Outcome::Failed { message: &message, terminal, advice: error.advice() };
                 if self.report(name, catalog, outcome).await? {
@@ -191,7 +192,7 @@ impl Reconciler {
         }
     }
 
-    /// Removes the content of a catalog that is deleted or not to be available, then lets go of it.
+    /// Removes the content of a catalog that is deleted or unavailable, then its finalizer.
     async fn retire(&self, name: &str, catalog: &ClusterCatalog) -> Result<Next, CatalogdError> {
         let deleted = catalog.metadata.deletion_timestamp.is_some();
         if deleted && !has_finalizer(catalog) {
@@ -210,26 +211,26 @@ impl Reconciler {
         Ok(Next::Await)
     }
 
-    /// Looks at the source if it is time to, and has its content brought here.
-    async fn look(&self, name: &str, catalog: &ClusterCatalog) -> Result<Looked, CatalogdError> {
+    /// Checks the source if it is time to, and has a job fetch its content.
+    async fn observe(&self, name: &str, catalog: &ClusterCatalog) -> Result<Observed, CatalogdError> {
         let image = catalog.spec.source.image.clone().ok_or(CatalogdError::NoImage("Image"))?;
         let interval = poll_interval(image.poll_interval_minutes);
         let held = self.store.generation(name);
         let known = self.store.resolution(name);
         let held = held.as_deref().map(Generation::reference);
-        let look = decide(&image.ref_, interval, held, known.as_ref(), self.clock.now());
-        if let Look::Later(wait) = look
+        let check = decide(&image.ref_, interval, held, known.as_ref(), self.clock.now());
+        if let Check::Later(wait) = check
             && !self.jobs.has(name, &key(name, &image.ref_))
         {
             self.jobs.release(name);
             let wait = wait.map(|wait| jittered(wait, interval, self.clock.random()));
-            return Ok(Looked::Settled { wait, unpacked: None });
+            return Ok(Observed::Settled { wait, unpacked: None });
         }
         let fetched = match self.fetch(name, &image.ref_) {
             Job::Done(fetched) => fetched,
             Job::Running { elapsed, progress, failed } => {
                 let (message, again) = in_progress(&image.ref_, elapsed, progress.as_ref(), failed.is_some());
-                return Ok(Looked::Pulling { message, again });
+                return Ok(Observed::Pulling { message, again });
             }
             Job::Failed { error, wait, is_new } => {
                 let next = match (error.is_terminal(), is_new) {
@@ -238,7 +239,7 @@ impl Reconciler {
                     (false, true) => Next::RetryAfter(error.to_string(), wait),
                     (false, false) => Next::After(wait),
                 };
-                return Ok(Looked::Failed { error, next });
+                return Ok(Observed::Failed { error, next });
             }
         };
         let unpacked = fetched.is_new.then(|| fetched.resolution.reference.clone());
@@ -247,10 +248,10 @@ impl Reconciler {
             .await?
             .map_err(CatalogdError::Store)?;
         let wait = interval.map(|interval| jittered(interval, Some(interval), self.clock.random()));
-        Ok(Looked::Settled { wait, unpacked })
+        Ok(Observed::Settled { wait, unpacked })
     }
 
-    /// How the job stands that brings a catalog's content from `source`.
+    /// The state of the job that fetches a catalog's content from `source`.
     fn fetch(&self, name: &str, source: &str) -> Job<fetch::Fetched, fetch::Pulling, CatalogdError> {
         self.jobs.request(name, &key(name, source), |context| {
             Arc::clone(&self.fetcher).fetch(name.to_owned(), source.to_owned(), context)
@@ -258,14 +259,14 @@ impl Reconciler {
     }
 
     async fn remove(&self, name: &str) -> Result<(), CatalogdError> {
-        // First: what is being brought here must not come after the removal.
+        // First: a job must not install content after the removal.
         self.jobs.release(name);
         self.fetcher.forget(name);
         let (store, name) = (Arc::clone(&self.store), name.to_owned());
         tokio::task::spawn_blocking(move || store.remove(&name)).await?.map_err(CatalogdError::Remove)
     }
 
-    /// Writes the status if it changed; answers whether it did.
+    /// Writes the status if it changed; returns whether it did.
     async fn report(
         &self,
         name: &str,
@@ -289,7 +290,7 @@ impl Reconciler {
         let facts = Facts { generation: catalog.metadata.generation, served, outcome, base_url: &base_url };
         let before = catalog.status.clone().unwrap_or_default();
         let after = status(&before, &facts, self.clock.now());
-        // What the leader holds is what all are to serve, with one time for all of them.
+        // All replicas serve the leader's content, with the same time.
         if served.is_some() {
             self.store.announce(name, announced(Some(&after)));
         }
@@ -302,12 +303,12 @@ impl Reconciler {
     }
 }
 
-/// The job that brings a catalog's content from a source.
+/// The key of the job that fetches a catalog's content from a source.
 fn key(name: &str, source: &str) -> String {
     format!("{name} {source}")
 }
 
-/// Whether nothing of the catalog is to be served.
+/// Whether the catalog is not to be served.
 fn is_gone(catalog: &ClusterCatalog) -> bool {
     catalog.metadata.deletion_timestamp.is_some()
         || catalog.spec.availability_mode == AvailabilityMode::Unavailable
@@ -317,14 +318,14 @@ fn has_finalizer(catalog: &ClusterCatalog) -> bool {
     catalog.finalizers().iter().any(|finalizer| finalizer == DELETE_SERVER_CACHE_FINALIZER)
 }
 
-/// What a status says is served.
+/// The content that a status names, with the time of its unpacking.
 pub(crate) fn announced(status: Option<&ClusterCatalogStatus>) -> Option<(String, Option<Timestamp>)> {
     let status = status?;
     let reference = status.resolved_source.as_ref()?.image.ref_.clone();
     Some((reference, status.last_unpacked.as_ref().map(|time| time.0)))
 }
 
-/// Spreads looks by up to a hundredth of the interval, as the original does.
+/// Delays a check by up to a hundredth of the interval, as upstream.
 fn jittered(wait: Duration, interval: Option<Duration>, random: f64) -> Duration {
     wait + interval.unwrap_or_default().mul_f64(0.01 * random.clamp(0.0, 1.0))
 }

@@ -1,4 +1,4 @@
-//! Why a catalog is not as its spec says, in upstream's words.
+//! The errors of reconciling a catalog, in upstream's words.
 
 use olm_image::PullError;
 use olm_runtime::Panicked;
@@ -31,7 +31,7 @@ pub enum CatalogdError {
     /// Removing content failed.
     #[error("error deleting content: {0}")]
     Remove(#[source] StoreError),
-    /// The API server refused, or did not answer.
+    /// The API server rejected a request, or did not answer.
     #[error("{action}: {source}")]
     Api {
         /// What was asked of it.
@@ -60,8 +60,7 @@ impl CatalogdError {
         }
     }
 
-    /// What a person has to do before the catalog can be served; `None` where the error may pass by itself, or says it
-    /// all.
+    /// The remedy, for a person; `None` where the error may pass by itself, or names it.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
             Self::NoImage(_) => Some("Name an image in spec.source.image.ref."),

@@ -29,7 +29,8 @@ use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Config, compressor,
+    Config,
+    compressed::worker,
     graphql::Graphql,
     store::{CatalogStore, Generation},
 };
@@ -56,7 +57,7 @@ impl ContentServer {
         }
     }
 
-    /// The same for a process whose metrics nobody reads.
+    /// The same for a process without metrics.
     pub fn unmeasured(store: Arc<CatalogStore>, config: &Config) -> Self {
         Self::new(store, config, &mut Registry::default())
     }
@@ -68,7 +69,7 @@ impl ContentServer {
 
     /// Compresses what is served, as it comes, until `shutdown`.
     pub async fn run(&self, shutdown: CancellationToken) {
-        compressor::run(Arc::clone(&self.store), shutdown).await;
+        worker::run(Arc::clone(&self.store), shutdown).await;
     }
 }
 
@@ -88,7 +89,7 @@ struct Content {
     last_modified: Timestamp,
 }
 
-/// A text answer as the original's error answers: a line, not to be sniffed.
+/// A text answer like Go's error answers: a line, not to be sniffed.
 fn text(status: StatusCode, body: &str) -> Response<Body> {
     let mut response = Response::new(Body::from(format!("{body}\n")));
     *response.status_mut() = status;
@@ -98,12 +99,12 @@ fn text(status: StatusCode, body: &str) -> Response<Body> {
     response
 }
 
-/// `<code> <text>`, as the original's errors.
+/// `<code> <text>`, like upstream's errors.
 fn status_text(status: StatusCode) -> Response<Body> {
     text(status, &format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default()))
 }
 
-/// Sets a header whose value is made of what we printed ourselves.
+/// Sets a header to a value of our own, which is always valid.
 fn set<B>(response: &mut Response<B>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);

@@ -1,8 +1,8 @@
 //! From the files of a catalog image to what is served: JSON lines, their index, the resolver's records.
 //!
 //! One pass, constant memory: each document is read through a window, written as its canonical line, entered
-//! into the index and cut down to its record. Order is that of the original: files in walk order, documents
-//! in file order. Everything is written into a folder that nobody reads yet.
+//! into the index and cut down to its record. The order is upstream's: files in walk order, documents
+//! in file order. Everything is written into a folder that is not read yet.
 
 use std::{
     fs::File,
@@ -193,7 +193,7 @@ impl Writer {
         Ok(Self { name, file, buffer: Vec::new(), crc: Crc::new(), sum: FileSum::default(), charge })
     }
 
-    /// Takes bytes in; large pieces go to the file as they are, so that the buffer never grows with them.
+    /// Takes bytes in; long ones go to the file directly, so that the buffer never grows with them.
     fn push(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
         if self.buffer.len() + bytes.len() > BUFFER_BYTES {
             self.flush(0)?;

@@ -1,13 +1,13 @@
 //! catalogd: turns ClusterCatalogs into catalog content that is served over HTTP and read in process.
 //!
 //! A [`Catalogd`] is a value: built from a [`Config`], a client, a [`CatalogSource`] and a metrics registry,
-//! it offers a router (for whoever listens), a reader (for whoever resolves), a stream of changes, and
+//! it offers a router (for a listener), a reader (for resolution), a stream of changes, and
 //! `run`, the controller. Content lives in a [`CatalogStore`] on disk and can always be fetched again;
 //! validation of catalogs is not its business.
 
 mod clock;
 mod command;
-mod compressor;
+mod compressed;
 mod config;
 mod controller;
 mod error;
@@ -51,9 +51,7 @@ pub use http::answer_graphql;
 pub use ingest::IngestError;
 pub use olm_fbc::CatalogFiles;
 pub use pull_secrets::{PullSecretError, PullSecrets, own_account, pull_secret_name};
-pub use reader::{
-    CatalogDirectory, HttpReader, LocalReader, PackageSnapshot, RemoteCatalog, Trust, TrustError,
-};
+pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog, Trust, TrustError};
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
 pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
 
@@ -79,7 +77,7 @@ pub struct Catalogd {
     server: ContentServer,
     controller_metrics: ControllerMetrics,
     objects: ObjectMetrics,
-    /// Changes when every catalog is to be looked at.
+    /// Changes when every catalog is to be reconciled.
     woken: watch::Sender<()>,
 }
 
@@ -112,7 +110,7 @@ impl Catalogd {
         Self { memory, ..self }
     }
 
-    /// Looks at every catalog now: what failed is tried again without waiting, for instance because there are
+    /// Reconciles every catalog now: what failed is tried again without waiting, for instance because there are
     /// other credentials. What did not fail is left as it is.
     pub fn wake(&self) {
         self.woken.send_replace(());
@@ -128,7 +126,7 @@ impl Catalogd {
         LocalReader::new(Arc::clone(&self.store))
     }
 
-    /// Tells of every catalog whose content became another or went away, from now on.
+    /// Reports every catalog whose content is replaced or removed, from now on.
     pub fn changes(&self) -> broadcast::Receiver<CatalogChanged> {
         self.store.changes()
     }
@@ -142,7 +140,7 @@ impl Catalogd {
     /// names content has that content here, was tried once, or has kept it waiting for a minute.
     ///
     /// # Errors
-    /// The text says what is missing.
+    /// The text names what is missing.
     pub fn ready(&self) -> Result<(), String> {
         if !self.store.is_synced() {
             return Err("catalogs have not been listed yet".to_owned());
@@ -154,7 +152,7 @@ impl Catalogd {
     }
 
     /// Runs the controller, the garbage collection and the compression of what is served until `shutdown`. While
-    /// `leader` is false this replica follows: it serves what the statuses say and writes nothing.
+    /// `leader` is false this replica follows: it serves the content that the statuses name and writes nothing.
     /// Its waits are of the sequence of `chance`.
     pub async fn run(self, leader: watch::Receiver<bool>, chance: Chance, shutdown: CancellationToken) {
         let source = Source::<ClusterCatalog>::all(self.client.clone(), &chance);

@@ -18,37 +18,37 @@ pub const INGEST_MEMORY_BYTES: usize = 64 << 20;
 pub const CONCURRENT_INGESTS: usize = 2;
 /// Catalogs reconciled at the same time; none of them waits for a registry.
 pub const CONCURRENT_RECONCILES: u16 = 4;
-/// Longest time between two looks at a tag; the API takes any number of minutes.
+/// Longest time between two checks of a tag; the API takes any number of minutes.
 pub const POLL_INTERVAL_MAX: Duration = Duration::from_hours(24 * 365);
-/// Bytes of an answer that are read at once; each answer in flight holds two such pieces at most.
+/// Bytes of an answer that are read at once; each answer in flight holds two such chunks at most.
 pub const CHUNK_BYTES: usize = 64 << 10;
-/// Ranges of one request; whoever asks for more gets the whole.
+/// Ranges of one request; a request for more gets the whole.
 pub const RANGES_MAX: usize = 32;
-/// Entity tags looked at in one header.
+/// Entity tags read of one header.
 pub const ETAGS_MAX: usize = 64;
 /// How long a replica that knows of newer content than it holds asks clients to wait.
 pub const CATCH_UP: Duration = Duration::from_secs(10);
-/// What `Retry-After` says while content is on its way.
+/// `Retry-After` while content is on its way.
 pub const RETRY_AFTER_SECONDS: u64 = 2;
-/// How long fetching a whole catalog from another catalogd may take, as the original's client.
+/// How long fetching a whole catalog from another catalogd may take, as upstream's client.
 pub const FETCH_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long readiness waits for a catalog's content.
 pub const READY_WAIT: Duration = Duration::from_mins(1);
-/// Most pieces of a catalog's compressed form, each taking 24 bytes of memory; the largest real one has 1,000.
-pub const PIECES_MAX: usize = 65_536;
-/// Shorter answers are not compressed, as the original.
+/// Most segments of a catalog's compressed form, each taking 24 bytes of memory; the largest real one has 1,000.
+pub const SEGMENTS_MAX: usize = 65_536;
+/// Shorter answers are not compressed, as upstream.
 pub const COMPRESSED_ANSWER_BYTES_MIN: u64 = 1024;
-/// Longest body of a GraphQL request, as the original.
+/// Longest body of a GraphQL request, as upstream.
 pub const GRAPHQL_BODY_BYTES_MAX: usize = 1 << 20;
-/// Longest GraphQL query, as the original.
+/// Longest GraphQL query, as upstream.
 pub const GRAPHQL_QUERY_BYTES_MAX: usize = 100_000;
-/// How long the body of a GraphQL request may take to come, as the original.
+/// How long the body of a GraphQL request may take to come, as upstream.
 pub const GRAPHQL_BODY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a GraphQL query may take, as the original.
+/// How long a GraphQL query may take, as upstream.
 pub const GRAPHQL_TIMEOUT: Duration = Duration::from_secs(5);
 /// GraphQL queries carried out at the same time; more wait.
 pub const GRAPHQL_QUERIES_MAX: usize = 2;
-/// How long a pull goes on before its progress is told; most are over by then.
+/// Time of a pull before its progress is first reported; most are over by then.
 pub const PROGRESS_FIRST: Duration = Duration::from_secs(3);
-/// Between two tellings of a pull's progress; each is a write to the API server.
+/// Time between two reports of a pull's progress; each is a write to the API server.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

@@ -8,16 +8,7 @@ use olm_fbc::{CatalogError, PackageContent};
 
 pub use remote::{CatalogDirectory, HttpReader, RemoteCatalog, Trust, TrustError};
 
-use crate::CatalogStore;
-
-/// The content of a package at one moment.
-#[derive(Debug, Clone)]
-pub struct PackageSnapshot {
-    /// Digest reference of the catalog image the content came from.
-    pub resolved_reference: String,
-    /// The content; empty when the catalog does not have the package.
-    pub content: Arc<PackageContent>,
-}
+use crate::{CatalogStore, Generation};
 
 /// The reader over the store of this process.
 #[derive(Debug, Clone)]
@@ -31,50 +22,35 @@ impl LocalReader {
         Self { store }
     }
 
-    /// The content of `package` in `catalog`.
+    /// The content of `package` in `catalog`; empty when the catalog does not have the package.
     ///
     /// # Errors
     /// The catalog has no content here, or it cannot be read.
-    pub async fn package(&self, catalog: &str, package: &str) -> Result<PackageSnapshot, CatalogError> {
-        read(&self.store, catalog, package).await
+    pub async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
+        let package = package.to_owned();
+        self.read(catalog, move |generation| generation.package(&package).map(Arc::new)).await
     }
 
-    /// The packages of `catalog` with the text somewhere in what resolution reads of them, by name. It reads the
-    /// whole catalog.
+    /// The packages of `catalog` with the text somewhere in their resolver records, by name. It reads the whole catalog.
     ///
     /// # Errors
     /// The catalog has no content here, or it cannot be read.
     pub async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
-        mentioning(&self.store, catalog, text).await
+        let text = text.to_owned();
+        self.read(catalog, move |generation| generation.mentioning(&text)).await
     }
-}
 
-/// Reads a package's records on a blocking thread.
-pub(crate) async fn read(
-    store: &CatalogStore,
-    catalog: &str,
-    package: &str,
-) -> Result<PackageSnapshot, CatalogError> {
-    let generation =
-        store.generation(catalog).ok_or_else(|| CatalogError::NotServed { catalog: catalog.to_owned() })?;
-    let (catalog, package) = (catalog.to_owned(), package.to_owned());
-    let resolved_reference = generation.reference().to_owned();
-    let content = tokio::task::spawn_blocking(move || generation.package(&package))
-        .await
-        .map_err(|error| CatalogError::Read { catalog, cause: error.to_string() })??;
-    Ok(PackageSnapshot { resolved_reference, content: Arc::new(content) })
-}
-
-/// Searches all records on a blocking thread.
-pub(crate) async fn mentioning(
-    store: &CatalogStore,
-    catalog: &str,
-    text: &str,
-) -> Result<Vec<PackageContent>, CatalogError> {
-    let generation =
-        store.generation(catalog).ok_or_else(|| CatalogError::NotServed { catalog: catalog.to_owned() })?;
-    let (catalog, text) = (catalog.to_owned(), text.to_owned());
-    tokio::task::spawn_blocking(move || generation.mentioning(&text))
-        .await
-        .map_err(|error| CatalogError::Read { catalog, cause: error.to_string() })?
+    /// Reads the content of a catalog on a blocking thread.
+    async fn read<T: Send + 'static>(
+        &self,
+        catalog: &str,
+        read: impl FnOnce(&Generation) -> Result<T, CatalogError> + Send + 'static,
+    ) -> Result<T, CatalogError> {
+        let not_served = || CatalogError::NotServed { catalog: catalog.to_owned() };
+        let generation = self.store.generation(catalog).ok_or_else(not_served)?;
+        let read = tokio::task::spawn_blocking(move || read(&generation)).await;
+        read.unwrap_or_else(|error| {
+            Err(CatalogError::Read { catalog: catalog.to_owned(), cause: error.to_string() })
+        })
+    }
 }

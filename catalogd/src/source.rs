@@ -11,7 +11,7 @@ use olm_image::{
     CanonicalReference, DiskBudget, Files, OnProgress, PullError, Puller, Reference, Refusal, Select,
 };
 
-/// Label of an image that says where in it the catalog's content is.
+/// Label of an image with the path of the catalog's content in it.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
 
 /// Whether the spec names a digest, whose content cannot change, or a tag, whose content may.
@@ -25,11 +25,11 @@ pub enum Pinned {
 
 /// Fetches catalog images. Implemented by [`Puller`]; tests have their own.
 pub trait CatalogSource: Send + Sync {
-    /// What a reference stands for now, as `<repository>@<digest>`. A digest stands for itself, without a
+    /// The resolution of a reference, as `<repository>@<digest>`. A digest is its own resolution, without a
     /// request.
     fn resolve<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, PullError>>;
 
-    /// The files below the path that the image's configs label names; `on_progress` is told how far it is.
+    /// The files below the path that the image's configs label names; `on_progress` is called as bytes arrive.
     fn pull<'a>(
         &'a self,
         resolved: &'a str,

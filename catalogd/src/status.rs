@@ -7,7 +7,10 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use olm_api::{
-    ConditionStatus, ConditionType, ConditionUpdate, Reason,
+    Activity,
+    ConditionStatus::{False, True},
+    ConditionType::{Progressing, Serving},
+    ConditionWriter, Reason,
     v1::{
         CatalogSourceType, ClusterCatalogStatus, ClusterCatalogUrls, ResolvedCatalogSource,
         ResolvedImageSource,
@@ -76,117 +79,87 @@ pub(crate) fn status(
     facts: &Facts<'_>,
     now: Timestamp,
 ) -> ClusterCatalogStatus {
-    let mut writer = Writer { status: before.clone(), generation: facts.generation, now };
+    let mut status = before.clone();
+    let generation = facts.generation;
+    report(&mut ConditionWriter { conditions: &mut status.conditions, generation, now }, facts);
+    content(&mut status, facts);
+    status
+}
+
+fn report(writer: &mut ConditionWriter<'_>, facts: &Facts<'_>) {
+    let is_current = facts.served.is_some_and(|served| served.current);
     match facts.outcome {
         Outcome::Succeeded => {
-            writer.set(ConditionType::Serving, ConditionStatus::True, Reason::Available, SERVING);
-            writer.set(ConditionType::Progressing, ConditionStatus::True, Reason::Succeeded, UNPACKED);
-            writer.ready(ConditionStatus::True, Reason::Succeeded, SERVING);
+            writer.put(Serving, True, Reason::Available, SERVING);
+            writer.put(Progressing, True, Reason::Succeeded, UNPACKED);
+            writer.summarize(true, Reason::Succeeded, SERVING, Activity::None);
         }
-        Outcome::Pulling { message } => writer.pulling(facts, message),
+        // Upstream's conditions have no words for a pull and stay as they are.
+        Outcome::Pulling { message } if is_current => {
+            let message = format!("{SERVING}; pulling {message}");
+            writer.summarize(true, Reason::Succeeded, &message, Activity::None);
+        }
+        Outcome::Pulling { message } => {
+            let message = format!("Pulling {message}");
+            let activity = Activity::Reconciling(Reason::Reconciling, &message);
+            writer.summarize(false, Reason::Reconciling, &message, activity);
+        }
         Outcome::Failed { message, terminal, advice } => {
-            let (progressing, reason) = if terminal {
-                (ConditionStatus::False, Reason::Blocked)
-            } else {
-                (ConditionStatus::True, Reason::Retrying)
-            };
-            writer.set(ConditionType::Progressing, progressing, reason, message);
-            if facts.served.is_none() && before.conditions.is_true(ConditionType::Serving) {
+            let (progressing, reason) =
+                if terminal { (False, Reason::Blocked) } else { (True, Reason::Retrying) };
+            writer.put(Progressing, progressing, reason, message);
+            if facts.served.is_none() && writer.conditions.is_true(Serving) {
                 // What an earlier process served is gone, and could not be fetched again.
-                writer.set(ConditionType::Serving, ConditionStatus::False, Reason::Unavailable, CONTENT_LOST);
+                writer.put(Serving, False, Reason::Unavailable, CONTENT_LOST);
             }
-            writer.failed(facts, message, reason, advice);
+            if is_current {
+                let message = format!("{SERVING}; looking at the source again failed: {message}");
+                writer.summarize(true, Reason::Succeeded, &message, Activity::None);
+                return;
+            }
+            let message = advice.map_or_else(|| message.to_owned(), |advice| format!("{message}\n{advice}"));
+            // It is tried again all the same, but nothing comes of it before somebody acts.
+            let activity = if terminal || advice.is_some() {
+                Activity::Stalled(Reason::Blocked, &message)
+            } else {
+                Activity::Reconciling(reason, &message)
+            };
+            writer.summarize(false, reason, &message, activity);
         }
         Outcome::Unavailable => {
             let reason = Reason::UserSpecifiedUnavailable;
-            writer.set(ConditionType::Serving, ConditionStatus::False, reason, USER_UNAVAILABLE);
-            writer.set(
-                ConditionType::Progressing,
-                ConditionStatus::True,
-                Reason::Succeeded,
-                USER_UNAVAILABLE,
-            );
-            writer.ready(ConditionStatus::True, reason, USER_UNAVAILABLE);
+            writer.put(Serving, False, reason, USER_UNAVAILABLE);
+            writer.put(Progressing, True, Reason::Succeeded, USER_UNAVAILABLE);
+            writer.summarize(true, reason, USER_UNAVAILABLE, Activity::None);
         }
         Outcome::Deleted => {
-            writer.set(ConditionType::Serving, ConditionStatus::False, Reason::Unavailable, "");
-            writer.ready(ConditionStatus::False, Reason::Unavailable, "");
+            writer.put(Serving, False, Reason::Unavailable, "");
+            writer.summarize(false, Reason::Unavailable, "", Activity::None);
         }
     }
-    writer.content(facts);
-    writer.status
 }
 
-struct Writer {
-    status: ClusterCatalogStatus,
-    generation: Option<i64>,
-    now: Timestamp,
-}
-
-impl Writer {
-    fn set(&mut self, type_: ConditionType, status: ConditionStatus, reason: Reason, message: &str) {
-        let update = ConditionUpdate::new(type_, status, reason, message, self.generation);
-        self.status.conditions.set(update, self.now);
-    }
-
-    /// Sets `Ready` where nothing goes on.
-    fn ready(&mut self, status: ConditionStatus, reason: Reason, message: &str) {
-        self.set(ConditionType::Ready, status, reason, message);
-        self.status.conditions.remove(ConditionType::Reconciling);
-        self.status.conditions.remove(ConditionType::Stalled);
-    }
-
-    /// Says how far a pull is. Upstream's conditions have no words for that and stay as they are.
-    fn pulling(&mut self, facts: &Facts<'_>, message: &str) {
-        if facts.served.is_some_and(|served| served.current) {
-            let message = format!("{SERVING}; pulling {message}");
-            self.ready(ConditionStatus::True, Reason::Succeeded, &message);
-            return;
+/// Sets the fields of the served content and its address.
+fn content(status: &mut ClusterCatalogStatus, facts: &Facts<'_>) {
+    match (facts.outcome, facts.served) {
+        (Outcome::Unavailable | Outcome::Deleted, _) => {
+            status.resolved_source = None;
+            status.urls = None;
+            status.last_unpacked = None;
         }
-        let message = format!("Pulling {message}");
-        self.ready(ConditionStatus::False, Reason::Reconciling, &message);
-        self.set(ConditionType::Reconciling, ConditionStatus::True, Reason::Reconciling, &message);
-    }
-
-    /// Sets `Ready` and its companions where something failed.
-    fn failed(&mut self, facts: &Facts<'_>, message: &str, reason: Reason, advice: Option<&str>) {
-        if facts.served.is_some_and(|served| served.current) {
-            let message = format!("{SERVING}; looking at the source again failed: {message}");
-            self.ready(ConditionStatus::True, Reason::Succeeded, &message);
-            return;
-        }
-        let message = &advice.map_or_else(|| message.to_owned(), |advice| format!("{message}\n{advice}"));
-        self.ready(ConditionStatus::False, reason, message);
-        if reason == Reason::Blocked || advice.is_some() {
-            // It is tried again all the same, but nothing comes of it before somebody acts.
-            self.set(ConditionType::Stalled, ConditionStatus::True, Reason::Blocked, message);
-        } else {
-            self.set(ConditionType::Reconciling, ConditionStatus::True, reason, message);
-        }
-    }
-
-    /// Sets the fields that say what is served, and where.
-    fn content(&mut self, facts: &Facts<'_>) {
-        match (facts.outcome, facts.served) {
-            (Outcome::Unavailable | Outcome::Deleted, _) => {
-                self.status.resolved_source = None;
-                self.status.urls = None;
-                self.status.last_unpacked = None;
+        (_, Some(served)) => {
+            // A leader that unpacks the same content once more changes nothing about it.
+            let before = status.resolved_source.as_ref().map(|source| digest_of(&source.image.ref_));
+            if before != Some(digest_of(served.reference)) || status.last_unpacked.is_none() {
+                status.last_unpacked = Some(Time(served.unpacked_at));
             }
-            (_, Some(served)) => {
-                // A leader that unpacks the same content once more changes nothing about it.
-                let before = self.status.resolved_source.as_ref().map(|source| digest_of(&source.image.ref_));
-                if before != Some(digest_of(served.reference)) || self.status.last_unpacked.is_none() {
-                    self.status.last_unpacked = Some(Time(served.unpacked_at));
-                }
-                self.status.resolved_source = Some(ResolvedCatalogSource {
-                    type_: CatalogSourceType::Image,
-                    image: ResolvedImageSource { ref_: served.reference.to_owned() },
-                });
-                self.status.urls = Some(ClusterCatalogUrls { base: facts.base_url.to_owned() });
-            }
-            (_, None) => {}
+            status.resolved_source = Some(ResolvedCatalogSource {
+                type_: CatalogSourceType::Image,
+                image: ResolvedImageSource { ref_: served.reference.to_owned() },
+            });
+            status.urls = Some(ClusterCatalogUrls { base: facts.base_url.to_owned() });
         }
+        (_, None) => {}
     }
 }
 

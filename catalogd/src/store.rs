@@ -1,14 +1,13 @@
 //! The served content of all catalogs: one generation each, on disk, kept by digest across restarts.
 //!
-//! Layout: `<cache-dir>/catalogs/<name>/<digest>/{catalog.jsonl,index,packages,generation,pieces}`. A generation is
+//! Layout: `<cache-dir>/catalogs/<name>/<digest>/{catalog.jsonl,index,packages,generation,segments}`. A generation is
 //! written in a staging folder and renamed when complete; only its small `generation` file is synced, the
-//! others are checked by length and checksum when a process starts. The compressed form, `pieces`, comes later
+//! others are checked by length and checksum when a process starts. The compressed form, `segments`, comes later
 //! and may be missing. Readers hold an `Arc` to the generation
-//! they started with, so a swap disturbs nobody; files go when the last reader lets go of them.
+//! they started with, so a swap interrupts no answer; files are removed with their last reader.
 
 mod files;
 mod generation;
-mod pieces;
 
 use std::{
     collections::BTreeMap,
@@ -29,9 +28,9 @@ use tokio::{sync::broadcast, time::Instant};
 pub use files::FileSum;
 pub use generation::Generation;
 pub(crate) use generation::digest_of;
-pub(crate) use pieces::Member;
 
 use crate::{
+    compressed::{self, Made},
     ingest::{IngestError, ingest},
     limits::READY_WAIT,
 };
@@ -40,7 +39,7 @@ use crate::{
 const CATALOGS: &str = "catalogs";
 /// Folder of generations that are being written.
 const STAGING: &str = ".staging";
-/// What a catalog's tag stood for when it was last looked at.
+/// The file of a catalog's last resolution.
 const RESOLUTION_FILE: &str = "resolution";
 /// The compressed form has this part of the lines' length, or less: room for that much is kept while it is made. In real
 /// catalogs it has a seventh.
@@ -61,7 +60,7 @@ pub enum StoreError {
         action: &'static str,
         /// On which path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The content is not wanted any more.
@@ -83,7 +82,7 @@ pub struct CatalogChanged {
     pub reference: Option<String>,
 }
 
-/// What a catalog's status says is served, as this replica last saw it.
+/// The content that a catalog's status names, as this replica last saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announced {
     /// Digest reference in `status.resolvedSource`.
@@ -94,26 +93,26 @@ pub struct Announced {
     pub since: Instant,
 }
 
-/// What is known of one catalog.
+/// The state of one catalog.
 #[derive(Debug, Clone, Default)]
 pub struct Slot {
-    /// What is held here.
+    /// The content that is here.
     pub generation: Option<Arc<Generation>>,
-    /// What is said to be served.
+    /// The content that the status names.
     pub announced: Option<Announced>,
-    /// Whether bringing content here was tried.
+    /// Whether fetching content was tried.
     pub tried: bool,
 }
 
-/// What a catalog's source stood for when it was last looked at; survives restarts.
+/// The resolution of a catalog's source at its last check; survives restarts.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resolution {
     /// `spec.source.image.ref`.
     pub source: String,
-    /// Digest reference it stood for.
+    /// Digest reference it resolved to.
     pub reference: String,
-    /// When it was looked at.
+    /// Time of the check.
     pub polled_at: Timestamp,
 }
 
@@ -175,7 +174,7 @@ impl CatalogStore {
         })
     }
 
-    /// What is known of a catalog.
+    /// The state of a catalog.
     pub fn slot(&self, catalog: &str) -> Slot {
         self.slots.read().unwrap_or_else(PoisonError::into_inner).get(catalog).cloned().unwrap_or_default()
     }
@@ -201,7 +200,7 @@ impl CatalogStore {
         self.synced.load(Ordering::Acquire)
     }
 
-    /// Notes that bringing a catalog's content here was tried.
+    /// Notes that fetching a catalog's content was tried.
     pub(crate) fn set_tried(&self, catalog: &str) {
         self.update(catalog, |slot| slot.tried = true);
     }
@@ -218,15 +217,15 @@ impl CatalogStore {
         slots.iter().find(|(_, slot)| waits(slot)).map(|(name, _)| name.clone())
     }
 
-    /// Tells of every change from now on.
+    /// Reports every change from now on.
     pub fn changes(&self) -> broadcast::Receiver<CatalogChanged> {
         self.changes.subscribe()
     }
 
-    /// Notes what a catalog's status says; `None` when it names nothing.
-    pub fn announce(&self, catalog: &str, said: Option<(String, Option<Timestamp>)>) {
+    /// Notes the content that a catalog's status names, if any.
+    pub fn announce(&self, catalog: &str, content: Option<(String, Option<Timestamp>)>) {
         self.update(catalog, |slot| {
-            slot.announced = said.map(|(reference, last_unpacked)| {
+            slot.announced = content.map(|(reference, last_unpacked)| {
                 let since = slot
                     .announced
                     .as_ref()
@@ -275,19 +274,19 @@ impl CatalogStore {
         let generation = match written {
             Ok(generation) => Arc::new(generation),
             Err(error) => {
-                // The first error says why; what stays behind goes with the next start.
+                // The first error is the reason; leftovers are removed at the next start.
                 let _ = fs::remove_dir_all(&staging);
                 return Err(error);
             }
         };
         self.update(catalog, |slot| {
             slot.generation = Some(Arc::clone(&generation));
-            // What was just brought here is what is to be served; the status says so in a moment.
+            // The new content is to be served; the status will name it in a moment.
             if slot.announced.as_ref().is_some_and(|announced| announced.reference != reference) {
                 slot.announced = None;
             }
         });
-        self.tell(catalog, Some(reference));
+        self.notify(catalog, Some(reference));
         if let Err(error) = self.drop_others(catalog, &generation) {
             // The new content is served; the old one is collected later.
             tracing::warn!(catalog, %error, "content of an earlier digest stays on disk for now");
@@ -306,20 +305,20 @@ impl CatalogStore {
         let removed = slots.remove(catalog).is_some_and(|slot| slot.generation.is_some());
         drop(slots);
         if removed {
-            self.tell(catalog, None);
+            self.notify(catalog, None);
         }
         files::remove_tree(&self.root.join(catalog))
     }
 
-    /// Makes the compressed form of a catalog's content, if it has none; answers whether it has one then.
-    /// Breaks off when `stop` says so or the content is replaced. Blocks for as long as the processor needs:
+    /// Makes the compressed form of a catalog's content, if it has none; returns whether it has one then.
+    /// Ends early when `stop` returns true or the content is replaced. Blocks for as long as the processor needs:
     /// about a second for 150 MB.
     ///
     /// # Errors
     /// The disk failed, or the lines on it are not those that were written.
     pub fn compress(&self, catalog: &str, stop: &dyn Fn() -> bool) -> Result<bool, StoreError> {
         let Some(generation) = self.generation(catalog) else { return Ok(false) };
-        if generation.pieces().is_some() {
+        if generation.segments().is_some() {
             return Ok(true);
         }
         let mut charge = self.disk.empty();
@@ -328,10 +327,10 @@ impl CatalogStore {
             return Ok(false);
         }
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
-        let aside = self.root.join(STAGING).join(format!("{catalog}-{number}.pieces"));
+        let aside = self.root.join(STAGING).join(format!("{catalog}-{number}.segments"));
         let is_current = || self.generation(catalog).is_some_and(|held| Arc::ptr_eq(&held, &generation));
-        let made = pieces::make(&generation, &aside, &|| stop() || !is_current()).and_then(|made| {
-            let pieces::Made::Pieces(pieces) = made else { return Ok(false) };
+        let made = compressed::write(&generation, &aside, &|| stop() || !is_current()).and_then(|made| {
+            let Made::Segments(segments) = made else { return Ok(false) };
             let bytes = fs::metadata(&aside).map_err(io_error("reading", &aside))?.len();
             if charge.grow(bytes.saturating_sub(charge.bytes())).is_err() {
                 return Ok(false);
@@ -341,20 +340,20 @@ impl CatalogStore {
             if !is_current() {
                 return Ok(false);
             }
-            let target = generation.folder().join(pieces::PIECES_FILE);
+            let target = generation.folder().join(compressed::SEGMENTS_FILE);
             fs::rename(&aside, &target).map_err(io_error("renaming to", &target))?;
-            generation.set_pieces(pieces, charge);
+            generation.set_segments(segments, charge);
             Ok(true)
         });
         if !matches!(made, Ok(true)) {
-            // It may not even have been begun; what stays behind goes with the next start.
+            // It may not even exist; leftovers are removed at the next start.
             let _ = fs::remove_file(&aside);
         }
         made
     }
 
     /// Removes the content of every catalog that does not exist, and folders that belong to none. Blocks.
-    /// `exists` is asked just before a removal, so that a catalog that comes meanwhile keeps its content.
+    /// `exists` is called just before a removal, so that a catalog that comes meanwhile keeps its content.
     ///
     /// # Errors
     /// The disk failed.
@@ -376,13 +375,13 @@ impl CatalogStore {
         Ok(())
     }
 
-    /// What the catalog's source stood for when it was last looked at, if that is known.
+    /// The last resolution of the catalog's source, if it is known.
     pub fn resolution(&self, catalog: &str) -> Option<Resolution> {
         let text = files::read_small(&self.root.join(catalog).join(RESOLUTION_FILE)).ok()?;
         serde_json::from_slice(&text).ok()
     }
 
-    /// Notes what the catalog's source stands for now. Blocks.
+    /// Notes the resolution of the catalog's source. Blocks.
     ///
     /// # Errors
     /// The disk failed.
@@ -398,8 +397,8 @@ impl CatalogStore {
         change(slots.entry(catalog.to_owned()).or_default());
     }
 
-    fn tell(&self, catalog: &str, reference: Option<&str>) {
-        // Nobody listening is no error.
+    fn notify(&self, catalog: &str, reference: Option<&str>) {
+        // Without listeners there is no error.
         let _ = self
             .changes
             .send(CatalogChanged { catalog: catalog.to_owned(), reference: reference.map(str::to_owned) });

@@ -170,8 +170,8 @@ async fn silent_clients(with_tls: bool) {
     let root = reqwest::Certificate::from_pem(made.ca_pem.as_bytes()).unwrap();
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([root]).build().unwrap();
     let reader = HttpReader::new(client, directory, Arc::new(SystemClock), cache.path()).unwrap();
-    let snapshot = timeout(DEADLINE, reader.package("c", "p")).await.unwrap().unwrap();
-    assert_eq!(snapshot.content.channels[0].name, "a", "a split controller fetches the whole catalog");
+    let content = timeout(DEADLINE, reader.package("c", "p")).await.unwrap().unwrap();
+    assert_eq!(content.channels[0].name, "a", "a split controller fetches the whole catalog");
 
     // Behind one Service all clients have one address.
     let (code, time) = served(server, address(2)).await;

@@ -19,17 +19,10 @@ use olm_image::{Compression, ImageBuilder, PackedImage, folders_layer};
 
 use crate::{pack::Destination, sources::read_limited};
 
-/// Folders of a bundle that go into its image; the others are not part of one.
-const FOLDERS: [(&str, Presence); 3] =
-    [("manifests", Presence::Required), ("metadata", Presence::Required), ("tests", Presence::Optional)];
+/// Folders of a bundle that go into its image, and whether it must have them; the others are not part of one.
+const FOLDERS: [(&str, bool); 3] = [("manifests", true), ("metadata", true), ("tests", false)];
 /// Largest annotations file in bytes; real ones have one or two thousand.
 const ANNOTATIONS_BYTES_MAX: u64 = 1 << 20;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Presence {
-    Required,
-    Optional,
-}
 
 /// `olm bundle …`
 #[derive(Debug, Subcommand)]
@@ -81,11 +74,11 @@ impl Bundle {
 impl Pack {
     fn image(&self) -> anyhow::Result<PackedImage> {
         let mut folders = Vec::new();
-        for (name, presence) in FOLDERS {
+        for (name, is_required) in FOLDERS {
             let path = self.folder.join(name);
             if path.is_dir() {
                 folders.push((path, name));
-            } else if presence == Presence::Required {
+            } else if is_required {
                 bail!("{}: no such folder: a bundle has manifests and metadata", path.display());
             }
         }

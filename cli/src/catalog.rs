@@ -20,13 +20,14 @@ mod validate;
 use std::{io::Write, path::PathBuf};
 
 use anyhow::{Context as _, bail};
+use catalogd::CONFIGS_LABEL;
 use clap::{Args, Subcommand};
 use olm_image::{Compression, ImageBuilder, PackedImage, folder_layer};
 
 use crate::pack::Destination;
 
-/// The label that names the folder of a catalog image in which the catalog lies, and that folder.
-const CATALOG_LABEL: (&str, &str) = ("operators.operatorframework.io.index.configs.v1", "/configs");
+/// The folder of a catalog image with the catalog.
+const CONFIGS: &str = "/configs";
 
 /// `olm catalog …`
 #[derive(Debug, Subcommand)]
@@ -109,8 +110,7 @@ impl Pack {
         if entries.next().is_none() {
             bail!("{}: the folder is empty: a catalog has at least one file", folder.display());
         }
-        let (label, target) = CATALOG_LABEL;
-        let layer = folder_layer(folder, target, Compression::Gzip).context("packing the catalog")?;
-        Ok(ImageBuilder::new().label(label, target).layer(layer).build())
+        let layer = folder_layer(folder, CONFIGS, Compression::Gzip).context("packing the catalog")?;
+        Ok(ImageBuilder::new().label(CONFIGS_LABEL, CONFIGS).layer(layer).build())
     }
 }

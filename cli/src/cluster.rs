@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use kube::{
-    Config,
+    Api, Client, Config, Resource, ResourceExt,
+    api::ListParams,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use olm_runtime::cluster_config;
+use olm_runtime::{bounded, cluster_config};
 
 /// Which cluster, and as whom.
 #[derive(Debug, Clone, Default, Args)]
@@ -46,4 +47,16 @@ impl Cluster {
         config.default_retry = false;
         Ok(config)
     }
+}
+
+/// All objects of a kind, by name.
+pub(crate) async fn list<K>(client: &Client) -> anyhow::Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let api: Api<K> = Api::all(client.clone());
+    let listed = bounded(api.list(&ListParams::default())).await;
+    let mut items = listed.with_context(|| format!("listing {}s", K::kind(&())))?.items;
+    items.sort_by_key(ResourceExt::name_any);
+    Ok(items)
 }

@@ -69,13 +69,10 @@ pub(crate) fn named(objects: &[Value]) -> anyhow::Result<Definitions> {
 fn in_documents(bytes: &[u8]) -> anyhow::Result<Definitions> {
     let mut objects = Vec::new();
     for document in olm_yaml::mixed(olm_yaml::text(bytes)?) {
-        match document? {
-            Value::Object(mut list) if list.get("items").is_some_and(Value::is_array) => {
-                objects.extend(
-                    list.remove("items").and_then(|items| items.as_array().cloned()).unwrap_or_default(),
-                );
-            }
-            object => objects.push(object),
+        let document = document?;
+        match document["items"].as_array() {
+            Some(items) => objects.extend(items.iter().cloned()),
+            None => objects.push(document),
         }
     }
     named(&objects)

@@ -19,7 +19,7 @@ use crate::{
     sources::Registries,
 };
 
-/// What `olm diff --help` says beside the options.
+/// The help text beside the options.
 pub(crate) const HELP: &str = "The plan is the controller's own: objects created, changed and deleted, images, CRDs, rights, and what the API server
 says of the objects in a dry-run. Nothing is written; a token of the extension's ServiceAccount is asked for, since its
 rights are what counts, and without one the plan says what is not known. Catalogs and bundles are pulled as images, the

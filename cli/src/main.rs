@@ -1,12 +1,11 @@
 //! The command line for catalogs, bundles and clusters.
 //!
-//! Each group of commands has a file; [`commands::Command`] is the table of them. A command gets its arguments
+//! Each group of commands has a file; [`Command`] is the table of them. A command gets its arguments
 //! and writes to the output it is given; only `main` knows of the process.
 
 mod bundle;
 mod catalog;
 mod cluster;
-mod commands;
 mod crd;
 mod diff;
 mod output;
@@ -16,16 +15,52 @@ mod resolve;
 mod sources;
 mod status;
 
-use std::process::ExitCode;
+use std::{io::Write, process::ExitCode};
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 /// Works with operator catalogs and bundles, and with clusters that install them.
 #[derive(Parser)]
 #[command(name = "olm", version)]
 struct Arguments {
     #[command(subcommand)]
-    command: commands::Command,
+    command: Command,
+}
+
+/// The groups of commands.
+#[derive(Subcommand)]
+enum Command {
+    /// Works with catalogs.
+    #[command(subcommand)]
+    Catalog(catalog::Catalog),
+    /// Works with bundles.
+    #[command(subcommand)]
+    Bundle(bundle::Bundle),
+    /// Says which bundle an extension would get from catalogs, and why; no cluster is needed.
+    #[command(after_help = resolve::HELP)]
+    Resolve(resolve::Resolve),
+    /// Shows which extensions run on a cluster, what is pending, and why.
+    #[command(after_help = status::HELP)]
+    Status(status::StatusCommand),
+    /// Shows what the next revision of an extension would do to a cluster.
+    #[command(after_help = diff::HELP)]
+    Diff(diff::Diff),
+    /// Works with CustomResourceDefinitions.
+    #[command(subcommand)]
+    Crd(crd::Crd),
+}
+
+impl Command {
+    async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        match self {
+            Self::Catalog(command) => command.run(out).await,
+            Self::Bundle(command) => command.run(out).await,
+            Self::Resolve(command) => command.run(out).await,
+            Self::Status(command) => command.run(out).await,
+            Self::Diff(command) => command.run(out).await,
+            Self::Crd(command) => command.run(out).await,
+        }
+    }
 }
 
 fn main() -> ExitCode {

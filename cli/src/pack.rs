@@ -29,7 +29,7 @@ pub(crate) struct Destination {
     output: Format,
 }
 
-/// What became of an image.
+/// The places of a packed image.
 #[derive(Debug, Serialize)]
 struct Stored {
     digest: String,

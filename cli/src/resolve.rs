@@ -5,7 +5,7 @@ pub(crate) mod catalogs;
 
 use std::io::Write;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use olm_fbc::PackageContent;
 use olm_resolve::{
@@ -23,7 +23,7 @@ use crate::{
     sources::Registries,
 };
 
-/// What `olm resolve --help` says beside the options.
+/// The help text beside the options.
 pub(crate) const HELP: &str = "The answer is the controller's own: the same catalogs, priorities and settings give the same bundle, or the same error.
 
 Exit codes: 0 there is an answer, 1 there is none or a catalog cannot be read, 2 the command is wrong.
@@ -93,7 +93,7 @@ enum Policy {
     SelfCertified,
 }
 
-/// There is no answer; what is known about it has been written out.
+/// There is no answer; the reasons have been written out.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct NoAnswer(String);
@@ -164,12 +164,8 @@ fn installed(text: &str, contents: &[PackageContent]) -> anyhow::Result<Installe
     let mut listed: Vec<Installed> = listed.filter(|one| one.name == text || one.version == text).collect();
     listed.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.release.cmp(&b.release)));
     listed.dedup();
-    let first = listed.first().cloned();
     match listed.as_slice() {
-        [one] => Ok(one.clone()),
-        [one, rest @ ..] if rest.iter().all(|other| other.name == one.name) => {
-            first.with_context(|| format!("--installed {text}"))
-        }
+        [one, rest @ ..] if rest.iter().all(|other| other.name == one.name) => Ok(one.clone()),
         [] => {
             bail!("--installed {text}: no catalog lists a bundle of this name or version: write name=version")
         }

@@ -134,7 +134,7 @@ pub(crate) enum Tree {
     Image(Files),
 }
 
-/// What a source holds.
+/// The content of a source.
 #[derive(Debug, Clone)]
 pub(crate) struct Opened {
     /// The files.
@@ -274,23 +274,6 @@ impl Tree {
         }
     }
 
-    /// A reader over a file.
-    pub(crate) fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>> {
-        match self {
-            Self::Disk(files) => {
-                let place = files.get(path).ok_or(io::ErrorKind::NotFound)?;
-                Ok(Box::new(File::open(place)?))
-            }
-            Self::Image(files) => Ok(Box::new(files.open(path).map_err(io::Error::other)?)),
-        }
-    }
-
-    /// A whole file of at most `limit` bytes.
-    pub(crate) fn read(&self, path: &str, limit: u64) -> anyhow::Result<Vec<u8>> {
-        let reader = self.open(path).with_context(|| path.to_owned())?;
-        limited(reader, limit).with_context(|| path.to_owned())
-    }
-
     /// Manifests and metadata of a bundle.
     pub(crate) fn bundle_files(&self) -> anyhow::Result<BundleFiles> {
         let mut total = 0;
@@ -299,7 +282,8 @@ impl Tree {
             if !BUNDLE_FOLDERS.iter().any(|folder| path.split('/').next() == Some(folder)) {
                 continue;
             }
-            let bytes = self.read(path, BUNDLE_FILE_BYTES_MAX)?;
+            let reader = self.open(path).with_context(|| path.to_owned())?;
+            let bytes = limited(reader, BUNDLE_FILE_BYTES_MAX).with_context(|| path.to_owned())?;
             total += bytes.len() as u64;
             if total > BUNDLE_BYTES_MAX {
                 bail!("{path}: the bundle has more than {BUNDLE_BYTES_MAX} bytes up to this file");
@@ -316,8 +300,10 @@ impl CatalogFiles for Tree {
     }
 
     fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
-        let reader: Box<dyn Read + Send> = Tree::open(self, path)?;
-        Ok(reader)
+        Ok(match self {
+            Self::Disk(files) => Box::new(File::open(files.get(path).ok_or(io::ErrorKind::NotFound)?)?),
+            Self::Image(files) => Box::new(files.open(path).map_err(io::Error::other)?),
+        })
     }
 }
 

@@ -4,19 +4,19 @@ mod facts;
 
 use std::io::Write;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::ResourceExt;
 use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
-use olm_runtime::{bounded, connect};
+use olm_runtime::connect;
 
 use self::facts::Status;
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, list},
     output::{self, Format},
 };
 
-/// What `olm status --help` says beside the options.
+/// The help text beside the options.
 pub(crate) const HELP: &str =
     "Without a name: every ClusterExtension on a line. With one: its conditions, revisions and catalogs.
 
@@ -40,9 +40,9 @@ pub(crate) struct StatusCommand {
 impl StatusCommand {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let client = connect(self.cluster.config().await?)?;
-        let catalogs: Vec<ClusterCatalog> = list(&client, "ClusterCatalogs").await?;
-        let sets: Vec<ClusterObjectSet> = list(&client, "ClusterObjectSets").await?;
-        let mut extensions: Vec<ClusterExtension> = list(&client, "ClusterExtensions").await?;
+        let catalogs: Vec<ClusterCatalog> = list(&client).await?;
+        let sets: Vec<ClusterObjectSet> = list(&client).await?;
+        let mut extensions: Vec<ClusterExtension> = list(&client).await?;
         if let Some(name) = &self.extension {
             extensions.retain(|extension| extension.name_any() == *name);
             if extensions.is_empty() {
@@ -55,16 +55,4 @@ impl StatusCommand {
             text.trim_end().to_owned()
         })
     }
-}
-
-async fn list<K>(client: &Client, what: &'static str) -> anyhow::Result<Vec<K>>
-where
-    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-{
-    let api: Api<K> = Api::all(client.clone());
-    let listed =
-        bounded(api.list(&ListParams::default())).await.with_context(|| format!("listing {what}"))?;
-    let mut items = listed.items;
-    items.sort_by_key(ResourceExt::name_any);
-    Ok(items)
 }

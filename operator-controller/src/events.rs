@@ -8,7 +8,7 @@ use kube::{
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
 use olm_api::{
-    ConditionType::{Installed, Progressing},
+    ConditionType::{Installed, Progressing, Stalled},
     Reason,
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
@@ -27,12 +27,22 @@ pub(crate) struct Events {
     recorder: Recorder,
 }
 
-/// What is worth an Event.
-#[derive(Debug, PartialEq, Eq)]
-struct Told {
+/// What an Event says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Notice {
     reason: &'static str,
     warning: bool,
     note: String,
+}
+
+impl Notice {
+    fn normal(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { reason, warning: false, note: note.into() }
+    }
+
+    fn warning(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { reason, warning: true, note: note.into() }
+    }
 }
 
 impl Events {
@@ -42,7 +52,7 @@ impl Events {
         Self { recorder: Recorder::new(client, reporter) }
     }
 
-    /// Tells that an admission policy is not in force.
+    /// Reports that an admission policy is not in force.
     pub(crate) async fn policy(&self, name: &str, text: &str) {
         let reference = ObjectReference {
             api_version: Some("admissionregistration.k8s.io/v1".to_owned()),
@@ -50,17 +60,15 @@ impl Events {
             name: Some(name.to_owned()),
             ..ObjectReference::default()
         };
-        let told = Told { reason: "PolicyNotInForce", warning: true, note: text.to_owned() };
-        self.publish(told, &reference).await;
+        self.publish(Notice::warning("PolicyNotInForce", text), &reference).await;
     }
 
-    /// Tells that an object of an earlier installation is still in effect.
+    /// Reports that an object of an earlier installation is still in effect.
     pub(crate) async fn leftover(&self, about: &ObjectReference, text: &str) {
-        let told = Told { reason: "LeftBehind", warning: true, note: text.to_owned() };
-        self.publish(told, about).await;
+        self.publish(Notice::warning("LeftBehind", text), about).await;
     }
 
-    /// Tells what changed from `before` to `after`. Failing to tell is no failure of the pass.
+    /// Reports what changed from `before` to `after`. An Event that is not written fails no reconcile.
     pub(crate) async fn extension(
         &self,
         extension: &ClusterExtension,
@@ -69,20 +77,19 @@ impl Events {
         report: &Report,
     ) {
         let reference = extension.object_ref(&());
-        for told in changes(before, after, report) {
-            self.publish(told, &reference).await;
+        for notice in changes(before, after, report) {
+            self.publish(notice, &reference).await;
         }
     }
 
-    async fn publish(&self, told: Told, about: &ObjectReference) {
-        let told = Told { note: visible(&told.note).into_owned(), ..told };
-        // Events of one action are counted together under the first one's note.
-        let action = format!("{} {:016x}", told.reason, fingerprint(&told.note));
+    async fn publish(&self, Notice { reason, warning, note }: Notice, about: &ObjectReference) {
+        let note = visible(&note).into_owned();
         let event = Event {
-            type_: if told.warning { EventType::Warning } else { EventType::Normal },
-            reason: told.reason.to_owned(),
-            note: Some(shortened(told.note)),
-            action,
+            type_: if warning { EventType::Warning } else { EventType::Normal },
+            reason: reason.to_owned(),
+            // Events of one action are counted together under the first one's note.
+            action: format!("{reason} {:016x}", fingerprint(&note)),
+            note: Some(shortened(note)),
             secondary: None,
         };
         if let Err(error) = bounded(self.recorder.publish(&event, about)).await {
@@ -91,46 +98,45 @@ impl Events {
     }
 }
 
-fn changes(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus, report: &Report) -> Vec<Told> {
-    let mut told = Vec::new();
+fn changes(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus, report: &Report) -> Vec<Notice> {
+    let mut notices = Vec::new();
     let failure = failing(after).filter(|now| failing(before).as_ref() != Some(now));
     let begun = begun(before, after, report);
     if let Some(note) = report.resolved.as_ref().filter(|_| !begun.is_empty() || failure.is_some()) {
-        told.push(Told { reason: "Resolved", warning: false, note: note.clone() });
+        notices.push(Notice::normal("Resolved", note));
     }
     for (bundle, added_permissions) in begun {
         let note = format!("Rolling out bundle {} with version {}", bundle.name, bundle.display_version());
-        told.push(Told { reason: "RollingOut", warning: false, note });
-        if let Some(note) = added_permissions {
-            told.push(Told { reason: "RightsIncreased", warning: false, note: note.to_owned() });
-        }
+        notices.push(Notice::normal("RollingOut", note));
+        notices.extend(added_permissions.map(|note| Notice::normal("RightsIncreased", note)));
     }
-    if let Some(note) = &report.crossed {
-        told.push(Told { reason: "CatalogChanged", warning: false, note: note.clone() });
-    }
+    notices.extend(report.crossed.as_ref().map(|note| Notice::normal("CatalogChanged", note)));
     let version = |status: &ClusterExtensionStatus| status.install.as_ref().map(|i| i.bundle.clone());
     match (version(before), version(after)) {
         (None, Some(now)) => {
-            told.push(Told {
-                reason: "Installed",
-                warning: false,
-                note: format!("Installed bundle {}", now.name),
-            });
+            notices.push(Notice::normal("Installed", format!("Installed bundle {}", now.name)));
         }
         (Some(then), Some(now)) if then != now => {
             let note = format!("Upgraded from bundle {} to {}", then.name, now.name);
-            told.push(Told { reason: "Upgraded", warning: false, note });
+            notices.push(Notice::normal("Upgraded", note));
         }
         _ => {}
     }
-    if let Some((reason, message)) = failure {
-        told.push(Told { reason, warning: true, note: message });
+    if let Some((reason, message)) = failure.filter(|_| !is_of_revision(after, report)) {
+        notices.push(Notice::warning(reason.as_str(), message));
     }
     let lost = before.conditions.is_true(Installed) && !after.conditions.is_true(Installed);
     if lost && version(after).is_none() && version(before).is_some() {
-        told.push(Told { reason: "NotInstalled", warning: true, note: "No bundle installed".to_owned() });
+        notices.push(Notice::warning("NotInstalled", "No bundle installed"));
     }
-    told
+    notices
+}
+
+/// Whether the failure that a status shows is something in the way of a revision, which its own controller knows better
+/// and reports on the extension too.
+fn is_of_revision(after: &ClusterExtensionStatus, report: &Report) -> bool {
+    let is_retried = failing(after).is_some_and(|(reason, _)| reason == Reason::Retrying);
+    is_retried && report.error().is_none() && after.conditions.is_true(Stalled)
 }
 
 /// The revisions of ours that a status shows for the first time: bundle, and what is said of its permissions. They were
@@ -153,7 +159,7 @@ fn begun<'a>(
     known.chain(created.map(|created| (&created.bundle, created.added_permissions.as_deref()))).collect()
 }
 
-/// Tells notes apart; stable, so that a repeated one is counted and not told again.
+/// Distinguishes notes; stable, so that a repeated one is counted and not published again.
 fn fingerprint(note: &str) -> u64 {
     // FNV-1a: short, and free of the process's random seed.
     note.bytes()
@@ -161,19 +167,16 @@ fn fingerprint(note: &str) -> u64 {
 }
 
 /// Reason and message of the failure that a status shows.
-fn failing(status: &ClusterExtensionStatus) -> Option<(&'static str, String)> {
+fn failing(status: &ClusterExtensionStatus) -> Option<(Reason, String)> {
     let condition = status.conditions.find(Progressing)?;
-    Some((failure_reason(&condition.reason, &condition.message)?, condition.message.clone()))
+    Some((failure(&condition.reason)?, condition.message.clone()))
 }
 
-/// The reason of an Event about a failure, from reason and message of `Progressing`; `None` if it is none.
-fn failure_reason(reason: &str, message: &str) -> Option<&'static str> {
-    if reason == Reason::Retrying.as_str() && message.starts_with("revision object collisions") {
-        return Some("Collision");
-    }
+/// The reason of `Progressing` if it is that of a failure.
+fn failure(reason: &str) -> Option<Reason> {
     let failures =
         [Reason::Retrying, Reason::Blocked, Reason::InvalidConfiguration, Reason::ProgressDeadlineExceeded];
-    failures.into_iter().find(|failure| failure.as_str() == reason).map(Reason::as_str)
+    Reason::named(reason).filter(|reason| failures.contains(reason))
 }
 
 fn shortened(mut note: String) -> String {
@@ -197,7 +200,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster_extension::report::{Created, Outcome};
+    use crate::cluster_extension::{
+        StepError,
+        report::{Created, Outcome},
+    };
 
     fn installed(version: &str) -> ClusterExtensionStatus {
         let bundle = BundleMetadata { name: format!("op.{version}"), version: version.into(), release: None };
@@ -249,10 +255,10 @@ mod tests {
         let making = Report { outcome: Outcome::Created(made), ..Report::default() };
         let after_failure = Report { revisions: Some(read_again(true)), ..Report::default() };
         for report in [&making, &after_failure] {
-            let told = changes(&before, &after, report);
-            let told: Vec<_> = told.iter().map(|told| (told.reason, told.note.as_str())).collect();
+            let notices = changes(&before, &after, report);
+            let notices: Vec<_> = notices.iter().map(|one| (one.reason, one.note.as_str())).collect();
             let rolling_out = "Rolling out bundle op.2.0.0 with version ";
-            assert_eq!(told, [("RollingOut", rolling_out), ("RightsIncreased", "more")]);
+            assert_eq!(notices, [("RollingOut", rolling_out), ("RightsIncreased", "more")]);
         }
         assert!(changes(&after, &after, &after_failure).is_empty());
         let taken_over = Report { revisions: Some(read_again(false)), ..Report::default() };
@@ -271,6 +277,32 @@ mod tests {
         assert_eq!(reasons(&installed("1.0.0"), &failing("a")), ["Blocked"]);
         assert!(reasons(&failing("a"), &failing("a")).is_empty());
         assert_eq!(reasons(&failing("a"), &failing("b")), ["Blocked"]);
+    }
+
+    #[test]
+    fn what_is_in_the_way_of_a_revision_is_left_to_its_controller() {
+        let retrying = |stalled: bool| {
+            let mut status = installed("1.0.0");
+            let mut put = |type_, reason| {
+                let update = ConditionUpdate::new(type_, ConditionStatus::True, reason, "in the way", None);
+                status.conditions.set(update, Timestamp::UNIX_EPOCH);
+            };
+            put(Progressing, Reason::Retrying);
+            if stalled {
+                put(Stalled, Reason::Blocked);
+            }
+            status
+        };
+        let error =
+            Report { outcome: Outcome::Failed(StepError::Revisions("e".into())), ..Report::default() };
+        for (stalled, report, wanted) in [
+            (false, Report::default(), vec!["Retrying"]),
+            (true, Report::default(), vec![]),
+            (true, error, vec!["Retrying"]),
+        ] {
+            let notices = changes(&installed("1.0.0"), &retrying(stalled), &report);
+            assert_eq!(notices.iter().map(|notice| notice.reason).collect::<Vec<_>>(), wanted);
+        }
     }
 
     #[test]

@@ -2,12 +2,9 @@
 
 use std::fmt::Debug;
 
-use kube::{
-    Api, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, ResourceExt, api::Patch};
 use olm_api::names::PROGRAM_FIELD_MANAGER;
-use olm_runtime::{api_text, bounded};
+use olm_runtime::{api_text, bounded, patch_as};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -60,8 +57,7 @@ where
     K: ResourceExt + Clone + Debug + DeserializeOwned,
 {
     let told = |error: &kube::Error| format!("error updating finalizers: {}", api_text(error));
-    let params =
-        PatchParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let params = patch_as(PROGRAM_FIELD_MANAGER);
     let (name, mut newer) = (object.name_any(), None::<K>);
     for attempt in 1..=ATTEMPTS {
         let present = newer.as_ref().unwrap_or(object);

@@ -18,7 +18,7 @@ use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_bundle::MEMORY_BYTES_MAX;
 use olm_image::Puller;
 use olm_plan::Plan;
-use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, api_text, bounded};
+use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, Newest, api_text, bounded};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -143,6 +143,8 @@ impl Planner {
             bundles: self.bundles.clone(),
             events: Events::new(client, ""),
             sets,
+            newest_set: Newest::default(),
+            written_sets: Arc::default(),
             // Nobody is woken by a plan.
             installed: Arc::default(),
             platform: Arc::new(Platform::register(&mut registry)),

@@ -47,14 +47,21 @@ pub(crate) fn install_rights(cluster: &Cluster) -> Result<()> {
 }
 
 /// How a catalogd, or an operator-controller, is started.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// Flags beside those that every test needs.
     pub args: Vec<String>,
-    /// Variables of its environment.
+    /// Variables of its environment, at first those of the Deployment.
     pub env: BTreeMap<String, String>,
     /// Text of a shell that runs first and ends with `exec "$@"`; its `$0` is the cache folder.
     pub shell: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let env = BTreeMap::from([("MIMALLOC_PURGE_DELAY".to_owned(), "0".to_owned())]);
+        Self { args: Vec::new(), env, shell: None }
+    }
 }
 
 impl Settings {

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, io};
 
-use olm_fbc::nodes;
+use olm_go::json::nodes;
 use serde_json::Value;
 
 use crate::{
@@ -129,10 +129,11 @@ pub(crate) fn read_document(
     }
     line.resize(length, 0);
     documents.read(line, range.start)?;
-    if nodes(line) > DOCUMENT_NODES_MAX {
+    let text = str::from_utf8(line).map_err(io::Error::other)?;
+    if nodes(text) > DOCUMENT_NODES_MAX {
         return Ok(Read::TooLarge);
     }
-    Ok(Read::Document(serde_json::from_slice(line)?))
+    Ok(Read::Document(serde_json::from_str(text)?))
 }
 
 /// Bytes that names may still take.

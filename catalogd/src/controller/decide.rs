@@ -1,4 +1,4 @@
-//! Whether a catalog's source has to be looked at now.
+//! Whether a catalog's source has to be checked now.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use crate::{Resolution, limits::POLL_INTERVAL_MAX};
 
-/// What to do about a source.
+/// When to check a source.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Look {
-    /// Ask the registry what the reference stands for.
+pub(super) enum Check {
+    /// Now: the registry resolves the reference.
     Now,
-    /// Nothing, until this time has passed (never, if there is none) or something changes.
+    /// After this time (never, if there is none), or when something changes.
     Later(Option<Duration>),
 }
 
@@ -21,28 +21,27 @@ pub(super) fn poll_interval(minutes: Option<i64>) -> Option<Duration> {
     Some(Duration::from_secs(minutes.saturating_mul(60)).min(POLL_INTERVAL_MAX))
 }
 
-/// `held` is the digest reference of the content that is here, `known` what the source stood for when it was
-/// last looked at.
+/// `held` is the digest reference of the content that is here, `known` the last resolution of the source.
 pub(super) fn decide(
     source: &str,
     interval: Option<Duration>,
     held: Option<&str>,
     known: Option<&Resolution>,
     now: Timestamp,
-) -> Look {
-    let Some(held) = held else { return Look::Now };
+) -> Check {
+    let Some(held) = held else { return Check::Now };
     if source == held {
-        return Look::Later(None);
+        return Check::Later(None);
     }
     let Some(known) = known.filter(|known| known.source == source && known.reference == held) else {
-        return Look::Now;
+        return Check::Now;
     };
-    let Some(interval) = interval else { return Look::Later(None) };
+    let Some(interval) = interval else { return Check::Later(None) };
     // A clock that was set back must not stop the polling.
     let elapsed = Duration::try_from(now.duration_since(known.polled_at)).unwrap_or(interval);
     match interval.checked_sub(elapsed) {
-        Some(left) if !left.is_zero() => Look::Later(Some(left)),
-        _ => Look::Now,
+        Some(left) if !left.is_zero() => Check::Later(Some(left)),
+        _ => Check::Now,
     }
 }
 
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_looked_at_only_when_it_can_have_changed() {
+    fn a_source_is_checked_only_when_it_can_have_changed() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let known = |source: &str, reference: &str| Resolution {
             source: source.into(),
@@ -73,13 +72,13 @@ mod tests {
         let tag = known("r/a:v1", "r/a@sha256:1");
         let minute = Some(Duration::from_mins(1));
         for (what, source, interval, held, known, now, expected) in [
-            ("nothing held", "r/a:v1", None, None, None, 1_000, Look::Now),
-            ("held by digest", "r/a@sha256:1", None, Some("r/a@sha256:1"), None, 9_000, Look::Later(None)),
-            ("another digest", "r/a@sha256:2", None, Some("r/a@sha256:1"), Some(&tag), 1_000, Look::Now),
-            ("no polling", "r/a:v1", None, Some("r/a@sha256:1"), Some(&tag), 9_000, Look::Later(None)),
-            ("another tag", "r/a:v2", None, Some("r/a@sha256:1"), Some(&tag), 1_000, Look::Now),
-            ("content of another replica", "r/a:v1", None, Some("r/a@sha256:1"), None, 1_000, Look::Now),
-            ("content not the tag's", "r/a:v1", None, Some("r/a@sha256:9"), Some(&tag), 1_000, Look::Now),
+            ("nothing held", "r/a:v1", None, None, None, 1_000, Check::Now),
+            ("held by digest", "r/a@sha256:1", None, Some("r/a@sha256:1"), None, 9_000, Check::Later(None)),
+            ("another digest", "r/a@sha256:2", None, Some("r/a@sha256:1"), Some(&tag), 1_000, Check::Now),
+            ("no polling", "r/a:v1", None, Some("r/a@sha256:1"), Some(&tag), 9_000, Check::Later(None)),
+            ("another tag", "r/a:v2", None, Some("r/a@sha256:1"), Some(&tag), 1_000, Check::Now),
+            ("content of another replica", "r/a:v1", None, Some("r/a@sha256:1"), None, 1_000, Check::Now),
+            ("content not the tag's", "r/a:v1", None, Some("r/a@sha256:9"), Some(&tag), 1_000, Check::Now),
             (
                 "before the interval is over",
                 "r/a:v1",
@@ -87,10 +86,10 @@ mod tests {
                 Some("r/a@sha256:1"),
                 Some(&tag),
                 1_020,
-                Look::Later(Some(Duration::from_secs(40))),
+                Check::Later(Some(Duration::from_secs(40))),
             ),
-            ("interval over", "r/a:v1", minute, Some("r/a@sha256:1"), Some(&tag), 1_060, Look::Now),
-            ("clock set back", "r/a:v1", minute, Some("r/a@sha256:1"), Some(&tag), 10, Look::Now),
+            ("interval over", "r/a:v1", minute, Some("r/a@sha256:1"), Some(&tag), 1_060, Check::Now),
+            ("clock set back", "r/a:v1", minute, Some("r/a@sha256:1"), Some(&tag), 10, Check::Now),
         ] {
             assert_eq!(decide(source, interval, held, known, at(now)), expected, "{what}");
         }

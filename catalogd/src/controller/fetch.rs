@@ -1,4 +1,4 @@
-//! Bringing content here: a job that resolves, pulls and ingests, with the memory of what cannot become a catalog.
+//! Fetching content: a job that resolves, pulls and ingests, and remembers images that are not catalogs.
 
 use std::{
     collections::BTreeMap,
@@ -18,16 +18,16 @@ use crate::{
 /// The jobs of all catalogs.
 pub(crate) type FetchJobs = Jobs<Fetched, Pulling, CatalogdError>;
 
-/// What a job came to.
+/// The result of a job.
 #[derive(Debug, Clone)]
 pub(crate) struct Fetched {
-    /// What the source stands for.
+    /// The resolution of the source.
     pub(super) resolution: Resolution,
-    /// Whether its content was not here before.
+    /// Whether its content is new here.
     pub(super) is_new: bool,
 }
 
-/// How far a pull is.
+/// The progress of a pull.
 #[derive(Debug, Clone)]
 pub(crate) struct Pulling {
     /// Digest reference.
@@ -35,8 +35,8 @@ pub(crate) struct Pulling {
     at: Progress,
 }
 
-/// Content that was at fault: trying again would only fetch the same again.
-struct Refused {
+/// An image that is not a catalog: another attempt would only fetch the same again.
+struct Rejected {
     reference: String,
     pinned: Pinned,
     text: String,
@@ -44,14 +44,14 @@ struct Refused {
     advice: Option<&'static str>,
 }
 
-/// What the jobs share.
+/// The state that the jobs share.
 pub(super) struct Fetcher {
     store: Arc<CatalogStore>,
     source: Arc<dyn CatalogSource>,
     clock: Arc<dyn Clock>,
     memory: MemoryBudget,
     /// By catalog.
-    refused: Mutex<BTreeMap<String, Refused>>,
+    rejected: Mutex<BTreeMap<String, Rejected>>,
 }
 
 impl Fetcher {
@@ -61,15 +61,15 @@ impl Fetcher {
         clock: Arc<dyn Clock>,
         memory: MemoryBudget,
     ) -> Self {
-        Self { store, source, clock, memory, refused: Mutex::default() }
+        Self { store, source, clock, memory, rejected: Mutex::default() }
     }
 
-    /// Forgets what is known of a catalog that is gone.
+    /// Forgets a catalog that is gone.
     pub(super) fn forget(&self, catalog: &str) {
-        self.refused().remove(catalog);
+        self.rejected().remove(catalog);
     }
 
-    /// Brings the content here that `source` stands for now, unless it is here or known not to be a catalog.
+    /// Fetches the content that `source` resolves to, unless it is here or known not to be a catalog.
     pub(super) async fn fetch(
         self: Arc<Self>,
         catalog: String,
@@ -118,7 +118,7 @@ impl Fetcher {
         let (store, now) = (Arc::clone(&self.store), self.clock.now());
         let started = tokio::time::Instant::now();
         let installed = tokio::task::spawn_blocking(move || {
-            // Kept by the thread, which goes on for a while when the job is cancelled.
+            // Held by the thread, which continues for a while after the job is cancelled.
             let _share = share;
             let is_cancelled = || cancelled.is_cancelled();
             let generation = store.install_unless(&catalog, &reference, now, files.as_ref(), &is_cancelled);
@@ -137,8 +137,8 @@ impl Fetcher {
     }
 
     fn known(&self, catalog: &str, reference: &str, pinned: Pinned) -> Option<CatalogdError> {
-        let refused = self.refused();
-        let before = refused.get(catalog)?;
+        let rejected = self.rejected();
+        let before = rejected.get(catalog)?;
         let is_same = before.reference == reference && before.pinned == pinned;
         is_same.then(|| CatalogdError::Known {
             text: before.text.clone(),
@@ -151,21 +151,21 @@ impl Fetcher {
         match error.filter(|error| error.is_content()) {
             Some(error) => {
                 let (text, terminal, advice) = (error.to_string(), error.is_terminal(), error.advice());
-                let refused = Refused { reference: reference.to_owned(), pinned, text, terminal, advice };
-                self.refused().insert(catalog.to_owned(), refused);
+                let rejected = Rejected { reference: reference.to_owned(), pinned, text, terminal, advice };
+                self.rejected().insert(catalog.to_owned(), rejected);
             }
             None => self.forget(catalog),
         }
     }
 
-    fn refused(&self) -> MutexGuard<'_, BTreeMap<String, Refused>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rejected(&self) -> MutexGuard<'_, BTreeMap<String, Rejected>> {
+        self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is to be said of a job that runs, and when to look again.
+/// The message about a running job, and the time until the next one.
 ///
-/// Most jobs are over before there is anything to say. What failed the last time stays the news until bytes arrive.
+/// Most jobs are over before there is anything to report. A failure of the last attempt stays reported until bytes arrive.
 pub(super) fn in_progress(
     source: &str,
     elapsed: Duration,

@@ -1,4 +1,4 @@
-//! What the leader writes to a ClusterCatalog: status by PUT, label and finalizer by JSON patch.
+//! Writes of the leader to a ClusterCatalog: status by PUT, label and finalizer by JSON patch.
 
 use kube::{
     ResourceExt,
@@ -76,7 +76,7 @@ impl Reconciler {
         Ok(written)
     }
 
-    /// Writes the status of the object as it was read; answers the object as it is then.
+    /// Writes the status of the object as it was read; returns the object after the write.
     pub(super) async fn write_status(
         &self,
         catalog: &ClusterCatalog,

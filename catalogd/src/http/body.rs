@@ -1,4 +1,4 @@
-//! Answers as streams of pieces of a generation's files, read as the client takes them.
+//! Answers as streams of chunks of a generation's files, read as the client takes them.
 
 use std::{collections::VecDeque, io, ops::Range, sync::Arc};
 
@@ -9,12 +9,9 @@ use axum::{
 use futures::{StreamExt, stream};
 
 use super::{set, status_text};
-use crate::{
-    limits::CHUNK_BYTES,
-    store::{Generation, Member},
-};
+use crate::{compressed::GzipMember, limits::CHUNK_BYTES, store::Generation};
 
-/// A piece of an answer.
+/// A part of an answer.
 pub(super) enum Part {
     /// Text of our own, as between the parts of a multi-part answer.
     Text(Bytes),
@@ -32,7 +29,11 @@ pub(super) enum Answer {
 
 impl Answer {
     /// The lines of these ranges, in a compressed form if there is one.
-    pub(super) fn lines(generation: Arc<Generation>, lines: Vec<Range<u64>>, member: Option<Member>) -> Self {
+    pub(super) fn lines(
+        generation: Arc<Generation>,
+        lines: Vec<Range<u64>>,
+        member: Option<GzipMember>,
+    ) -> Self {
         let mut response = match member {
             None => Response::new(lines.into_iter().map(Part::Lines).collect()),
             Some(member) => {
@@ -70,8 +71,8 @@ impl Answer {
     }
 }
 
-fn compressed(member: Member) -> Vec<Part> {
-    let mut parts = vec![Part::Text(Bytes::from_static(Member::HEAD))];
+fn compressed(member: GzipMember) -> Vec<Part> {
+    let mut parts = vec![Part::Text(Bytes::from_static(GzipMember::HEAD))];
     let tail = Bytes::copy_from_slice(&member.tail);
     parts.extend(member.ranges.into_iter().map(Part::Compressed));
     parts.push(Part::Text(tail));
@@ -89,8 +90,7 @@ pub(super) fn length(parts: &[Part]) -> u64 {
         .sum()
 }
 
-/// Reads the first piece; the others follow as they are asked for, on blocking threads, a bounded piece at a
-/// time.
+/// Reads the first chunk; the others follow as the client takes them, on blocking threads.
 async fn open(generation: Arc<Generation>, parts: Vec<Part>) -> io::Result<Body> {
     if length(&parts) == 0 {
         return Ok(Body::empty());
@@ -112,38 +112,38 @@ type Rest = (Arc<Generation>, VecDeque<Part>);
 
 async fn next(generation: Arc<Generation>, mut parts: VecDeque<Part>) -> io::Result<(Bytes, Rest)> {
     let read = move || {
-        let piece = fill(&generation, &mut parts)?;
-        Ok((piece, (generation, parts)))
+        let chunk = fill(&generation, &mut parts)?;
+        Ok((chunk, (generation, parts)))
     };
     tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
 }
 
-/// Reads the next piece and takes it off the parts.
+/// Reads the next chunk and removes it from the parts.
 fn fill(generation: &Generation, parts: &mut VecDeque<Part>) -> io::Result<Bytes> {
-    let mut piece = Vec::new();
-    while piece.len() < CHUNK_BYTES {
+    let mut chunk = Vec::new();
+    while chunk.len() < CHUNK_BYTES {
         let (range, is_compressed) = match parts.pop_front() {
             None => break,
             Some(Part::Text(text)) => {
-                piece.extend_from_slice(&text);
+                chunk.extend_from_slice(&text);
                 continue;
             }
             Some(Part::Lines(range)) => (range, false),
             Some(Part::Compressed(range)) => (range, true),
         };
-        let room = (CHUNK_BYTES - piece.len()) as u64;
+        let room = (CHUNK_BYTES - chunk.len()) as u64;
         let end = range.end.min(range.start + room);
-        let at = piece.len();
-        piece.resize(at + usize::try_from(end - range.start).map_err(io::Error::other)?, 0);
+        let at = chunk.len();
+        chunk.resize(at + usize::try_from(end - range.start).map_err(io::Error::other)?, 0);
         if is_compressed {
-            generation.read_compressed(&mut piece[at..], range.start)?;
+            generation.read_compressed(&mut chunk[at..], range.start)?;
         } else {
-            generation.read_lines(&mut piece[at..], range.start)?;
+            generation.read_lines(&mut chunk[at..], range.start)?;
         }
         if end < range.end {
             let rest = end..range.end;
             parts.push_front(if is_compressed { Part::Compressed(rest) } else { Part::Lines(rest) });
         }
     }
-    Ok(piece.into())
+    Ok(chunk.into())
 }

@@ -1,13 +1,10 @@
-//! Which form of an answer a client gets: as it is, or the compressed one that lies ready.
+//! The choice between an answer as it is and its compressed form, by `Accept-Encoding`.
 
 use std::ops::Range;
 
 use axum::http::{HeaderMap, Method, header};
 
-use crate::{
-    limits::COMPRESSED_ANSWER_BYTES_MIN,
-    store::{Generation, Member},
-};
+use crate::{compressed::GzipMember, limits::COMPRESSED_ANSWER_BYTES_MIN, store::Generation};
 
 /// The compressed form of these lines, if the client takes it, it is there, and it is worth it.
 pub(super) fn compressed(
@@ -15,15 +12,15 @@ pub(super) fn compressed(
     headers: &HeaderMap,
     generation: &Generation,
     lines: &[Range<u64>],
-) -> Option<Member> {
+) -> Option<GzipMember> {
     let bytes: u64 = lines.iter().map(|range| range.end - range.start).sum();
     if *method != Method::GET || bytes < COMPRESSED_ANSWER_BYTES_MIN || !is_gzip_wanted(headers) {
         return None;
     }
-    generation.pieces()?.member(lines).filter(|member| member.bytes() < bytes)
+    generation.segments()?.member(lines).filter(|member| member.bytes() < bytes)
 }
 
-/// Whether `Accept-Encoding` has gzip (by name, or as `*`), and nothing says that plain text is liked more.
+/// Whether `Accept-Encoding` has gzip (by name, or as `*`) with no less weight than plain text.
 fn is_gzip_wanted(headers: &HeaderMap) -> bool {
     let (mut gzip, mut any, mut identity) = (None, None, None);
     let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());

@@ -5,15 +5,11 @@ use olm_fbc::Query;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Content,
-    all::JSON_LINES,
-    body::Answer,
-    conditional::Validators,
-    encoding::compressed,
-    routes::{Plus, percent_decoded},
+    Content, all::JSON_LINES, body::Answer, conditional::Validators, encoding::compressed,
+    routes::percent_decoded,
 };
 
-/// What a query string asks for. Of repeated parameters the first counts; empty means not given.
+/// The parameters of a query string. Of repeated parameters the first counts; empty means not given.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parameters {
     schema: Option<String>,
@@ -26,13 +22,14 @@ impl Parameters {
     pub(super) fn parse(query: &str) -> Option<Self> {
         let mut parameters = Self::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            // The original drops such pairs, and then answers with the whole catalog.
+            // Upstream drops such pairs, and then answers with the whole catalog.
             if pair.contains(';') {
                 return None;
             }
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = percent_decoded(value, Plus::Blank)?;
-            let parameter = match percent_decoded(key, Plus::Blank)?.as_str() {
+            let pair = pair.replace('+', " ");
+            let (key, value) = pair.split_once('=').unwrap_or((&pair, ""));
+            let value = percent_decoded(value)?;
+            let parameter = match percent_decoded(key)?.as_str() {
                 "schema" => &mut parameters.schema,
                 "package" => &mut parameters.package,
                 "name" => &mut parameters.name,
@@ -47,7 +44,7 @@ impl Parameters {
         Query { schema: self.schema.as_deref(), package: self.package.as_deref(), name: self.name.as_deref() }
     }
 
-    /// Tells queries apart in entity tags.
+    /// Distinguishes queries in entity tags.
     fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         for value in [&self.schema, &self.package, &self.name] {

@@ -1,17 +1,17 @@
-//! The `Range` header of `/all`, read as the original's HTTP library reads it.
+//! The `Range` header of `/all`, read as Go's HTTP library reads it.
 
 use std::ops::Range;
 
 use crate::limits::RANGES_MAX;
 
-/// What a `Range` header asks for.
+/// The meaning of a `Range` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// Everything: no range, or more than makes sense.
     Whole,
     /// These bytes.
     Parts(Vec<Range<u64>>),
-    /// Nothing that is there; the text says why.
+    /// Nothing of the content, for this reason.
     Unsatisfiable(&'static str),
 }
 
@@ -53,7 +53,7 @@ pub(super) fn parse(header: &str, size: u64) -> Asked {
             Asked::Whole
         };
     }
-    // More bytes than there are, or very many pieces, is an attack or a mistake: the whole is cheaper.
+    // More bytes than there are, or very many parts, is an attack or a mistake: the whole is cheaper.
     let total = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(part.end - part.start));
     if parts.len() > RANGES_MAX || total.is_none_or(|total| total > size) {
         return Asked::Whole;
@@ -70,7 +70,7 @@ mod tests {
     use super::{Asked, parse};
 
     #[test]
-    fn ranges_are_read_as_the_original_reads_them() {
+    fn ranges_are_read_as_go_reads_them() {
         let whole = || Asked::Whole;
         let overlap = || Asked::Unsatisfiable("invalid range: failed to overlap");
         let invalid = || Asked::Unsatisfiable("invalid range");

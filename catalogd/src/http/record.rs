@@ -1,4 +1,4 @@
-//! What is told of each request once its last byte is sent: a log line and a duration.
+//! The log line and the duration of each request, recorded once its last byte is sent.
 
 use std::{
     pin::Pin,
@@ -86,7 +86,7 @@ impl http_body::Body for Recorded {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // Nothing is to be concluded from the length of no content.
+        // The length of an empty body says nothing about the content.
         if self.record.status == StatusCode::NOT_MODIFIED {
             return SizeHint::default();
         }

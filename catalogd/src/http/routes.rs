@@ -1,7 +1,9 @@
 //! From a request to its endpoint, with the answers that need no content.
 //!
-//! Matched by hand rather than by a router: the original's answers to odd paths and methods (307 on unclean
+//! Matched by hand rather than by a router: upstream's answers to odd paths and methods (307 on unclean
 //! paths, 405 without `Allow`, 404 texts) are part of the contract.
+
+use std::borrow::Cow;
 
 use axum::{
     Router,
@@ -10,6 +12,7 @@ use axum::{
     http::{HeaderValue, Method, Response, StatusCode, header},
 };
 use olm_object::names::{SUBDOMAIN_FORM, is_subdomain};
+use percent_encoding::percent_decode_str;
 use tokio::time::Instant;
 
 use super::{Content, ContentServer, all, graphql, metas, record::Record, set, status_text, text};
@@ -48,7 +51,7 @@ async fn answer(State(server): State<ContentServer>, request: Request) -> Respon
 /// The answer; one that needs no content is the error.
 async fn dispatch(server: &ContentServer, request: Request) -> Result<Response<Body>, Response<Body>> {
     let (name, endpoint) = target(server, &request)?;
-    // The parameters are checked before the content is looked for, as in the original.
+    // The parameters are checked before the content is looked up, as upstream does.
     let (method, headers) = (request.method().clone(), request.headers().clone());
     let asked = match endpoint {
         Endpoint::All => Asked::All,
@@ -97,7 +100,7 @@ fn target(server: &ContentServer, request: &Request) -> Result<(String, Endpoint
     if !is_allowed {
         return Err(text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"));
     }
-    match percent_decoded(name, Plus::Literal).filter(|name| is_subdomain(name)) {
+    match percent_decoded(name).filter(|name| is_subdomain(name)) {
         Some(name) => Ok((name, endpoint)),
         None => Err(text(StatusCode::BAD_REQUEST, &format!("invalid catalog name: {SUBDOMAIN_FORM}"))),
     }
@@ -110,7 +113,7 @@ enum Selected {
     Absent,
 }
 
-/// What a catalog's requests are answered from: newer content is waited for, but not for long.
+/// The content that answers a catalog's requests: newer content is waited for, but not for long.
 fn select(slot: Slot, now: Instant) -> Selected {
     match (slot.generation, slot.announced) {
         (None, None) => Selected::Absent,
@@ -172,28 +175,9 @@ fn redirect(path: &str, query: Option<&str>) -> Response<Body> {
     response
 }
 
-/// What a plus sign stands for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plus {
-    /// Itself, in paths.
-    Literal,
-    /// A blank, in queries.
-    Blank,
-}
-
-/// Undoes percent encoding; `None` when it is malformed.
-pub(super) fn percent_decoded(encoded: &str, plus: Plus) -> Option<String> {
-    let mut bytes = encoded.bytes();
-    let mut decoded = Vec::with_capacity(encoded.len());
-    while let Some(byte) = bytes.next() {
-        decoded.push(match byte {
-            b'%' => {
-                let mut digit = || char::from(bytes.next()?).to_digit(16);
-                u8::try_from(digit()? * 16 + digit()?).ok()?
-            }
-            b'+' if plus == Plus::Blank => b' ',
-            other => other,
-        });
-    }
-    String::from_utf8(decoded).ok()
+/// Decodes percent encoding; `None` when it is malformed, which the library would let pass.
+pub(super) fn percent_decoded(encoded: &str) -> Option<String> {
+    let is_hex = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    let decoded = encoded.split('%').skip(1).all(is_hex).then(|| percent_decode_str(encoded))?;
+    decoded.decode_utf8().ok().map(Cow::into_owned)
 }

@@ -1,7 +1,7 @@
 //! Reading catalogs that another process serves: fetched whole once per digest, kept on disk.
 //!
-//! What is fetched goes through the same ingest into a store of this process, so answers are the same as in
-//! process. A body of another digest than the status names is not taken. While a catalog cannot be fetched,
+//! Fetched content is ingested into a store of this process, so answers are the same as in process. A body of
+//! another digest than the status names is not taken. While a catalog cannot be fetched,
 //! the last good copy is used, across restarts too.
 
 mod trust;
@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 pub use trust::{Trust, TrustError};
 
-use super::{PackageSnapshot, mentioning, read};
+use super::LocalReader;
 use crate::{
     CatalogFiles, CatalogStore, Clock, StoreError,
     limits::{CATALOG_BYTES_MAX, FETCH_TIMEOUT},
@@ -34,7 +34,7 @@ use crate::{
 /// After a failure the next one to ask waits this long before fetching is tried again.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Where a catalog is served, and what.
+/// The address of a catalog, and its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteCatalog {
     /// Base of its addresses, without a slash at the end.
@@ -51,10 +51,10 @@ pub trait CatalogDirectory: Send + Sync {
 
 /// The reader over another process' HTTPS server.
 pub struct HttpReader {
-    /// What is read through, or why there is nothing to read through yet.
+    /// The client, or the reason why there is none yet.
     client: ArcSwap<Result<reqwest::Client, String>>,
     directory: Arc<dyn CatalogDirectory>,
-    store: Arc<CatalogStore>,
+    copies: LocalReader,
     clock: Arc<dyn Clock>,
     spool: PathBuf,
     disk: DiskBudget,
@@ -70,7 +70,7 @@ struct Failure {
 
 #[derive(Debug, Error)]
 enum FetchError {
-    #[error("{}", told(.0))]
+    #[error("{}", message(.0))]
     Request(#[from] reqwest::Error),
     #[error("{0}")]
     NoClient(String),
@@ -88,8 +88,8 @@ enum FetchError {
     Thread(#[from] tokio::task::JoinError),
 }
 
-/// An error with its causes; one of the proxy's is marked as Go's client does, which people look for.
-fn told(error: &reqwest::Error) -> String {
+/// An error with its causes; one of the proxy's is marked as Go's client does, which people search for.
+fn message(error: &reqwest::Error) -> String {
     let text = chain(error);
     let proxied = ["HTTPS_PROXY", "https_proxy"]
         .iter()
@@ -130,10 +130,10 @@ impl HttpReader {
         clock: Arc<dyn Clock>,
         (cache_dir, disk): (&Path, DiskBudget),
     ) -> Result<Self, StoreError> {
-        let store = Arc::new(CatalogStore::open_within(cache_dir, disk.clone())?);
+        let copies = LocalReader::new(Arc::new(CatalogStore::open_within(cache_dir, disk.clone())?));
         let spool = cache_dir.to_owned();
         let client = ArcSwap::from_pointee(client);
-        Ok(Self { client, directory, store, clock, spool, disk, attempts: std::sync::Mutex::default() })
+        Ok(Self { client, directory, copies, clock, spool, disk, attempts: std::sync::Mutex::default() })
     }
 
     /// As [`HttpReader::new`], without a client for now: the server's authority is to be found first. The copies count
@@ -151,17 +151,16 @@ impl HttpReader {
         Self::open(Err(none.to_owned()), directory, clock, (cache_dir, disk))
     }
 
-    /// Reads through this client from now on, for instance one that knows another authority; or says why there is
-    /// none.
+    /// Reads through this client from now on, for instance one that knows another authority; without one, for the
+    /// given reason.
     pub fn set_client(&self, client: Result<reqwest::Client, String>) {
         self.client.store(Arc::new(client));
     }
 
-    /// Fetches what the catalog's status names, if it is not here yet. Whoever waits for it hears of it by the
-    /// store's changes.
+    /// Fetches the content that the catalog's status names, if it is not here yet. The store reports it as a change.
     ///
     /// # Errors
-    /// The text says what is in the way.
+    /// The text is the reason.
     pub async fn refresh(&self, catalog: &str) -> Result<(), String> {
         match self.directory.find(catalog) {
             Some(remote) => self.update(catalog, &remote).await,
@@ -169,14 +168,15 @@ impl HttpReader {
         }
     }
 
-    /// The copies; its changes tell when a newer one has come.
+    /// The copies; the store reports newer ones as changes.
     pub fn store(&self) -> &Arc<CatalogStore> {
-        &self.store
+        &self.copies.store
     }
 
-    /// Brings the content here that the status names; one at a time for each catalog.
+    /// Fetches the content that the status names; one at a time for each catalog.
     async fn update(&self, catalog: &str, remote: &RemoteCatalog) -> Result<(), String> {
-        let held = || self.store.generation(catalog).is_some_and(|held| held.reference() == remote.reference);
+        let held =
+            || self.store().generation(catalog).is_some_and(|held| held.reference() == remote.reference);
         if held() {
             return Ok(());
         }
@@ -215,13 +215,13 @@ impl HttpReader {
     async fn fetch(&self, catalog: &str, remote: &RemoteCatalog) -> Result<(), FetchError> {
         let url = format!("{}/api/v1/all", remote.base_url);
         let client = self.client.load_full();
-        let client = client.as_ref().as_ref().map_err(|told| FetchError::NoClient(told.clone()))?;
+        let client = client.as_ref().as_ref().map_err(|reason| FetchError::NoClient(reason.clone()))?;
         let mut response = client.get(url).timeout(FETCH_TIMEOUT).send().await?;
         if response.status() != StatusCode::OK {
             return Err(FetchError::Status(response.status()));
         }
         let digest = digest_of(&remote.reference);
-        // The original's server sends no tag; there the status has to be trusted.
+        // Upstream's server sends no tag; there the status has to be trusted.
         let tag = response.headers().get(header::ETAG);
         if tag.is_some_and(|tag| tag.as_bytes() != format!("\"{digest}\"").as_bytes()) {
             return Err(FetchError::OtherDigest);
@@ -229,17 +229,17 @@ impl HttpReader {
         let mut spool = tempfile::tempfile_in(&self.spool)?;
         let mut charge = self.disk.empty();
         let mut bytes = 0_u64;
-        while let Some(piece) = response.chunk().await? {
-            bytes += piece.len() as u64;
+        while let Some(chunk) = response.chunk().await? {
+            bytes += chunk.len() as u64;
             if bytes > CATALOG_BYTES_MAX {
                 return Err(FetchError::TooLarge);
             }
             // To the page cache: short enough to be done here.
-            charge.grow(piece.len() as u64).map_err(io::Error::from)?;
-            spool.write_all(&piece)?;
+            charge.grow(chunk.len() as u64).map_err(io::Error::from)?;
+            spool.write_all(&chunk)?;
         }
         let (store, catalog, reference) =
-            (Arc::clone(&self.store), catalog.to_owned(), remote.reference.clone());
+            (Arc::clone(self.store()), catalog.to_owned(), remote.reference.clone());
         let now = self.clock.now();
         tokio::task::spawn_blocking(move || store.install(&catalog, &reference, now, &Fetched(spool)))
             .await??;
@@ -248,20 +248,20 @@ impl HttpReader {
 }
 
 impl HttpReader {
-    /// The content of `package` in `catalog`, fetched if the catalog's status names another than is here.
+    /// The content of `package` in `catalog`, fetched if the catalog's status names other content than is here.
     ///
     /// # Errors
     /// The catalog has no content, or it can be neither fetched nor read.
-    pub async fn package(&self, catalog: &str, package: &str) -> Result<PackageSnapshot, CatalogError> {
+    pub async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
         let not_served = || CatalogError::NotServed { catalog: catalog.to_owned() };
         let remote = self.directory.find(catalog).ok_or_else(not_served)?;
         let updated = self.update(catalog, &remote).await;
         if let Err(cause) = updated
-            && self.store.generation(catalog).is_none()
+            && self.store().generation(catalog).is_none()
         {
             return Err(CatalogError::Read { catalog: catalog.to_owned(), cause });
         }
-        read(&self.store, catalog, package).await
+        self.copies.package(catalog, package).await
     }
 
     /// As [`crate::LocalReader::mentioning`], on the copy that is here; nothing is fetched for it.
@@ -269,7 +269,7 @@ impl HttpReader {
     /// # Errors
     /// There is no copy, or it cannot be read.
     pub async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
-        mentioning(&self.store, catalog, text).await
+        self.copies.mentioning(catalog, text).await
     }
 }
 

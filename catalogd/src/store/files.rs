@@ -26,7 +26,7 @@ pub struct FileSum {
 }
 
 impl FileSum {
-    /// Whether `file` has this length and checksum; reads it from where it stands.
+    /// Whether `file` has this length and checksum; reads it from its position.
     pub(super) fn fits(self, file: &mut File) -> std::io::Result<bool> {
         if file.metadata()?.len() != self.bytes {
             return Ok(false);
@@ -89,7 +89,7 @@ pub(super) fn remove_unfinished(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Writes a small file aside and moves it to its place, so that nobody sees half of it.
+/// Writes a small file aside and moves it to its place, so that half of it is never read.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let aside = path.with_extension(ASIDE);
     fs::write(&aside, bytes).map_err(io_error("writing", &aside))?;

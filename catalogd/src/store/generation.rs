@@ -18,9 +18,9 @@ use super::{
     StoreError,
     files::{self, FileSum},
     io_error,
-    pieces::{self, Pieces},
 };
 use crate::{
+    compressed::{self, Segments},
     ingest::{INDEX_FILE, Ingested, LINES_FILE, RECORDS_FILE},
     limits::{INDEX_BYTES_MAX, PACKAGE_BYTES_MAX},
 };
@@ -52,7 +52,7 @@ pub struct Generation {
     lines_sum: FileSum,
     records: File,
     folder: PathBuf,
-    pieces: OnceLock<Pieces>,
+    segments: OnceLock<Segments>,
     /// Of all files, until the last reader lets go of them.
     disk: Mutex<DiskCharge>,
 }
@@ -112,38 +112,38 @@ impl Generation {
     }
 
     /// Byte ranges of neighbouring lines that are always asked for together, unless by name.
-    pub(super) fn runs(&self) -> Vec<Range<u64>> {
+    pub(crate) fn runs(&self) -> Vec<Range<u64>> {
         self.index.runs()
     }
 
     /// Length and checksum of the lines.
-    pub(super) fn lines_sum(&self) -> FileSum {
+    pub(crate) fn lines_sum(&self) -> FileSum {
         self.lines_sum
     }
 
-    /// Where the files lie while this is the content that is served.
-    pub(super) fn folder(&self) -> &Path {
+    /// The folder of the files while this content is served.
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// The compressed form of the lines, once it is made.
-    pub(crate) fn pieces(&self) -> Option<&Pieces> {
-        self.pieces.get()
+    pub(crate) fn segments(&self) -> Option<&Segments> {
+        self.segments.get()
     }
 
     /// Notes the compressed form and the disk it takes; what is there already stays.
-    pub(super) fn set_pieces(&self, pieces: Pieces, charge: DiskCharge) {
-        if self.pieces.set(pieces).is_ok() {
+    pub(super) fn set_segments(&self, segments: Segments, charge: DiskCharge) {
+        if self.segments.set(segments).is_ok() {
             self.disk.lock().unwrap_or_else(PoisonError::into_inner).merge(charge);
         }
     }
 
     /// Fills `buffer` with the compressed lines' bytes from `offset` on. Blocks.
     pub(crate) fn read_compressed(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.pieces.get().ok_or(io::ErrorKind::NotFound)?.read(buffer, offset)
+        self.segments.get().ok_or(io::ErrorKind::NotFound)?.read(buffer, offset)
     }
 
-    /// What the catalog says about a package; empty when it does not have it. Blocks.
+    /// The content of a package; empty when the catalog does not have it. Blocks.
     ///
     /// # Errors
     /// The records cannot be read or decoded.
@@ -248,7 +248,7 @@ pub(super) fn complete(
         lines_sum: description.lines,
         records,
         folder: target.to_owned(),
-        pieces: OnceLock::new(),
+        segments: OnceLock::new(),
         disk: Mutex::new(ingested.charge),
     })
 }
@@ -311,15 +311,15 @@ fn load(catalog: &str, name: &str, folder: &Path, disk: &DiskBudget) -> Result<G
     if index.bytes() != description.lines.bytes || index.record_bytes() != description.packages.bytes {
         return Err("index does not belong to the lines".into());
     }
-    let pieces = match pieces::load(folder, description.lines) {
-        Ok(pieces) => pieces.map_or_else(OnceLock::new, OnceLock::from),
+    let segments = match compressed::load(folder, description.lines) {
+        Ok(segments) => segments.map_or_else(OnceLock::new, OnceLock::from),
         Err(problem) => {
             // They are made again; only then is the file replaced.
             tracing::warn!(catalog, digest = name, problem, "compressed content is not usable");
             OnceLock::new()
         }
     };
-    let files = [LINES_FILE, RECORDS_FILE, INDEX_FILE, pieces::PIECES_FILE];
+    let files = [LINES_FILE, RECORDS_FILE, INDEX_FILE, compressed::SEGMENTS_FILE];
     let length =
         files.iter().filter_map(|name| fs::metadata(folder.join(name)).ok()).map(|file| file.len()).sum();
     Ok(Generation {
@@ -331,7 +331,7 @@ fn load(catalog: &str, name: &str, folder: &Path, disk: &DiskBudget) -> Result<G
         lines_sum: description.lines,
         records,
         folder: folder.to_owned(),
-        pieces,
+        segments,
         disk: Mutex::new(disk.charge_existing(length)),
     })
 }

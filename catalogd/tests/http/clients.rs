@@ -8,7 +8,7 @@ use std::{
 
 use crate::world::{World, digest};
 
-/// A content of several pieces, large enough for several reads.
+/// A content of several segments, large enough for several reads.
 fn world() -> (World, Vec<u8>) {
     let world = World::new();
     let mut documents = Vec::new();

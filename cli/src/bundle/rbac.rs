@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, io::Write};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use olm_rbac::{Danger, Grant, Style, dangers, targets, webhooks_on_pods};
+use olm_rbac::{Danger, Grant, Style, targets, webhooks_on_pods};
 use olm_render::{CertificateProvider, render};
 use olm_text::one_line;
 
@@ -61,11 +61,9 @@ impl Rbac {
             };
             manifests.extend(grant.token_manifests(namespace, name));
         }
-        let cluster = grant.rules().find(|(namespace, _)| namespace.is_empty());
-        let found: Vec<Danger> = cluster.map(|(_, rules)| dangers(rules)).into_iter().flatten().collect();
         if self.output == ManifestFormat::Yaml {
             let on_pods = webhooks_on_pods(rendered.iter().flatten());
-            let comments = warnings(&found, &on_pods, style) + provider.map_or("", certificates);
+            let comments = warnings(&grant.dangers(), &on_pods, style) + provider.map_or("", certificates);
             write!(out, "{comments}")?;
         }
         output::manifests(out, self.output, &manifests)
@@ -89,7 +87,7 @@ fn certificates(provider: CertificateProvider) -> &'static str {
 }
 
 /// Comments that say what the account can do besides its job.
-fn warnings(found: &[Danger], on_pods: &BTreeSet<String>, style: Style) -> String {
+fn warnings(found: &BTreeSet<Danger>, on_pods: &BTreeSet<String>, style: Style) -> String {
     let mut lines = Vec::new();
     if style == Style::Escalate {
         lines.push(

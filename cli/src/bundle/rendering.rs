@@ -1,9 +1,12 @@
-//! Flags that say for what a bundle is rendered.
+//! Flags for the rendering of a bundle.
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use olm_render::{CertificateProvider, Options, Rendered, webhook_certificates};
 use serde_json::{Value, json};
 
@@ -12,7 +15,7 @@ use crate::sources::read_limited;
 /// Largest configuration in bytes; the API server takes no larger object.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
-/// What an extension says about its bundle.
+/// The settings of an extension for its bundle.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Rendering {
     /// Namespace the operator is installed into
@@ -25,30 +28,19 @@ pub(super) struct Rendering {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Who makes the certificates of webhooks; the controller's choice on a cluster without cert-manager and without
-    /// OpenShift's service CA is built-in
-    #[arg(long, value_enum, default_value = "cert-manager")]
-    certificate_provider: Provider,
+    /// OpenShift's service CA is built-in. With none, bundles with webhooks are refused
+    #[arg(long, value_parser = provider(), default_value = "cert-manager")]
+    certificate_provider: CertificateProvider,
 }
 
-/// The values of --certificate-provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Provider {
-    CertManager,
-    OpenshiftServiceCa,
-    BuiltIn,
-    /// Bundles with webhooks are refused.
-    None,
-}
-
-impl From<Provider> for CertificateProvider {
-    fn from(provider: Provider) -> Self {
-        match provider {
-            Provider::CertManager => Self::CertManager,
-            Provider::OpenshiftServiceCa => Self::OpenshiftServiceCa,
-            Provider::BuiltIn => Self::BuiltIn,
-            Provider::None => Self::None,
-        }
-    }
+fn provider() -> impl TypedValueParser<Value = CertificateProvider> {
+    let names = ["cert-manager", "openshift-service-ca", "built-in", "none"];
+    PossibleValuesParser::new(names).map(|name| match name.as_str() {
+        "openshift-service-ca" => CertificateProvider::OpenshiftServiceCa,
+        "built-in" => CertificateProvider::BuiltIn,
+        "none" => CertificateProvider::None,
+        _ => CertificateProvider::CertManager,
+    })
 }
 
 impl Rendering {
@@ -58,7 +50,7 @@ impl Rendering {
     /// The configuration cannot be read.
     pub(super) fn options(&self) -> anyhow::Result<Options> {
         let mut options = Options::new(&self.install_namespace);
-        options.certificate_provider = self.certificate_provider.into();
+        options.certificate_provider = self.certificate_provider;
         if let Some(path) = &self.config {
             let bytes = read_limited(path, CONFIG_BYTES_MAX)?;
             let config = olm_yaml::text(&bytes).and_then(olm_yaml::one);

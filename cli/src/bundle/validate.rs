@@ -1,4 +1,4 @@
-//! `olm bundle validate`: everything that is wrong with a bundle, and what whoever installs it should know.
+//! `olm bundle validate`: the errors of a bundle, and hints for whoever installs it.
 
 use std::{collections::BTreeSet, io::Write};
 
@@ -7,7 +7,7 @@ use clap::Args;
 use olm_bundle::{Bundle, BundleFiles, InstallMode, MEMORY_BYTES_MAX};
 use olm_object::{ObjectKey, known_kind, text as text_of};
 use olm_plan::image_changes;
-use olm_rbac::{Grant, Style, dangers, targets, webhooks_on_pods};
+use olm_rbac::{Grant, Style, targets, webhooks_on_pods};
 use olm_render::{CertificateProvider, Options, RenderError, Rendered, render};
 use olm_text::one_line;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub(crate) struct Validate {
     registries: Registries,
 }
 
-/// What was found out.
+/// The findings.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
@@ -46,7 +46,7 @@ struct Answer {
     name: String,
     version: String,
     install_modes: Vec<Mode>,
-    /// What Deployments run, and what the ClusterServiceVersion names beside that.
+    /// Images of Deployments, and others that the ClusterServiceVersion names.
     images: BTreeSet<String>,
     errors: Vec<String>,
     hints: Vec<String>,
@@ -158,9 +158,12 @@ fn hints(rendered: Rendered, namespace: &str) -> Vec<String> {
                     rules.len()
                 ));
             }
-            let cluster = grant.rules().find(|(place, _)| place.is_empty());
-            let found = cluster.map(|(_, rules)| dangers(rules)).into_iter().flatten();
-            hints.extend(found.map(|danger| format!("the extension's ServiceAccount {}", danger.meaning())));
+            hints.extend(
+                grant
+                    .dangers()
+                    .into_iter()
+                    .map(|danger| format!("the extension's ServiceAccount {}", danger.meaning())),
+            );
             let on_pods = webhooks_on_pods(&objects).into_iter();
             hints.extend(on_pods.map(|configuration| format!("{configuration} is asked about Pods")));
         }

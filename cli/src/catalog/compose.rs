@@ -8,12 +8,12 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use olm_opm::{Documents, WriteError, each_document};
+use olm_opm::{Documents, Form, WriteError, each_document};
 use serde::{Deserialize, Serialize};
 
 use super::{
     folder::{NewFolder, single_name},
-    form::Form,
+    form::form,
 };
 use crate::{
     output::{self, Format},
@@ -32,7 +32,7 @@ pub(crate) struct Compose {
     /// name in the file
     folder: Option<PathBuf>,
     /// Form of the catalog
-    #[arg(short, long, value_enum, default_value = "yaml")]
+    #[arg(short, long, value_parser = form(), default_value = "yaml")]
     form: Form,
     /// Form of the answer
     #[arg(short, long, value_enum, default_value_t)]
@@ -59,7 +59,7 @@ struct Entry {
     image: String,
 }
 
-/// What was written.
+/// The written catalog.
 #[derive(Debug, Serialize)]
 struct Composed {
     folder: String,
@@ -90,7 +90,6 @@ impl Compose {
             }
         };
         let folder = NewFolder::create(&target)?;
-        let form: olm_opm::Form = self.form.into();
         let mut owners: BTreeMap<String, String> = BTreeMap::new();
         let mut references = Vec::new();
         for entry in config.references {
@@ -102,8 +101,8 @@ impl Compose {
                     bail!("package {package:?} is in the catalogs of both {owner:?} and {:?}", entry.name);
                 }
             }
-            let text: String = documents.texts(form).collect();
-            folder.write(&Path::new(&entry.name).join(format!("index.{}", form.extension())), &text)?;
+            let text: String = documents.texts(self.form).collect();
+            folder.write(&Path::new(&entry.name).join(format!("index.{}", self.form.extension())), &text)?;
             let resolved = opened.image.map(|image| image.to_string());
             references.push(Part { name: entry.name, image: entry.image, resolved, packages });
         }

@@ -12,8 +12,8 @@ use anyhow::{Context as _, bail};
 use catalogd::CONFIGS_LABEL;
 use clap::Args;
 
-/// Where the catalog is in the image.
-const CONFIGS: &str = "/configs";
+use super::CONFIGS;
+
 /// Where the cache for the gRPC server of OLM Classic is in the image.
 const CACHE: &str = "/tmp/cache";
 const SCRATCH: &str = "scratch";
@@ -139,15 +139,7 @@ fn argument(name: &str) -> anyhow::Result<String> {
 
 /// A text in double quotes, in which nothing is replaced.
 fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        if matches!(character, '"' | '\\' | '$') {
-            quoted.push('\\');
-        }
-        quoted.push(character);
-    }
-    quoted.push('"');
-    quoted
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('$', "\\$"))
 }
 
 /// Writes a file that must not be there yet; what could not be written whole is removed.

@@ -8,10 +8,10 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use olm_opm::{Documents, Note, Part, Selection, WriteError, each_document};
+use olm_opm::{Documents, Form, Note, Part, Selection, WriteError, each_document};
 use serde::Serialize;
 
-use super::{folder::NewFolder, form::Form, read::Catalog};
+use super::{folder::NewFolder, form::form, read::Catalog};
 use crate::{
     output::{self, Format},
     sources::Tree,
@@ -35,14 +35,14 @@ pub(crate) struct Filter {
     #[arg(long, value_name = "PACKAGE/CHANNEL", value_delimiter = ',')]
     default_channel: Vec<String>,
     /// Form of the catalog
-    #[arg(short, long, value_enum, default_value = "yaml")]
+    #[arg(short, long, value_parser = form(), default_value = "yaml")]
     form: Form,
     /// Form of the answer
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
 
-/// What was written, and what it means.
+/// The written catalog, and the impact on its users.
 #[derive(Debug, Serialize)]
 struct Filtered<'p> {
     folder: String,
@@ -58,12 +58,12 @@ impl Filter {
         let part = selection.of(&outline).with_context(|| self.catalog.source.to_string())?;
         drop(outline);
         let documents = take(&files, &part).with_context(|| self.catalog.source.to_string())?;
-        NewFolder::create(&self.folder)?.write_catalog(&documents, self.form.into())?;
+        NewFolder::create(&self.folder)?.write_catalog(&documents, self.form)?;
         let filtered = Filtered {
             folder: self.folder.display().to_string(),
             packages: documents.packages().map(str::to_owned).collect(),
             documents: documents.len(),
-            notes: part.notes(),
+            notes: &part.notes,
         };
         output::answer(out, self.output, &filtered, |filtered| {
             let notes = filtered.notes.iter().map(|note| format!("{}: {}", note.package, note.message));

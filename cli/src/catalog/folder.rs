@@ -25,10 +25,8 @@ impl NewFolder {
         let Some(name) = target.file_name() else {
             bail!("{shown}: name the folder that is to be written");
         };
-        let mut partial_name = std::ffi::OsString::from(".");
-        partial_name.push(name);
-        partial_name.push(format!(".partial-{}", std::process::id()));
-        let partial = target.with_file_name(partial_name);
+        let partial = format!(".{}.partial-{}", name.to_string_lossy(), std::process::id());
+        let partial = target.with_file_name(partial);
         if let Some(parent) = target.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
         }

@@ -1,22 +1,10 @@
 //! The form in which catalogs are written.
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use olm_opm::Form;
 
-/// The form of a catalog that is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Form {
-    /// Concatenated objects.
-    #[default]
-    Json,
-    /// Documents.
-    Yaml,
-}
-
-impl From<Form> for olm_opm::Form {
-    fn from(form: Form) -> Self {
-        match form {
-            Form::Json => Self::Json,
-            Form::Yaml => Self::Yaml,
-        }
-    }
+/// Parses `json`, concatenated objects, and `yaml`, documents.
+pub(crate) fn form() -> impl TypedValueParser<Value = Form> {
+    PossibleValuesParser::new(["json", "yaml"])
+        .map(|name| if name == "json" { Form::Json } else { Form::Yaml })
 }

@@ -11,10 +11,10 @@ use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
 use olm_fbc::SCHEMA_PACKAGE;
-use olm_opm::Documents;
+use olm_opm::{Documents, Form};
 use serde_json::json;
 
-use super::form::Form;
+use super::form::form;
 use crate::sources::read_limited;
 
 /// Largest description or icon in bytes. Icons of published packages have up to 1 MB.
@@ -36,7 +36,7 @@ pub(crate) struct Init {
     #[arg(short, long, value_name = "FILE")]
     icon: Option<PathBuf>,
     /// Form of the document
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, value_parser = form(), default_value = "json")]
     output: Form,
 }
 
@@ -56,7 +56,7 @@ impl Init {
         }
         let mut documents = Documents::default();
         documents.push_text(&serde_json::to_vec(&package)?)?;
-        for text in documents.texts(self.output.into()) {
+        for text in documents.texts(self.output) {
             out.write_all(text.as_bytes())?;
         }
         Ok(())

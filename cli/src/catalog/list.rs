@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::read::Catalog;
 use crate::output::{self, Format};
 
-/// Where everything about faulty packages is found.
+/// A hint for those who look for everything about faulty packages.
 const HINT: &str = "olm catalog validate lists everything that is wrong with the catalog";
 
 /// `olm catalog list`
@@ -35,7 +35,7 @@ pub(crate) struct List {
     output: Format,
 }
 
-/// What can be listed.
+/// The kinds of listed items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
     /// Packages with their name for people and their default channel.
@@ -84,20 +84,17 @@ impl List {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let (_, outline) = self.catalog.outline().await?;
         let faulty = validate(&outline).faulty;
-        if let Some(wanted) = &self.package
-            && !outline.packages().iter().any(|package| package.name == *wanted)
-        {
-            bail!("package {wanted:?} not found");
-        }
-        if let Some(wanted) = &self.package
-            && let Some(problem) = faulty.get(wanted)
-        {
-            bail!("{}: package {wanted:?} is not valid: {problem}: {HINT}", self.catalog.source);
-        }
-        for (package, problem) in faulty.iter().filter(|_| self.package.is_none()) {
-            output::warning(&left_out(package, problem));
-        }
-        if self.package.is_none() && !faulty.is_empty() {
+        if let Some(wanted) = &self.package {
+            if !outline.packages.iter().any(|package| package.name == *wanted) {
+                bail!("package {wanted:?} not found");
+            }
+            if let Some(problem) = faulty.get(wanted) {
+                bail!("{}: package {wanted:?} is not valid: {problem}: {HINT}", self.catalog.source);
+            }
+        } else if !faulty.is_empty() {
+            for (package, problem) in &faulty {
+                output::warning(&left_out(package, problem));
+            }
             output::warning(HINT);
         }
         let of_package = |name: &str| {
@@ -125,33 +122,35 @@ fn left_out(package: &str, problem: &str) -> String {
 
 /// The channels in order; valid packages have no two of one name.
 fn sorted<'o>(outline: &'o Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<&'o Channel> {
-    let wanted = outline.channels().iter().filter(|channel| of_package(&channel.package));
+    let wanted = outline.channels.iter().filter(|channel| of_package(&channel.package));
     let mut channels: Vec<&Channel> = wanted.collect();
     channels.sort_by_key(|channel| (&channel.package, &channel.name));
     channels
 }
 
+/// The bundles by package and name.
+fn by_name(outline: &Outline) -> BTreeMap<(&str, &str), &BundleOutline> {
+    let bundles = outline.bundles.iter();
+    bundles.map(|bundle| ((bundle.package.as_str(), bundle.name.as_str()), bundle)).collect()
+}
+
 fn packages(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
-    let names: BTreeMap<(&str, &str), &str> = outline
-        .bundles()
-        .iter()
-        .map(|bundle| ((bundle.package.as_str(), bundle.name.as_str()), bundle.display_name.as_str()))
-        .collect();
+    let by_name = by_name(outline);
     let heads: BTreeMap<(&str, &str), &str> = outline
-        .channels()
+        .channels
         .iter()
         .filter_map(|channel| Some((channel, head(&channel.entries).ok()?)))
         .map(|(channel, head)| ((channel.package.as_str(), channel.name.as_str()), head.name.as_str()))
         .collect();
     let wanted: BTreeSet<(&str, &str)> = outline
-        .packages()
+        .packages
         .iter()
         .filter(|package| of_package(&package.name))
         .map(|package| (package.name.as_str(), package.default_channel.as_str()))
         .collect();
     let row = |(name, default_channel): (&str, &str)| {
         let head = heads.get(&(name, default_channel)).copied().unwrap_or_default();
-        let display_name = names.get(&(name, head)).copied().unwrap_or_default();
+        let display_name = by_name.get(&(name, head)).map_or("", |bundle| &bundle.display_name);
         vec![json!(name), json!(display_name), json!(default_channel)]
     };
     wanted.into_iter().map(row).collect()
@@ -166,11 +165,7 @@ fn channels(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
 }
 
 fn bundles(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
-    let by_name: BTreeMap<(&str, &str), &BundleOutline> = outline
-        .bundles()
-        .iter()
-        .map(|bundle| ((bundle.package.as_str(), bundle.name.as_str()), bundle))
-        .collect();
+    let by_name = by_name(outline);
     let mut rows = Vec::new();
     for channel in sorted(outline, of_package) {
         let mut entries: Vec<_> = channel.entries.iter().collect();

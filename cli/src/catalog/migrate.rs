@@ -6,11 +6,12 @@ use std::{io::Write, path::PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
+use olm_opm::Form;
 
 use crate::{
     catalog::{
         folder::NewFolder,
-        form::Form,
+        form::form,
         rendering::{Allowed, Migrations, Renderer},
     },
     progress::Bar,
@@ -34,7 +35,7 @@ pub(crate) struct Migrate {
     #[arg(value_name = "OUTDIR")]
     folder: PathBuf,
     /// Form of the files
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, value_parser = form(), default_value = "json")]
     output: Form,
     #[command(flatten)]
     migrations: Migrations,
@@ -48,13 +49,13 @@ impl Migrate {
         let renderer = Renderer {
             registries: self.registries,
             allowed: Allowed::Catalogs,
-            level: self.migrations.level(),
+            level: self.migrations.migrate_level,
             image: None,
             bar: Bar::new("migrating", 1),
         };
         let documents = renderer.documents(&[self.reference]).await.context("render catalog image")?;
         drop(renderer);
-        folder.write_catalog(&documents, self.output.into())?;
+        folder.write_catalog(&documents, self.output)?;
         let target = self.folder.display().to_string();
         writeln!(out, "{} documents written to {}", documents.len(), olm_text::one_line(&target))?;
         Ok(())

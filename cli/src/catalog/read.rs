@@ -23,8 +23,7 @@ impl Catalog {
         self.registries.catalog(&self.source).await
     }
 
-    /// The files and the outline of the catalog. The files say what is wrong with the content; the catalog may
-    /// be invalid.
+    /// The files and the outline of the catalog. The catalog may be invalid.
     pub(crate) async fn outline(&self) -> anyhow::Result<(Tree, Outline)> {
         let files = self.open().await?.tree;
         let outline = read(&files).with_context(|| self.source.to_string())?;

@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use clap::Args;
-use olm_opm::MigrationLevel;
+use olm_opm::{Form, MigrationLevel};
 
 use crate::{
     catalog::{
-        form::Form,
+        form::form,
         image_template::ImageTemplate,
         rendering::{Allowed, Migrations, Renderer},
     },
@@ -31,7 +31,7 @@ pub(crate) struct Render {
     #[arg(required = true, value_name = "REF")]
     references: Vec<String>,
     /// Form of the output
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, value_parser = form(), default_value = "json")]
     output: Form,
     #[command(flatten)]
     migrations: Migrations,
@@ -51,13 +51,13 @@ impl Render {
         let renderer = Renderer {
             registries: self.registries,
             allowed: Allowed::All,
-            level: if self.migrate { MigrationLevel::LAST } else { self.migrations.level() },
+            level: if self.migrate { MigrationLevel::LAST } else { self.migrations.migrate_level },
             image: self.image_ref_template,
             bar: Bar::new("rendering", self.references.len()),
         };
         let documents = renderer.documents(&self.references).await?;
         drop(renderer);
-        for text in documents.texts(self.output.into()) {
+        for text in documents.texts(self.output) {
             out.write_all(text.as_bytes())?;
         }
         Ok(())

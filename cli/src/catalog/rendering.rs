@@ -1,4 +1,4 @@
-//! From references to blobs: what rendering, migrations and templates have in common.
+//! From references to blobs, for rendering, migrations and templates.
 //!
 //! A reference is a folder with a bundle, a folder with a catalog, or an image of either, in a registry or in a
 //! layout. Several are worked on at a time; the order of what comes out is that of the references.
@@ -36,16 +36,10 @@ pub(crate) struct Migrations {
     /// Run all migrations up to and including this one: none, bundle-object-to-csv-metadata (manifests in the
     /// catalog become one property with what consoles show), all
     #[arg(long, value_name = "NAME", default_value_t, visible_alias = "level")]
-    migrate_level: MigrationLevel,
+    pub(crate) migrate_level: MigrationLevel,
 }
 
-impl Migrations {
-    pub(crate) fn level(self) -> MigrationLevel {
-        self.migrate_level
-    }
-}
-
-/// What a reference may be.
+/// The kinds of content that a reference may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Allowed {
     /// Anything.
@@ -56,7 +50,7 @@ pub(crate) enum Allowed {
     BundleImages,
 }
 
-/// What a reference turned out to be.
+/// The content of a reference.
 enum Rendered {
     Bundle(Box<BundleBlob>),
     Catalog(Vec<Blob>),
@@ -76,22 +70,19 @@ impl Renderer {
     /// The documents of all references.
     pub(crate) async fn documents(&self, references: &[String]) -> anyhow::Result<Documents> {
         let mut documents = Documents::default();
-        let mut rendered =
-            stream::iter(references).map(|reference| self.blobs(reference)).buffered(REFERENCES_AT_ONCE_MAX);
-        while let Some(blobs) = rendered.next().await {
-            for blob in blobs? {
-                documents.push_blob(&blob)?;
+        let mut rendered = stream::iter(references)
+            .map(|reference| self.rendered(reference))
+            .buffered(REFERENCES_AT_ONCE_MAX);
+        while let Some(rendered) = rendered.next().await {
+            let blobs = match rendered? {
+                Rendered::Bundle(bundle) => vec![bundle.to_blob()],
+                Rendered::Catalog(blobs) => blobs,
+            };
+            for blob in &blobs {
+                documents.push_blob(blob)?;
             }
         }
         Ok(documents)
-    }
-
-    /// The blobs of a reference.
-    pub(crate) async fn blobs(&self, reference: &str) -> anyhow::Result<Vec<Blob>> {
-        Ok(match self.rendered(reference).await? {
-            Rendered::Bundle(bundle) => vec![bundle.to_blob()],
-            Rendered::Catalog(blobs) => blobs,
-        })
     }
 
     /// The bundle of each image, or why there is none.
@@ -155,7 +146,7 @@ impl Renderer {
         Ok(Rendered::Bundle(Box::new(bundle)))
     }
 
-    /// Opens an image, which is what its labels say; returns whether it is a bundle.
+    /// Opens an image; by its labels it is a catalog or a bundle. Returns whether it is a bundle.
     async fn open_image(&self, source: &Source, reference: &str) -> anyhow::Result<(Opened, bool)> {
         // Why an image is refused is reported as it is, without what the puller puts around it.
         let refused = Mutex::new(None);
@@ -205,15 +196,13 @@ fn image_content(
              catalog: not allowed"
         ));
     }
-    let found: Vec<String> = labels.iter().map(|(key, value)| format!("  {key}={value}")).collect();
-    Err(if found.is_empty() {
-        format!("render {reference:?}: image type could not be determined: image has no labels")
+    let found: Vec<String> = labels.iter().map(|(key, value)| format!("\n  {key}={value}")).collect();
+    let found = if found.is_empty() {
+        ": image has no labels".to_owned()
     } else {
-        format!(
-            "render {reference:?}: image type could not be determined, found labels\n{}",
-            found.join("\n")
-        )
-    })
+        format!(", found labels{}", found.concat())
+    };
+    Err(format!("render {reference:?}: image type could not be determined{found}"))
 }
 
 fn is_bundle_folder(folder: &Path) -> bool {
@@ -230,13 +219,14 @@ fn read_bundle(
     let files = tree.bundle_files()?;
     let bundle = RegistryV1Bundle::read(&files)?;
     let image = image.unwrap_or_else(|| {
-        let reference =
-            |template: &ImageTemplate| template.reference(bundle.package(), bundle.name(), &bundle.version());
+        let reference = |template: &ImageTemplate| {
+            template.reference(&bundle.blob.package, &bundle.blob.name, &bundle.version)
+        };
         template.map(reference).unwrap_or_default()
     });
-    let mut blob = bundle.render(&image)?;
+    let mut blob = bundle.render(&image);
     migrate(&mut blob, level)?;
-    Ok((blob, bundle.warnings().to_vec()))
+    Ok((blob, bundle.warnings))
 }
 
 /// The documents of a catalog, each checked for the types of its fields, bundles put in order and migrated.

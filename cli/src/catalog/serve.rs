@@ -50,7 +50,7 @@ struct Served {
     metas: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     graphql: Option<String>,
-    /// What answers are tagged with.
+    /// The ETag of answers.
     digest: String,
     documents: usize,
 }

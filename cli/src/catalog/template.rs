@@ -1,20 +1,19 @@
 //! `olm catalog template`: catalogs from templates, and templates from catalogs.
 
-use std::{collections::BTreeMap, io::Write, path::Path};
+use std::{io::Write, path::Path};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use olm_fbc::MetaReader;
 use olm_opm::{
-    Blob, BundleBlob, DecodeError, Documents, Form, Outline, UpgradeGraph, View, document_text,
-    each_document, mermaid,
-    template::{BoxError, BundleRenderer, Template, TemplateKind, to_basic, to_substitutes},
+    Blob, DecodeError, Documents, Form, Outline, UpgradeGraph, View, document_text, each_document, mermaid,
+    template::{Template, TemplateKind, to_basic, to_substitutes},
     validate,
 };
 
 use crate::{
     catalog::{
-        form::Form as CatalogForm,
+        form::form,
         read::image_syntax,
         rendering::{Allowed, Migrations, Renderer},
     },
@@ -86,8 +85,8 @@ pub(crate) struct Convert {
     #[arg(value_name = "REF", default_value = STANDARD_INPUT)]
     reference: String,
     /// Form of the output
-    #[arg(short, long, value_enum, default_value_t)]
-    output: CatalogForm,
+    #[arg(short, long, value_parser = form(), default_value = "json")]
+    output: Form,
     #[command(flatten)]
     registries: Registries,
 }
@@ -117,13 +116,18 @@ impl Render {
         let renderer = Renderer {
             registries: self.registries,
             allowed: Allowed::BundleImages,
-            level: self.migrations.level(),
+            level: self.migrations.migrate_level,
             image: None,
             bar: Bar::new("rendering", images.len()),
         };
-        let mut bundles = Fetched(renderer.bundles(&images).await);
+        let bundles = renderer.bundles(&images).await;
         drop(renderer);
-        let blobs = template.render(&mut bundles, &check)?;
+        let bundle = |image: &str| match bundles.get(image) {
+            Some(Ok(bundle)) => Ok(bundle.clone()),
+            Some(Err(error)) => Err(format!("{error:#}").into()),
+            None => Err("it is not among the images of the template".into()),
+        };
+        let blobs = template.render(&bundle, &check)?;
         match self.output {
             RenderedForm::Json => print(&blobs, Form::Json, out),
             RenderedForm::Yaml => print(&blobs, Form::Yaml, out),
@@ -176,19 +180,6 @@ fn read_template(file: &str) -> anyhow::Result<String> {
     Ok(olm_yaml::text(&bytes).with_context(|| file.to_owned())?.to_owned())
 }
 
-/// Bundles that were rendered beforehand.
-struct Fetched(BTreeMap<String, anyhow::Result<BundleBlob>>);
-
-impl BundleRenderer for Fetched {
-    fn bundle(&mut self, image: &str) -> Result<BundleBlob, BoxError> {
-        match self.0.get(image) {
-            Some(Ok(bundle)) => Ok(bundle.clone()),
-            Some(Err(error)) => Err(format!("{error:#}").into()),
-            None => Err("it is not among the images of the template".into()),
-        }
-    }
-}
-
 /// Whether blobs are a valid catalog.
 fn check(blobs: &[Blob]) -> Result<(), String> {
     let outline = outline(blobs).map_err(|error| error.to_string())?;
@@ -224,7 +215,7 @@ impl Convert {
             ConvertKind::Basic => to_basic(&blobs)?,
             ConvertKind::Substitutes => to_substitutes(&blobs),
         };
-        out.write_all(document_text(&template, self.output.into()).as_bytes())?;
+        out.write_all(document_text(template.get(), self.output).as_bytes())?;
         Ok(())
     }
 }

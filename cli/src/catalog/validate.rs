@@ -75,30 +75,24 @@ impl Validate {
 }
 
 fn is_empty(outline: &Outline) -> bool {
-    outline.packages().is_empty()
-        && outline.channels().is_empty()
-        && outline.bundles().is_empty()
-        && outline.deprecations().is_empty()
+    outline.packages.is_empty()
+        && outline.channels.is_empty()
+        && outline.bundles.is_empty()
+        && outline.deprecations.is_empty()
 }
 
 impl Verdict {
     fn unreadable(problem: &str) -> Self {
-        let finding = Finding {
-            schema: String::new(),
-            package: String::new(),
-            name: String::new(),
-            message: problem.to_owned(),
-        };
         Self {
             error: Some(ErrorMessage { message: problem.to_owned() }),
-            findings: vec![finding],
+            findings: vec![finding(problem.to_owned())],
             text: problem.to_owned(),
             ..Self::default()
         }
     }
 
     fn of(outline: &Outline, report: &Report, strict: bool) -> Self {
-        let warnings = outline.warnings().to_vec();
+        let warnings = outline.warnings.clone();
         let passed = report.passed() && (!strict || warnings.is_empty());
         let message = |finding: &Finding| one_line(&finding.message).into_owned();
         let mut lines: Vec<String> = report.findings.iter().map(message).collect();
@@ -108,15 +102,15 @@ impl Verdict {
         } else {
             lines.extend(grouped(&warnings));
         }
-        if outline.warnings_left_out() > 0 {
-            lines.push(format!("and {} more like these", outline.warnings_left_out()));
+        if outline.warnings_left_out > 0 {
+            lines.push(format!("and {} more like these", outline.warnings_left_out));
         }
         if passed {
             lines.push(format!(
                 "valid: {} packages, {} channels, {} bundles",
-                outline.packages().len(),
-                outline.channels().len(),
-                outline.bundles().len()
+                outline.packages.len(),
+                outline.channels.len(),
+                outline.bundles.len()
             ));
         }
         let strictly = warnings.first().filter(|_| strict).map(described);
@@ -125,22 +119,22 @@ impl Verdict {
             error: report.message().or(strictly).map(|message| ErrorMessage { message }),
             findings: all_findings(report),
             warnings,
-            warnings_left_out: outline.warnings_left_out(),
+            warnings_left_out: outline.warnings_left_out,
             text: lines.join("\n"),
         }
     }
 }
 
+/// A finding about no document in particular.
+fn finding(message: String) -> Finding {
+    Finding { schema: String::new(), package: String::new(), name: String::new(), message }
+}
+
 /// The findings of both steps, each on its own.
 fn all_findings(report: &Report) -> Vec<Finding> {
     let below = report.tree.iter().flat_map(ErrorTree::leaves);
-    let below = below.map(|leaf| Finding {
-        schema: String::new(),
-        package: String::new(),
-        name: String::new(),
-        // The root says nothing: it is the same for all.
-        message: leaf.get(1..).unwrap_or_default().join(": "),
-    });
+    // The root is the same for all.
+    let below = below.map(|leaf| finding(leaf.get(1..).unwrap_or_default().join(": ")));
     report.findings.iter().cloned().chain(below).collect()
 }
 

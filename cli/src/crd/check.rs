@@ -6,8 +6,11 @@ use std::{
     io::Write,
 };
 
-use clap::{Args, ValueEnum};
-use olm_crd::{Allowances, Finding, Policy, Report, Verdict, compare};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use olm_crd::{Allowances, Finding, Policy, Verdict, compare};
 use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
@@ -29,9 +32,10 @@ pub(crate) struct Check {
     old: Source,
     /// The definitions that are to replace them, in the same way
     new: Source,
-    /// Whose false alarms count as unsafe
-    #[arg(long, value_enum, default_value_t)]
-    policy: PolicyArg,
+    /// Whose false alarms count as unsafe: ours, as operator-controller here, has upstream's checks without its false
+    /// alarms
+    #[arg(long, value_parser = policy(), default_value = "ours")]
+    policy: Policy,
     /// Changes to accept, as in the annotation allow-crd-changes: <CRD>:<path>:<check>, separated by commas
     #[arg(long, value_name = "ENTRIES", value_parser = Allowances::parse, default_value = "")]
     allow: Allowances,
@@ -48,14 +52,9 @@ pub(crate) struct Check {
     registries: Registries,
 }
 
-/// The policy by its name on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum PolicyArg {
-    /// As operator-controller here: upstream's checks without its false alarms
-    #[default]
-    Ours,
-    /// As upstream
-    Upstream,
+fn policy() -> impl TypedValueParser<Value = Policy> {
+    let names = PossibleValuesParser::new(["ours", "upstream"]);
+    names.map(|name| if name == "ours" { Policy::Ours } else { Policy::Upstream })
 }
 
 /// The answer.
@@ -111,11 +110,7 @@ impl Check {
                 }
             }
         }
-        let policy = match self.policy {
-            PolicyArg::Ours => Policy::Ours,
-            PolicyArg::Upstream => Policy::Upstream,
-        };
-        let mut answer = answer(&old, &new, policy, &self.allow)?;
+        let mut answer = answer(&old, &new, self.policy, &self.allow)?;
         if let Some(cluster) = &cluster {
             for definition in answer.definitions.iter_mut().filter(|d| d.change == Change::Changed) {
                 let (old, new) = (&old[&definition.name], &new[&definition.name]);
@@ -137,34 +132,27 @@ pub(crate) fn answer(
     policy: Policy,
     allow: &Allowances,
 ) -> anyhow::Result<Answer> {
-    let mut definitions = Vec::new();
-    for (name, before) in old {
-        let (change, report) = match new.get(name) {
-            None => (Change::Removed, Report::default()),
-            Some(after) => {
-                let mut report = compare(before, after, policy)?;
-                allow.apply(name, &mut report);
-                (if before["spec"] == after["spec"] { Change::Same } else { Change::Changed }, report)
-            }
-        };
-        // The objects of a removed definition are deleted with it.
-        let safe = change != Change::Removed && !report.is_refused();
-        definitions.push(Definition {
-            name: name.clone(),
-            change,
-            safe,
-            findings: report.findings,
-            objects: None,
-        });
-    }
-    let added = new.keys().filter(|name| !old.contains_key(*name)).map(|name| Definition {
+    let definition = |name: &String, change, safe, findings| Definition {
         name: name.clone(),
-        change: Change::Added,
-        safe: true,
-        findings: Vec::new(),
+        change,
+        safe,
+        findings,
         objects: None,
-    });
-    definitions.extend(added);
+    };
+    let added = new.keys().filter(|name| !old.contains_key(*name));
+    let mut definitions: Vec<_> =
+        added.map(|name| definition(name, Change::Added, true, Vec::new())).collect();
+    for (name, before) in old {
+        let Some(after) = new.get(name) else {
+            // The objects of a removed definition are deleted with it.
+            definitions.push(definition(name, Change::Removed, false, Vec::new()));
+            continue;
+        };
+        let mut report = compare(before, after, policy)?;
+        allow.apply(name, &mut report);
+        let change = if before["spec"] == after["spec"] { Change::Same } else { Change::Changed };
+        definitions.push(definition(name, change, !report.is_refused(), report.findings));
+    }
     definitions.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Answer { safe: definitions.iter().all(|definition| definition.safe), definitions })
 }

@@ -8,6 +8,7 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
 use olm_crd::{Note, ObjectImpact, Upgrade, UpgradeImpact};
+use olm_object::text;
 use olm_runtime::{bounded, connect};
 use olm_text::one_line;
 use serde::Serialize;
@@ -68,23 +69,20 @@ impl CustomResources {
 
     /// Validates all objects of the definition.
     pub(crate) async fn objects(&self, old: &Value, new: &Value) -> anyhow::Result<Objects> {
-        let versions = new["spec"]["versions"].as_array().into_iter().flatten();
-        let served = versions.filter(|version| version["served"] == true);
-        let of_old = |name: &&str| {
-            let versions = old["spec"]["versions"].as_array();
-            versions
-                .into_iter()
-                .flatten()
-                .any(|version| version["name"] == *name && version["served"] == true)
+        let served = |definition: &Value| -> Vec<String> {
+            let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+            let served = versions.filter(|version| version["served"] == true);
+            served.map(|version| text(version, "/name").to_owned()).collect()
         };
-        let common = served.filter_map(|version| version["name"].as_str()).filter(of_old);
-        let upgrade = match Upgrade::new(old, new, &common.map(str::to_owned).collect::<Vec<_>>()) {
+        let (before, mut common) = (served(old), served(new));
+        common.retain(|version| before.contains(version));
+        let upgrade = match Upgrade::new(old, new, &common) {
             Ok(upgrade) => upgrade,
             Err(error) => return Ok(Objects { summary: error.to_string(), ..Objects::default() }),
         };
-        let text = |pointer: &str| old.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let gvk = GroupVersionKind::gvk(text("/spec/group"), upgrade.version(), text("/spec/names/kind"));
-        let resource = ApiResource::from_gvk_with_plural(&gvk, text("/spec/names/plural"));
+        let gvk =
+            GroupVersionKind::gvk(text(old, "/spec/group"), upgrade.version(), text(old, "/spec/names/kind"));
+        let resource = ApiResource::from_gvk_with_plural(&gvk, text(old, "/spec/names/plural"));
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
         let (mut impact, mut named) = (UpgradeImpact::default(), Vec::new());
         let mut page = ListParams::default().limit(PAGE_OBJECTS);
@@ -100,7 +98,7 @@ impl CustomResources {
                     format!("not checked: the cluster does not serve version {version} of this CRD");
                 return Ok(Objects { summary, ..Objects::default() });
             }
-            let listed = listed.with_context(|| format!("listing {}", text("/metadata/name")))?;
+            let listed = listed.with_context(|| format!("listing {}", text(old, "/metadata/name")))?;
             for object in listed.items {
                 let on_object = upgrade.impact_on(&serde_json::to_value(&object)?);
                 impact.add(&on_object);

@@ -2,16 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use anyhow::Context as _;
 use futures::future::BoxFuture;
-use kube::{Api, Config, ResourceExt, api::ListParams};
+use kube::{Config, ResourceExt};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::{CatalogError, PackageContent};
-use olm_runtime::{bounded, connect};
+use olm_runtime::connect;
 use operator_controller::CatalogReader;
 use tokio::sync::Mutex;
 
 use crate::{
+    cluster::list,
     resolve::catalogs::{Catalog, Named, open},
     sources::Registries,
 };
@@ -27,13 +27,12 @@ pub(super) struct ClusterCatalogs {
 impl ClusterCatalogs {
     /// Asks the cluster which images its catalogs serve.
     pub(super) async fn of(cluster: &Config, registries: Registries) -> anyhow::Result<Self> {
-        let api: Api<ClusterCatalog> = Api::all(connect(cluster.clone())?);
-        let listed = bounded(api.list(&ListParams::default())).await.context("listing ClusterCatalogs")?;
+        let listed: Vec<ClusterCatalog> = list(&connect(cluster.clone())?).await?;
         let image = |catalog: &ClusterCatalog| {
             let resolved = catalog.status.as_ref()?.resolved_source.as_ref()?;
             Some((catalog.name_any(), resolved.image.ref_.clone()))
         };
-        let images = listed.items.iter().filter_map(image).collect();
+        let images = listed.iter().filter_map(image).collect();
         Ok(Self { images, registries, opened: Mutex::default() })
     }
 

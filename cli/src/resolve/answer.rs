@@ -16,7 +16,7 @@ use super::catalogs::Catalog;
 use crate::output::below;
 
 /// The whole answer.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,10 +26,10 @@ pub(super) struct Answer {
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
-    /// What the chosen bundle says about deprecation, one message each.
+    /// Messages of the deprecations that apply to the chosen bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     deprecations: Vec<String>,
-    /// What the bundle declares to need.
+    /// Requirements that the bundle declares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     requirements: Vec<Needed>,
     /// All bundles of the package that are not the answer, when asked for.
@@ -40,7 +40,7 @@ pub(super) struct Answer {
     summary: String,
 }
 
-/// One thing the chosen bundle needs.
+/// A requirement of the chosen bundle.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Needed {
@@ -67,19 +67,15 @@ impl Answer {
                 deprecations: deprecations(request, &found),
                 requirements: needed(&found, catalogs, explains),
                 resolution: Some(found),
-                error: None,
-                advice: None,
                 rejected,
-                summary: String::new(),
+                ..Self::default()
             },
             Err(error) => Self {
                 summary: summary(&error.rejected, SUMMARY_BUNDLES_MAX),
                 advice: advice(&error, Audience::CommandLine),
                 error: Some(error.to_string()),
-                resolution: None,
-                deprecations: Vec::new(),
-                requirements: Vec::new(),
                 rejected,
+                ..Self::default()
             },
         }
     }
@@ -139,12 +135,11 @@ impl Needed {
             text.push_str("\n          no bundle of these catalogs would meet it");
         }
         for provider in met_by {
+            let Provider { package, version, catalog, .. } = provider;
             let _ = write!(
                 text,
-                "\n          met by package {} {} (catalog {})",
-                one_line(&provider.package),
-                provider.version,
-                provider.catalog
+                "\n          met by package {} {version} (catalog {catalog})",
+                one_line(package)
             );
         }
         if let Some(extension) = &self.extension {
@@ -163,7 +158,7 @@ fn deprecations(request: &Request, found: &Resolution) -> Vec<String> {
     messages.filter(|one| one.reason == DeprecationReason::Deprecated).map(|one| one.message).collect()
 }
 
-/// What the bundle declares in its catalog. A requirement that cannot be understood is reported as such.
+/// The requirements that the bundle declares in its catalog. One that cannot be understood is reported as such.
 fn needed(found: &Resolution, catalogs: &[Catalog], explains: bool) -> Vec<Needed> {
     match requirements(&found.properties) {
         Ok(mut all) => {

@@ -2,7 +2,7 @@
 
 use std::{io::Write, path::Path, str::FromStr, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use catalogd::{CatalogStore, Generation};
 use jiff::Timestamp;
 use olm_fbc::PackageContent;
@@ -77,48 +77,35 @@ pub(crate) async fn open(
     let store = CatalogStore::open(folder.path())?;
     let mut catalogs: Vec<Catalog> = Vec::new();
     for (number, Named { source, priority }) in named.iter().enumerate() {
+        let context = || format!("--catalog {source}");
         if catalogs.iter().any(|other| other.name == *source) {
-            bail!("--catalog {source}: it is given twice");
+            bail!("{}: it is given twice", context());
         }
-        let fetched;
         let place = if source.starts_with("https://") || source.starts_with("http://") {
             registries.allow_network(source)?;
-            fetched = fetch(source, authority, folder.path(), number).await?;
-            Source::File(fetched)
+            Source::File(fetch(source, authority, folder.path(), number).await.with_context(context)?)
         } else {
-            source.parse().with_context(|| format!("--catalog {source}"))?
+            source.parse().with_context(context)?
         };
-        let opened = registries.catalog(&place).await.with_context(|| format!("--catalog {source}"))?;
-        let nothing = || {
-            anyhow::anyhow!(
-                "--catalog {source}: there is no catalog in it: no document with a schema was found"
-            )
-        };
-        if opened.tree.paths().is_empty() {
+        let tree = registries.catalog(&place).await.with_context(context)?.tree;
+        let nothing =
+            || anyhow!("{}: there is no catalog in it: no document with a schema was found", context());
+        if tree.paths().is_empty() {
             return Err(nothing());
         }
-        let generation = store
-            .install(
-                &format!("catalog-{number}"),
-                &format!("local@sha256:{number:064x}"),
-                Timestamp::UNIX_EPOCH,
-                &opened.tree,
-            )
-            .with_context(|| format!("--catalog {source}"))?;
+        let (name, reference) = (format!("catalog-{number}"), format!("local@sha256:{number:064x}"));
+        let generation =
+            store.install(&name, &reference, Timestamp::UNIX_EPOCH, &tree).with_context(context)?;
         if generation.documents() == 0 {
             return Err(nothing());
         }
-        catalogs.push(Catalog {
-            name: source.clone(),
-            priority: *priority,
-            generation,
-            _folder: folder.clone(),
-        });
+        let (name, priority) = (source.clone(), *priority);
+        catalogs.push(Catalog { name, priority, generation, _folder: folder.clone() });
     }
     Ok(catalogs)
 }
 
-/// Fetches what `<url>/api/v1/all` answers into a file.
+/// Fetches the answer of `<url>/api/v1/all` into a file.
 async fn fetch(
     url: &str,
     authority: Option<&Path>,
@@ -133,21 +120,20 @@ async fn fetch(
     }
     let client = builder.build().context("making a client for catalogs")?;
     let all = format!("{}/api/v1/all", url.trim_end_matches('/').trim_end_matches("/api/v1/all"));
-    let mut response =
-        client.get(&all).timeout(FETCH_TIMEOUT).send().await.with_context(|| format!("--catalog {url}"))?;
+    let mut response = client.get(&all).timeout(FETCH_TIMEOUT).send().await?;
     if response.status() != StatusCode::OK {
         bail!(
-            "--catalog {url}: {all} answers {}: name the address of one catalog, such as https://catalogd-service/catalogs/<name>",
+            "{all} answers {}: name the address of one catalog, such as https://catalogd-service/catalogs/<name>",
             response.status()
         );
     }
     let path = folder.join(format!("fetched-{number}.jsonl"));
     let mut file = std::fs::File::create(&path).with_context(|| path.display().to_string())?;
     let mut bytes = 0;
-    while let Some(chunk) = response.chunk().await.with_context(|| format!("--catalog {url}"))? {
+    while let Some(chunk) = response.chunk().await? {
         bytes += chunk.len() as u64;
         if bytes > CATALOG_BYTES_MAX {
-            bail!("--catalog {url}: it has more than {CATALOG_BYTES_MAX} bytes");
+            bail!("it has more than {CATALOG_BYTES_MAX} bytes");
         }
         file.write_all(&chunk).with_context(|| path.display().to_string())?;
     }

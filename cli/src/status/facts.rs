@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use olm_api::{
     ConditionType::{Progressing, Ready, Serving, Stalled, Succeeded},
@@ -106,16 +107,14 @@ impl Status {
 
     /// A line for each extension.
     pub(super) fn table(&self) -> String {
-        let mut rows = vec![["EXTENSION", "INSTALLED", "REVISION", "STATE", "PENDING"].map(str::to_owned)];
-        for one in &self.extensions {
+        let pending = |one: &Extension| one.pending.as_ref().map_or("-".to_owned(), Pending::line);
+        let pending: Vec<String> = self.extensions.iter().map(pending).collect();
+        let mut rows = vec![["EXTENSION", "INSTALLED", "REVISION", "STATE", "PENDING"]];
+        for (one, pending) in self.extensions.iter().zip(&pending) {
             let installed = one.installed.as_ref();
-            rows.push([
-                one.name.clone(),
-                installed.map_or("-".to_owned(), |bundle| bundle.name.clone()),
-                installed.and_then(|bundle| bundle.revision.clone()).unwrap_or("-".to_owned()),
-                one.state.clone(),
-                one.pending.as_ref().map_or("-".to_owned(), Pending::line),
-            ]);
+            let bundle = installed.map_or("-", |bundle| &bundle.name);
+            let revision = installed.and_then(|bundle| bundle.revision.as_deref()).unwrap_or("-");
+            rows.push([&one.name, bundle, revision, &one.state, pending]);
         }
         let mut text = columns(&rows);
         if self.extensions.is_empty() {
@@ -136,8 +135,8 @@ impl Status {
             one.write(&mut text);
         }
         text.push_str("Catalogs\n");
-        let rows: Vec<[String; 4]> = self.catalogs.iter().map(Catalog::row).collect();
-        text.push_str(&indented(&columns(&rows)));
+        let rows: Vec<_> = self.catalogs.iter().map(Catalog::row).collect();
+        text.push_str(&indented(&rows));
         text
     }
 }
@@ -175,10 +174,8 @@ impl Extension {
                 let why = why.unwrap_or_else(|| "it is rolling out".to_owned());
                 Some(Pending { bundle: Some(revision.bundle.clone()), why })
             }
-            None => failing
-                .then(|| why.or_else(|| message(Stalled)))
-                .flatten()
-                .map(|why| Pending { bundle: None, why }),
+            None if failing => why.or_else(|| message(Stalled)).map(|why| Pending { bundle: None, why }),
+            None => None,
         };
         let state = match status.conditions.find(Ready).or_else(|| status.conditions.find(Progressing)) {
             Some(ready) if ready.type_ == "Ready" && ready.status == "True" => "Ready".to_owned(),
@@ -216,13 +213,11 @@ impl Extension {
         ];
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", self.name);
-        text.push_str(&indented(&columns(&rows.map(|row| row.map(str::to_owned)))));
-        text.push_str("Conditions\n");
-        let rows: Vec<[String; 4]> = self.conditions.iter().map(ConditionView::row).collect();
-        text.push_str(&indented(&columns(&rows)));
-        text.push_str("Revisions\n");
-        let rows: Vec<[String; 4]> = self.revisions.iter().map(Revision::row).collect();
-        text.push_str(&indented(&columns(&rows)));
+        text.push_str(&indented(&rows));
+        let rows = self.conditions.iter().map(|c| [&c.type_, &c.status, &c.reason, &c.message]);
+        let _ = write!(text, "Conditions\n{}", indented(&rows.collect::<Vec<_>>()));
+        let rows: Vec<_> = self.revisions.iter().map(Revision::row).collect();
+        let _ = write!(text, "Revisions\n{}", indented(&rows));
     }
 }
 
@@ -245,12 +240,6 @@ impl Pending {
     }
 }
 
-impl ConditionView {
-    fn row(&self) -> [String; 4] {
-        [self.type_.clone(), self.status.clone(), self.reason.clone(), self.message.clone()]
-    }
-}
-
 impl Revision {
     fn of(set: &ClusterObjectSet) -> Self {
         let annotation = |key: &str| set.annotations().get(key).cloned().unwrap_or_default();
@@ -269,9 +258,9 @@ impl Revision {
         Self { name: set.name_any(), bundle, state, rolled_out, conditions: condition_views(&conditions) }
     }
 
-    fn row(&self) -> [String; 4] {
+    fn row(&self) -> [&str; 4] {
         let is_out = if self.rolled_out { "rolled out" } else { "not rolled out" };
-        [self.name.clone(), self.state.to_owned(), self.bundle.name.clone(), is_out.to_owned()]
+        [&self.name, self.state, &self.bundle.name, is_out]
     }
 }
 
@@ -290,23 +279,21 @@ impl Catalog {
 
     fn row(&self) -> [String; 4] {
         let serving = if self.serving { "serving" } else { "not served" };
+        let image = self.image.as_deref().unwrap_or("-");
         [
             self.name.clone(),
             serving.to_owned(),
-            self.image.clone().unwrap_or_else(|| "-".to_owned()),
+            image.to_owned(),
             self.why.as_deref().map_or(String::new(), first_line),
         ]
     }
 }
 
 fn condition_views(conditions: &Conditions) -> Vec<ConditionView> {
-    let view = |c: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| ConditionView {
-        type_: c.type_.clone(),
-        status: c.status.clone(),
-        reason: c.reason.clone(),
-        message: c.message.clone(),
-    };
-    conditions.iter().map(view).collect()
+    let views = conditions.iter().cloned().map(|Condition { type_, status, reason, message, .. }| {
+        ConditionView { type_, status, reason, message }
+    });
+    views.collect()
 }
 
 /// The first line, of bounded length.
@@ -316,8 +303,9 @@ fn first_line(text: &str) -> String {
     if cut.len() < text.trim_end().len() { format!("{cut}...") } else { cut.to_owned() }
 }
 
-fn indented(text: &str) -> String {
-    text.lines().flat_map(|line| ["  ", line, "\n"]).collect()
+/// Rows in columns, all of them indented.
+fn indented<C: AsRef<str>>(rows: &[impl AsRef<[C]>]) -> String {
+    columns(rows).lines().flat_map(|line| ["  ", line, "\n"]).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ const IMAGES: &str = "localhost/olmv1";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The server of catalogs drains for 30 seconds; leases are given back after that.
 const GRACE_SECONDS: u32 = 40;
-/// Catalogs and bundles. The largest known catalog takes 0.3 GB with its compressed pieces.
+/// Catalogs and bundles. The largest known catalog takes 0.3 GB with its compressed segments.
 const CACHE_LIMIT: &str = "4Gi";
 /// Idle with 20 extensions: 20 MB; 64 MB while a catalog of 132 MB is taken in.
 const MEMORY_REQUEST: &str = "64Mi";

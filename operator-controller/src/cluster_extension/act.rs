@@ -13,7 +13,7 @@ use crate::cluster_extension::{
     plan::{Planned, permissions},
     report::{Cause, Created, Outcome, StepError},
 };
-use revision::{Digests, NewRevision};
+use revision::NewRevision;
 
 /// Carries a decision out; how the reconcile ends with it.
 pub(crate) async fn act(cx: &Context, observed: &Observed<'_>, decision: Decision) -> Outcome {
@@ -62,25 +62,13 @@ async fn create(cx: &Context, observed: &Observed<'_>, planned: Planned) -> Resu
     }
     let digest = plan.digest();
     let added_permissions = permissions::increase(&plan, &observed.revisions);
-    let new = NewRevision {
-        number,
-        bundle: &draft.bundle,
-        account: Some(&observed.account),
-        phases: &draft.phases,
-        made_from: Some(Digests {
-            inputs: &draft.inputs_digest,
-            rendered: &draft.rendered_digest,
-            content: &plan.inputs.content_digest,
-            plan: &digest,
-        }),
-        properties: draft.properties.as_deref(),
-        catalog: draft.catalog.as_deref(),
-        catalog_properties: &draft.catalog_properties,
-        certificate_provider: draft.certificate_provider,
-        crd_changes,
+    let planned = revision::Planned {
+        content_digest: &plan.inputs.content_digest,
+        plan_digest: &digest,
+        crd_changes: crd_changes.as_deref(),
         added_permissions: added_permissions.as_deref(),
-        rolled_back_to: draft.rolled_back_to,
     };
+    let new = NewRevision { number, draft: &draft, account: Some(&observed.account), planned: Some(planned) };
     let name = observed.writer(cx).create(&new, &observed.revisions).await.map_err(Cause::transient)?;
     Ok(Outcome::Created(Created { name, bundle: draft.bundle, added_permissions }))
 }

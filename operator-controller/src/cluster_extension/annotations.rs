@@ -29,7 +29,7 @@ pub(crate) enum Values {
     TrueOrTime,
     /// A record that the controller writes.
     Record,
-    /// Text that is checked where it is used, and told there.
+    /// Text that is checked where it is used, and reported there.
     Any,
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn in_force(extension: &ClusterExtension) -> Option<String> {
     let all: Vec<String> = extension
         .annotations()
         .iter()
-        // The deletion policy is told once the revisions have it in force.
+        // The deletion policy is reported once the revisions have it in force.
         .filter(|(name, _)| name.as_str() != DELETION_POLICY_ANNOTATION)
         .filter(|(name, _)| KNOWN.iter().any(|(known, v)| known == name && matches!(v, Values::OneOf(_))))
         .map(|(name, value)| format!("{}: {value}", name.trim_start_matches(EXTENSIONS_PREFIX)))
@@ -223,9 +223,9 @@ mod tests {
         assert!(refused(&extension(&[])).is_empty());
         let fine = [("major-updates", "Block"), ("same-catalog", "Required"), ("reinstall", "2026-11-21")];
         assert!(refused(&extension(&fine)).is_empty());
-        let told = refused(&extension(&[("major-updates", "block"), ("majorupdates", "Block")]));
+        let reported = refused(&extension(&[("major-updates", "block"), ("majorupdates", "Block")]));
         assert_eq!(
-            told,
+            reported,
             [
                 "annotation \"extensions.olm.operatorframework.io/major-updates\" cannot be \"block\": set it to \"Block\", or remove it",
                 "annotation \"extensions.olm.operatorframework.io/majorupdates\" is not supported by this version: remove it",
@@ -239,10 +239,10 @@ mod tests {
             assert!(refused(&extension(&[("rollback-to", good)])).is_empty(), "{good}");
         }
         for bad in ["", "0", "01", "-1", "+1", "1.0", "one", "ext-1", "1 ", "1000000000000000000"] {
-            let told = refused(&extension(&[("rollback-to", bad)]));
-            assert_eq!(told.len(), 1, "{bad:?}");
+            let reported = refused(&extension(&[("rollback-to", bad)]));
+            assert_eq!(reported.len(), 1, "{bad:?}");
             assert!(
-                told[0].ends_with(&format!(
+                reported[0].ends_with(&format!(
                     "cannot be {bad:?}: set it to the number of a revision, or remove it"
                 ))
             );

@@ -1,11 +1,15 @@
 //! What reconciles of extensions use of the cluster and the program. `olm diff` plans with the same.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use catalogd::Clock;
-use kube::{Client, core::DeserializeGuard, runtime::reflector::Store};
-use olm_api::v1::ClusterObjectSet;
-use olm_runtime::{Accounts, Discovery};
+use jiff::Timestamp;
+use kube::{Client, ResourceExt, api::ObjectMeta, core::DeserializeGuard, runtime::reflector::Store};
+use olm_api::{
+    names::OWNER_NAME_LABEL,
+    v1::{ClusterExtension, ClusterObjectSet},
+};
+use olm_runtime::{Accounts, Discovery, Newest, OwnWrites};
 use olm_semver::ReleaseSupport;
 
 use crate::{
@@ -35,6 +39,10 @@ pub(crate) struct Context {
     pub(crate) bundles: Bundles,
     pub(crate) events: Events,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
+    /// How far that store has got.
+    pub(crate) newest_set: Newest,
+    /// The revisions that were written for an extension.
+    pub(crate) written_sets: Arc<OwnWrites>,
     pub(crate) installed: Arc<Installed>,
     pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,
@@ -47,6 +55,35 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Remembers that a revision of the extension was written: nothing is decided before the store has it.
+    pub(crate) fn wrote_set(&self, extension: &ClusterExtension, set: &ObjectMeta) {
+        let uid = extension.metadata.uid.as_deref().unwrap_or_default();
+        self.written_sets.wrote_for(uid, set, self.clock.now());
+    }
+
+    /// How long to wait for the store when it does not have what was last written for the extension.
+    pub(crate) fn unseen_sets(&self, extension: &ClusterExtension, now: Timestamp) -> Option<Duration> {
+        let uid = extension.metadata.uid.as_deref().unwrap_or_default();
+        self.written_sets.unseen(uid, self.newest_set.get(), now)
+    }
+
+    /// The object sets that carry the name of the extension, by name.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub(crate) fn sets_of(&self, extension: &ClusterExtension) -> Result<Vec<ClusterObjectSet>, String> {
+        let name = extension.name_any();
+        let named =
+            |set: &Arc<DeserializeGuard<ClusterObjectSet>>| set.labels().get(OWNER_NAME_LABEL) == Some(&name);
+        let sets = self.sets.state().into_iter().filter(named).map(|set| match &set.0 {
+            Ok(set) => Ok(set.clone()),
+            Err(invalid) => Err(format!("ClusterObjectSet {:?} cannot be read: {invalid}", set.name_any())),
+        });
+        let mut sets: Vec<ClusterObjectSet> = sets.collect::<Result<_, _>>()?;
+        sets.sort_unstable_by_key(ResourceExt::name_any);
+        Ok(sets)
+    }
+
     /// A client with the controller's own permissions.
     pub(crate) fn controller(&self) -> Client {
         self.accounts.controller()

@@ -177,17 +177,25 @@ fn holds(extension: &ClusterExtension, revision: &Revision, rendered: &str, phas
 }
 
 /// Digest of everything a revision is made from. The image reference is left out: the same name, version
-/// and release under another image is not rolled out by itself.
+/// and release under another image is not rolled out by itself. So is the version of this program: what is installed
+/// does not need its registry again because the program was upgraded.
 pub(crate) fn inputs_digest(cx: &Context, observed: &Observed<'_>, bundle: &BundleRecord) -> String {
-    let (extension, AccountRef { namespace, name }) = (observed.extension, &observed.account);
+    digest_of_inputs(observed.extension, &observed.account, cx.features.render, bundle)
+}
+
+fn digest_of_inputs(
+    extension: &ClusterExtension,
+    AccountRef { namespace, name }: &AccountRef,
+    features: olm_render::Features,
+    bundle: &BundleRecord,
+) -> String {
     let mut inputs = json!({
         "bundle": [bundle.name, bundle.package, bundle.version, bundle.release],
         "namespace": extension.spec.namespace,
         "account": [namespace, name],
         "config": extension.spec.config.as_ref().and_then(|c| c.inline.as_ref()),
         // Who makes certificates is recorded on the revision and no reason for another one.
-        "features": format!("{:?}", cx.features.render),
-        "program": env!("CARGO_PKG_VERSION"),
+        "features": format!("{features:?}"),
     });
     if let Some(token) = annotations::reinstall(extension) {
         inputs["reinstall"] = token.into();
@@ -220,4 +228,29 @@ fn lowest_kubernetes(chosen: &Chosen, rendered: &Rendered) -> BTreeSet<String> {
     let of_catalog = chosen.properties.iter().filter(|p| p.kind == KUBERNETES_VERSION).map(|p| &p.value);
     let versions = own.chain(of_catalog).filter_map(|value| value["version"].as_str()).map(str::to_owned);
     versions.chain(rendered.min_kube_version.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The digest that a revision has recorded is the same in each version of the program: else its upgrade would pull
+    /// every bundle again.
+    #[test]
+    fn an_upgrade_of_the_program_changes_no_inputs() {
+        let extension: ClusterExtension = serde_json::from_value(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": "e"},
+            "spec": {"namespace": "n", "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}}},
+        }))
+        .unwrap();
+        let account = AccountRef { namespace: "n".into(), name: "a".into() };
+        let bundle = BundleRecord { name: "p.v1".into(), version: "1.0.0".into(), ..BundleRecord::default() };
+        let features = olm_render::Features::default();
+        let digest = digest_of_inputs(&extension, &account, features, &bundle);
+        assert_eq!(digest, "sha256:8619913131153436077e4bfaf184c5172d9c8fce9f70bb730a9ca1add79ab2fa");
+        let moved = BundleRecord { reference: "elsewhere".into(), ..bundle.clone() };
+        assert_eq!(digest_of_inputs(&extension, &account, features, &moved), digest);
+        let other = BundleRecord { version: "1.0.1".into(), ..bundle };
+        assert_ne!(digest_of_inputs(&extension, &account, features, &other), digest);
+    }
 }

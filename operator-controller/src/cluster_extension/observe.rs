@@ -6,15 +6,10 @@ pub(crate) mod revisions;
 pub(crate) mod service_account;
 pub(crate) mod takeover;
 
-use std::time::Duration;
-
 use jiff::Timestamp;
-use kube::{Api, ResourceExt, api::ListParams};
-use olm_api::{
-    names::OWNER_NAME_LABEL,
-    v1::{ClusterExtension, ClusterObjectSet},
-};
-use olm_runtime::{AccountRef, api_text, bounded};
+use kube::ResourceExt;
+use olm_api::v1::ClusterExtension;
+use olm_runtime::AccountRef;
 
 use crate::{
     cluster_extension::{
@@ -30,12 +25,6 @@ use crate::{
 };
 use identity::Identity;
 use revisions::Revisions;
-
-/// What the API server answers when it wants to be asked later.
-const TOO_MANY_REQUESTS: u16 = 429;
-/// How often it is asked then, and after what time: it names one second itself.
-const PATIENT_ATTEMPTS: usize = 10;
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An extension that can be worked on.
 pub(crate) struct Observed<'a> {
@@ -103,7 +92,10 @@ pub(crate) async fn observe<'a>(
         known_revisions(writer, named.as_ref(), now).await
     };
     let revisions = match (known.await, &account) {
-        (Ok(revisions), _) => revisions,
+        (Ok(Some(revisions)), _) => revisions,
+        (Ok(None), _) => {
+            return Err(Box::new(Report { notes, outcome: Outcome::Recorded, ..Report::default() }));
+        }
         (Err(error), Ok(_)) => {
             return Err(Box::new(Report { notes, outcome: Outcome::Failed(error), ..Report::default() }));
         }
@@ -139,38 +131,21 @@ pub(crate) async fn observe<'a>(
     Err(Box::new(Report { revisions: Some(revisions), platform, notes, outcome, ..Report::default() }))
 }
 
-/// The revisions, what upstream installed included.
+/// The revisions; `None` when what upstream installed was taken over, whose events cause the next reconcile.
 async fn known_revisions(
     writer: RevisionWriter<'_>,
     account: Option<&AccountRef>,
     now: Timestamp,
-) -> Result<Revisions, StepError> {
-    let read = async || read_revisions(writer.cx, writer.extension).await.map_err(StepError::Revisions);
-    let revisions = read().await?;
-    if (Takeover { writer, account, now }).run(&revisions).await? { read().await } else { Ok(revisions) }
+) -> Result<Option<Revisions>, StepError> {
+    let revisions = revisions(writer.cx, writer.extension).map_err(StepError::Revisions)?;
+    Ok((!(Takeover { writer, account, now }).run(&revisions).await?).then_some(revisions))
 }
 
 /// The extension's revisions.
 ///
 /// # Errors
-/// The API server's answer.
-pub(crate) async fn read_revisions(cx: &Context, extension: &ClusterExtension) -> Result<Revisions, String> {
-    let api: Api<ClusterObjectSet> = Api::all(cx.controller());
-    let params = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", extension.name_any()));
-    let mut attempt = 1;
-    let listed = loop {
-        match bounded(api.list(&params)).await {
-            Ok(listed) => break listed,
-            // The API server asks for patience, as it does while it begins to serve a kind anew: that is no reason
-            // to say that nothing is known of what is installed.
-            Err(kube::Error::Api(status))
-                if status.code == TOO_MANY_REQUESTS && attempt < PATIENT_ATTEMPTS =>
-            {
-                attempt += 1;
-                tokio::time::sleep(PATIENCE).await;
-            }
-            Err(error) => return Err(api_text(&error)),
-        }
-    };
-    Ok(Revisions::read(listed.items.iter().filter(|set| takeover::is_revision(extension, set))))
+/// One of them cannot be read.
+pub(crate) fn revisions(cx: &Context, extension: &ClusterExtension) -> Result<Revisions, String> {
+    let sets = cx.sets_of(extension)?;
+    Ok(Revisions::read(sets.iter().filter(|set| takeover::is_revision(extension, set))))
 }

@@ -31,6 +31,7 @@ use crate::{
 use crds::Checked;
 
 /// What a new revision would consist of.
+#[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) bundle: BundleRecord,
     pub(crate) phases: Vec<Phase>,

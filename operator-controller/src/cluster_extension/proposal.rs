@@ -7,7 +7,7 @@ use olm_runtime::AccountRef;
 use super::{
     Context, annotations,
     decide::{Decision, decide},
-    observe::{Observed, identity, read_revisions, service_account},
+    observe::{self, Observed, identity, service_account},
     report::{Outcome, StepError},
 };
 use crate::interest::Wanted;
@@ -31,7 +31,7 @@ pub(crate) async fn propose(
 ) -> Result<(Proposal, Vec<String>), StepError> {
     let account = service_account::acceptable(extension, default_account)
         .map_err(|errors| StepError::Validation { errors, terminal: true, advice: None })?;
-    let revisions = read_revisions(cx, extension).await.map_err(StepError::Revisions)?;
+    let revisions = observe::revisions(cx, extension).map_err(StepError::Revisions)?;
     let mut notes: Vec<String> = annotations::in_force(extension).into_iter().collect();
     notes.extend(identity::note(extension, default_account));
     let refusal = identity::refusal(extension, &account, cx.controller()).await;

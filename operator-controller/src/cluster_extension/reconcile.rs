@@ -6,7 +6,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kube::{Api, ResourceExt, api::PostParams};
+use kube::{Api, ResourceExt};
 use olm_api::{
     ConditionStatus,
     ConditionType::Ready,
@@ -18,7 +18,7 @@ use olm_api::{
     ownership::is_taken_over,
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
-use olm_runtime::{Next, OwnWrites, api_text, bounded};
+use olm_runtime::{Next, OwnWrites, api_text, bounded, post_as};
 
 use super::{
     Context,
@@ -69,6 +69,9 @@ impl Extensions {
     async fn next(&self, extension: &ClusterExtension, wanted: &Wanted) -> Next {
         let now = self.cx.clock.now();
         if let Some(left) = self.writes.behind(extension, now) {
+            return Next::After(left);
+        }
+        if let Some(left) = self.cx.unseen_sets(extension, now) {
             return Next::After(left);
         }
         if extension.metadata.deletion_timestamp.is_some() {
@@ -145,6 +148,7 @@ impl Extensions {
         self.cx.bundles.release(name);
         self.tidy().remove(uid);
         self.writes.forget(uid);
+        self.cx.written_sets.forget(uid);
     }
 
     /// Gives an extension its finalizers; the event of that causes the next reconcile. One that was never reconciled
@@ -165,7 +169,7 @@ impl Extensions {
 
     /// Marks the revisions of an earlier program; the event of that causes the next reconcile.
     async fn take_over(&self, extension: &ClusterExtension, now: Timestamp) -> Next {
-        let Err(text) = mark_earlier(&self.cx.controller(), extension).await else {
+        let Err(text) = mark_earlier(&self.cx, extension).await else {
             return Next::Await;
         };
         let outcome = Outcome::Failed(StepError::Takeover { text: text.clone(), terminal: false });
@@ -247,8 +251,7 @@ impl Extensions {
         }
         let mut updated = extension.clone();
         updated.status = Some(after.clone());
-        let params =
-            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_as(PROGRAM_FIELD_MANAGER);
         match bounded(self.api().replace_status(&extension.name_any(), &params, &updated)).await {
             Ok(written) => {
                 self.writes.wrote(&written, self.cx.clock.now());

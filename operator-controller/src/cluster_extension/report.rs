@@ -27,7 +27,7 @@ pub(crate) enum StepError {
     },
     /// Nothing is installed yet, and nothing new may be begun.
     Paused,
-    /// What the original left could not be taken over; it stays as it is.
+    /// What upstream left could not be taken over; it stays as it is.
     Takeover {
         /// What is wrong, with the remedy.
         text: String,

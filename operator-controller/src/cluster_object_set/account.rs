@@ -4,16 +4,13 @@
 //! extension's controller. One that somebody made by hand without them gets the default account if that is the one that
 //! admission asked about, and it is written down at once: a default that is changed before or after moves nothing.
 
-use kube::{
-    Api, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, ResourceExt, api::Patch};
 use olm_api::{
     names::{PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION},
     ownership::{claimed, controlling_extension, is_taken_over, mark},
     v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_runtime::{AccountRef, api_text, bounded};
+use olm_runtime::{AccountRef, api_text, bounded, patch_as};
 use serde_json::json;
 
 use crate::cluster_object_set::reconcile::ObjectSets;
@@ -54,8 +51,7 @@ impl ObjectSets {
                 SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: account.namespace,
             },
         }});
-        let params =
-            PatchParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = patch_as(PROGRAM_FIELD_MANAGER);
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         match bounded(api.patch(&set.name_any(), &params, &Patch::Merge(&patch))).await {
             Ok(_) => Ok(true),

@@ -3,10 +3,7 @@
 //! Admission asked for the right to use the ServiceAccount that had the name then. One that was deleted and created again
 //! may have other permissions and other owners, so a revision acts only as the one it is bound to.
 
-use kube::{
-    Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, Client, ResourceExt, api::Patch};
 use olm_api::{
     names::{
         IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_NAME_ANNOTATION,
@@ -15,7 +12,7 @@ use olm_api::{
     ownership::revision_of,
     v1::ClusterObjectSet,
 };
-use olm_runtime::{AccountRef, ClientError, api_text, bounded};
+use olm_runtime::{AccountRef, ClientError, api_text, bounded, patch_as};
 use serde_json::json;
 
 use crate::cluster_object_set::reconcile::ObjectSets;
@@ -41,8 +38,7 @@ impl ObjectSets {
             "resourceVersion": set.resource_version(),
             "annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: uid},
         }});
-        let params =
-            PatchParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = patch_as(PROGRAM_FIELD_MANAGER);
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         match bounded(api.patch_metadata(&set.name_any(), &params, &Patch::Merge(&patch))).await {
             Ok(_) => Ok(true),

@@ -9,7 +9,7 @@ use std::{
 
 use kube::{
     Api, Client,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
+    api::{DynamicObject, Patch, PatchParams},
 };
 use olm_api::{
     names::{OBJECT_FIELD_MANAGER, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
@@ -22,7 +22,7 @@ use olm_objectset::{
 };
 use olm_runtime::{
     Discovery, DiscoveryError, Kind, Seen, WatchManager, api_text, bounded, is_namespace_missing,
-    is_namespace_terminating,
+    is_namespace_terminating, patch_as, post_as,
 };
 use serde_json::{Value, json};
 
@@ -79,7 +79,8 @@ enum Done {
     Waits(String),
     /// It is being deleted, and made anew once it has gone.
     Goes,
-    Collision(String),
+    /// The report, and whether the other owner is a ClusterObjectSet.
+    Collision(String, bool),
     /// What went wrong, and what somebody has to do something about.
     Failed(String, Option<Obstacle>),
 }
@@ -100,8 +101,13 @@ pub(crate) enum Pass {
     /// The first phase that is not healthy: what a probe says, what else is waited for, and whether that is the end of a
     /// deletion.
     Incomplete { failures: Vec<String>, waits: Vec<String>, awaits_deletion: bool },
-    /// Objects of a phase belong to somebody else.
-    Collisions(String),
+    /// Objects of a phase have another owner.
+    Collisions {
+        /// Which objects, and whose.
+        message: String,
+        /// Whether one belongs to a ClusterObjectSet, which may be a sibling that is not known yet.
+        with_sets: bool,
+    },
     /// Requests failed.
     Failed {
         /// All errors.
@@ -226,7 +232,7 @@ impl Executor<'_> {
         let before = live.as_ref().filter(|_| written).map(|live| observation_digest(live, desired));
         let current = match planned {
             Action::Superseded => return Err(Done::Healthy),
-            Action::Collision { report } => return Err(Done::Collision(report)),
+            Action::Collision { report, with_set } => return Err(Done::Collision(report, with_set)),
             Action::AwaitDeletion => return Err(Done::Goes),
             Action::UpToDate => Ok(live.unwrap_or_default()),
             Action::Create => self.create(api, desired, injection).await,
@@ -273,8 +279,7 @@ impl Executor<'_> {
         injection: Option<&Injection>,
     ) -> Result<Value, kube::Error> {
         let desired = injection.map_or_else(|| desired.clone(), |injection| injection.fill(desired));
-        let params =
-            PostParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_as(OBJECT_FIELD_MANAGER);
         let object: DynamicObject = serde_json::from_value(desired).map_err(kube::Error::SerdeError)?;
         value(&bounded(api.create(&params, &object)).await?)
     }
@@ -296,10 +301,7 @@ impl Executor<'_> {
         if !metadata_patch.is_empty() {
             let patch =
                 serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
-            let params = PatchParams {
-                field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()),
-                ..PatchParams::default()
-            };
+            let params = patch_as(OBJECT_FIELD_MANAGER);
             bounded(api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await?;
         }
         let params = PatchParams::apply(OBJECT_FIELD_MANAGER).force();
@@ -380,18 +382,19 @@ fn judge(phase: usize, done: &[(ObjectKey, Done)]) -> Pass {
         let obstacle = failed().find_map(|(_, obstacle)| obstacle.clone());
         return Pass::Failed { text: errors.join("\n"), obstacle };
     }
-    let collisions: Vec<&str> = done
+    let collisions: Vec<(&str, bool)> = done
         .iter()
         .filter_map(|(_, done)| match done {
-            Done::Collision(report) => Some(report.as_str()),
+            Done::Collision(report, with_set) => Some((report.as_str(), *with_set)),
             _ => None,
         })
         .collect();
     if !collisions.is_empty() {
-        return Pass::Collisions(format!(
-            "revision object collisions in phase {phase}\n{}",
-            collisions.join("\n\n")
-        ));
+        let reports: Vec<&str> = collisions.iter().map(|(report, _)| *report).collect();
+        return Pass::Collisions {
+            message: format!("revision object collisions in phase {phase}\n{}", reports.join("\n\n")),
+            with_sets: collisions.iter().any(|(_, with_set)| *with_set),
+        };
     }
     let first_failure = done.iter().find_map(|(key, done)| match done {
         Done::Unhealthy(messages) => Some(probe_failure(key, messages)),
@@ -427,7 +430,7 @@ mod tests {
         let healthy = done("a", Done::Healthy);
         let unhealthy = done("b", Done::Unhealthy(vec!["x".into(), "y".into()]));
         let second = done("c", Done::Unhealthy(vec!["z".into()]));
-        let collision = done("d", Done::Collision("Object D".into()));
+        let collision = done("d", Done::Collision("Object D".into(), true));
         let failure = done("e", Done::Failed("Object e: forbidden".into(), Some(Obstacle::Forbidden)));
         assert_eq!(judge(0, std::slice::from_ref(&healthy)), Pass::Complete);
         let incomplete = |failures: &[&str], waits: &[&str], awaits_deletion| Pass::Incomplete {
@@ -451,7 +454,10 @@ mod tests {
         assert_eq!(of(&[&healthy, &goes]), incomplete(&[], &waits, true));
         assert_eq!(
             of(&[&unhealthy, &collision]),
-            Pass::Collisions("revision object collisions in phase 3\nObject D".into())
+            Pass::Collisions {
+                message: "revision object collisions in phase 3\nObject D".into(),
+                with_sets: true,
+            }
         );
         let other = done("g", Done::Failed("Object g: timeout".into(), None));
         assert_eq!(

@@ -4,17 +4,14 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use kube::{
-    Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, Client, ResourceExt, api::Patch};
 use olm_api::{
     names::{LEFT_OUT_ANNOTATION, OBJECT_FIELD_MANAGER, UNKNOWN_KINDS_ANNOTATION},
     v1::ClusterObjectSet,
 };
 use olm_object::ObjectKey;
 use olm_objectset::{Phase, UnknownKinds};
-use olm_runtime::{api_text, bounded};
+use olm_runtime::{api_text, bounded, patch_as};
 use serde_json::json;
 
 use crate::cluster_object_set::content::LoadedPhase;
@@ -64,8 +61,7 @@ impl ObjectSets {
             "objects left out for want of their kinds"
         );
         let patch = json!({"metadata": {"annotations": {LEFT_OUT_ANNOTATION: wanted}}});
-        let params =
-            PatchParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = patch_as(OBJECT_FIELD_MANAGER);
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         let patched = bounded(api.patch(&set.name_any(), &params, &Patch::Merge(&patch))).await;
         let patched = patched.map_err(|e| format!("recording what is left out: {}", api_text(&e)))?;

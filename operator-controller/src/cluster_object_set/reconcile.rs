@@ -8,9 +8,7 @@ use std::{
 
 use catalogd::Clock;
 use jiff::Timestamp;
-use kube::{
-    Api, Client, Resource, ResourceExt, api::PostParams, core::DeserializeGuard, runtime::reflector::Store,
-};
+use kube::{Api, Client, Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
     names::{
         OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
@@ -23,6 +21,7 @@ use olm_objectset::{DeletionPolicy, Owner, invalid_selector};
 use olm_render::CertificateProvider;
 use olm_runtime::{
     Accounts, Discovery, Next, ObjectMetrics, OwnerChanged, PANIC_REPORT, WatchManager, api_text, bounded,
+    post_as,
 };
 
 use crate::cluster_object_set::content;
@@ -152,7 +151,7 @@ impl ObjectSets {
             let mut status = set.status.clone().unwrap_or_default();
             keeping::take_back(&mut status.conditions, &set, now);
             // Its event brings the pass that acts.
-            return self.replace_status(&set, status).await.map_or_else(Next::Retry, |()| Next::Await);
+            return self.replace_status(&set, status, None).await.map_or_else(Next::Retry, |()| Next::Await);
         }
         match self.bind(&set).await {
             Ok(false) => {}
@@ -299,7 +298,7 @@ impl ObjectSets {
             ..self.executor(set, client.clone(), family, ca_bundles)
         };
         let mut pass = executor(self.known_family(set)).roll_out(phases).await;
-        if matches!(&pass, Pass::Collisions(text) if text.contains("ClusterObjectSet")) {
+        if matches!(&pass, Pass::Collisions { with_sets: true, .. }) {
             // The other owner may be a sibling that this process has not heard of yet, or gone for good.
             let family = match self.listed_family(set).await {
                 Ok(family) => family,
@@ -322,7 +321,7 @@ impl ObjectSets {
                 self.hold(set, &self.survey(set, phases, wanted).await, identity, phases);
                 Outcome::Incomplete { failures, waits, awaits_deletion }
             }
-            Pass::Collisions(message) => Outcome::Stuck { message, obstacle: Obstacle::Collision },
+            Pass::Collisions { message, .. } => Outcome::Stuck { message, obstacle: Obstacle::Collision },
             Pass::Failed { text: message, obstacle: Some(obstacle) } => Outcome::Stuck { message, obstacle },
             Pass::Failed { text, obstacle: None } => Outcome::Retrying(text),
         }
@@ -406,24 +405,28 @@ impl ObjectSets {
         {
             after.observed_phases.clone_from(observed);
         }
-        if after == before { Ok(()) } else { self.replace_status(set, after).await }
+        if after == before {
+            Ok(())
+        } else {
+            self.replace_status(set, after, report.outcome.obstacle()).await
+        }
     }
 
     async fn replace_status(
         &self,
         set: &ClusterObjectSet,
         after: ClusterObjectSetStatus,
+        obstacle: Option<&Obstacle>,
     ) -> Result<(), String> {
         let before = set.status.clone().unwrap_or_default();
         let mut updated = set.clone();
         updated.status = Some(after.clone());
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        let params =
-            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_as(PROGRAM_FIELD_MANAGER);
         match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
             Ok(written) => {
                 self.wrote(&written);
-                self.ports.events.set(set, &before, &after).await;
+                self.ports.events.set(set, (&before, &after), obstacle).await;
                 Ok(())
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),

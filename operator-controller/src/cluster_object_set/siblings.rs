@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kube::{
     Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
+    api::{ListParams, Patch},
 };
 use olm_api::{
     names::{OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER},
@@ -12,7 +12,7 @@ use olm_api::{
     v1::{ClusterObjectSet, LifecycleState},
 };
 use olm_objectset::{BEFORE_REVISIONS, Sibling};
-use olm_runtime::{api_text, bounded};
+use olm_runtime::{api_text, bounded, patch_as};
 use serde_json::json;
 
 use crate::cluster_object_set::reconcile::ObjectSets;
@@ -62,10 +62,7 @@ impl ObjectSets {
         let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
         for name in older {
             let patch = json!({"spec": {"lifecycleState": "Archived"}});
-            let params = PatchParams {
-                field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()),
-                ..PatchParams::default()
-            };
+            let params = patch_as(PROGRAM_FIELD_MANAGER);
             match bounded(api.patch(&name, &params, &Patch::Merge(&patch))).await {
                 Ok(_) => tracing::info!(revision = name, superseded_by = set.name_any(), "revision archived"),
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use olm_api::{
-    ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason,
+    Activity, ConditionStatus, ConditionType, ConditionWriter, Conditions, Reason,
     names::BUNDLE_VERSION,
     v1::{ClusterObjectSet, LifecycleState},
 };
@@ -80,6 +80,11 @@ pub(crate) enum Deadline {
 }
 
 impl Outcome {
+    /// What is in the way, if only a person can remove it.
+    pub(crate) fn obstacle(&self) -> Option<&Obstacle> {
+        if let Self::Stuck { obstacle, .. } = self { Some(obstacle) } else { None }
+    }
+
     /// What it means that there is no client of the ServiceAccount.
     pub(crate) fn without_account(error: &ClientError) -> Self {
         let message = error.to_string();
@@ -127,81 +132,66 @@ pub(crate) fn set_conditions(
         set.metadata.annotations.as_ref().and_then(|a| a.get(BUNDLE_VERSION)).map_or("", String::as_str);
     // What came first stays, what was taken over from a release included.
     let succeeded = conditions.is_true(Succeeded);
-    let mut put = |type_, status, reason, message: &str| {
-        conditions.set(ConditionUpdate::new(type_, status, reason, message, generation), now);
-    };
+    let mut writer = ConditionWriter { conditions, generation, now };
     let rolling_out = format!("Revision {version} is rolling out.");
     match outcome {
-        Outcome::Blocked(message) => put(Progressing, False, Reason::Blocked, message),
+        Outcome::Blocked(message) => writer.put(Progressing, False, Reason::Blocked, message),
         Outcome::Retrying(message) | Outcome::Stuck { message, .. } => {
-            progressing(&mut put, Reason::Retrying, message, deadline);
+            progressing(&mut writer, Reason::Retrying, message, deadline);
             if set.status.as_ref().is_some_and(|s| s.conditions.find(Available).is_some()) {
-                put(Available, Unknown, Reason::Reconciling, message);
+                writer.put(Available, Unknown, Reason::Reconciling, message);
             }
         }
         Outcome::Incomplete { failures, .. } => {
-            progressing(&mut put, Reason::RollingOut, &rolling_out, deadline);
+            progressing(&mut writer, Reason::RollingOut, &rolling_out, deadline);
             if failures.is_empty() {
-                put(Available, False, Reason::RollingOut, &rolling_out);
+                writer.put(Available, False, Reason::RollingOut, &rolling_out);
             } else {
-                put(Available, False, Reason::ProbeFailure, &failures.join("\n"));
+                writer.put(Available, False, Reason::ProbeFailure, &failures.join("\n"));
             }
         }
         Outcome::Complete => {
-            put(Progressing, True, Reason::Succeeded, &format!("Revision {version} has rolled out."));
-            put(Available, True, Reason::ProbesSucceeded, "Objects are available and pass all probes.");
+            writer.put(Progressing, True, Reason::Succeeded, &format!("Revision {version} has rolled out."));
+            writer.put(
+                Available,
+                True,
+                Reason::ProbesSucceeded,
+                "Objects are available and pass all probes.",
+            );
             if !succeeded {
-                put(Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out.");
+                writer.put(Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out.");
             }
         }
         Outcome::Archiving => {
             let message = "removing revision resources that are not owned by another revision";
-            put(Progressing, True, Reason::Retrying, message);
+            writer.put(Progressing, True, Reason::Retrying, message);
         }
         Outcome::Archived => {
-            put(Progressing, False, Reason::Archived, "revision is archived");
-            put(Available, Unknown, Reason::Archived, "revision is archived");
+            writer.put(Progressing, False, Reason::Archived, "revision is archived");
+            writer.put(Available, Unknown, Reason::Archived, "revision is archived");
         }
     }
-    summarize(conditions, outcome, generation, now);
+    summarize(&mut writer, outcome);
 }
 
-/// `Ready`, and `Reconciling` or `Stalled` while they apply: what GitOps tools read, with what we have to add.
-fn summarize(conditions: &mut Conditions, outcome: &Outcome, generation: Option<i64>, now: Timestamp) {
-    use ConditionStatus::{False, True};
-    use ConditionType::{Ready, Reconciling, Stalled};
-
-    let Some(progressing) = conditions.find(ConditionType::Progressing).cloned() else { return };
-    let told = |reason: &Reason| reason.as_str() == progressing.reason;
-    let reason = Reason::ALL.iter().copied().find(told).unwrap_or(Reason::Retrying);
-    let mut message = progressing.message;
-    if let Outcome::Incomplete { waits, .. } = outcome {
-        for wait in waits {
-            message.push('\n');
-            message.push_str(wait);
-        }
-    }
-    let is_stuck = if let Outcome::Stuck { obstacle, .. } = outcome {
-        message.push('\n');
-        message.push_str(obstacle.advice());
-        true
-    } else {
-        false
+/// Sums up for GitOps tools, with what this program adds to upstream's texts.
+fn summarize(writer: &mut ConditionWriter<'_>, outcome: &Outcome) {
+    let Some(progressing) = writer.conditions.find(ConditionType::Progressing).cloned() else { return };
+    let reason = Reason::named(&progressing.reason).unwrap_or(Reason::Retrying);
+    let added: &[&str] = match outcome {
+        Outcome::Incomplete { waits, .. } => &waits.iter().map(String::as_str).collect::<Vec<_>>(),
+        Outcome::Stuck { obstacle, .. } => &[obstacle.advice()],
+        _ => &[],
     };
+    let message = [&[progressing.message.as_str()], added].concat().join("\n");
     let ready = matches!(outcome, Outcome::Complete | Outcome::Archived);
-    let is_terminal = progressing.status == False.as_str();
-    let stalled = !ready && (is_terminal || is_stuck);
-    let mut put = |type_, status: Option<ConditionStatus>, reason| match status {
-        Some(status) => {
-            conditions.set(ConditionUpdate::new(type_, status, reason, &message, generation), now);
-        }
-        None => {
-            conditions.remove(type_);
-        }
+    let activity = match outcome {
+        _ if ready => Activity::None,
+        _ if progressing.status == ConditionStatus::False.as_str() => Activity::Stalled(reason, &message),
+        Outcome::Stuck { .. } => Activity::Stalled(Reason::Blocked, &message),
+        _ => Activity::Reconciling(reason, &message),
     };
-    put(Ready, Some(if ready { True } else { False }), reason);
-    put(Stalled, stalled.then_some(True), if is_terminal { reason } else { Reason::Blocked });
-    put(Reconciling, (!ready && !stalled).then_some(True), reason);
+    writer.summarize(ready, reason, &message, activity);
 }
 
 /// Adds sentences to what `Ready` says; the original's conditions stay as they are.
@@ -228,17 +218,14 @@ pub(crate) fn in_order(conditions: &Conditions) -> Conditions {
     all.into()
 }
 
-fn progressing(
-    put: &mut impl FnMut(ConditionType, ConditionStatus, Reason, &str),
-    reason: Reason,
-    message: &str,
-    deadline: Deadline,
-) {
+fn progressing(writer: &mut ConditionWriter<'_>, reason: Reason, message: &str, deadline: Deadline) {
+    use ConditionStatus::{False, True};
+
     if let Deadline::Passed { minutes } = deadline {
         let message = format!("Revision has not rolled out for {minutes} minute(s). Last status: {message}");
-        put(ConditionType::Progressing, ConditionStatus::False, Reason::ProgressDeadlineExceeded, &message);
+        writer.put(ConditionType::Progressing, False, Reason::ProgressDeadlineExceeded, &message);
     } else {
-        put(ConditionType::Progressing, ConditionStatus::True, reason, message);
+        writer.put(ConditionType::Progressing, True, reason, message);
     }
 }
 
@@ -247,7 +234,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use olm_api::v1::{ClusterObjectSetSpec, ClusterObjectSetStatus};
+    use olm_api::{
+        ConditionUpdate,
+        v1::{ClusterObjectSetSpec, ClusterObjectSetStatus},
+    };
 
     use super::*;
 

@@ -31,7 +31,7 @@ impl CatalogReader for LocalReader {
         catalog: &'a str,
         package: &'a str,
     ) -> BoxFuture<'a, Result<Arc<PackageContent>, CatalogError>> {
-        Box::pin(async move { Ok(LocalReader::package(self, catalog, package).await?.content) })
+        Box::pin(LocalReader::package(self, catalog, package))
     }
 
     fn mentioning<'a>(
@@ -49,7 +49,7 @@ impl CatalogReader for HttpReader {
         catalog: &'a str,
         package: &'a str,
     ) -> BoxFuture<'a, Result<Arc<PackageContent>, CatalogError>> {
-        Box::pin(async move { Ok(HttpReader::package(self, catalog, package).await?.content) })
+        Box::pin(HttpReader::package(self, catalog, package))
     }
 
     fn mentioning<'a>(

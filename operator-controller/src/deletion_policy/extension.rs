@@ -24,7 +24,7 @@ use olm_api::{
 use olm_objectset::{
     DeletionPolicy, converts_by_webhook, readable_without_webhook, retained_for, without_webhook, written_for,
 };
-use olm_runtime::{AccountRef, api_text, bounded};
+use olm_runtime::{AccountRef, api_text, bounded, patch_as};
 use serde_json::{Value, json};
 
 use crate::cluster_extension::Context;
@@ -143,7 +143,7 @@ impl ExtensionPolicy<'_> {
         {
             return Ok(PolicyState::None);
         }
-        let mut revisions = self.list().await?;
+        let mut revisions = self.cx.sets_of(self.extension)?;
         revisions.retain(|set| self.counts(set));
         for set in &mut revisions {
             if recorded(set) != Some(wanted) {
@@ -175,11 +175,13 @@ impl ExtensionPolicy<'_> {
     ) -> Result<ClusterObjectSet, String> {
         let value = (policy != DeletionPolicy::Delete).then_some(policy.as_str());
         let patch = json!({"metadata": {"annotations": {DELETION_POLICY_ANNOTATION: value}}});
-        let params =
-            PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = patch_as(EXTENSION_FIELD_MANAGER);
         let name = set.name_any();
         let patched = bounded(self.set_api().patch(&name, &params, &Patch::Merge(&patch))).await;
-        patched.map_err(|e| format!("writing the deletion policy to revision {name:?}: {}", api_text(&e)))
+        let written = patched
+            .map_err(|e| format!("writing the deletion policy to revision {name:?}: {}", api_text(&e)))?;
+        self.cx.wrote_set(self.extension, &written.metadata);
+        Ok(written)
     }
 
     /// Gives the extension the revisions of its name and package that nobody owns: those of an earlier extension
@@ -227,7 +229,8 @@ impl ExtensionPolicy<'_> {
             let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
             let params = PatchParams::default();
             let patched = bounded(self.set_api().patch(&revision, &params, &Patch::Json::<()>(patch))).await;
-            patched.map_err(|e| format!("adopting revision {revision:?}: {}", api_text(&e)))?;
+            let written = patched.map_err(|e| format!("adopting revision {revision:?}: {}", api_text(&e)))?;
+            self.cx.wrote_set(self.extension, &written.metadata);
             tracing::info!(extension = name, revision, "revision adopted");
         }
         Ok(())
@@ -343,11 +346,7 @@ impl ExtensionPolicy<'_> {
 async fn convert(client: &Client, name: &str, crd: &Value, dry_run: bool) -> Result<(), String> {
     let patch = serde_json::from_value(Value::Array(without_webhook(crd))).map_err(|e| e.to_string())?;
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let params = PatchParams {
-        field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()),
-        dry_run,
-        ..PatchParams::default()
-    };
+    let params = PatchParams { dry_run, ..patch_as(OBJECT_FIELD_MANAGER) };
     match bounded(api.patch(name, &params, &Patch::Json::<()>(patch))).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),

@@ -5,10 +5,7 @@
 //! it was read: so whoever reads annotation and condition together may rely on them.
 
 use jiff::Timestamp;
-use kube::{
-    ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{ResourceExt, api::Patch};
 use olm_api::{
     ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason,
     names::{DELETION_POLICY_ANNOTATION, OBJECT_FIELD_MANAGER},
@@ -18,7 +15,7 @@ use olm_object::ObjectKey;
 use olm_objectset::{
     DeletionPolicy, converts_by_webhook, form_patch, readable_without_webhook, taking_form_patch,
 };
-use olm_runtime::{DiscoveryError, api_text, bounded};
+use olm_runtime::{DiscoveryError, api_text, bounded, patch_as};
 use serde_json::Value;
 
 use crate::cluster_object_set::content::{Item, LoadedPhase};
@@ -78,7 +75,7 @@ pub(crate) fn set_condition(
     let policy = policy(set);
     let (in_force, text) = match (result, outcome) {
         (Some(Ok(())), _) => (true, "All objects of the revision have the form that the policy asks for."),
-        // It could not be looked at: what was true stays true.
+        // It could not be checked: what was true stays true.
         (None, _) if is_settled(set) => return,
         (Some(Err(text)), _)
         | (None, Outcome::Blocked(text) | Outcome::Retrying(text) | Outcome::Stuck { message: text, .. }) => {
@@ -126,9 +123,9 @@ pub(crate) async fn settle(
     if settled && items.is_empty() {
         return None;
     }
-    let looked = items.into_iter().map(|item| settle_one(executor, item, retains)).collect();
+    let checks = items.into_iter().map(|item| settle_one(executor, item, retains)).collect();
     let mut problems: Vec<String> =
-        concurrently(REQUESTS, looked).await.into_iter().filter_map(Result::err).collect();
+        concurrently(REQUESTS, checks).await.into_iter().filter_map(Result::err).collect();
     problems.sort_unstable();
     Some(if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) })
 }
@@ -139,7 +136,7 @@ fn may_convert(stored: &Value) -> bool {
 
 async fn settle_one(executor: &Executor<'_>, item: &Item, retains: bool) -> Result<(), String> {
     let key = ObjectKey::of(&item.stored);
-    let told = |error: &kube::Error| format!("Object {key}: {}", api_text(error));
+    let failed = |error: &kube::Error| format!("Object {key}: {}", api_text(error));
     let kind = match executor.kind(&key).await {
         Ok(kind) => kind,
         // A kind that is not there has no objects.
@@ -147,13 +144,13 @@ async fn settle_one(executor: &Executor<'_>, item: &Item, retains: bool) -> Resu
         Err(error) => return Err(format!("Object {key}: {error}")),
     };
     let api = executor.api(&kind, &key);
-    let Some(live) = get(&api, &key.name).await.map_err(|e| told(&e))? else { return Ok(()) };
+    let Some(live) = get(&api, &key.name).await.map_err(|e| failed(&e))? else { return Ok(()) };
     if executor.is_of_helm(&live) {
         // Who takes it over moves the ownership of its fields as well.
         let kept = executor.owner.policy.keeps(&key);
         return if kept { Err(format!("Object {key}: it is not taken over yet")) } else { Ok(()) };
     }
-    executor.form(&api, &key, &live).await.map_err(|e| told(&e))?;
+    executor.form(&api, &key, &live).await.map_err(|e| failed(&e))?;
     if retains && key.is_crd() {
         readable_without_webhook(&live)?;
     }
@@ -174,8 +171,7 @@ impl Executor<'_> {
             return Ok(());
         }
         let patch = serde_json::from_value(Value::Array(patch)).map_err(kube::Error::SerdeError)?;
-        let params =
-            PatchParams { field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = patch_as(OBJECT_FIELD_MANAGER);
         match bounded(api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             other => other.map(drop),

@@ -1,4 +1,4 @@
-//! Events about revisions, and what of it is told about their extension too.
+//! Events about revisions, and those that are published on their extension too.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
@@ -9,42 +9,47 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet, ClusterObjectSetStatus},
 };
 
-use super::{Events, Told, failure_reason};
+use super::{Events, Notice, failure};
+use crate::cluster_object_set::status::Obstacle;
 
 /// Objects named in one Event.
 const NAMED_MAX: usize = 10;
 
 impl Events {
-    /// Tells what changed of a revision's status. Failing to tell is no failure of the pass.
+    /// Reports what changed of a revision's status; what only a person can remove is reported on its extension too. An
+    /// Event that is not written fails no reconcile.
     pub(crate) async fn set(
         &self,
         set: &ClusterObjectSet,
-        before: &ClusterObjectSetStatus,
-        after: &ClusterObjectSetStatus,
+        (before, after): (&ClusterObjectSetStatus, &ClusterObjectSetStatus),
+        obstacle: Option<&Obstacle>,
     ) {
         let reference = set.object_ref(&());
-        for told in changes(before, after) {
-            self.publish(told, &reference).await;
+        let obstructed = obstructed(before, after, obstacle);
+        for notice in changes(before, after, obstructed.is_some()) {
+            self.publish(notice, &reference).await;
+        }
+        if let Some(notice) = obstructed {
+            self.on_both(set, notice).await;
         }
     }
 
-    /// Tells that objects were not as the revision says and are so again, on the revision and its extension.
+    /// Reports that objects were not as the revision says and are so again, on the revision and its extension.
     pub(crate) async fn repaired(&self, set: &ClusterObjectSet, objects: &[String]) {
-        self.on_both(set, "DriftRepaired", "Brought back to what the revision says", objects).await;
+        self.list(set, "DriftRepaired", "Brought back to what the revision says", objects).await;
     }
 
-    /// Tells that objects were applied whose kind the cluster did not serve before.
+    /// Reports that objects were applied whose kind the cluster did not serve before.
     pub(crate) async fn arrived(&self, set: &ClusterObjectSet, objects: &[String]) {
-        self.on_both(set, "KindArrived", "Applied, since the cluster serves their kinds now", objects).await;
+        self.list(set, "KindArrived", "Applied, since the cluster serves their kinds now", objects).await;
     }
 
-    /// Tells that objects are left out.
+    /// Reports that objects are left out.
     pub(crate) async fn left_out(&self, set: &ClusterObjectSet, objects: &[String]) {
-        self.on_both(set, "LeftOut", "Left out because the cluster does not serve their kinds", objects)
-            .await;
+        self.list(set, "LeftOut", "Left out because the cluster does not serve their kinds", objects).await;
     }
 
-    async fn on_both(&self, set: &ClusterObjectSet, reason: &'static str, what: &str, objects: &[String]) {
+    async fn list(&self, set: &ClusterObjectSet, reason: &'static str, what: &str, objects: &[String]) {
         if objects.is_empty() {
             return;
         }
@@ -52,8 +57,12 @@ impl Events {
         if objects.len() > NAMED_MAX {
             note.push_str(" and more");
         }
-        let told = || Told { reason, warning: false, note: note.clone() };
-        self.publish(told(), &set.object_ref(&())).await;
+        self.on_both(set, Notice::normal(reason, note)).await;
+    }
+
+    /// Publishes an Event on a revision and on its extension.
+    async fn on_both(&self, set: &ClusterObjectSet, notice: Notice) {
+        self.publish(notice.clone(), &set.object_ref(&())).await;
         if let Some(owner) = revision_of(&set.metadata) {
             let extension = ObjectReference {
                 api_version: Some(ClusterExtension::api_version(&()).into_owned()),
@@ -62,36 +71,57 @@ impl Events {
                 uid: Some(owner.uid.to_owned()),
                 ..ObjectReference::default()
             };
-            self.publish(told(), &extension).await;
+            self.publish(notice, &extension).await;
         }
     }
 }
 
-fn changes(before: &ClusterObjectSetStatus, after: &ClusterObjectSetStatus) -> Vec<Told> {
-    let mut told = Vec::new();
-    let progressing = |status: &ClusterObjectSetStatus| {
-        status.conditions.find(Progressing).map(|c| (c.reason.clone(), c.message.clone()))
-    };
-    let (then, now) = (progressing(before), progressing(after));
-    if let Some((reason, message)) = now.as_ref().filter(|now| then.as_ref() != Some(*now)) {
-        if let Some(reason) = failure_reason(reason, message) {
-            told.push(Told { reason, warning: true, note: message.clone() });
-        }
-        for quiet in [Reason::RollingOut, Reason::Archived] {
-            if reason == quiet.as_str() {
-                told.push(Told { reason: quiet.as_str(), warning: false, note: message.clone() });
-            }
-        }
+/// Reason and message of `Progressing`, if they are news.
+fn news<'a>(
+    before: &ClusterObjectSetStatus,
+    after: &'a ClusterObjectSetStatus,
+) -> Option<(&'a str, &'a str)> {
+    let now = after.conditions.find(Progressing)?;
+    let then = before.conditions.find(Progressing);
+    let is_same = then.is_some_and(|then| (&then.reason, &then.message) == (&now.reason, &now.message));
+    (!is_same).then_some((now.reason.as_str(), now.message.as_str()))
+}
+
+/// The news that something is in the way of a revision that only a person can remove.
+fn obstructed(
+    before: &ClusterObjectSetStatus,
+    after: &ClusterObjectSetStatus,
+    obstacle: Option<&Obstacle>,
+) -> Option<Notice> {
+    let (obstacle, (reason, message)) = obstacle.zip(news(before, after))?;
+    // Past its deadline a revision says that.
+    (reason == Reason::Retrying.as_str()).then(|| {
+        let reason = if *obstacle == Obstacle::Collision { "Collision" } else { Reason::Retrying.as_str() };
+        Notice::warning(reason, message)
+    })
+}
+
+/// The other news of a revision.
+fn changes(
+    before: &ClusterObjectSetStatus,
+    after: &ClusterObjectSetStatus,
+    is_obstructed: bool,
+) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    if let Some((reason, message)) = news(before, after).filter(|_| !is_obstructed) {
+        notices.extend(failure(reason).map(|reason| Notice::warning(reason.as_str(), message)));
+        let quiet = [Reason::RollingOut, Reason::Archived].into_iter().find(|one| one.as_str() == reason);
+        notices.extend(quiet.map(|reason| Notice::normal(reason.as_str(), message)));
     }
     if after.conditions.is_true(Succeeded) && !before.conditions.is_true(Succeeded) {
-        let note = now.map(|(_, message)| message).unwrap_or_default();
-        told.push(Told { reason: "RolledOut", warning: false, note });
+        let message = after.conditions.find(Progressing).map_or("", |condition| condition.message.as_str());
+        notices.push(Notice::normal("RolledOut", message));
     }
     let unhealthy = after.conditions.find(Available).filter(|c| c.reason == Reason::ProbeFailure.as_str());
     if let Some(condition) = unhealthy.filter(|_| before.conditions.is_true(Available)) {
-        told.push(Told { reason: "ProbeFailure", warning: true, note: condition.message.clone() });
+        notices.push(Notice::warning("ProbeFailure", &condition.message));
     }
-    told
+    notices
 }
 
 #[cfg(test)]
@@ -133,10 +163,9 @@ mod tests {
         let update = ConditionUpdate::new(Available, False, Reason::ProbeFailure, "sick", None);
         sick.conditions.set(update, Timestamp::UNIX_EPOCH);
         let gone = status(&[(Progressing, False, Reason::Archived, "revision is archived")]);
-        let rows: [(&ClusterObjectSetStatus, &ClusterObjectSetStatus, &[&str]); 10] = [
+        let rows: [(&ClusterObjectSetStatus, &ClusterObjectSetStatus, &[&str]); 9] = [
             (&new, &rolling, &["RollingOut"]),
             (&rolling, &rolling, &[]),
-            (&rolling, &collided, &["Collision"]),
             (&collided, &retrying, &["Retrying"]),
             (&new, &blocked, &["Blocked"]),
             (&rolling, &late, &["ProgressDeadlineExceeded"]),
@@ -146,8 +175,21 @@ mod tests {
             (&done, &gone, &["Archived"]),
         ];
         for (before, after, wanted) in rows {
-            let reasons: Vec<_> = changes(before, after).into_iter().map(|told| told.reason).collect();
+            let reasons: Vec<_> =
+                changes(before, after, false).into_iter().map(|notice| notice.reason).collect();
             assert_eq!(reasons, wanted, "{before:?} {after:?}");
+        }
+        let forbidden = Obstacle::Forbidden;
+        for (before, after, obstacle, wanted) in [
+            (&rolling, &collided, Some(&Obstacle::Collision), Some("Collision")),
+            // Not by its text.
+            (&rolling, &collided, Some(&forbidden), Some("Retrying")),
+            (&rolling, &collided, None, None),
+            (&collided, &collided, Some(&Obstacle::Collision), None),
+            (&rolling, &late, Some(&Obstacle::Collision), None),
+        ] {
+            let reason = obstructed(before, after, obstacle).map(|notice| notice.reason);
+            assert_eq!(reason, wanted, "{after:?}");
         }
     }
 }

@@ -142,6 +142,8 @@ impl Loops {
             bundles: self.bundles.clone().pulling_by_jobs(ended, &self.chance),
             events: Events::new(client, &options.identity),
             sets: sets.store.clone(),
+            newest_set: sets.newest.clone(),
+            written_sets: Arc::default(),
             installed: Arc::new(Installed::new(interests.clone())),
             platform: self.platform.clone(),
             features: options.features,

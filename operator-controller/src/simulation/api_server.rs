@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use axum::body::{Body as Answer, Bytes};
@@ -162,6 +163,11 @@ impl ApiServer {
     /// Refuses one request that begins with this: method, group and version, resource, namespace, name.
     pub(crate) fn refuse_once(&self, what: &str, code: u16) {
         self.state().refusals.push((what.to_owned(), code));
+    }
+
+    /// From now on events of a resource come late.
+    pub(crate) fn delay(&self, resource: &str, lag: Duration) {
+        self.state().faults.lags.insert(resource.to_owned(), lag);
     }
 
     /// From now on no request fails.
@@ -379,7 +385,7 @@ impl ApiServer {
                     continue;
                 }
                 let draw = server.state().faults.draw(name.clone());
-                let delivery = server.state().faults.of_events(draw);
+                let delivery = server.state().faults.of_events(&selection.resource, draw);
                 match delivery {
                     Delivery::Never => {
                         server.state().store.compact();

@@ -52,6 +52,8 @@ pub(super) struct Faults {
     seed: u64,
     pub(super) rates: Rates,
     counts: BTreeMap<String, u64>,
+    /// How late events of a resource come, apart from chance.
+    pub(super) lags: BTreeMap<String, Duration>,
     pub(super) injected: u64,
 }
 
@@ -62,7 +64,7 @@ fn one_in(draw: u64, which: u32, rate: u64) -> bool {
 
 impl Faults {
     pub(super) fn new(seed: u64, rates: Rates) -> Self {
-        Self { seed, rates, counts: BTreeMap::new(), injected: 0 }
+        Self { seed, rates, counts: BTreeMap::new(), lags: BTreeMap::new(), injected: 0 }
     }
 
     /// A number that decides about the next request or batch of this name: the same one in every run with the seed.
@@ -102,7 +104,10 @@ impl Faults {
         Duration::from_millis(1 + draw % most)
     }
 
-    pub(super) fn of_events(&mut self, draw: u64) -> Delivery {
+    pub(super) fn of_events(&mut self, resource: &str, draw: u64) -> Delivery {
+        if let Some(lag) = self.lags.get(resource) {
+            return Delivery::After(*lag);
+        }
         let delivery = if one_in(draw, 3, self.rates.lost_events) {
             Delivery::Never
         } else if one_in(draw, 4, self.rates.late_events) {

@@ -15,7 +15,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ApiResource, DynamicObject, PostParams},
+    api::{ApiResource, DynamicObject},
 };
 use olm_api::{
     names::{
@@ -26,7 +26,7 @@ use olm_api::{
 };
 use olm_object::ObjectKey;
 use olm_render::{WebhookCertificate, webhook_certificates};
-use olm_runtime::{Discovery, Seen, WatchManager, api_text, bounded};
+use olm_runtime::{Discovery, Seen, WatchManager, api_text, bounded, post_as};
 use serde_json::Value;
 
 use super::{
@@ -189,10 +189,7 @@ impl Keeper<'_> {
         content: Content,
     ) -> Result<Secret, String> {
         let api = self.api(certificate);
-        let params = PostParams {
-            field_manager: Some(WEBHOOK_CERTIFICATES_FIELD_MANAGER.to_owned()),
-            ..PostParams::default()
-        };
+        let params = post_as(WEBHOOK_CERTIFICATES_FIELD_MANAGER);
         let exists = before.is_some();
         let mut secret = before.unwrap_or_else(|| Secret {
             metadata: ObjectMeta {

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX, ReadError, usual_memory};
-use olm_opm::{
-    BundleBlob, RegistryV1Bundle,
-    template::{BoxError, BundleRenderer, Template},
-};
+use olm_opm::{RegistryV1Bundle, template::Template};
 use olm_rbac::{Grant, Held, Style, escalation_rules, missing, needed, report, targets};
 use olm_render::{Options, RenderError, render};
 use serde_json::Value;
@@ -150,17 +147,9 @@ pub(super) fn rules(input: &[u8]) -> String {
 
 /// Bundles as the tools of catalog authors read them.
 pub(super) fn bundle_blob(input: &[u8]) -> String {
-    match RegistryV1Bundle::read(&files(input)).and_then(|bundle| bundle.render("r.example/b:1")) {
+    match RegistryV1Bundle::read(&files(input)).map(|bundle| bundle.render("r.example/b:1")) {
         Ok(_) => "a bundle".to_owned(),
         Err(error) => kind(&error),
-    }
-}
-
-struct NoBundles;
-
-impl BundleRenderer for NoBundles {
-    fn bundle(&mut self, image: &str) -> Result<BundleBlob, BoxError> {
-        Err(format!("no image {image:?}").into())
     }
 }
 
@@ -168,7 +157,8 @@ impl BundleRenderer for NoBundles {
 pub(super) fn template(input: &[u8]) -> String {
     let Ok(text) = std::str::from_utf8(input) else { return "no text".to_owned() };
     let rendered = Template::read(text, None).and_then(|template| {
-        template.render(&mut NoBundles, &|_| Ok(())).map(|blobs| (template.images().len(), blobs))
+        let no_bundle = |image: &str| Err(format!("no image {image:?}").into());
+        template.render(&no_bundle, &|_| Ok(())).map(|blobs| (template.images().len(), blobs))
     });
     match rendered {
         Ok((images, blobs)) => format!("{} images, {} blobs", images.min(3), blobs.len().min(3)),

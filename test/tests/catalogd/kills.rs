@@ -82,7 +82,7 @@ async fn killed(random: &mut fastrand::Rng) -> Result<()> {
         });
         ensure!(left == wanted, "{left:?}");
         // Made after the rest, at leisure.
-        let compressed = catalogd.cache().join(&folder).join(digest).join("pieces");
+        let compressed = catalogd.cache().join(&folder).join(digest).join("segments");
         wait::check(compressed.is_file(), || format!("{} is not there", compressed.display()))
     })
     .await?;

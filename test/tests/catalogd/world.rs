@@ -284,7 +284,7 @@ pub(crate) fn files(folder: &std::path::Path) -> Result<Vec<String>> {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
                 folders.push(entry.path());
-            } else if !entry.file_name().to_string_lossy().ends_with("pieces") {
+            } else if !entry.file_name().to_string_lossy().ends_with("segments") {
                 found.push(entry.path().strip_prefix(folder)?.display().to_string());
             }
         }

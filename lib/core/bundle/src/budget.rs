@@ -89,7 +89,7 @@ impl Budget {
     }
 
     fn too_little_memory(&self) -> ReadError {
-        ReadError::Memory { mebibytes: self.memory >> 20 }
+        ReadError::Memory(self.memory >> 20)
     }
 }
 

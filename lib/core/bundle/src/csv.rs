@@ -114,7 +114,8 @@ impl Permission {
     }
 }
 
-/// An RBAC rule. The order of fields is hashed into names.
+/// An RBAC rule as the ClusterServiceVersion has it. It is no `olm_object::Rule`: names are hashed from its JSON, so the
+/// order of fields and of entries, repeated entries and null verbs must stay.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyRule {

@@ -1,4 +1,4 @@
-//! What a bundle says about itself in the form of properties: what it needs, the kinds it provides, and the
+//! The properties that a bundle declares: its requirements, the kinds it provides, and the
 //! limits of the platforms it supports.
 //!
 //! Catalogs are made from the same sources, but not always with all of them. Nothing here makes a bundle invalid:
@@ -6,7 +6,11 @@
 //!
 //! Source: operator-registry `pkg/registry/registry_to_model.go`.
 
-use olm_go::json::escape_html;
+use olm_fbc::{
+    PROPERTY_CONSTRAINT, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_KUBERNETES_VERSION,
+    PROPERTY_MAX_OPENSHIFT_VERSION, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
+};
+use olm_go::field::Fields;
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -15,16 +19,16 @@ use crate::{
     budget::Budget,
     csv::{Csv, OLM_PROPERTIES},
     limits::ANNOTATION_BYTES_MAX,
-    metadata::one,
+    metadata::{elements, one},
+    properties::{Shipped, annotated_properties, entry_text},
 };
 
 const DEPENDENCIES: &str = "metadata/dependencies.yaml";
 /// The annotation in which OLM's first generation keeps properties.
 const FIRST_GENERATION: &str = "operatorframework.io/properties";
-/// The property that says up to which minor version a platform may be updated.
-const MAX_OPENSHIFT_VERSION: &str = "olm.maxOpenShiftVersion";
 /// The types that are passed on, beside the kinds.
-const TOLD: [&str; 4] = ["olm.package.required", "olm.gvk.required", "olm.constraint", "olm.kubeversion"];
+const DECLARED: [&str; 4] =
+    [PROPERTY_PACKAGE_REQUIRED, PROPERTY_GVK_REQUIRED, PROPERTY_CONSTRAINT, PROPERTY_KUBERNETES_VERSION];
 
 /// The properties, each `{"type", "value"}`.
 ///
@@ -38,16 +42,16 @@ pub(crate) fn properties(
     budget: &mut Budget,
 ) -> Result<Result<Vec<Value>, String>, ReadError> {
     let property = |kind: &str, value: Value| json!({"type": kind, "value": value});
-    let mut all: Vec<Value> = csv.owned_kinds.iter().map(|k| property("olm.gvk", k.clone())).collect();
-    all.extend(csv.required_kinds.iter().map(|k| property("olm.gvk.required", k.clone())));
+    let mut all: Vec<Value> = csv.owned_kinds.iter().map(|k| property(PROPERTY_GVK, k.clone())).collect();
+    all.extend(csv.required_kinds.iter().map(|k| property(PROPERTY_GVK_REQUIRED, k.clone())));
     match from_file(files, budget)? {
         Ok(dependencies) => all.extend(dependencies),
         Err(unreadable) => return Ok(Err(unreadable)),
     }
     all.extend(
-        annotated(csv)
-            .into_iter()
-            .filter(|one| one.get("type").and_then(Value::as_str).is_some_and(|kind| TOLD.contains(&kind))),
+        annotated(csv).into_iter().filter(|one| {
+            one.get("type").and_then(Value::as_str).is_some_and(|kind| DECLARED.contains(&kind))
+        }),
     );
     Ok(Ok(all))
 }
@@ -66,40 +70,26 @@ fn from_file(files: &BundleFiles, budget: &mut Budget) -> Result<Result<Vec<Valu
     let Some(content) = files.get(DEPENDENCIES) else { return Ok(Ok(Vec::new())) };
     let invalid = |message| ReadError::Metadata { path: DEPENDENCIES, message };
     match one(content, budget, invalid) {
-        Ok(value) => Ok(dependencies(value).map_err(|cause| format!("{DEPENDENCIES}: {cause}"))),
+        Ok(value) => Ok(dependencies(&value).map_err(|cause| format!("{DEPENDENCIES}: {cause}"))),
         Err(ReadError::Metadata { message, .. }) => Ok(Err(format!("{DEPENDENCIES}: {message}"))),
         Err(error) => Err(error),
     }
 }
 
-fn dependencies(value: Value) -> Result<Vec<Value>, &'static str> {
-    let entries = match value {
-        Value::Null => return Ok(Vec::new()),
-        Value::Object(mut map) => match map.remove("dependencies") {
-            None | Some(Value::Null) => return Ok(Vec::new()),
-            Some(Value::Array(entries)) => entries,
-            Some(_) => return Err("dependencies is not a list"),
-        },
-        _ => return Err("not a map"),
-    };
-    entries
-        .into_iter()
-        .map(|entry| {
-            let Value::Object(mut entry) = entry else { return Err("a dependency is not a map") };
-            let value = entry.remove("value").unwrap_or_default();
-            let Some(Value::String(kind)) = entry.remove("type") else {
-                return Err("a dependency has no type");
-            };
-            Ok(match kind.as_str() {
-                "olm.package" => json!({"type": "olm.package.required", "value": {
-                    "packageName": value.get("packageName"),
-                    "versionRange": value.get("version"),
-                }}),
-                "olm.gvk" => json!({"type": "olm.gvk.required", "value": value}),
-                _ => json!({"type": kind, "value": value}),
-            })
+fn dependencies(file: &Value) -> Result<Vec<Value>, String> {
+    let property = |entry: Fields<'_>| {
+        let value = entry.raw("value").cloned().unwrap_or_default();
+        let kind = entry.scalar("type").and_then(Value::as_str).ok_or("a dependency has no type")?;
+        Ok(match kind {
+            PROPERTY_PACKAGE => json!({"type": PROPERTY_PACKAGE_REQUIRED, "value": {
+                "packageName": value.get("packageName"),
+                "versionRange": value.get("version"),
+            }}),
+            PROPERTY_GVK => json!({"type": PROPERTY_GVK_REQUIRED, "value": value}),
+            _ => json!({"type": kind, "value": value}),
         })
-        .collect()
+    };
+    elements(file, "dependencies")?.into_iter().map(property).collect()
 }
 
 /// The text for the annotation `olm.properties` of a revision, where platforms look for the highest version they
@@ -117,29 +107,19 @@ pub(crate) fn platform_properties(csv: &Csv) -> Option<String> {
     })
 }
 
-#[derive(Deserialize)]
-struct Entry<'a> {
-    #[serde(default, rename = "type")]
-    kind: Option<String>,
-    #[serde(default, borrow)]
-    value: Option<&'a RawValue>,
-}
-
 fn has_limit(text: &str) -> bool {
-    let entries: Option<Vec<Option<Entry<'_>>>> = serde_json::from_str(text).unwrap_or_default();
-    entries.unwrap_or_default().iter().flatten().any(|e| e.kind.as_deref() == Some(MAX_OPENSHIFT_VERSION))
+    annotated_properties(text)
+        .is_ok_and(|all| all.iter().any(|(kind, _)| kind == PROPERTY_MAX_OPENSHIFT_VERSION))
 }
 
 fn limit_of_first_generation(csv: &Csv) -> Option<String> {
     #[derive(Deserialize)]
-    struct Properties<'a> {
-        #[serde(borrow)]
-        properties: Vec<Entry<'a>>,
+    struct Properties {
+        properties: Vec<Shipped>,
     }
     let text =
         csv.annotations.get(FIRST_GENERATION)?.as_str().filter(|text| text.len() <= ANNOTATION_BYTES_MAX)?;
-    let all: Properties<'_> = serde_json::from_str(text).ok()?;
-    let limit = all.properties.iter().find(|e| e.kind.as_deref() == Some(MAX_OPENSHIFT_VERSION))?;
-    let value = limit.value.map_or("null", RawValue::get);
-    Some(escape_html(&format!("{{\"type\":\"{MAX_OPENSHIFT_VERSION}\",\"value\":{value}}}")))
+    let all: Properties = serde_json::from_str(text).ok()?;
+    let limit = all.properties.into_iter().find(|entry| entry.kind == PROPERTY_MAX_OPENSHIFT_VERSION)?;
+    Some(entry_text(&limit.kind, limit.value.as_deref().unwrap_or(RawValue::NULL).get()))
 }

@@ -8,19 +8,13 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ReadError {
     /// A file or folder that every bundle has is missing.
-    #[error("open {path}: no such file or directory")]
-    Missing {
-        /// The missing path, relative to the bundle.
-        path: &'static str,
-    },
+    #[error("open {0}: no such file or directory")]
+    Missing(&'static str),
     /// A folder inside `manifests`.
     #[error(
-        "subdirectories are not allowed within the \"manifests\" directory of the bundle image filesystem: found \"{path}\""
+        "subdirectories are not allowed within the \"manifests\" directory of the bundle image filesystem: found \"{0}\""
     )]
-    Subdirectory {
-        /// The folder, relative to the bundle.
-        path: String,
-    },
+    Subdirectory(String),
     /// A file of `manifests` that can't be read as Kubernetes objects.
     #[error("error parsing objects in \"{path}\": {message}")]
     Objects {
@@ -33,11 +27,8 @@ pub enum ReadError {
     #[error("no ClusterServiceVersion found in \"manifests\"")]
     NoClusterServiceVersion,
     /// Several ClusterServiceVersions: upstream takes the last, catalogs are made from the first.
-    #[error("bundle contains more than one ClusterServiceVersion: {}", .names.join(", "))]
-    SeveralClusterServiceVersions {
-        /// Their names, in reading order.
-        names: Vec<String>,
-    },
+    #[error("bundle contains more than one ClusterServiceVersion: {}", .0.join(", "))]
+    SeveralClusterServiceVersions(Vec<String>),
     /// A metadata file that is not the YAML it should be.
     #[error("failed to unmarshal {path}: {message}")]
     Metadata {
@@ -55,11 +46,8 @@ pub enum ReadError {
         limit: usize,
     },
     /// Reading it takes more memory than the caller allows.
-    #[error("rendering the bundle takes more than {mebibytes} MiB of memory")]
-    Memory {
-        /// What was allowed.
-        mebibytes: usize,
-    },
+    #[error("rendering the bundle takes more than {0} MiB of memory")]
+    Memory(usize),
 }
 
 impl ReadError {

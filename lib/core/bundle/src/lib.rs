@@ -29,5 +29,5 @@ pub use error::ReadError;
 pub use files::BundleFiles;
 pub use limits::{MEMORY_BYTES_MAX, usual_memory};
 pub use load::{Bundle, defines_crd};
-pub use metadata::{ANNOTATIONS, PACKAGE_ANNOTATION, labels};
+pub use metadata::{ANNOTATIONS, PACKAGE_ANNOTATION, elements, labels, scalar_text};
 pub use properties::annotated_properties;

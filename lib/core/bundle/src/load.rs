@@ -6,16 +6,14 @@
 //!
 //! Source: operator-controller `rukpak/bundle/source/source.go`.
 
-use std::collections::BTreeSet;
-
 use olm_semver::Version;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::{
     BundleFiles, CSV_KIND, ReadError,
     budget::Budget,
-    csv::{Csv, Deployment, InstallMode, Permission, Webhook},
+    csv::{Csv, InstallMode},
     declared,
     limits::{BUNDLE_BYTES_MAX, COPIES, FILES_MAX, OBJECTS_MAX},
     metadata, properties,
@@ -58,16 +56,16 @@ impl Bundle {
         let mut found = Found::default();
         for (name, content) in files.below("manifests/") {
             if let Some((folder, _)) = name.split_once('/') {
-                return Err(ReadError::Subdirectory { path: format!("manifests/{folder}") });
+                return Err(ReadError::Subdirectory(format!("manifests/{folder}")));
             }
             found.file(&format!("manifests/{name}"), content, &mut budget)?;
         }
-        if !found.any_file {
-            return Err(ReadError::Missing { path: "manifests" });
+        if files.below("manifests/").next().is_none() {
+            return Err(ReadError::Missing("manifests"));
         }
         if found.csvs.len() > 1 {
             let names = found.csvs.into_iter().map(|csv| csv.name).collect();
-            return Err(ReadError::SeveralClusterServiceVersions { names });
+            return Err(ReadError::SeveralClusterServiceVersions(names));
         }
         let mut csv = found.csvs.pop().ok_or(ReadError::NoClusterServiceVersion)?;
         properties::merge(&mut csv.annotations, files.get("metadata/properties.yaml"), &mut budget)?;
@@ -89,9 +87,14 @@ pub fn defines_crd(files: &BundleFiles, crd: &str, memory: usize) -> bool {
     })
 }
 
+const NO_KIND: &str = "Object 'Kind' is missing";
+
+fn kind_of(object: &Map<String, Value>) -> Option<String> {
+    object.get("kind").and_then(Value::as_str).filter(|kind| !kind.is_empty()).map(str::to_owned)
+}
+
 #[derive(Default)]
 struct Found {
-    any_file: bool,
     objects: usize,
     csvs: Vec<Csv>,
     crds: Vec<Value>,
@@ -100,7 +103,6 @@ struct Found {
 
 impl Found {
     fn file(&mut self, path: &str, content: &[u8], budget: &mut Budget) -> Result<(), ReadError> {
-        self.any_file = true;
         let text = olm_yaml::text(content).map_err(|error| ReadError::undecodable(path, &error))?;
         for (index, document) in olm_yaml::mixed_within(text, budget.limits(), budget.repairs()).enumerate() {
             let document = document.map_err(|error| {
@@ -127,10 +129,7 @@ impl Found {
         path: &str,
         invalid: &dyn Fn(String) -> ReadError,
     ) -> Result<(), ReadError> {
-        let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if kind.is_empty() {
-            return Err(invalid("Object 'Kind' is missing".to_owned()));
-        }
+        let kind = kind_of(&map).ok_or_else(|| invalid(NO_KIND.to_owned()))?;
         if map.get("apiVersion").is_some_and(|version| !version.is_string() && !version.is_null()) {
             return Err(invalid("apiVersion is not text".to_owned()));
         }
@@ -155,10 +154,7 @@ impl Found {
                     item.insert("apiVersion".to_owned(), version.clone());
                 }
             }
-            let kind = item.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-            if kind.is_empty() {
-                return Err(invalid("Object 'Kind' is missing".to_owned()));
-            }
+            let kind = kind_of(&item).ok_or_else(|| invalid(NO_KIND.to_owned()))?;
             self.object(&kind, Value::Object(item), path)?;
         }
         Ok(())
@@ -190,54 +186,8 @@ impl Found {
 }
 
 #[derive(Deserialize)]
-struct TypedCsv {
-    metadata: Metadata,
-    spec: Spec,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    annotations: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Spec {
-    version: Option<String>,
-    min_kube_version: Option<String>,
-    install: Install,
-    #[serde(default)]
-    install_modes: Vec<Mode>,
-    #[serde(default)]
-    webhookdefinitions: Vec<Webhook>,
-    customresourcedefinitions: Definitions,
-    apiservicedefinitions: Definitions,
-    #[serde(default)]
-    related_images: Vec<RelatedImage>,
-}
-
-#[derive(Deserialize)]
 struct RelatedImage {
-    #[serde(default)]
     image: String,
-}
-
-#[derive(Deserialize)]
-struct Install {
-    spec: Strategy,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Strategy {
-    deployments: Option<Vec<Deployment>>,
-    #[serde(default)]
-    permissions: Vec<Permission>,
-    #[serde(default)]
-    cluster_permissions: Vec<Permission>,
 }
 
 #[derive(Deserialize)]
@@ -247,24 +197,13 @@ struct Mode {
     supported: bool,
 }
 
-#[derive(Deserialize)]
-struct Definitions {
-    #[serde(default)]
-    owned: Vec<Named>,
-    #[serde(default)]
-    required: Vec<Named>,
-}
-
 /// A definition: CRDs have the group in their name, API services have a field for it.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Named {
-    #[serde(default)]
     name: String,
-    #[serde(default)]
     group: String,
-    #[serde(default)]
     version: String,
-    #[serde(default)]
     kind: String,
 }
 
@@ -279,36 +218,43 @@ impl Named {
     }
 }
 
-fn csv(object: Value) -> Result<Csv, String> {
-    // Typed conversion has made every field what it is read as here.
-    let TypedCsv { metadata, spec } =
-        serde_json::from_value(object).map_err(|_| "not a ClusterServiceVersion".to_owned())?;
-    if let Some(version) = &spec.version {
+/// A part of an object that the tables have given its type; the default of one that is left out.
+fn part<T: DeserializeOwned + Default>(object: &mut Value, name: &str) -> Result<T, String> {
+    match object.get_mut(name).map(Value::take) {
+        None | Some(Value::Null) => Ok(T::default()),
+        Some(part) => serde_json::from_value(part).map_err(|_| "not a ClusterServiceVersion".to_owned()),
+    }
+}
+
+fn csv(mut object: Value) -> Result<Csv, String> {
+    let (mut metadata, mut spec) = (object["metadata"].take(), object["spec"].take());
+    let version: Option<String> = part(&mut spec, "version")?;
+    if let Some(version) = &version {
         Version::parse_tolerant(version).map_err(|error| format!("spec.version: {error}"))?;
     }
-    let install_modes: BTreeSet<_> = spec
-        .install_modes
-        .iter()
-        .filter(|mode| mode.supported)
-        .filter_map(|mode| InstallMode::named(&mode.name))
-        .collect();
-    let definitions = [&spec.customresourcedefinitions, &spec.apiservicedefinitions];
-    let owned_kinds = definitions.iter().flat_map(|d| &d.owned).filter_map(Named::kind).collect();
-    let required_kinds = definitions.iter().flat_map(|d| &d.required).filter_map(Named::kind).collect();
+    let modes: Vec<Mode> = part(&mut spec, "installModes")?;
+    let supported = modes.iter().filter(|mode| mode.supported);
+    let mut strategy = spec["install"]["spec"].take();
+    let (mut crds, mut services) =
+        (spec["customresourcedefinitions"].take(), spec["apiservicedefinitions"].take());
+    let (owned_crds, owned_services): (Vec<Named>, Vec<Named>) =
+        (part(&mut crds, "owned")?, part(&mut services, "owned")?);
+    let required: [Vec<Named>; 2] = [part(&mut crds, "required")?, part(&mut services, "required")?];
+    let related: Vec<RelatedImage> = part(&mut spec, "relatedImages")?;
     Ok(Csv {
-        name: metadata.name,
-        version: spec.version.unwrap_or_default(),
-        min_kube_version: spec.min_kube_version,
-        annotations: metadata.annotations,
-        install_modes,
-        deployments: spec.install.spec.deployments.unwrap_or_default(),
-        permissions: spec.install.spec.permissions,
-        cluster_permissions: spec.install.spec.cluster_permissions,
-        webhooks: spec.webhookdefinitions,
-        owned_crds: spec.customresourcedefinitions.owned.into_iter().map(|named| named.name).collect(),
-        owned_kinds,
-        required_kinds,
-        owns_api_services: !spec.apiservicedefinitions.owned.is_empty(),
-        related_images: spec.related_images.into_iter().map(|related| related.image).collect(),
+        name: part(&mut metadata, "name")?,
+        version: version.unwrap_or_default(),
+        min_kube_version: part(&mut spec, "minKubeVersion")?,
+        annotations: part(&mut metadata, "annotations")?,
+        install_modes: supported.filter_map(|mode| InstallMode::named(&mode.name)).collect(),
+        deployments: part(&mut strategy, "deployments")?,
+        permissions: part(&mut strategy, "permissions")?,
+        cluster_permissions: part(&mut strategy, "clusterPermissions")?,
+        webhooks: part(&mut spec, "webhookdefinitions")?,
+        owns_api_services: !owned_services.is_empty(),
+        owned_kinds: owned_crds.iter().chain(&owned_services).filter_map(Named::kind).collect(),
+        owned_crds: owned_crds.into_iter().map(|named| named.name).collect(),
+        required_kinds: required.iter().flatten().filter_map(Named::kind).collect(),
+        related_images: related.into_iter().map(|related| related.image).collect(),
     })
 }

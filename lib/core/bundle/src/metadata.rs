@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use olm_go::field;
+use olm_go::{
+    field::Fields,
+    json::{self, Html},
+};
 use serde_json::Value;
 
 use crate::{BundleFiles, ReadError, budget::Budget};
@@ -14,24 +17,47 @@ pub const PACKAGE_ANNOTATION: &str = "operators.operatorframework.io.bundle.pack
 
 /// The package that `metadata/annotations.yaml` names; empty when it names none, which validation reports.
 pub(crate) fn package(files: &BundleFiles, budget: &mut Budget) -> Result<String, ReadError> {
-    let content = files.get(ANNOTATIONS).ok_or(ReadError::Missing { path: ANNOTATIONS })?;
+    let content = files.get(ANNOTATIONS).ok_or(ReadError::Missing(ANNOTATIONS))?;
     let invalid = |message: String| ReadError::Metadata { path: ANNOTATIONS, message };
     let value = one(content, budget, invalid)?;
-    let annotations = match &value {
-        Value::Null => return Ok(String::new()),
-        Value::Object(map) => field::scalar(map, "annotations").unwrap_or(&Value::Null),
-        _ => return Err(invalid("not a map".to_owned())),
-    };
-    match annotations {
-        Value::Null => Ok(String::new()),
-        Value::Object(map) => match field::scalar(map, PACKAGE_ANNOTATION) {
-            None | Some(Value::Null) => Ok(String::new()),
-            Some(Value::String(name)) => Ok(name.clone()),
-            Some(scalar @ (Value::Number(_) | Value::Bool(_))) => Ok(scalar.to_string()),
-            Some(_) => Err(invalid(format!("annotation {PACKAGE_ANNOTATION} is not text"))),
-        },
-        _ => Err(invalid("annotations is not a map".to_owned())),
+    if !matches!(value, Value::Null | Value::Object(_)) {
+        return Err(invalid("not a map".to_owned()));
     }
+    let annotations = Fields::of(&value).scalar("annotations").unwrap_or(&Value::Null);
+    if !matches!(annotations, Value::Null | Value::Object(_)) {
+        return Err(invalid("annotations is not a map".to_owned()));
+    }
+    scalar_text(Fields::of(annotations).scalar(PACKAGE_ANNOTATION))
+        .ok_or_else(|| invalid(format!("annotation {PACKAGE_ANNOTATION} is not text")))
+}
+
+/// The text of a scalar; in YAML numbers and booleans are texts where one is wanted, and null is an empty one.
+pub fn scalar_text(value: Option<&Value>) -> Option<String> {
+    match value {
+        None | Some(Value::Null) => Some(String::new()),
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(scalar @ (Value::Bool(_) | Value::Number(_))) => Some(json::to_text(scalar, Html::Kept)),
+        Some(Value::Array(_) | Value::Object(_)) => None,
+    }
+}
+
+/// The elements of a list in a metadata file, each a map or null. A file without the list has none.
+///
+/// # Errors
+/// The text says what is no map or no list.
+pub fn elements<'v>(file: &'v Value, list: &str) -> Result<Vec<Fields<'v>>, String> {
+    if !matches!(file, Value::Null | Value::Object(_)) {
+        return Err("not a map".to_owned());
+    }
+    match Fields::of(file).raw(list) {
+        None | Some(Value::Null | Value::Array(_)) => {}
+        Some(_) => return Err(format!("{list} is not a list")),
+    }
+    let elements = Fields::of(file).list(list);
+    if elements.iter().any(|element| !matches!(element, Value::Null | Value::Object(_))) {
+        return Err(format!("an element of {list} is not a map"));
+    }
+    Ok(elements.iter().map(Fields::of).collect())
 }
 
 /// The first document of a metadata file.
@@ -56,13 +82,11 @@ pub fn labels(content: &[u8]) -> Result<BTreeMap<String, String>, String> {
     let document = olm_yaml::text(content).and_then(olm_yaml::one).map_err(|error| error.to_string())?;
     let annotations = document.get("annotations").and_then(Value::as_object);
     let annotations = annotations.ok_or("annotations: missing or not a mapping")?;
-    let mut labels = BTreeMap::new();
-    for (key, value) in annotations {
-        let value = value
-            .as_str()
-            .ok_or_else(|| format!("annotations: the value of {key:?} is not a string: put it in quotes"))?;
-        labels.insert(key.clone(), value.to_owned());
-    }
+    let label = |(key, value): (&String, &Value)| match value {
+        Value::String(text) => Ok((key.clone(), text.clone())),
+        _ => Err(format!("annotations: the value of {key:?} is not a string: put it in quotes")),
+    };
+    let labels: BTreeMap<String, String> = annotations.iter().map(label).collect::<Result<_, _>>()?;
     if labels.get(PACKAGE_ANNOTATION).is_none_or(String::is_empty) {
         return Err(format!("annotations: {PACKAGE_ANNOTATION:?} is missing: it names the bundle's package"));
     }

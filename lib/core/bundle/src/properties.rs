@@ -6,59 +6,31 @@
 //!
 //! Source: operator-controller `rukpak/bundle/source/source.go`, Go's `encoding/json`.
 
-use std::fmt;
-
 use olm_go::{
-    field,
-    json::{self, Html},
-};
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    field::Fields,
+    json::{self, Html, tokens},
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{ReadError, budget::Budget, csv::OLM_PROPERTIES, limits::ANNOTATION_BYTES_MAX, metadata::one};
+use crate::{
+    ReadError,
+    budget::Budget,
+    csv::OLM_PROPERTIES,
+    limits::ANNOTATION_BYTES_MAX,
+    metadata::{elements, one, scalar_text},
+};
 
 const ANNOTATION: &str = "csv.metadata.annotations['olm.properties']";
 const FILE_PATH: &str = "metadata/properties.yaml";
 
-/// An entry of the annotation; of several members of one name the last counts.
+/// An entry of the annotation.
 #[derive(Default)]
-struct Shipped<'a> {
-    kind: String,
-    value: Option<&'a RawValue>,
+pub(crate) struct Shipped {
+    pub(crate) kind: String,
+    pub(crate) value: Option<Box<RawValue>>,
 }
 
-impl<'de> Deserialize<'de> for Shipped<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Shipped<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a property")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut shipped = Shipped::default();
-                while let Some(name) = map.next_key::<String>()? {
-                    if field::names(&name, "type") {
-                        if let Some(kind) = map.next_value()? {
-                            shipped.kind = kind;
-                        }
-                    } else if field::names(&name, "value") {
-                        shipped.value = Some(map.next_value()?);
-                    } else {
-                        map.next_value::<serde::de::IgnoredAny>()?;
-                    }
-                }
-                Ok(shipped)
-            }
-        }
-        deserializer.deserialize_map(Members)
-    }
-}
+olm_go::read_as_go_does! { Shipped { "type" => kind, "value" => value } }
 
 /// Merges the file into the CSV's annotations. The annotation is parsed even when there is nothing to add.
 pub(crate) fn merge(
@@ -96,10 +68,12 @@ fn shipped(text: &str) -> Result<Vec<String>, ReadError> {
 /// # Errors
 /// The text is no list of objects, or a type is no string.
 pub fn annotated_properties(text: &str) -> Result<Vec<(String, String)>, serde_json::Error> {
-    let entries: Option<Vec<Option<Shipped<'_>>>> = serde_json::from_str(text)?;
-    let entries = entries.unwrap_or_default().into_iter().map(Option::unwrap_or_default);
-    let value = |raw: Option<&RawValue>| raw.map_or_else(|| "null".to_owned(), |raw| compact(raw.get()));
-    Ok(entries.map(|Shipped { kind, value: raw }| (kind, value(raw))).collect())
+    let entries: Option<Vec<Option<Shipped>>> = serde_json::from_str(text)?;
+    let entry = |entry: Option<Shipped>| {
+        let Shipped { kind, value } = entry.unwrap_or_default();
+        (kind, tokens(value.as_deref().unwrap_or(RawValue::NULL).get()).collect())
+    };
+    Ok(entries.unwrap_or_default().into_iter().map(entry).collect())
 }
 
 /// The fault of JSON, without the values that its parser would quote.
@@ -112,54 +86,15 @@ fn reason(error: &serde_json::Error) -> String {
 
 fn from_file(content: &[u8], budget: &mut Budget) -> Result<Vec<String>, ReadError> {
     let invalid = |message: String| ReadError::Metadata { path: FILE_PATH, message };
-    let value = one(content, budget, invalid)?;
-    let entries = match value {
-        Value::Null => return Ok(Vec::new()),
-        Value::Object(map) => match field::raw(&map, "properties") {
-            None | Some(Value::Null) => return Ok(Vec::new()),
-            Some(Value::Array(entries)) => entries.clone(),
-            Some(_) => return Err(invalid("properties is not a list".to_owned())),
-        },
-        _ => return Err(invalid("not a map".to_owned())),
+    let file = one(content, budget, invalid)?;
+    let text = |entry: Fields<'_>| {
+        let kind = scalar_text(entry.scalar("type")).ok_or("a property's type is not text")?;
+        let value = json::to_text(entry.raw("value").unwrap_or(&Value::Null), Html::Kept);
+        Ok(entry_text(&kind, &value))
     };
-    entries
-        .into_iter()
-        .map(|entry| {
-            let map = match entry {
-                Value::Object(map) => map,
-                Value::Null => Map::new(),
-                _ => return Err(invalid("a property is not a map".to_owned())),
-            };
-            let kind = match field::scalar(&map, "type") {
-                None | Some(Value::Null) => String::new(),
-                Some(Value::String(kind)) => kind.clone(),
-                Some(scalar @ (Value::Number(_) | Value::Bool(_))) => scalar.to_string(),
-                Some(_) => return Err(invalid("a property's type is not text".to_owned())),
-            };
-            Ok(entry_text(
-                &kind,
-                &json::to_text(field::raw(&map, "value").unwrap_or(&Value::Null), Html::Kept),
-            ))
-        })
-        .collect()
+    elements(&file, "properties").and_then(|all| all.into_iter().map(text).collect()).map_err(invalid)
 }
 
-fn entry_text(kind: &str, value: &str) -> String {
+pub(crate) fn entry_text(kind: &str, value: &str) -> String {
     json::escape_html(&format!("{{\"type\":{},\"value\":{value}}}", Value::from(kind)))
-}
-
-/// JSON without the white space between its tokens.
-fn compact(json: &str) -> String {
-    let (mut in_string, mut escaped) = (false, false);
-    json.chars()
-        .filter(|c| {
-            if in_string {
-                in_string = escaped || *c != '"';
-                escaped = !escaped && *c == '\\';
-                return true;
-            }
-            in_string = *c == '"';
-            !c.is_ascii_whitespace()
-        })
-        .collect()
 }

@@ -13,6 +13,13 @@ const QUANTITY_CHARS_MAX: usize = 128;
 /// What larger binary quantities are cut to.
 const BINARY_MAX: u128 = (1 << 63) - 1;
 
+/// Suffixes of powers of 1000, from the smallest unit.
+const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+/// The power of ten of the first of them.
+const DECIMAL_LEAST: i32 = -9;
+/// Suffixes of powers of 1024.
+const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {
     Decimal,
@@ -69,30 +76,20 @@ fn parse(text: &str) -> Result<Parts<'_>, &'static str> {
 }
 
 fn family(suffix: &str) -> Result<(Family, i32), &'static str> {
-    let decimal = |power| Ok((Family::Decimal, power));
-    let binary = |power| Ok((Family::Binary, power));
-    match suffix {
-        "n" => decimal(-9),
-        "u" => decimal(-6),
-        "m" => decimal(-3),
-        "" => decimal(0),
-        "k" => decimal(3),
-        "M" => decimal(6),
-        "G" => decimal(9),
-        "T" => decimal(12),
-        "P" => decimal(15),
-        "E" => decimal(18),
-        "Ki" => binary(10),
-        "Mi" => binary(20),
-        "Gi" => binary(30),
-        "Ti" => binary(40),
-        "Pi" => binary(50),
-        "Ei" => binary(60),
-        other => match other.strip_prefix(['e', 'E']).map(str::parse::<i32>) {
-            // Beyond this every quantity is 0 or out of range.
-            Some(Ok(exponent)) if (-64..=64).contains(&exponent) => Ok((Family::Exponent, exponent)),
-            _ => Err(SUFFIX),
-        },
+    for (power, decimal) in (DECIMAL_LEAST..).step_by(3).zip(DECIMAL) {
+        if suffix == decimal {
+            return Ok((Family::Decimal, power));
+        }
+    }
+    for (power, binary) in (0..).step_by(10).zip(BINARY) {
+        if suffix == binary {
+            return Ok((Family::Binary, power));
+        }
+    }
+    match suffix.strip_prefix(['e', 'E']).map(str::parse::<i32>) {
+        // Beyond this every quantity is 0 or out of range.
+        Some(Ok(exponent)) if (-64..=64).contains(&exponent) => Ok((Family::Exponent, exponent)),
+        _ => Err(SUFFIX),
     }
 }
 
@@ -197,39 +194,22 @@ fn computed(parts: &Parts<'_>) -> String {
         exponent -= 1;
     }
     let number: String = digits.iter().map(|digit| char::from(b'0' + digit)).collect();
-    let suffix = match (parts.family, exponent) {
-        (Family::Exponent, 0) => String::new(),
-        (Family::Exponent, exponent) => format!("e{exponent}"),
-        (_, exponent) => decimal_suffix(exponent),
+    let step = usize::try_from((exponent - DECIMAL_LEAST) / 3).unwrap_or_default();
+    let suffix = match (parts.family, DECIMAL.get(step)) {
+        (Family::Exponent, _) if exponent == 0 => String::new(),
+        (Family::Decimal | Family::Binary, Some(suffix)) => (*suffix).to_owned(),
+        _ => format!("e{exponent}"),
     };
     format!("{sign}{number}{suffix}")
 }
 
 fn binary(mut units: u128) -> String {
-    const SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     let mut step = 0;
-    while units.is_multiple_of(1024) && step + 1 < SUFFIXES.len() {
+    while units.is_multiple_of(1024) && step + 1 < BINARY.len() {
         units /= 1024;
         step += 1;
     }
-    format!("{units}{}", SUFFIXES.get(step).unwrap_or(&""))
-}
-
-fn decimal_suffix(exponent: i32) -> String {
-    match exponent {
-        -9 => "n",
-        -6 => "u",
-        -3 => "m",
-        0 => "",
-        3 => "k",
-        6 => "M",
-        9 => "G",
-        12 => "T",
-        15 => "P",
-        18 => "E",
-        other => return format!("e{other}"),
-    }
-    .to_owned()
+    format!("{units}{}", BINARY[step])
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@
 //!
 //! Imitated: k8s.io/apimachinery `pkg/runtime/converter.go` with its conversions and error texts.
 
+// A type a paragraph, or a line.
+#[rustfmt::skip]
 mod csv;
-// A type a line.
 #[rustfmt::skip]
 mod kubernetes;
 
@@ -23,6 +24,8 @@ use olm_yaml::json_number;
 use serde_json::{Map, Value};
 
 use crate::{quantity, time};
+
+pub use csv::{API_SERVICE_DEFINITIONS, CRD_DEFINITIONS, GROUP_VERSION_KIND, INSTALL_MODE, LINK, MAINTAINER};
 
 /// A ClusterServiceVersion, without its status.
 pub static CLUSTER_SERVICE_VERSION: Kind = Kind::Object(&csv::CLUSTER_SERVICE_VERSION);
@@ -81,38 +84,34 @@ pub enum Presence {
     Pointer,
 }
 
-/// The fields of a struct, sorted by name.
+/// The fields of a struct.
 #[derive(Debug)]
 pub struct Fields {
+    /// The struct's name with its Go package; empty where nothing asks for it.
+    pub name: &'static str,
     /// The fields that Kubernetes' published OpenAPI document requires.
     pub required: &'static [&'static str],
-    rows: &'static [(&'static str, Presence, Kind)],
-    writes_absent: bool,
+    /// The fields in the order in which Go's encoder writes them, or by name where that plays no part.
+    pub rows: &'static [(&'static str, Presence, Kind)],
 }
 
 impl Fields {
+    /// A struct of opm or of the API of ClusterServiceVersions.
+    pub const fn named(name: &'static str, rows: &'static [(&'static str, Presence, Kind)]) -> Self {
+        Self { name, required: &[], rows }
+    }
+
+    /// A struct of Kubernetes.
     const fn new(required: &'static [&'static str], rows: &'static [(&'static str, Presence, Kind)]) -> Self {
-        let mut writes_absent = false;
-        let mut index = 0;
-        while index < rows.len() {
-            if matches!(rows[index].1, Presence::Always | Presence::Nullable) {
-                writes_absent = true;
-            }
-            index += 1;
-        }
-        Self { required, rows, writes_absent }
+        Self { name: "", required, rows }
     }
 
     /// The field of this name.
     pub fn find(&self, name: &str) -> Option<(Presence, &'static Kind)> {
-        let index = self.rows.binary_search_by(|field| field.0.cmp(name)).ok()?;
-        self.rows.get(index).map(|field| (field.1, &field.2))
+        self.rows.iter().find(|field| field.0 == name).map(|field| (field.1, &field.2))
     }
 
     fn write_absent(&self, map: &mut Map<String, Value>) {
-        if !self.writes_absent {
-            return;
-        }
         for (name, presence, kind) in self.rows {
             let absent = match presence {
                 Presence::Always => zero(kind),

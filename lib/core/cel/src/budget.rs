@@ -1,4 +1,4 @@
-//! What an evaluation may cost.
+//! The costs of an evaluation.
 
 use crate::{
     limits::{PROGRAM_BYTES_PER_STEP, TEXT_BYTES_PER_STEP},
@@ -10,7 +10,7 @@ use crate::{
 pub enum Stop {
     /// Every implementation meets this error.
     Failed(&'static str),
-    /// It uses what is not implemented.
+    /// It uses a part of the language that is not implemented.
     Undecided(String),
     /// It takes more steps than the budget has.
     Exhausted,
@@ -41,7 +41,7 @@ impl Budget {
         self.steps
     }
 
-    /// Takes `steps` from what is left.
+    /// Takes `steps` from the budget.
     ///
     /// # Errors
     /// There are not as many; then none are left.
@@ -52,7 +52,7 @@ impl Budget {
         left.map(drop).ok_or(Stop::Exhausted)
     }
 
-    /// Takes what copying or comparing `bytes` of text costs.
+    /// Takes the cost of copying or comparing `bytes` of text.
     pub(crate) fn spend_text(&mut self, bytes: usize) -> Result<(), Stop> {
         self.spend(bytes / TEXT_BYTES_PER_STEP)
     }

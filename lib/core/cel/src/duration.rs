@@ -2,7 +2,7 @@
 
 use crate::limits::DURATION_BYTES_MAX;
 
-/// The nanoseconds of a duration as Go writes it. Text that is longer than anybody writes is none.
+/// The nanoseconds of a duration as Go writes it. A longer text than [`DURATION_BYTES_MAX`] is none.
 pub fn duration(text: &str) -> Option<i128> {
     const UNITS: [(&str, i128); 8] = [
         ("ns", 1),

@@ -31,7 +31,7 @@ pub fn evaluate<'a>(
     Scope { variables, function, budget }.eval(&expression.root)
 }
 
-/// The variables, and what the evaluation may still cost.
+/// The variables, and the budget of the evaluation.
 pub(crate) struct Scope<'b, 'a> {
     variables: Vec<(&'a str, Value<'a>)>,
     pub(crate) function: Option<Function>,
@@ -225,7 +225,7 @@ impl<'a> Scope<'_, 'a> {
     }
 }
 
-/// Of two reasons the one stays that says less: what is undecided could have decided.
+/// Joins two reasons: an undecided operand wins over a failed one, as it could have decided.
 fn merge(before: &mut Option<Stop>, stop: Stop) {
     if matches!(before, None | Some(Stop::Failed(_))) {
         *before = Some(stop);

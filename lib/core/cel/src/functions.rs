@@ -6,7 +6,7 @@ use crate::{
     ast::{Call, Operator},
     budget::{Budget, Stop},
     duration::duration,
-    equality::{elements, order},
+    equality::elements,
     eval::{Evaluated, Scope},
     methods,
     value::Value,
@@ -155,19 +155,4 @@ fn joined<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Evalu
     let mut list = elements(left, budget)?;
     list.extend(elements(right, budget)?);
     Ok(Value::List(Rc::new(list)))
-}
-
-/// The smallest or largest element.
-pub(crate) fn extreme<'a>(
-    list: &[Value<'a>],
-    wanted: std::cmp::Ordering,
-    budget: &mut Budget,
-) -> Evaluated<'a> {
-    let mut best = list.first().ok_or(Stop::Failed("the extreme of an empty list"))?;
-    for element in list {
-        if order(element, best, budget)? == wanted {
-            best = element;
-        }
-    }
-    Ok(best.clone())
 }

@@ -44,7 +44,7 @@ pub fn is_keyword(word: &str) -> bool {
     )
 }
 
-/// The tokens of a rule, or what is not understood.
+/// The tokens of a rule, or the part that is not understood.
 pub(crate) fn tokens(rule: &str) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
     let mut rest = rule;
@@ -145,7 +145,7 @@ fn text(rest: &str) -> Result<Option<(Literal, &str)>, String> {
     Err("a string without an end".to_owned())
 }
 
-/// What an escape means, and how many characters it has behind the backslash.
+/// The character of an escape, and its number of characters behind the backslash.
 fn escaped(rest: &str) -> Result<(char, usize), String> {
     let bad = || "an escape that cannot be read".to_owned();
     let coded = |start: usize, length: usize, radix: u32| {

@@ -1,11 +1,11 @@
 //! The Common Expression Language, as far as rules of custom resource definitions and `olm.constraint` use it.
 //!
 //! An expression is evaluated with a [`Budget`]: every step, every comparison of long values and every regular
-//! expression is charged. What is not implemented (optional values, dates, quantities, addresses, and whatever else)
-//! makes an expression undecided, never true or false; errors that every implementation meets are errors. Types are
+//! expression is charged. Parts of the language that are not implemented (optional values, dates, quantities, addresses and others)
+//! make an expression undecided, never true or false; errors that every implementation meets are errors. Types are
 //! not checked beforehand.
 //!
-//! Data stay JSON; what they are in the language is said by a [`Typing`]: a schema, or [`Untyped`].
+//! Data stay JSON; a [`Typing`] gives their types in the language: a schema, or [`Untyped`].
 
 mod ast;
 mod budget;

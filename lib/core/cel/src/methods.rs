@@ -7,7 +7,7 @@ use crate::{
     budget::{Budget, Stop},
     equality::{elements, order, position},
     eval::Evaluated,
-    functions::{arithmetic, extreme, unknown},
+    functions::{arithmetic, unknown},
     value::Value,
 };
 
@@ -60,7 +60,7 @@ fn with_text<'a>(name: &str, text: &str, argument: &str, budget: &mut Budget) ->
     }
 }
 
-/// The index of what was found, or -1.
+/// An index as the language gives it: -1 for none.
 fn index<'a>(found: Option<usize>) -> Evaluated<'a> {
     found.map_or(Ok(-1), i64::try_from).map(Value::Int).map_err(|_| Stop::Failed("integer overflow"))
 }
@@ -85,8 +85,16 @@ fn with_index<'a>(name: &str, text: &str, start: i64, end: Option<i64>) -> Evalu
 fn of_list<'a>(name: &str, list: &Value<'a>, arguments: &[Value<'a>], budget: &mut Budget) -> Evaluated<'a> {
     let list = elements(list, budget)?;
     match (name, arguments) {
-        ("min", []) => extreme(&list, Ordering::Less, budget),
-        ("max", []) => extreme(&list, Ordering::Greater, budget),
+        ("min" | "max", []) => {
+            let beyond = if name == "min" { Ordering::Less } else { Ordering::Greater };
+            let mut extreme = list.first().ok_or(Stop::Failed("the extreme of an empty list"))?;
+            for element in &list {
+                if order(element, extreme, budget)? == beyond {
+                    extreme = element;
+                }
+            }
+            Ok(extreme.clone())
+        }
         ("isSorted", []) => {
             for (a, b) in list.iter().zip(list.iter().skip(1)) {
                 if order(a, b, budget)?.is_gt() {

@@ -29,7 +29,7 @@ type Parsed = Result<Node, String>;
 /// Parses an expression. The regular expressions in it are made by `patterns`.
 ///
 /// # Errors
-/// What about it is not understood, without its own text.
+/// The part that is not understood, without its own text.
 pub fn parse(text: &str, patterns: &mut Patterns) -> Result<Expression, String> {
     if text.len() > RULE_BYTES_MAX {
         return Err(format!("it has more than {RULE_BYTES_MAX} bytes"));
@@ -212,7 +212,7 @@ impl Parser<'_> {
         Ok(self.call(name, None, arguments))
     }
 
-    /// Expressions up to the closing sign; one comma may stand at the end.
+    /// Expressions up to the closing sign; the last may have a comma behind it.
     fn list(&mut self, end: &str) -> Result<Vec<Node>, String> {
         let mut list = Vec::new();
         while !self.take(end) {
@@ -247,7 +247,7 @@ impl Parser<'_> {
         Node::Call(Box::new(Call { function, target, arguments, pattern }))
     }
 
-    /// A method, or a macro, which looks like one.
+    /// A method, or a macro, which is written like one.
     fn method(&mut self, target: Node, name: String, mut arguments: Vec<Node>) -> Parsed {
         let kind = match (name.as_str(), arguments.len()) {
             ("all", 2) => FoldKind::All,

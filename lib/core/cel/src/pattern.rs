@@ -1,8 +1,8 @@
 //! Regular expressions in Go's syntax.
 //!
 //! Both engines match in linear time and know the same operators; they differ in classes (`\d`, `\w`, `\s`
-//! and `\b` are ASCII in Go), in how brackets read, and in a few escapes. What cannot be translated is no
-//! pattern here.
+//! and `\b` are ASCII in Go), in brackets, and in a few escapes. A pattern that cannot be translated is not
+//! understood.
 
 use std::collections::BTreeMap;
 

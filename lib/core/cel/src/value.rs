@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::budget::Stop;
 
-/// What data are in the language: their types, and what of them can be seen.
+/// The types of data in the language, and the fields that expressions see.
 pub trait Typing: fmt::Debug {
     /// The value that data are.
     ///

@@ -1,6 +1,6 @@
 //! Whether a definition can safely replace another.
 //!
-//! The checks, their names and their texts are those of crdify (kubernetes-sigs/crdify, `pkg/validations`) with the
+//! The checks, their names and their texts are those of crdify's pkg/validations, with the
 //! configuration of operator-controller's CRD upgrade safety preflight. [`Policy::Ours`] leaves out false alarms. A
 //! change that no rule understands is refused. Stored objects are not considered here.
 
@@ -10,12 +10,14 @@ mod finding;
 mod rules;
 mod safe_changes;
 mod served;
-mod stored;
 #[cfg(test)]
 mod tests;
 mod unchecked;
 mod versions;
 
+use std::collections::BTreeSet;
+
+use olm_go::Quoted;
 use serde_json::Value;
 
 pub use allowance::{Allowance, AllowanceError, Allowances};
@@ -36,8 +38,8 @@ pub fn compare(old: &Value, new: &Value, policy: Policy) -> Result<Report, CrdEr
     let old = Definition::read(old)?;
     let new = Definition::read(new)?;
     let mut findings = Vec::new();
-    findings.extend(rules::scope(&old, &new));
-    findings.extend(stored::removed_versions(&old, &new));
+    findings.extend(scope(&old, &new));
+    findings.extend(removed_versions(&old, &new));
     for version in &old.versions {
         if let Some(successor) = new.version(version.name) {
             let scope = Scope::Version(version.name.to_owned());
@@ -46,4 +48,27 @@ pub fn compare(old: &Value, new: &Value, policy: Policy) -> Result<Report, CrdEr
     }
     findings.extend(served::compare(&old, &new, policy));
     Ok(Report::new(findings))
+}
+
+/// `spec.scope` must not change.
+fn scope(old: &Definition<'_>, new: &Definition<'_>) -> Option<Finding> {
+    let text = format!("scope changed : {} -> {}", Quoted(old.scope), Quoted(new.scope));
+    let values = (old.scope.into(), new.scope.into());
+    (old.scope != new.scope)
+        .then(|| Finding::new(Scope::Crd, "spec.scope", Check::Scope, values, Reason::Incompatible, text))
+}
+
+/// The versions at which objects are stored and that the new definition lacks, as one finding. Removing others is
+/// allowed, as by crdify.
+fn removed_versions(old: &Definition<'_>, new: &Definition<'_>) -> Option<Finding> {
+    let removed: BTreeSet<&str> =
+        old.stored_versions.iter().copied().filter(|stored| new.version(stored).is_none()).collect();
+    if removed.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = removed.into_iter().collect();
+    let text = format!("stored versions removed : [{}]", names.join(" "));
+    let values = (names.into(), Value::Null);
+    let check = Check::StoredVersionRemoval;
+    Some(Finding::new(Scope::Crd, "status.storedVersions", check, values, Reason::Incompatible, text))
 }

@@ -18,7 +18,7 @@ pub(crate) struct Definition<'a> {
     pub(crate) stored_versions: Vec<&'a str>,
     /// Whether a webhook converts between versions.
     pub(crate) webhook_conversion: bool,
-    /// Whether the whole definition keeps unknown fields, as those of v1beta1 did.
+    /// Whether the whole definition preserves unknown fields, as those of v1beta1 did.
     pub(crate) preserve_unknown_fields: bool,
 }
 

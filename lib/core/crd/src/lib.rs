@@ -12,7 +12,6 @@ mod error;
 mod impact;
 mod limits;
 mod schema;
-mod tristate;
 mod validate;
 
 pub use change::{
@@ -21,5 +20,4 @@ pub use change::{
 pub use error::CrdError;
 pub use impact::{ObjectImpact, Upgrade, UpgradeError, UpgradeImpact};
 pub use limits::OBJECT_STEPS_MAX;
-pub use tristate::Tristate;
-pub use validate::{Note, Schema, Validation};
+pub use validate::{Note, Schema, Tristate, Validation};

@@ -35,5 +35,5 @@ pub(crate) const DROPPED_MAX: usize = 1_000;
 /// Longest path in a note, in bytes; longer ones are cut.
 pub(crate) const PATH_BYTES_MAX: usize = 1024;
 
-/// Most violations that are kept of one object; the first ones are enough for a remedy.
+/// Most violations that are reported of one object; the first ones are enough for a remedy.
 pub(crate) const VIOLATIONS_MAX: usize = 20;

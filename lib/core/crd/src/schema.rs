@@ -133,7 +133,7 @@ pub(crate) type Visit<'v, 'a> = dyn FnMut(&str, &'a Value, Option<&'a Value>) + 
 
 /// Visits `schema` and all schemas within it, parents first, each with that of `other` at the same place.
 ///
-/// Paths are named as crdify names them (`FlattenCRDVersion` in `pkg/validators/version/version.go`); crdify keeps one
+/// Paths are named as by `FlattenCRDVersion` in crdify's pkg/validations/util.go. crdify has one
 /// entry where two members have the same path (a property `items` beside an `items` schema), here each is visited.
 pub(crate) fn visit<'a>(
     path: &mut String,

@@ -24,7 +24,7 @@ mod validation;
 use olm_cel::Budget;
 use serde_json::{Map, Value};
 
-pub use validation::{Note, Validation};
+pub use validation::{Note, Tristate, Validation};
 
 use crate::{
     CrdError,
@@ -86,7 +86,7 @@ impl Schema {
             validation.doubt("", format!("defaults add more than {DEFAULTS_MAX} values"));
             return validation;
         }
-        prune::prune(&mut object, Some(&self.root), &mut path, &mut validation);
+        prune::prune(&mut object, Some(&self.root), false, &mut path, &mut validation);
         prune::remove_nulls(&mut object, Some(&self.root));
         let mut budget = Budget::new(VALIDATION_STEPS_MAX);
         validation.add(constraints::check(&object, &self.root, &mut path, &mut budget));

@@ -2,7 +2,7 @@
 //!
 //! Each waits for the others, so none would ever be installed. A requirement therefore also counts as met by a bundle
 //! that is chosen but not installed yet, if both lie on a cycle and nothing outside of the cycle is missing.
-//! Where there is no cycle, what is needed is installed first.
+//! Where there is no cycle, the bundles that meet requirements are installed first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub struct PendingBundle<'a> {
     pub extension: &'a str,
     /// The bundle.
     pub bundle: InstalledBundle<'a>,
-    /// What it needs.
+    /// Its requirements.
     pub requirements: &'a [Requirement],
 }
 
@@ -47,8 +47,8 @@ pub fn can_proceed(
     needed.iter().all(|one| *one == start || reachable(*one).is_some_and(|back| back.contains(&start)))
 }
 
-/// For each of those waiting the others that meet what is not installed; `None` when something is met by nobody,
-/// or only by such as lack something themselves.
+/// For each of those waiting the others that meet its unmet requirements; `None` when one is met by none of them, or
+/// only by such that have unmet requirements themselves.
 fn edges(
     waiting: &[PendingBundle<'_>],
     installed: &[InstalledBundle<'_>],

@@ -1,12 +1,8 @@
 //! Why a declared requirement cannot be understood.
 
-use olm_go::Quoted;
-use olm_semver::ParseError;
 use thiserror::Error;
 
-use crate::limits::{
-    CONSTRAINT_BYTES_MAX, CONSTRAINT_DEPTH_MAX, CONSTRAINTS_MAX, EXPRESSION_BYTES_MAX, REQUIREMENTS_MAX,
-};
+use crate::limits::{CONSTRAINT_BYTES_MAX, EXPRESSION_BYTES_MAX, REQUIREMENTS_MAX};
 
 /// Why a declared requirement cannot be understood. A bundle with such a requirement is not installed: what it
 /// needs is not known.
@@ -19,40 +15,13 @@ pub enum RequirementError {
     #[error("property {property}: {cause}")]
     Malformed {
         /// Type of the property.
-        property: String,
-        /// What is wrong, without the value.
+        property: &'static str,
+        /// What is wrong.
         cause: String,
-    },
-    /// A version range cannot be parsed.
-    #[error("property {property}: package {}: version range {} is invalid: {source}", Quoted(.package), Quoted(.range))]
-    Range {
-        /// Type of the property.
-        property: String,
-        /// The package.
-        package: String,
-        /// The range.
-        range: String,
-        /// Why.
-        source: ParseError,
     },
     /// A constraint is too large. The limit and the text are those of operator-framework/api.
     #[error("olm.constraint value is greater than max constraint size {CONSTRAINT_BYTES_MAX} bytes")]
     ConstraintSize,
-    /// Constraints are nested too deeply.
-    #[error("property olm.constraint: constraints are nested deeper than {CONSTRAINT_DEPTH_MAX}")]
-    ConstraintDepth,
-    /// There are too many constraints in one.
-    #[error("property olm.constraint: more than {CONSTRAINTS_MAX} constraints in one")]
-    ConstraintCount,
-    /// The constraint says nothing. The text is that of operator-framework/api.
-    #[error("property olm.constraint: constraint is empty")]
-    ConstraintEmpty,
-    /// The constraint says several things; OLM Classic silently takes one of them.
-    #[error("property olm.constraint: a constraint has {}, exactly one is allowed", .0.join(" and "))]
-    ConstraintSeveral(
-        /// The keys.
-        Vec<&'static str>,
-    ),
     /// An expression is too long.
     #[error("property olm.constraint: cel.rule has more than {EXPRESSION_BYTES_MAX} bytes")]
     ExpressionSize,

@@ -1,4 +1,4 @@
-//! What a bundle declares to need (`olm.package.required`, `olm.gvk.required`, `olm.constraint`), and whether a
+//! Requirements that a bundle declares (`olm.package.required`, `olm.gvk.required`, `olm.constraint`), and whether a
 //! cluster has it: pure functions over what is installed.
 //!
 //! Nothing is ever chosen or installed here. A requirement is met by a bundle that is installed, or, where it
@@ -6,7 +6,7 @@
 //! about one bundle, as in OLM's first generation; only `not` at the top is one about all of them: it says what
 //! must not be there. Bundles that need each other can be installed together ([`can_proceed`]), so cycles do no harm.
 //!
-//! What comes from catalogs is not trusted: nesting, counts and the work of an expression have limits.
+//! Content of catalogs is not trusted: nesting, counts and the work of an expression have limits.
 
 mod cel;
 mod cycle;
@@ -22,9 +22,7 @@ mod work;
 pub use cycle::{PendingBundle, can_proceed};
 pub use error::RequirementError;
 pub use evaluate::{InstalledBundle, is_met, unmet};
-pub use limits::{
-    CONSTRAINT_BYTES_MAX, CONSTRAINT_DEPTH_MAX, CONSTRAINTS_MAX, EXPRESSION_BYTES_MAX, REQUIREMENTS_MAX,
-};
+pub use limits::CONSTRAINT_BYTES_MAX;
 pub use remedy::{Provider, cluster_extension, providers};
 pub use requirement::{Requirement, requirements};
 pub use work::Work;

@@ -1,6 +1,8 @@
-//! What would meet a requirement: bundles of the catalogs, and an extension that installs one of them.
+//! Remedies for a requirement that is not met: bundles of the catalogs, and an extension that installs one of them.
 
-use olm_fbc::{PackageContent, Property};
+use std::cmp::Reverse;
+
+use olm_fbc::{PROPERTY_PACKAGE, PackageContent, Property};
 use olm_semver::{BundleVersion, Constraint, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -57,12 +59,8 @@ pub fn providers(
         };
         found.push((*priority, one));
     }
-    found.sort_by(|(a_priority, a), (b_priority, b)| {
-        b_priority
-            .cmp(a_priority)
-            .then_with(|| a.package.cmp(&b.package))
-            .then_with(|| a.catalog.cmp(&b.catalog))
-    });
+    found
+        .sort_by_cached_key(|(priority, one)| (Reverse(*priority), one.package.clone(), one.catalog.clone()));
     found.into_iter().map(|(_, one)| one).take(PROVIDERS_MAX).collect()
 }
 
@@ -80,7 +78,7 @@ fn version(properties: &[Property]) -> Option<Version> {
     struct Package {
         version: String,
     }
-    let package = properties.iter().find(|property| property.kind == "olm.package")?;
+    let package = properties.iter().find(|property| property.kind == PROPERTY_PACKAGE)?;
     let text = Package::deserialize(&package.value).ok()?.version;
     BundleVersion::legacy(&text).ok().map(|version| version.version)
 }

@@ -3,7 +3,9 @@
 use std::{collections::BTreeSet, fmt};
 
 use olm_cel::{Budget, Patterns};
-use olm_fbc::Property;
+use olm_fbc::{
+    PROPERTY_CONSTRAINT, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE_REQUIRED, Property,
+};
 use olm_go::Quoted;
 use olm_object::GroupVersionKind;
 use olm_semver::SkipRange;
@@ -19,11 +21,6 @@ use crate::{
         FAILURE_MESSAGE_BYTES_MAX, REQUIREMENTS_MAX,
     },
 };
-
-pub(crate) const PACKAGE_REQUIRED: &str = "olm.package.required";
-pub(crate) const KIND_REQUIRED: &str = "olm.gvk.required";
-pub(crate) const CONSTRAINT: &str = "olm.constraint";
-pub(crate) const KIND_PROVIDED: &str = "olm.gvk";
 
 /// Something a bundle needs. Displays as a noun phrase.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,9 +53,9 @@ pub fn requirements(properties: &[Property]) -> Result<Vec<Requirement>, Require
         Compiler { patterns: Patterns::default(), budget: Budget::new(COMPILED_EXPRESSIONS_STEPS_MAX) };
     for property in properties {
         let predicate = match property.kind.as_str() {
-            PACKAGE_REQUIRED => package(&property.value, PACKAGE_REQUIRED)?,
-            KIND_REQUIRED => Predicate::Kind(kind(&property.value, KIND_REQUIRED)?),
-            CONSTRAINT => {
+            PROPERTY_PACKAGE_REQUIRED => package(&property.value, PROPERTY_PACKAGE_REQUIRED)?,
+            PROPERTY_GVK_REQUIRED => Predicate::Kind(kind(&property.value, PROPERTY_GVK_REQUIRED)?),
+            PROPERTY_CONSTRAINT => {
                 let requirement = constraint(&property.value, &mut compiler)?;
                 push(&mut found, requirement);
                 continue;
@@ -74,7 +71,7 @@ pub fn requirements(properties: &[Property]) -> Result<Vec<Requirement>, Require
     Ok(found)
 }
 
-/// What compiling all expressions of a bundle may still cost.
+/// The patterns and the budget of all expressions of a bundle.
 struct Compiler {
     patterns: Patterns,
     budget: Budget,
@@ -90,12 +87,12 @@ fn push(found: &mut Vec<Requirement>, one: Requirement) {
 pub(crate) fn provided_kinds(properties: &[Property]) -> impl Iterator<Item = GroupVersionKind> {
     properties
         .iter()
-        .filter(|property| property.kind == KIND_PROVIDED)
+        .filter(|property| property.kind == PROPERTY_GVK)
         .filter_map(|property| GroupVersionKind::deserialize(&property.value).ok())
 }
 
-fn malformed(property: &str, cause: &str) -> RequirementError {
-    RequirementError::Malformed { property: property.to_owned(), cause: cause.to_owned() }
+fn malformed(property: &'static str, cause: impl Into<String>) -> RequirementError {
+    RequirementError::Malformed { property, cause: cause.into() }
 }
 
 #[derive(Deserialize)]
@@ -107,7 +104,7 @@ struct RawPackage {
     version_range: String,
 }
 
-fn package(value: &Value, property: &str) -> Result<Predicate, RequirementError> {
+fn package(value: &Value, property: &'static str) -> Result<Predicate, RequirementError> {
     let raw = RawPackage::deserialize(value)
         .map_err(|_| malformed(property, "want {\"packageName\": text, \"versionRange\": text}"))?;
     if raw.package_name.is_empty() {
@@ -116,17 +113,15 @@ fn package(value: &Value, property: &str) -> Result<Predicate, RequirementError>
     // Without a range any version will do, as in OLM Classic.
     let range = match raw.version_range.trim() {
         "" => None,
-        text => Some(text.parse().map_err(|source| RequirementError::Range {
-            property: property.to_owned(),
-            package: raw.package_name.clone(),
-            range: text.to_owned(),
-            source,
+        text => Some(text.parse().map_err(|error| {
+            let (name, range) = (Quoted(&raw.package_name), Quoted(text));
+            malformed(property, format!("package {name}: version range {range} is invalid: {error}"))
         })?),
     };
     Ok(Predicate::Package { name: raw.package_name, range })
 }
 
-fn kind(value: &Value, property: &str) -> Result<GroupVersionKind, RequirementError> {
+fn kind(value: &Value, property: &'static str) -> Result<GroupVersionKind, RequirementError> {
     let kind = GroupVersionKind::deserialize(value)
         .map_err(|_| malformed(property, "want {\"group\": text, \"version\": text, \"kind\": text}"))?;
     if kind.version.is_empty() || kind.kind.is_empty() {
@@ -177,14 +172,18 @@ fn read_constraint(
 ) -> Result<Requirement, RequirementError> {
     *count += 1;
     if *count > CONSTRAINTS_MAX {
-        return Err(RequirementError::ConstraintCount);
+        return Err(malformed(
+            PROPERTY_CONSTRAINT,
+            format!("more than {CONSTRAINTS_MAX} constraints in one"),
+        ));
     }
     if depth > CONSTRAINT_DEPTH_MAX {
-        return Err(RequirementError::ConstraintDepth);
+        let cause = format!("constraints are nested deeper than {CONSTRAINT_DEPTH_MAX}");
+        return Err(malformed(PROPERTY_CONSTRAINT, cause));
     }
     let raw = RawConstraint::deserialize(value).map_err(|_| {
         malformed(
-            CONSTRAINT,
+            PROPERTY_CONSTRAINT,
             "want one of gvk, package, cel, all, any, not, and failureMessage, nothing else",
         )
     })?;
@@ -198,17 +197,20 @@ fn read_constraint(
     ];
     let named: Vec<&'static str> = present.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
     if named.len() > 1 {
-        return Err(RequirementError::ConstraintSeveral(named));
+        // OLM Classic silently takes one of them.
+        let cause = format!("a constraint has {}, exactly one is allowed", named.join(" and "));
+        return Err(malformed(PROPERTY_CONSTRAINT, cause));
     }
+    let empty = || malformed(PROPERTY_CONSTRAINT, "constraint is empty");
     let mut members = |compound: RawCompound| -> Result<Vec<Requirement>, RequirementError> {
         if compound.constraints.is_empty() {
-            return Err(RequirementError::ConstraintEmpty);
+            return Err(empty());
         }
         compound.constraints.iter().map(|one| read_constraint(one, depth + 1, count, compiler)).collect()
     };
     let predicate = match raw {
-        RawConstraint { gvk: Some(value), .. } => Predicate::Kind(kind(&value, CONSTRAINT)?),
-        RawConstraint { package: Some(value), .. } => package(&value, CONSTRAINT)?,
+        RawConstraint { gvk: Some(value), .. } => Predicate::Kind(kind(&value, PROPERTY_CONSTRAINT)?),
+        RawConstraint { package: Some(value), .. } => package(&value, PROPERTY_CONSTRAINT)?,
         RawConstraint { cel: Some(cel), .. } => Predicate::Expression(Expression::compile(
             &cel.rule,
             &mut compiler.patterns,
@@ -217,7 +219,7 @@ fn read_constraint(
         RawConstraint { all: Some(all), .. } => Predicate::All(members(all)?),
         RawConstraint { any: Some(any), .. } => Predicate::Any(members(any)?),
         RawConstraint { not: Some(not), .. } => Predicate::Not(members(not)?),
-        _ => return Err(RequirementError::ConstraintEmpty),
+        _ => return Err(empty()),
     };
     Ok(Requirement { failure_message: raw.failure_message.as_deref().and_then(shown), predicate })
 }

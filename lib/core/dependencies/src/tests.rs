@@ -7,8 +7,8 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 
 use crate::{
-    CONSTRAINT_DEPTH_MAX, InstalledBundle, PendingBundle, Requirement, RequirementError, Work, can_proceed,
-    cluster_extension, is_met, providers, requirements, unmet,
+    InstalledBundle, PendingBundle, Requirement, RequirementError, Work, can_proceed, cluster_extension,
+    is_met, providers, requirements, unmet,
 };
 
 fn properties(value: Value) -> Vec<Property> {
@@ -202,7 +202,7 @@ fn not_at_the_top_says_what_must_not_be_there() {
 
 #[test]
 fn what_cannot_be_understood_is_refused() {
-    let deep = (0..=CONSTRAINT_DEPTH_MAX)
+    let deep = (0..=crate::limits::CONSTRAINT_DEPTH_MAX)
         .fold(json!({"gvk": kind("A")}), |inner, _| json!({"all": {"constraints": [inner]}}));
     let many = json!({"any": {"constraints": vec![json!({"gvk": kind("A")}); 300]}});
     let large = json!({"failureMessage": "x".repeat(140_000), "gvk": kind("A")});

@@ -1,4 +1,4 @@
-//! What evaluating expressions may cost.
+//! The budget of evaluated expressions.
 
 use std::cell::Cell;
 

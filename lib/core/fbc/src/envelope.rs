@@ -1,6 +1,6 @@
 //! The three fields by which a document of a catalog is found: schema, package and name.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::borrow::Cow;
 
 use olm_go::{
     field::names,
@@ -20,15 +20,13 @@ pub struct Envelope<'a> {
     pub name: Cow<'a, str>,
 }
 
-/// So many keys are compared pair by pair; more go through a set.
-const FEW_KEYS: usize = 24;
-
 impl<'a> Envelope<'a> {
-    /// Picks the fields out of the members of a line. Keys are compared regardless of case, as the
-    /// original does; `offset` is where the document starts, for errors.
+    /// Picks the fields out of the members of a line. Keys are compared regardless of case, as
+    /// `extractUniqueMetaKeys` in operator-registry's `alpha/declcfg/declcfg.go`; `offset` is where the document
+    /// starts, for errors.
     pub(crate) fn of(line: &'a [u8], members: &[Member], offset: u64) -> Result<Self, FbcError> {
         if has_duplicates(line, members) {
-            return Err(FbcError::DuplicateKeys { offset });
+            return Err(FbcError::DuplicateKeys(offset));
         }
         let mut envelope = Self::default();
         for member in members {
@@ -40,10 +38,10 @@ impl<'a> Envelope<'a> {
             };
             let value = &line[member.value()];
             if value.first() != Some(&b'"') {
-                return Err(FbcError::NotAString { key });
+                return Err(FbcError::NotAString(key));
             }
             if value.len() > NAME_BYTES_MAX {
-                return Err(FbcError::NameTooLong { key, limit: NAME_BYTES_MAX });
+                return Err(FbcError::NameTooLong(key, NAME_BYTES_MAX));
             }
             *field = decode(value);
         }
@@ -56,20 +54,11 @@ impl<'a> Envelope<'a> {
     }
 }
 
+/// Whether keys are equal under Unicode's full case folding, by which one character may become two.
 fn has_duplicates(line: &[u8], members: &[Member]) -> bool {
-    let key = |member: &Member| &line[member.key()];
-    let plain = members.len() <= FEW_KEYS
-        && members.iter().all(|member| key(member).is_ascii() && !key(member).contains(&b'\\'));
-    if plain {
-        return members.iter().enumerate().any(|(at, member)| {
-            members[..at].iter().any(|other| key(other).eq_ignore_ascii_case(key(member)))
-        });
-    }
-    let mut seen = BTreeSet::new();
-    !members.iter().all(|member| seen.insert(fold(&decode(key(member)))))
-}
-
-/// Unicode case folding, by way of upper case (which merges what lower case alone keeps apart).
-fn fold(key: &str) -> String {
-    key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+    // Upper case merges characters that lower case alone keeps apart.
+    let fold = |key: &str| key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect();
+    let mut keys: Vec<String> = members.iter().map(|member| fold(&decode(&line[member.key()]))).collect();
+    keys.sort_unstable();
+    !keys.is_sorted_by(|key, next| key < next)
 }

@@ -30,77 +30,41 @@ pub enum FbcError {
         /// The problem there, without the content.
         problem: String,
     },
-    /// Something follows `---` on its line.
-    #[error("invalid Yaml document separator at line {line}")]
-    Separator {
-        /// Line in the file, counted from 1.
-        line: u64,
-    },
-    /// A document is a list or a scalar.
-    #[error("document at offset {offset} is not an object")]
-    NotAnObject {
-        /// Byte position of the document in the file.
-        offset: u64,
-    },
+    /// Something follows `---` on this line of the file, counted from 1.
+    #[error("invalid Yaml document separator at line {0}")]
+    Separator(u64),
+    /// The document at this byte of the file is a list or a scalar.
+    #[error("document at offset {0} is not an object")]
+    NotAnObject(u64),
     /// `schema`, `package` or `name` has another type.
-    #[error("expected value for key {key:?} to be a string")]
-    NotAString {
-        /// Which of the three.
-        key: &'static str,
-    },
-    /// `schema`, `package` or `name` is longer than the index takes.
-    #[error("value for key {key:?} has more than {limit} bytes")]
-    NameTooLong {
-        /// Which of the three.
-        key: &'static str,
-        /// Most bytes accepted.
-        limit: usize,
-    },
-    /// Two top-level keys of a document are equal under case folding.
-    #[error("document at offset {offset} has duplicate keys that differ only in case")]
-    DuplicateKeys {
-        /// Byte position of the document in the file.
-        offset: u64,
-    },
+    #[error("expected value for key {0:?} to be a string")]
+    NotAString(&'static str),
+    /// `schema`, `package` or `name` is longer than the index accepts, in bytes.
+    #[error("value for key {0:?} has more than {1} bytes")]
+    NameTooLong(&'static str, usize),
+    /// Two top-level keys of the document at this byte of the file are equal under case folding.
+    #[error("document at offset {0} has duplicate keys that differ only in case")]
+    DuplicateKeys(u64),
     /// A document has no content where it must say what it is.
     #[error("object '' is missing root schema field")]
     EmptyDocument,
-    /// A document is larger than we take.
-    #[error("document at offset {offset} has more than {limit} bytes")]
-    DocumentTooLarge {
-        /// Byte position of the document in the file.
-        offset: u64,
-        /// Most bytes accepted.
-        limit: usize,
-    },
-    /// The catalog has more documents than we take.
-    #[error("catalog has more than {limit} documents")]
-    TooManyDocuments {
-        /// Most documents accepted.
-        limit: usize,
-    },
-    /// The index of the catalog would be larger than we take.
+    /// The document at this byte of the file is larger than is accepted, in bytes.
+    #[error("document at offset {0} has more than {1} bytes")]
+    DocumentTooLarge(u64, usize),
+    /// The catalog has more documents than are accepted.
+    #[error("catalog has more than {0} documents")]
+    TooManyDocuments(usize),
+    /// The index of the catalog would take more memory than this, in mebibytes.
     #[error(
-        "catalog has too many documents, or too many different schemas, packages and names: their index takes more than {mebibytes} MiB"
+        "catalog has too many documents, or too many different schemas, packages and names: their index takes more than {0} MiB"
     )]
-    IndexTooLarge {
-        /// Most memory, in mebibytes.
-        mebibytes: usize,
-    },
-    /// The `.indexignore` files are larger than we take.
-    #[error(".indexignore files have more than {limit} {what}")]
-    IgnoreTooLarge {
-        /// Most accepted.
-        limit: usize,
-        /// Of what.
-        what: &'static str,
-    },
+    IndexTooLarge(usize),
+    /// The `.indexignore` files have more bytes or patterns than are accepted.
+    #[error(".indexignore files have more than {0} {1}")]
+    IgnoreTooLarge(usize, &'static str),
     /// A stored index is damaged or of another version; the catalog has to be ingested again.
-    #[error("index is not usable: {problem}")]
-    Index {
-        /// The problem.
-        problem: &'static str,
-    },
+    #[error("index is not usable: {0}")]
+    Index(&'static str),
 }
 
 /// Why catalog content could not be read. The texts are operator-registry's.

@@ -49,13 +49,13 @@ impl IgnoreRules {
     /// The file is larger than we take, or there are more patterns than we take.
     pub(crate) fn push_file(&mut self, path: &str, text: &str) -> Result<(), FbcError> {
         if text.len() > IGNORE_FILE_BYTES_MAX {
-            return Err(FbcError::IgnoreTooLarge { limit: IGNORE_FILE_BYTES_MAX, what: "bytes" });
+            return Err(FbcError::IgnoreTooLarge(IGNORE_FILE_BYTES_MAX, "bytes"));
         }
         let mut domain: Vec<String> = path.split('/').map(Into::into).collect();
         domain.pop();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
             if self.patterns.len() >= IGNORE_PATTERNS_MAX {
-                return Err(FbcError::IgnoreTooLarge { limit: IGNORE_PATTERNS_MAX, what: "patterns" });
+                return Err(FbcError::IgnoreTooLarge(IGNORE_PATTERNS_MAX, "patterns"));
             }
             self.patterns.extend(Pattern::parse(line, &domain));
         }

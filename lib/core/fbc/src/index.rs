@@ -1,7 +1,7 @@
 //! Where in a catalog's lines the documents of a schema, package or name are.
 //!
 //! Documents are numbered in the order of the lines; each table maps a value to ascending numbers, so a query
-//! is an intersection of sorted lists and its answer is in file order. A document without a schema stands in
+//! is an intersection of sorted lists and its answer is in file order. A document without a schema is in
 //! no answer to a query, as in operator-registry. Built while lines are written, stored as a small binary file
 //! with version and checksum, and held in memory whole.
 
@@ -58,7 +58,7 @@ impl Memory {
     fn add(&mut self, bytes: usize) -> Result<(), FbcError> {
         self.0 = self.0.saturating_add(bytes);
         if self.0 > INDEX_BYTES_MAX {
-            return Err(FbcError::IndexTooLarge { mebibytes: INDEX_BYTES_MAX >> 20 });
+            return Err(FbcError::IndexTooLarge(INDEX_BYTES_MAX >> 20));
         }
         Ok(())
     }
@@ -150,27 +150,26 @@ impl Index {
     /// Byte ranges of the lines of a schema, ascending, each line for itself.
     pub fn lines(&self, schema: &str) -> impl ExactSizeIterator<Item = Range<u64>> {
         let numbers = self.by_schema.get(schema).map(Vec::as_slice).unwrap_or_default();
-        numbers.iter().map(|number| self.line(*number as usize))
+        numbers.iter().map(|number| between(&self.line_ends, *number as usize))
     }
 
     /// Byte ranges of neighbouring lines with one schema and one package; together they are all lines. Every
     /// query by schema, package or both finds whole runs.
     pub fn runs(&self) -> Vec<Range<u64>> {
-        let mut kinds = vec![(0_u32, 0_u32); self.documents()];
-        for (value, numbers) in (1..).zip(self.by_schema.values()) {
-            for number in numbers {
-                kinds[*number as usize].0 = value;
+        let values = |table: &Table| {
+            let mut values = vec![0_u32; self.documents()];
+            for (value, numbers) in (1..).zip(table.values()) {
+                for number in numbers {
+                    values[*number as usize] = value;
+                }
             }
-        }
-        for (value, numbers) in (1..).zip(self.by_package.values()) {
-            for number in numbers {
-                kinds[*number as usize].1 = value;
-            }
-        }
+            values
+        };
+        let kinds = values(&self.by_schema).into_iter().zip(values(&self.by_package));
         let mut runs: Vec<Range<u64>> = Vec::new();
         let mut before = None;
-        for (number, kind) in kinds.into_iter().enumerate() {
-            let line = self.line(number);
+        for (number, kind) in kinds.enumerate() {
+            let line = between(&self.line_ends, number);
             match runs.last_mut() {
                 Some(run) if before == Some(kind) => run.end = line.end,
                 _ => runs.push(line),
@@ -178,13 +177,6 @@ impl Index {
             before = Some(kind);
         }
         runs
-    }
-
-    /// Where a line is; empty for one that is not there.
-    fn line(&self, number: usize) -> Range<u64> {
-        let start = number.checked_sub(1).and_then(|before| self.line_ends.get(before)).copied();
-        let start = start.unwrap_or_default();
-        start..self.line_ends.get(number).copied().unwrap_or(start)
     }
 
     /// Byte ranges of a package's records, ascending; neighbours are joined.
@@ -210,10 +202,9 @@ impl Index {
 fn push_end(ends: &mut Vec<u64>, length: usize, memory: &mut Memory) -> Result<u32, FbcError> {
     memory.add(INDEX_DOCUMENT_BYTES)?;
     if ends.len() >= DOCUMENTS_MAX {
-        return Err(FbcError::TooManyDocuments { limit: DOCUMENTS_MAX });
+        return Err(FbcError::TooManyDocuments(DOCUMENTS_MAX));
     }
-    let number =
-        u32::try_from(ends.len()).map_err(|_| FbcError::TooManyDocuments { limit: DOCUMENTS_MAX })?;
+    let number = u32::try_from(ends.len()).map_err(|_| FbcError::TooManyDocuments(DOCUMENTS_MAX))?;
     ends.push(ends.last().copied().unwrap_or_default() + length as u64);
     Ok(number)
 }
@@ -232,15 +223,19 @@ fn push_number(table: &mut Table, value: &str, number: u32, memory: &mut Memory)
     Ok(())
 }
 
+/// The range of a line or record by the ends of all; empty for one that is not there.
+fn between(ends: &[u64], number: usize) -> Range<u64> {
+    let start = number.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or_default();
+    start..ends.get(number).copied().unwrap_or(start)
+}
+
 fn joined(numbers: impl Iterator<Item = u32>, ends: &[u64]) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for number in numbers {
-        let at = number as usize;
-        let start = at.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or_default();
-        let Some(&end) = ends.get(at) else { continue };
+        let range = between(ends, number as usize);
         match ranges.last_mut() {
-            Some(last) if last.end == start => last.end = end,
-            _ => ranges.push(start..end),
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => ranges.push(range),
         }
     }
     ranges

@@ -16,7 +16,6 @@ mod index;
 pub mod limits;
 mod meta;
 mod model;
-mod nodes;
 mod property;
 mod record;
 mod window;
@@ -31,9 +30,9 @@ pub use model::{
     Bundle, Channel, ChannelEntry, Deprecation, DeprecationEntry, Package, PackageContent, PackageReference,
     Property, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
-pub use nodes::nodes;
 pub use property::{
     PROPERTY_BUNDLE_OBJECT, PROPERTY_CHANNEL, PROPERTY_CONSTRAINT, PROPERTY_CSV_METADATA, PROPERTY_GVK,
-    PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
+    PROPERTY_GVK_REQUIRED, PROPERTY_KUBERNETES_VERSION, PROPERTY_MAX_OPENSHIFT_VERSION, PROPERTY_PACKAGE,
+    PROPERTY_PACKAGE_REQUIRED,
 };
 pub use window::WindowReader;

@@ -2,7 +2,7 @@
 //!
 //! As operator-registry reads files: white space and `{` at the head mean concatenated JSON, anything else means
 //! YAML. Where JSON breaks after at most one document, the rest is read as YAML. Empty YAML documents are
-//! passed over. Nothing is demanded of a document but that it is an object whose `schema`, `package` and
+//! skipped. Nothing is demanded of a document but that it is an object whose `schema`, `package` and
 //! `name` are strings.
 
 use std::{io::Read, ops::Range};
@@ -41,18 +41,11 @@ pub struct MetaReader<R> {
     form: Form,
     /// Lines before the window, for the errors of YAML.
     lines: u64,
-    empty: Empty,
+    refuses_empty_documents: bool,
     separators: Separators,
     repairs: RepairBudget,
     /// What follows JSON up to the first separator is no document when it is empty.
     after_json: bool,
-}
-
-/// What becomes of YAML documents without content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Empty {
-    PassedOver,
-    Refused,
 }
 
 /// The separators met since the last document. As in operator-registry, one ends the document before it and is
@@ -80,7 +73,7 @@ impl<R: Read> MetaReader<R> {
             canonicalizer: Canonicalizer::new(b"\"properties\""),
             form: Form::Unknown,
             lines: 0,
-            empty: Empty::PassedOver,
+            refuses_empty_documents: false,
             separators: Separators::None,
             repairs: RepairBudget::default(),
             after_json: false,
@@ -97,7 +90,7 @@ impl<R: Read> MetaReader<R> {
     /// The same, but a YAML document without content is an error, as where documents must have a schema.
     #[must_use]
     pub fn refusing_empty_documents(mut self) -> Self {
-        self.empty = Empty::Refused;
+        self.refuses_empty_documents = true;
         self
     }
 
@@ -203,7 +196,7 @@ impl<R: Read> MetaReader<R> {
                         Err(JsonError::Invalid { problem, .. }) => Err(FbcError::Json { offset, problem }),
                     };
                 }
-                _ => return Err(FbcError::NotAnObject { offset }),
+                _ => return Err(FbcError::NotAnObject(offset)),
             }
         }
         Ok(false)
@@ -261,10 +254,7 @@ impl<R: Read> MetaReader<R> {
     }
 
     fn empty_document(&self) -> Result<(), FbcError> {
-        match self.empty {
-            Empty::PassedOver => Ok(()),
-            Empty::Refused => Err(FbcError::EmptyDocument),
-        }
+        if self.refuses_empty_documents { Err(FbcError::EmptyDocument) } else { Ok(()) }
     }
 
     /// Consumes the line of a separator if it is there as a whole.
@@ -279,7 +269,7 @@ impl<R: Read> MetaReader<R> {
     fn check_separator(&self, line: &[u8]) -> Result<(), FbcError> {
         match line[SEPARATOR.len()..].trim_ascii() {
             [] | [b'#', ..] => Ok(()),
-            _ => Err(FbcError::Separator { line: self.lines + 1 }),
+            _ => Err(FbcError::Separator(self.lines + 1)),
         }
     }
 }

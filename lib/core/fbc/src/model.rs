@@ -108,7 +108,7 @@ pub struct PackageReference {
     pub name: String,
 }
 
-/// What one catalog says about one package, in the order of the catalog's lines.
+/// The documents of one catalog about one package, in the order of the catalog's lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PackageContent {
@@ -123,7 +123,7 @@ pub struct PackageContent {
 }
 
 impl PackageContent {
-    /// Whether the catalog says nothing about the package.
+    /// Whether the catalog has no document about the package.
     pub fn is_empty(&self) -> bool {
         self.packages.is_empty()
             && self.channels.is_empty()

@@ -16,3 +16,7 @@ pub const PROPERTY_BUNDLE_OBJECT: &str = "olm.bundle.object";
 pub const PROPERTY_CSV_METADATA: &str = "olm.csv.metadata";
 /// Type of the property that holds a channel's name, for internal use.
 pub const PROPERTY_CHANNEL: &str = "olm.channel";
+/// Type of the property that names the Kubernetes versions a bundle runs on.
+pub const PROPERTY_KUBERNETES_VERSION: &str = "olm.kubeversion";
+/// Type of the property that says up to which minor version a platform may be updated.
+pub const PROPERTY_MAX_OPENSHIFT_VERSION: &str = "olm.maxOpenShiftVersion";

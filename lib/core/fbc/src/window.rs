@@ -9,7 +9,7 @@ use crate::{
     limits::{DOCUMENT_BYTES_MAX, WINDOW_BYTES},
 };
 
-/// Reads `R` in large pieces and keeps what is not consumed yet.
+/// Reads `R` in large chunks and keeps what is not consumed yet.
 #[derive(Debug)]
 pub struct WindowReader<R> {
     reader: R,
@@ -58,7 +58,7 @@ impl<R: Read> WindowReader<R> {
         self.start = 0;
         let held = self.buffer.len();
         if held > self.document_bytes_max {
-            return Err(FbcError::DocumentTooLarge { offset: self.position, limit: self.document_bytes_max });
+            return Err(FbcError::DocumentTooLarge(self.position, self.document_bytes_max));
         }
         if held < WINDOW_BYTES && self.buffer.capacity() > 4 * WINDOW_BYTES {
             // One large document is no reason to keep its room.

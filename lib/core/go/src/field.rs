@@ -29,24 +29,53 @@ pub fn last<'m, V>(members: impl DoubleEndedIterator<Item = (&'m str, V)>, name:
     members.rev().find(|(key, _)| names(key, name)).map(|(_, value)| value)
 }
 
-/// The raw value of a field in `object`, null included.
-pub fn raw<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
-    last(object.iter().map(|(key, value)| (key.as_str(), value)), name)
+/// The fields of a value, none when it is no object. A field whose value has another type than asked for is as absent: who
+/// must know the difference checks types before.
+#[derive(Debug, Clone, Copy, Default)]
+#[must_use]
+pub struct Fields<'v>(Option<&'v Map<String, Value>>);
+
+impl<'v> From<&'v Map<String, Value>> for Fields<'v> {
+    fn from(object: &'v Map<String, Value>) -> Self {
+        Self(Some(object))
+    }
 }
 
-/// The value of a field in `object` that null leaves as it is: texts, numbers, flags and structures.
-pub fn scalar<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
-    object.iter().rev().find(|(key, value)| !value.is_null() && names(key, name)).map(|(_, value)| value)
-}
+impl<'v> Fields<'v> {
+    /// The fields of a value.
+    pub fn of(value: &'v Value) -> Self {
+        Self(value.as_object())
+    }
 
-/// The text of a field in `object`; empty when it has none.
-pub fn text<'v>(object: &'v Map<String, Value>, name: &str) -> &'v str {
-    scalar(object, name).and_then(Value::as_str).unwrap_or_default()
-}
+    /// The raw value of a field, null included.
+    pub fn raw(self, name: &str) -> Option<&'v Value> {
+        last(self.0?.iter().map(|(key, value)| (key.as_str(), value)), name)
+    }
 
-/// The elements of a list in `object`; none when it has none.
-pub fn list<'v>(object: &'v Map<String, Value>, name: &str) -> &'v [Value] {
-    raw(object, name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    /// The value of a field that null leaves as it is: texts, numbers, flags and structures.
+    pub fn scalar(self, name: &str) -> Option<&'v Value> {
+        self.0?.iter().rev().find(|(key, value)| !value.is_null() && names(key, name)).map(|(_, value)| value)
+    }
+
+    /// The text of a field; empty when it has none.
+    pub fn text(self, name: &str) -> &'v str {
+        self.scalar(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The fields of a structure.
+    pub fn object(self, name: &str) -> Self {
+        self.scalar(name).map_or(Self::default(), Self::of)
+    }
+
+    /// The elements of a list; none when it has none.
+    pub fn list(self, name: &str) -> &'v [Value] {
+        self.raw(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// The fields of each element of a list.
+    pub fn objects(self, name: &str) -> impl Iterator<Item = Self> + use<'v> {
+        self.list(name).iter().map(Self::of)
+    }
 }
 
 #[cfg(test)]
@@ -65,17 +94,17 @@ mod tests {
             (json!({"DEFAULTCHANNEL": 7}), ""),
             (json!({"defaultChannel2": "a"}), ""),
         ] {
-            assert_eq!(text(document.as_object().unwrap(), "defaultChannel"), wanted, "{document}");
+            assert_eq!(Fields::of(&document).text("defaultChannel"), wanted, "{document}");
         }
     }
 
     #[test]
     fn null_empties_lists() {
         let document = json!({"Entries": [1], "entries": null});
-        assert!(list(document.as_object().unwrap(), "entries").is_empty());
-        assert_eq!(raw(document.as_object().unwrap(), "entries"), Some(&Value::Null));
+        assert!(Fields::of(&document).list("entries").is_empty());
+        assert_eq!(Fields::of(&document).raw("entries"), Some(&Value::Null));
         let document = json!({"Entries": null, "entries": [1]});
-        assert_eq!(list(document.as_object().unwrap(), "entries").len(), 1);
+        assert_eq!(Fields::of(&document).objects("entries").count(), 1);
     }
 
     #[test]

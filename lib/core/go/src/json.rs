@@ -92,7 +92,37 @@ fn write_number(out: &mut Vec<u8>, number: &Number) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Escapes what `Marshal` escapes in JSON text beyond the necessary: such characters occur in strings only.
+/// The tokens of JSON text: texts, numbers and words whole, and its punctuation. White space between them is left out.
+pub fn tokens(json: &str) -> impl Iterator<Item = &str> {
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"{}[],:\"".contains(byte);
+    let mut rest = json;
+    std::iter::from_fn(move || {
+        rest = rest.trim_ascii_start();
+        let bytes = rest.as_bytes();
+        let length = match bytes.first()? {
+            b'"' => {
+                let mut at = 1;
+                while at < bytes.len() && bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                (at + 1).min(bytes.len())
+            }
+            first if ends(first) => 1,
+            _ => bytes.iter().position(ends).unwrap_or(bytes.len()),
+        };
+        let (token, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        rest = after;
+        Some(token)
+    })
+}
+
+/// Values and keys of JSON text, or a few more, counted by their punctuation: small values take many times the memory of
+/// their text, so they are counted before anything is made of them.
+pub fn nodes(json: &str) -> usize {
+    tokens(json).filter(|token| matches!(*token, "{" | "[" | "," | ":")).count()
+}
+
+/// Escapes the characters that `Marshal` escapes in JSON text beyond the necessary: they occur in strings only.
 pub fn escape_html(json: &str) -> String {
     let mut out = Vec::with_capacity(json.len());
     for character in json.chars() {
@@ -147,17 +177,6 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The text of an object whose members all are texts.
-pub fn object_of_texts(members: &[(&str, &str)]) -> Box<RawValue> {
-    let mut out = Vec::new();
-    let mut object = Object::new(&mut out, Html::Kept);
-    for (key, content) in members {
-        object.text(key, content);
-    }
-    object.end();
-    into_raw(out)
-}
-
 /// The text of a value as `Marshal` writes it.
 pub fn marshal(value: &Value) -> String {
     to_text(value, Html::Escaped)
@@ -192,7 +211,7 @@ fn into_text(out: Vec<u8>) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Html, escape_html, to_text};
+    use super::{Html, escape_html, nodes, to_text, tokens};
 
     #[test]
     fn numbers_and_strings_are_written_as_go_does() {
@@ -215,6 +234,34 @@ mod tests {
             assert_eq!(to_text(&input, Html::Kept), kept);
             assert_eq!(to_text(&input, Html::Escaped), escaped);
             assert_eq!(escape_html(kept), escaped);
+        }
+    }
+
+    #[test]
+    fn tokens_are_whole_and_without_white_space() {
+        for (json, wanted) in [
+            (
+                r#" {"a b" :1.5e3, "c\"{\\": [true ,null]}"#,
+                &["{", r#""a b""#, ":", "1.5e3", ",", r#""c\"{\\""#, ":", "[", "true", ",", "null", "]", "}"]
+                    [..],
+            ),
+            ("1", &["1"]),
+            (r#""ä","#, &[r#""ä""#, ","]),
+            ("", &[]),
+            // No JSON, and yet no panic.
+            (r#""\"#, &[r#""\"#]),
+            (r#""\ä"#, &[r#""\ä"#]),
+        ] {
+            assert_eq!(tokens(json).collect::<Vec<_>>(), wanted, "{json}");
+        }
+    }
+
+    #[test]
+    fn punctuation_in_texts_does_not_count() {
+        for (json, count) in
+            [("1", 0), (r#"{"a":1}"#, 2), ("[1,[2],{}]", 5), (r#"["\"[,\\",1]"#, 2), (r#"["[,{:"#, 1)]
+        {
+            assert_eq!(nodes(json), count, "{json}");
         }
     }
 }

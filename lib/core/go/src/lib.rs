@@ -1,10 +1,12 @@
 //! Texts as Go's standard library writes and reads them. Users, digests and conditions see them, so they are reproduced
 //! exactly, and only here.
 //!
-//! [`json`] writes like `encoding/json`, [`field`] finds fields as its decoder does, [`Quoted`] is `%q`, [`float`] is `%v`
+//! [`json`] writes like `encoding/json`, [`field`] finds fields as its decoder does, [`decode`] fills
+//! structures, [`Quoted`] is `%q`, [`float`] is `%v`
 //! of floats, [`base64`] decodes with Go's error positions.
 
 pub mod base64;
+pub mod decode;
 pub mod field;
 pub mod float;
 pub mod json;

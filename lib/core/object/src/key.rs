@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::text;
 
-/// What identifies an object in the cluster: group, version, kind, namespace and name.
+/// Identity of an object in the cluster: group, version, kind, namespace and name.
 ///
 /// The order is the one in which the objects of a phase are written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A rule in the sense of Kubernetes' RBAC. As JSON it is an entry of a role's `rules`; empty lists are left out.
+/// A rule of Kubernetes' RBAC, to be compared: its lists are sets. As JSON it is an entry of a role's `rules`; empty lists
+/// are left out. `olm_bundle::PolicyRule` keeps a rule as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {

@@ -41,6 +41,8 @@ pub enum Action {
     Collision {
         /// The report for the condition.
         report: String,
+        /// Whether the owner is a ClusterObjectSet: perhaps a sibling that is not known yet, or one that is gone.
+        with_set: bool,
     },
 }
 
@@ -64,11 +66,13 @@ pub fn action(
         Verdict::Superseded => return Action::Superseded,
         Verdict::Retained(report) => {
             let collision = collision_report(&ObjectKey::of(desired), None, live);
-            return Action::Collision { report: format!("{collision}\n{report}") };
+            return Action::Collision { report: format!("{collision}\n{report}"), with_set: true };
         }
         Verdict::Collision { conflicting_owner } => {
+            let kind = conflicting_owner.as_ref().map(|reference| text(reference, "/kind"));
             return Action::Collision {
                 report: collision_report(&ObjectKey::of(desired), conflicting_owner.as_ref(), live),
+                with_set: kind == Some("ClusterObjectSet"),
             };
         }
         Verdict::Update => None,
@@ -94,17 +98,17 @@ pub fn action(
     Action::Apply { metadata_patch: metadata_patch(live, owner, taken_from.as_deref(), form, managers) }
 }
 
-/// Digest of what `live` says about the fields of `desired`.
+/// Digest of the values that the fields of `desired` have in `live`.
 pub fn observation_digest(live: &Value, desired: &Value) -> String {
     sha256(&projection(live, desired))
 }
 
-/// The changes of metadata that server-side apply cannot make by itself: `form` says how the object is marked.
+/// The changes of metadata that server-side apply cannot make by itself; `form` are the operations that mark the object as this owner's.
 ///
 /// Fields that `managers` own by update become fields we have applied, so that those we no longer want go.
 ///
 /// Who loses the controller's role is replaced in one step: between this and the apply the process may end, and an
-/// object that is nobody's would be nobody's for ever.
+/// object without an owner would never get one again.
 fn metadata_patch(
     live: &Value,
     owner: &Owner,
@@ -358,14 +362,19 @@ mod tests {
             "olm.owner": "op.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ops",
         });
         let wanted = "Object ConfigMap.v1 n/c\nAction: \"Collision\"\nManaged by OLM Classic: ClusterServiceVersion ops/op.v1";
-        assert_eq!(plan(&desired, Some(&live), None), Action::Collision { report: wanted.into() });
+        assert_eq!(
+            plan(&desired, Some(&live), None),
+            Action::Collision { report: wanted.into(), with_set: false }
+        );
     }
 
     #[test]
     fn foreign_objects_collide() {
         let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
         let live = for_revision(&stored(1), &owner("alien", 1), Some("other"));
-        let Action::Collision { report } = plan(&desired, Some(&live), None) else { panic!("no collision") };
+        let Action::Collision { report, with_set: true } = plan(&desired, Some(&live), None) else {
+            panic!("no collision")
+        };
         assert!(
             report.starts_with("Object ConfigMap.v1 n/c\nAction: \"Collision\"\nConflicting Owner: {"),
             "{report}"

@@ -4,8 +4,8 @@ use olm_api::names::OBJECT_FIELD_MANAGER;
 use olm_object::managed_fields::union;
 use serde_json::Value;
 
-/// The object's `managedFields` with what our field manager wrote by `create`, and what `others` wrote, counted
-/// as applied by us.
+/// The object's `managedFields` in which the fields that our field manager wrote by `create`, and those that `others`
+/// wrote, count as applied by us.
 ///
 /// `create` records the manager's fields under the operation `Update`; a later server-side apply under the
 /// same name would be a second manager, and fields that a new version drops would stay behind for ever.

@@ -1,7 +1,7 @@
 //! The deletion policy of an extension, and the form of objects that it retains.
 //!
-//! The garbage collector removes what has an owner reference, and with foreground propagation asks nobody
-//! before. So retained objects have none: an annotation with the UID of their ClusterObjectSet names the owner, which
+//! The garbage collector removes objects with an owner reference, with foreground propagation without a request to
+//! anybody. So retained objects have none: an annotation with the UID of their ClusterObjectSet names the owner, which
 //! together with the revision annotation counts as much as a controller reference does.
 
 use olm_api::names::{
@@ -38,7 +38,7 @@ impl DeletionPolicy {
         }
     }
 
-    /// The policy that the annotation asks for; the default without one, nothing for another value.
+    /// The policy that the annotation selects; the default without one, nothing for another value.
     pub fn from_annotation(annotation: Option<&str>) -> Option<Self> {
         match annotation {
             None => Some(Self::Delete),
@@ -79,10 +79,10 @@ pub fn written_for(object: &Value) -> Option<(&str, &str)> {
     (!extension.is_empty() && !package.is_empty()).then_some((extension, package))
 }
 
-/// The JSON patch that gives an object of `owner` the form its policy asks for: owner reference or annotation.
+/// The JSON patch that gives an object of `owner` the form of its policy: owner reference or annotation.
 /// Empty when it has it, and for objects of others.
 ///
-/// One patch for both, so that there is no moment in which the object is nobody's.
+/// One patch for both, so that the object has an owner at every moment.
 pub fn form_patch(live: &Value, owner: &Owner) -> Vec<Value> {
     if !is_controlled_by(live, &owner.uid) {
         return Vec::new();
@@ -221,7 +221,7 @@ fn storage_version(crd: &Value) -> Option<&str> {
     versions(crd).find(|version| version.get("storage") == Some(&json!(true)))?.get("name")?.as_str()
 }
 
-/// Writes the form that the owner's policy asks for into the desired object.
+/// Gives the desired object the form of the owner's policy.
 pub(crate) fn mark(metadata: &mut Map<String, Value>, key: &ObjectKey, owner: &Owner) {
     if owner.policy.keeps(key) {
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {

@@ -3,7 +3,7 @@
 //! Only the fields that the revision sets are compared: the rest belongs to the server's defaults, to users
 //! and to other controllers. The server may write a value in another form (`1000m` becomes `1`), so equality
 //! with the desired text is not enough: [`projection`] is the live object cut down to the desired fields, and
-//! its digest right after an apply is what later observations are compared with.
+//! later observations are compared with its digest right after an apply.
 
 use olm_object::is_empty;
 use serde_json::{Map, Value};

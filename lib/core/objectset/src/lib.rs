@@ -1,8 +1,8 @@
 //! The roll-out engine's decisions, without IO.
 //!
 //! A *revision* (ClusterObjectSet) is a list of [`Phase`]s. For each object the engine observes the cluster,
-//! asks [`action`] for the next step, does it, and asks [`evaluate`] whether the answer is healthy. Everything that
-//! decides is here; the requests to the API server are in operator-controller.
+//! asks [`action`] for the next step, does it, and asks [`evaluate`] whether the answer is healthy. All decisions
+//! are here; the requests to the API server are in operator-controller.
 
 mod action;
 mod adoption;

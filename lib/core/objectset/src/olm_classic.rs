@@ -13,7 +13,7 @@ const GROUP: &str = "operators.coreos.com";
 /// Prefix of the annotation of CRDs whose value is `<namespace>/<ClusterServiceVersion>`.
 const INSTALLED_ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
 
-/// Who manages `live` in OLM Classic, as `<Kind> <namespace>/<name>`; `None` if nobody does.
+/// The object of OLM Classic that manages `live`, as `<Kind> <namespace>/<name>`; `None` if there is none.
 ///
 /// The clearest mark counts: owner labels, an owner reference, the note of a CRD, at last the label that every
 /// component of an operator carries (of which only package and namespace can be read).

@@ -66,9 +66,9 @@ pub(crate) enum Ownership {
     NewerSibling(Sibling),
     /// A revision of the same extension that carries the same number.
     EqualSibling(Value),
-    /// Nobody, and no revision has ever written it.
+    /// It has none, and no revision has ever written it.
     Unowned,
-    /// Nobody, but a revision once wrote it.
+    /// It has none, but a revision once wrote it.
     Orphaned,
     /// Another owner; the owner reference.
     Foreign(Value),
@@ -90,7 +90,7 @@ pub(crate) enum Verdict {
     },
     /// A newer revision controls it: it is left alone, and the phase counts as progressed.
     Superseded,
-    /// It may not be touched; the owner reference that stands against it, if any.
+    /// It may not be touched; the owner reference that conflicts, if any.
     Collision {
         /// The controller of the object.
         conflicting_owner: Option<Value>,
@@ -191,7 +191,7 @@ pub enum Teardown {
     Leave,
 }
 
-/// Decides what an archived revision does with an object that still exists.
+/// Decides the action of an archived revision on an object that still exists.
 ///
 /// Ownership (UID) decides, never the revision number: two extensions may carry equal numbers.
 pub fn teardown(live: &Value, owner: &Owner) -> Teardown {
@@ -243,7 +243,7 @@ mod tests {
         ]}})
     }
 
-    /// Annotated as kept for this UID, of this extension and package.
+    /// Annotated as retained for this UID, of this extension and package.
     fn kept(uid: &str, extension: &str, package: &str) -> Value {
         json!({"metadata": {
             "labels": {OWNER_NAME_LABEL: extension},

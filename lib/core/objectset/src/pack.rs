@@ -1,7 +1,8 @@
 //! Packing a revision's objects into Secrets, and reading them back.
 //!
 //! The API limits the size of one object to about 1 MiB, so the content of a revision lives in immutable
-//! Secrets that the ClusterObjectSet refers to. The form is the original's: the JSON of an object, gzip when
+//! Secrets that the ClusterObjectSet refers to. The form is that of `SecretPacker` in
+//! operator-controller's internal/operator-controller/applier/secretpacker.go: the JSON of an object, gzip when
 //! it is large, under a key derived from its digest.
 
 use std::{
@@ -26,7 +27,7 @@ pub struct PackedSecret {
     pub data: BTreeMap<String, Vec<u8>>,
 }
 
-/// Where an object lies: name of the Secret and key within it.
+/// The place of an object: name of the Secret and key within it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedReference {
     /// Name of the Secret.
@@ -60,16 +61,6 @@ pub enum PackError {
         size_bytes: usize,
         /// The limit.
         max_bytes: usize,
-    },
-    /// The object could not be serialised or compressed.
-    #[error("object in phase {phase} index {index} cannot be serialized: {cause}")]
-    Serialize {
-        /// Index of the phase.
-        phase: usize,
-        /// Index of the object in the phase.
-        index: usize,
-        /// What went wrong.
-        cause: String,
     },
     /// The stored bytes are not gzip although they begin like it.
     #[error("decompressing object: {0}")]
@@ -128,7 +119,7 @@ pub fn pack(revision_name: &str, phases: &[Phase]) -> Result<Packed, PackError> 
     Ok(packed)
 }
 
-/// The key under which `bytes` are stored: their SHA-256, as upstream writes it. A reference to a key thereby names
+/// The key under which `bytes` are stored: their SHA-256, as `contentHash` in secretpacker.go. A reference to a key thereby names
 /// the bytes themselves.
 pub fn content_key(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(bytes))
@@ -154,14 +145,13 @@ pub fn unpack(bytes: &[u8]) -> Result<Value, PackError> {
 }
 
 fn encode(object: &Value, phase: usize, index: usize) -> Result<Vec<u8>, PackError> {
-    let serialize = |cause: String| PackError::Serialize { phase, index, cause };
-    let bytes = serde_json::to_vec(object).map_err(|e| serialize(e.to_string()))?;
+    let bytes = object.to_string().into_bytes();
     if bytes.len() <= limits::SECRET_DATA_BYTES_MAX {
         return Ok(bytes);
     }
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&bytes).map_err(|e| serialize(e.to_string()))?;
-    let compressed = encoder.finish().map_err(|e| serialize(e.to_string()))?;
+    // Writing to memory cannot fail.
+    let compressed = encoder.write_all(&bytes).and_then(|()| encoder.finish()).unwrap_or(bytes);
     if compressed.len() > limits::SECRET_DATA_BYTES_MAX {
         return Err(PackError::TooLarge {
             phase,

@@ -1,4 +1,4 @@
-//! From rendered objects to what a revision stores, and from there to what is written to the cluster.
+//! From rendered objects to the content of a revision, and from there to the objects that are written to the cluster.
 
 use olm_api::names::{
     BUNDLE_VERSION, MANAGED_BY, MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME,
@@ -29,7 +29,7 @@ pub enum ObjectError {
     /// `apiVersion`, `kind` or `metadata.name` is missing.
     #[error("object {key} has no {field}: every object of a bundle needs one")]
     Missing {
-        /// What is known of the object.
+        /// Kind, version and name, as far as the object has them.
         key: String,
         /// The missing field.
         field: &'static str,
@@ -37,7 +37,7 @@ pub enum ObjectError {
 }
 
 /// Prepares a rendered object for storage in a revision: owner labels, origin annotations, and metadata
-/// reduced to what a bundle may say.
+/// reduced to the fields that a bundle may set.
 ///
 /// # Errors
 /// The object has no apiVersion, kind or name.
@@ -72,8 +72,8 @@ pub fn prepare(mut object: Value, origin: &Origin<'_>) -> Result<Value, ObjectEr
     Ok(object)
 }
 
-/// The object as a revision writes it: the stored content plus what marks it as the revision's, which is an owner
-/// reference, or an annotation where the deletion policy keeps the object.
+/// The object as a revision writes it: the stored content and the mark of the revision, which is an owner
+/// reference, or an annotation where the deletion policy retains the object.
 pub fn for_revision(stored: &Value, owner: &Owner, extension: Option<&str>) -> Value {
     let mut object = stored.clone();
     let key = ObjectKey::of(stored);

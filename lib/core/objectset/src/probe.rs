@@ -1,7 +1,7 @@
 //! Probes: is an object healthy?
 //!
 //! An object that no probe selects passes. A probe fails as long as the object's status is older than its
-//! specification. Messages are the original's.
+//! specification. Messages are those of operator-controller.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use olm_api::v1::{
@@ -27,7 +27,7 @@ fn labels_match(selector: &LabelSelector, object: &Value) -> bool {
     label_selector_matches(selector, |key| labels?.get(key)?.as_str())
 }
 
-/// Whether a label selector selects what `label` gives the labels of. An operator that the API does not know
+/// Whether a label selector selects the object whose labels `label` gives. An operator that the API does not know
 /// selects nothing.
 pub fn label_selector_matches<'a>(selector: &LabelSelector, label: impl Fn(&str) -> Option<&'a str>) -> bool {
     let holds = |requirement: &LabelSelectorRequirement| {
@@ -56,7 +56,7 @@ pub fn invalid_selector(probes: &[ProgressionProbe]) -> Option<String> {
     })
 }
 
-/// Everything that keeps `object` from being healthy; empty when it is.
+/// The failures of the probes of `object`; empty when it is healthy.
 pub fn evaluate(probes: &[ProgressionProbe], object: &Value) -> Vec<String> {
     let assertions: Vec<&Assertion> =
         probes.iter().filter(|p| selects(&p.selector, object)).flat_map(|p| &p.assertions).collect();

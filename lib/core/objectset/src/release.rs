@@ -1,8 +1,8 @@
-//! Reading a release that the original's Helm runtime has stored.
+//! Reading a release that operator-controller's Helm runtime has stored.
 //!
 //! A release is gzip of the JSON of Helm's record, with a top-level map of labels for the bundle; its
-//! manifest has one object per line. Only what a revision needs is read. Texts of errors say where something
-//! is wrong and never what stands there, because manifests may hold Secrets.
+//! manifest has one object per line. Only what a revision needs is read. Texts of errors have the place
+//! of a fault and never the content, because manifests may hold Secrets.
 
 use std::{collections::BTreeMap, io::Read};
 
@@ -16,7 +16,7 @@ use crate::limits;
 /// Status of a release that is installed.
 const DEPLOYED: &str = "deployed";
 
-/// A release: what Helm had installed.
+/// A release that Helm has installed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Release {
     /// Its name, the extension's.
@@ -125,7 +125,7 @@ fn objects(manifest: &str) -> Result<Vec<Value>, ReleaseError> {
     if objects.is_empty() { Err(ReleaseError::Empty) } else { Ok(objects) }
 }
 
-/// What is wrong, without a word of the content.
+/// The fault, without a word of the content.
 fn found(error: &serde_json::Error, otherwise: &'static str) -> &'static str {
     match error.classify() {
         Category::Eof => "cut off",

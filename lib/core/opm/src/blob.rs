@@ -4,50 +4,23 @@
 //! templates work on bundles; the values of its properties stay text, so nothing is lost or put in another
 //! order. Unknown fields of bundles are dropped when they are taken apart, as opm does.
 
-use olm_bundle::CSV_KIND;
-use olm_fbc::{Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE};
+use olm_bundle::typed::Kind;
+use olm_fbc::{
+    Envelope, Meta, MetaReader, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA, SCHEMA_BUNDLE, SCHEMA_PACKAGE,
+};
 use olm_go::{
-    base64,
-    json::{self, Html, Object},
+    field::Fields,
+    json::{self, Html},
 };
+use serde::Serialize;
 use serde_json::{Value, value::RawValue};
-use thiserror::Error;
 
-use crate::{DecodeError, Documents, FieldError, Outline, WriteError, fields::Fields};
-
-pub(crate) use olm_fbc::{
-    PROPERTY_BUNDLE_OBJECT as BUNDLE_OBJECT, PROPERTY_CSV_METADATA as CSV_METADATA, PROPERTY_GVK as GVK,
-    PROPERTY_GVK_REQUIRED as GVK_REQUIRED, PROPERTY_PACKAGE as PACKAGE,
-    PROPERTY_PACKAGE_REQUIRED as PACKAGE_REQUIRED,
+use crate::{
+    DecodeError, Documents, FieldError, Outline, WriteError, decode,
+    encode::{encoded, write},
+    objects,
+    structures::{self, BUNDLE},
 };
-
-/// A document is no catalog content.
-#[derive(Debug, Error)]
-pub enum BlobError {
-    /// It is no object, or its names are no strings.
-    #[error(transparent)]
-    Document(#[from] FbcError),
-    /// It has no schema.
-    #[error(transparent)]
-    Schema(#[from] DecodeError),
-    /// A field of a bundle has another type.
-    #[error("parse bundle: {0}")]
-    Bundle(#[from] FieldError),
-    /// A manifest inlined in a bundle cannot be read.
-    #[error(
-        "read bundle objects: package {package:?}, bundle {bundle:?}: parse property at index {index} as bundle object: {problem}"
-    )]
-    Object {
-        /// Package of the bundle.
-        package: String,
-        /// Name of the bundle.
-        bundle: String,
-        /// Position in the list of properties.
-        index: usize,
-        /// The problem.
-        problem: String,
-    },
-}
 
 /// A document of a catalog.
 #[derive(Debug, Clone)]
@@ -67,14 +40,14 @@ impl Blob {
     ///
     /// # Errors
     /// It has no schema.
-    pub fn of(meta: &Meta<'_>) -> Result<Self, BlobError> {
+    pub fn of(meta: &Meta<'_>) -> Result<Self, DecodeError> {
         let envelope = &meta.envelope;
         if envelope.schema.is_empty() {
-            return Err(DecodeError::no_schema(meta.line).into());
+            return Err(DecodeError::no_schema(meta.line));
         }
         let text = String::from_utf8_lossy(meta.line);
         let (schema, name) = (envelope.schema.to_string(), envelope.name.to_string());
-        let package = if schema == PACKAGE { name.clone() } else { envelope.package.to_string() };
+        let package = if schema == SCHEMA_PACKAGE { name.clone() } else { envelope.package.to_string() };
         Ok(Self { schema, package, name, json: json::into_raw(text.into_owned().into_bytes()) })
     }
 
@@ -82,17 +55,17 @@ impl Blob {
     ///
     /// # Errors
     /// It is no catalog content.
-    pub(crate) fn of_value(value: &Value) -> Result<Self, BlobError> {
+    pub(crate) fn of_value(value: &Value) -> Result<Self, DecodeError> {
         let text = json::to_raw(value, Html::Kept);
         let mut reader = MetaReader::new(text.get().as_bytes());
         match reader.next_meta()? {
             Some(meta) => Self::of(&meta),
-            None => Err(DecodeError::no_schema(text.get().as_bytes()).into()),
+            None => Err(DecodeError::no_schema(text.get().as_bytes())),
         }
     }
 
     fn envelope(&self) -> Envelope<'_> {
-        let package = if self.schema == PACKAGE { "" } else { &self.package };
+        let package = if self.schema == SCHEMA_PACKAGE { "" } else { &self.package };
         Envelope {
             schema: self.schema.as_str().into(),
             package: package.into(),
@@ -128,32 +101,45 @@ impl Outline {
 }
 
 /// A property with its value as compact JSON text.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct BlobProperty {
     /// Type, for example `olm.package`.
+    #[serde(rename = "type")]
     pub kind: String,
     /// Value.
     pub value: Box<RawValue>,
 }
 
 impl BlobProperty {
-    pub(crate) fn new(kind: &str, value: Box<RawValue>) -> Self {
-        Self { kind: kind.to_owned(), value }
+    /// A property of a known type, from a value of that type.
+    pub(crate) fn new(kind: &str, value: &Value) -> Self {
+        Self { kind: kind.to_owned(), value: encoded(value, &structures::property(kind), Html::Kept) }
     }
 
-    /// Whether the property goes behind all others: it is large, and for user interfaces only.
+    /// Whether the property comes behind all others: it is large, and for user interfaces only.
     pub(crate) fn is_object(&self) -> bool {
-        self.kind == BUNDLE_OBJECT || self.kind == CSV_METADATA
+        self.kind == PROPERTY_BUNDLE_OBJECT || self.kind == PROPERTY_CSV_METADATA
     }
 
     pub(crate) fn parsed(&self) -> Value {
         // The text is JSON already; null is for the impossible.
         serde_json::from_str(self.value.get()).unwrap_or_default()
     }
+
+    /// The value as one of type `kind`.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(crate) fn checked(&self, kind: &Kind) -> Result<Value, FieldError> {
+        // The text is JSON already, so only its depth can be wrong.
+        let value = serde_json::from_str(self.value.get()).map_err(|_| FieldError::too_deep())?;
+        decode::check(&value, kind)?;
+        Ok(value)
+    }
 }
 
 /// An image that a bundle needs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RelatedImage {
     /// Name; may be empty.
     pub name: String,
@@ -161,8 +147,15 @@ pub struct RelatedImage {
     pub image: String,
 }
 
+impl RelatedImage {
+    pub(crate) fn of(fields: Fields<'_>) -> Self {
+        Self { name: fields.text("name").to_owned(), image: fields.text("image").to_owned() }
+    }
+}
+
 /// An `olm.bundle` blob.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(tag = "schema", rename = "olm.bundle", rename_all = "camelCase")]
 pub struct BundleBlob {
     /// Name.
     pub name: String,
@@ -175,6 +168,7 @@ pub struct BundleBlob {
     /// Images the operator needs.
     pub related_images: Vec<RelatedImage>,
     /// The ClusterServiceVersion, where the blob or the bundle it comes from has it; never written.
+    #[serde(skip)]
     pub csv: Option<Value>,
 }
 
@@ -183,47 +177,25 @@ impl BundleBlob {
     ///
     /// # Errors
     /// A field has another type than it must have, or an inlined manifest cannot be read.
-    pub fn read(blob: &Blob) -> Result<Self, BlobError> {
+    pub fn read(blob: &Blob) -> Result<Self, DecodeError> {
         let value = blob.value();
-        let fields = Fields::of(&value)?;
-        let mut bundle = Self {
-            name: fields.text("name")?.to_owned(),
-            package: fields.text("package")?.to_owned(),
-            image: fields.text("image")?.to_owned(),
-            ..Self::default()
+        decode::check(&value, &Kind::Object(&BUNDLE))
+            .map_err(|error| DecodeError::Field("bundle", error.to_string()))?;
+        let fields = Fields::of(&value);
+        let (name, package) = (fields.text("name").to_owned(), fields.text("package").to_owned());
+        let csv = objects::read(&package, &name, fields)?.csv;
+        let property = |property: Fields<'_>| BlobProperty {
+            kind: property.text("type").to_owned(),
+            value: json::to_raw(property.raw("value").unwrap_or(&Value::Null), Html::Kept),
         };
-        for property in fields.objects("properties")? {
-            let content = property
-                .raw("value")
-                .map_or_else(|| RawValue::NULL.to_owned(), |content| json::to_raw(content, Html::Kept));
-            bundle.properties.push(BlobProperty::new(property.text("type")?, content));
-        }
-        for image in fields.objects("relatedImages")? {
-            let (name, image) = (image.text("name")?.to_owned(), image.text("image")?.to_owned());
-            bundle.related_images.push(RelatedImage { name, image });
-        }
-        bundle.csv = bundle.inlined_csv()?;
-        Ok(bundle)
-    }
-
-    /// The first ClusterServiceVersion among the inlined manifests. All of them must be readable.
-    fn inlined_csv(&self) -> Result<Option<Value>, BlobError> {
-        let mut csv = None;
-        for (index, property) in self.properties.iter().enumerate() {
-            if property.kind != BUNDLE_OBJECT {
-                continue;
-            }
-            let object = manifest(&property.parsed()).map_err(|problem| BlobError::Object {
-                package: self.package.clone(),
-                bundle: self.name.clone(),
-                index,
-                problem,
-            })?;
-            if csv.is_none() && object.get("kind").and_then(Value::as_str) == Some(CSV_KIND) {
-                csv = Some(object);
-            }
-        }
-        Ok(csv)
+        Ok(Self {
+            name,
+            package,
+            image: fields.text("image").to_owned(),
+            properties: fields.objects("properties").map(property).collect(),
+            related_images: fields.objects("relatedImages").map(RelatedImage::of).collect(),
+            csv,
+        })
     }
 
     /// Puts related images and properties in the order in which they are written.
@@ -235,58 +207,17 @@ impl BundleBlob {
     /// The document, fields in opm's order; empty ones but the image are left out.
     pub fn to_blob(&self) -> Blob {
         let mut out = Vec::new();
-        let mut object = Object::new(&mut out, Html::Kept);
-        object.text("schema", SCHEMA_BUNDLE);
-        for (key, text) in [("name", &self.name), ("package", &self.package)] {
-            if !text.is_empty() {
-                object.text(key, text);
-            }
-        }
-        object.text("image", &self.image);
-        list(&mut object, "properties", &self.properties, |object, property| {
-            object.text("type", &property.kind);
-            object.key("value").extend_from_slice(property.value.get().as_bytes());
-        });
-        list(&mut object, "relatedImages", &self.related_images, |object, related| {
-            object.text("name", &related.name);
-            object.text("image", &related.image);
-        });
-        object.end();
-        let json = json::into_raw(out);
+        // Only texts and JSON are written, so neither step can fail.
+        let text = serde_json::to_string(self).unwrap_or_default();
+        let _ =
+            structures::document(SCHEMA_BUNDLE).map(|(_, kind)| write(&mut out, &text, &kind, Html::Kept));
         Blob {
             schema: SCHEMA_BUNDLE.to_owned(),
             package: self.package.clone(),
             name: self.name.clone(),
-            json,
+            json: json::into_raw(out),
         }
     }
-}
-
-/// A list of objects, left out when empty.
-pub(crate) fn list<T>(object: &mut Object<'_>, key: &str, items: &[T], write: impl Fn(&mut Object<'_>, &T)) {
-    if items.is_empty() {
-        return;
-    }
-    let out = object.key(key);
-    out.push(b'[');
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        let mut object = Object::new(out, Html::Kept);
-        write(&mut object, item);
-        object.end();
-    }
-    out.push(b']');
-}
-
-/// The manifest in the value of an `olm.bundle.object`.
-pub(crate) fn manifest(value: &Value) -> Result<Value, String> {
-    let text = Fields::of(value).and_then(|fields| fields.text("data")).map_err(|error| error.to_string())?;
-    let bytes =
-        base64::decode(text.as_bytes()).map_err(|at| format!("illegal base64 data at input byte {at}"))?;
-    let text = olm_yaml::text(&bytes).map_err(|error| error.to_string())?;
-    olm_yaml::one(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

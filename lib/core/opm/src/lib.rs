@@ -9,24 +9,26 @@
 
 mod blob;
 mod decode;
-mod fields;
+mod encode;
 pub mod limits;
 mod load;
 mod migrate;
+mod objects;
 mod outline;
 mod picture;
-mod property;
 mod registry_v1;
 mod selection;
+// A structure a paragraph.
+#[rustfmt::skip]
+mod structures;
 pub mod template;
 mod validate;
 mod write;
 
-pub use blob::{Blob, BlobError, BlobProperty, BundleBlob, RelatedImage};
-pub use decode::DecodeError;
-pub use fields::FieldError;
+pub use blob::{Blob, BlobProperty, BundleBlob, RelatedImage};
+pub use decode::{DecodeError, FieldError};
 pub use load::{LoadError, each_document, outline};
-pub use migrate::{MigrationError, MigrationLevel, UnknownLevel, migrate};
+pub use migrate::{MigrationError, MigrationLevel, migrate};
 pub use outline::{BundleOutline, Finding, ImageSyntax, Outline};
 pub use picture::{PictureError, UpgradeGraph, View, mermaid, svg};
 pub use registry_v1::{BundleError, RegistryV1Bundle};

@@ -39,8 +39,7 @@ pub fn each_document<E: From<LoadError>>(
         while let Some(meta) = reader.next_meta().map_err(|error| LoadError::from(failed(error)))? {
             count += 1;
             if count > DOCUMENTS_MAX {
-                let source = FbcError::TooManyDocuments { limit: DOCUMENTS_MAX };
-                return Err(LoadError::from(failed(source)).into());
+                return Err(LoadError::from(failed(FbcError::TooManyDocuments(DOCUMENTS_MAX))).into());
             }
             visit(&path, &meta)?;
         }

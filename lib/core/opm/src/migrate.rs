@@ -7,15 +7,14 @@
 
 use std::{fmt, str::FromStr};
 
+use olm_fbc::{PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
 use thiserror::Error;
 
-use crate::{
-    BlobProperty, BundleBlob, FieldError,
-    blob::{BUNDLE_OBJECT, CSV_METADATA},
-    registry_v1::csv_metadata,
-};
+use crate::{BlobProperty, BundleBlob, FieldError, registry_v1::csv_metadata};
 
-/// The name that stands for all migrations there are.
+const NONE: &str = "none";
+const BUNDLE_OBJECT_TO_CSV_METADATA: &str = "bundle-object-to-csv-metadata";
+/// The name that selects the last level.
 const ALL: &str = "all";
 
 /// Up to where a catalog is migrated.
@@ -29,50 +28,36 @@ pub enum MigrationLevel {
 }
 
 impl MigrationLevel {
-    /// All levels, in order.
-    pub const ALL: [Self; 2] = [Self::None, Self::BundleObjectToCsvMetadata];
-
     /// The last level.
     pub const LAST: Self = Self::BundleObjectToCsvMetadata;
-
-    /// The name by which it is selected.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::BundleObjectToCsvMetadata => "bundle-object-to-csv-metadata",
-        }
-    }
 }
 
 impl fmt::Display for MigrationLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(match self {
+            Self::None => NONE,
+            Self::BundleObjectToCsvMetadata => BUNDLE_OBJECT_TO_CSV_METADATA,
+        })
     }
 }
-
-/// There is no such migration.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("unknown migration level {0:?}")]
-pub struct UnknownLevel(String);
 
 impl FromStr for MigrationLevel {
-    type Err = UnknownLevel;
+    type Err = String;
 
-    fn from_str(name: &str) -> Result<Self, UnknownLevel> {
-        let found = Self::ALL.into_iter().find(|level| level.name() == name);
-        found.or_else(|| (name == ALL).then_some(Self::LAST)).ok_or_else(|| UnknownLevel(name.to_owned()))
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            NONE => Ok(Self::None),
+            BUNDLE_OBJECT_TO_CSV_METADATA => Ok(Self::BundleObjectToCsvMetadata),
+            ALL => Ok(Self::LAST),
+            _ => Err(format!("unknown migration level {name:?}")),
+        }
     }
 }
 
-/// A bundle could not be migrated.
+/// A bundle with this name could not be migrated, because of its ClusterServiceVersion.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("migrate: ClusterServiceVersion of bundle {bundle:?}: {source}")]
-pub struct MigrationError {
-    /// Name of the bundle.
-    pub bundle: String,
-    /// The problem with its ClusterServiceVersion.
-    pub source: FieldError,
-}
+#[error("migrate: ClusterServiceVersion of bundle {0:?}: {1}")]
+pub struct MigrationError(String, FieldError);
 
 /// Brings a bundle up to a level.
 ///
@@ -81,25 +66,25 @@ pub struct MigrationError {
 pub fn migrate(bundle: &mut BundleBlob, level: MigrationLevel) -> Result<(), MigrationError> {
     if level >= MigrationLevel::BundleObjectToCsvMetadata {
         bundle_object_to_csv_metadata(bundle)
-            .map_err(|source| MigrationError { bundle: bundle.name.clone(), source })?;
+            .map_err(|source| MigrationError(bundle.name.clone(), source))?;
     }
     Ok(())
 }
 
 fn bundle_object_to_csv_metadata(bundle: &mut BundleBlob) -> Result<(), FieldError> {
     let Some(csv) = bundle.csv.as_ref().filter(|_| !bundle.image.is_empty()) else { return Ok(()) };
-    if bundle.properties.iter().any(|property| property.kind == CSV_METADATA) {
+    if bundle.properties.iter().any(|property| property.kind == PROPERTY_CSV_METADATA) {
         return Ok(());
     }
-    let metadata = csv_metadata(csv)?;
-    bundle.properties.retain(|property| property.kind != BUNDLE_OBJECT);
-    bundle.properties.push(BlobProperty::new(CSV_METADATA, metadata));
+    let value = csv_metadata(csv)?;
+    bundle.properties.retain(|property| property.kind != PROPERTY_BUNDLE_OBJECT);
+    bundle.properties.push(BlobProperty { kind: PROPERTY_CSV_METADATA.to_owned(), value });
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{json, value::RawValue};
+    use serde_json::{Value, json};
 
     use super::{MigrationLevel, migrate};
     use crate::{BlobProperty, BundleBlob};
@@ -108,7 +93,7 @@ mod tests {
         BundleBlob {
             name: "foo.v0.1.0".into(),
             image: image.into(),
-            properties: kinds.iter().map(|kind| BlobProperty::new(kind, RawValue::NULL.to_owned())).collect(),
+            properties: kinds.iter().map(|kind| BlobProperty::new(kind, &Value::Null)).collect(),
             csv: Some(json!({"kind": "ClusterServiceVersion", "spec": {"displayName": "Foo"}})),
             ..BundleBlob::default()
         }
@@ -128,14 +113,14 @@ mod tests {
             assert_eq!(name.parse(), Ok(level));
         }
         let error = "split-icon".parse::<MigrationLevel>().unwrap_err();
-        assert_eq!(error.to_string(), "unknown migration level \"split-icon\"");
+        assert_eq!(error, "unknown migration level \"split-icon\"");
         assert_eq!(MigrationLevel::default(), MigrationLevel::None);
     }
 
     #[test]
     fn manifests_become_metadata_where_image_and_csv_are_there() {
         let objects = ["olm.bundle.object", "olm.package", "olm.bundle.object"];
-        let level = MigrationLevel::LAST;
+        let level = MigrationLevel::BundleObjectToCsvMetadata;
 
         let mut migrated = bundle("i", &objects);
         migrate(&mut migrated, level).unwrap();
@@ -165,7 +150,7 @@ mod tests {
     fn a_csv_of_wrong_form_is_refused_with_the_bundle_and_the_field() {
         let mut wrong = bundle("i", &["olm.bundle.object"]);
         wrong.csv = Some(json!({"spec": {"displayName": 1}}));
-        let error = migrate(&mut wrong, MigrationLevel::LAST).unwrap_err();
+        let error = migrate(&mut wrong, MigrationLevel::BundleObjectToCsvMetadata).unwrap_err();
         assert_eq!(
             error.to_string(),
             "migrate: ClusterServiceVersion of bundle \"foo.v0.1.0\": field \"spec.displayName\" is a number, \

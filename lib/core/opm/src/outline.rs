@@ -5,27 +5,17 @@
 //! taken; what concerns several is left to [`crate::validate`].
 
 mod documented;
-mod objects;
 
 use olm_fbc::{
-    Channel, ChannelEntry, Deprecation, DeprecationEntry, Envelope, Meta, PROPERTY_CSV_METADATA,
-    PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED, Package, PackageReference, SCHEMA_BUNDLE, SCHEMA_CHANNEL,
-    SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, limits::DOCUMENT_NODES_MAX, nodes,
+    Channel, Deprecation, Envelope, Meta, PROPERTY_CSV_METADATA, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED,
+    Package, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE, limits::DOCUMENT_NODES_MAX,
 };
-use olm_go::{
-    Quoted,
-    field::{self, list, text},
-};
+use olm_go::{Quoted, field::Fields, json::nodes};
 use olm_semver::{Release, Version};
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::{
-    DecodeError,
-    decode::{self, Shape},
-    limits::WARNINGS_MAX,
-    property,
-};
+use crate::{DecodeError, decode, limits::WARNINGS_MAX, objects};
 
 /// Tells whether a text is an image reference as container tools write it (short names allowed); the error is
 /// their text. Given by the caller, because references belong to another crate.
@@ -76,12 +66,18 @@ pub struct BundleOutline {
 #[derive(Debug)]
 pub struct Outline {
     image_syntax: ImageSyntax,
-    packages: Vec<Package>,
-    channels: Vec<Channel>,
-    bundles: Vec<BundleOutline>,
-    deprecations: Vec<Deprecation>,
-    warnings: Vec<Finding>,
-    warnings_left_out: usize,
+    /// Packages.
+    pub packages: Vec<Package>,
+    /// Channels.
+    pub channels: Vec<Channel>,
+    /// Bundles.
+    pub bundles: Vec<BundleOutline>,
+    /// Deprecations.
+    pub deprecations: Vec<Deprecation>,
+    /// Rules that the format's documentation states and opm does not enforce, where they are broken.
+    pub warnings: Vec<Finding>,
+    /// How many more there are than [`WARNINGS_MAX`], which are not kept.
+    pub warnings_left_out: usize,
 }
 
 impl Outline {
@@ -98,36 +94,6 @@ impl Outline {
         }
     }
 
-    /// Packages.
-    pub fn packages(&self) -> &[Package] {
-        &self.packages
-    }
-
-    /// Channels.
-    pub fn channels(&self) -> &[Channel] {
-        &self.channels
-    }
-
-    /// Bundles.
-    pub fn bundles(&self) -> &[BundleOutline] {
-        &self.bundles
-    }
-
-    /// Deprecations.
-    pub fn deprecations(&self) -> &[Deprecation] {
-        &self.deprecations
-    }
-
-    /// Rules that the format's documentation states and opm does not enforce, where they are broken.
-    pub fn warnings(&self) -> &[Finding] {
-        &self.warnings
-    }
-
-    /// How many more there are than [`WARNINGS_MAX`], which are not kept.
-    pub fn warnings_left_out(&self) -> usize {
-        self.warnings_left_out
-    }
-
     /// Takes the next document.
     ///
     /// # Errors
@@ -142,41 +108,22 @@ impl Outline {
         if schema.is_empty() {
             return Err(DecodeError::no_schema(line));
         }
-        let refused = |problem| DecodeError::Field { kind: "object", problem };
-        if nodes(line) > DOCUMENT_NODES_MAX {
+        let refused = |problem| DecodeError::Field("object", problem);
+        let text = str::from_utf8(line).map_err(|error| refused(error.to_string()))?;
+        if nodes(text) > DOCUMENT_NODES_MAX {
             return Err(refused(format!("it has more than {DOCUMENT_NODES_MAX} values")));
         }
-        let value = serde_json::from_slice(line).map_err(|error| refused(error.to_string()))?;
-        let checked = |kind, shape: &Shape| {
-            decode::check(&value, shape).map_err(|problem| DecodeError::Field { kind, problem })
-        };
-        let empty = Map::new();
-        let object = value.as_object().unwrap_or(&empty);
-        let mut notes = Vec::new();
+        let value: Value = serde_json::from_str(text).map_err(|error| refused(error.to_string()))?;
+        decode::check_document(schema, &value)?;
+        let fields = Fields::of(&value);
         match schema {
-            SCHEMA_PACKAGE => {
-                checked("package", &decode::PACKAGE)?;
-                self.packages.push(package(object));
-                documented::package(object, &mut notes);
-            }
-            SCHEMA_CHANNEL => {
-                checked("channel", &decode::CHANNEL)?;
-                self.channels.push(channel(object));
-                documented::channel(object, &mut notes);
-            }
-            SCHEMA_BUNDLE => {
-                checked("bundle", &decode::BUNDLE)?;
-                self.bundles.push(bundle(object, self.image_syntax)?);
-                documented::bundle(object, &mut notes);
-            }
-            SCHEMA_DEPRECATIONS => {
-                checked("deprecation", &decode::DEPRECATION)?;
-                self.deprecations.push(deprecation(object));
-                documented::deprecation(object, &mut notes);
-            }
-            custom => documented::custom(custom, &mut notes),
+            SCHEMA_PACKAGE => self.packages.push(read::<Package>(&value)?),
+            SCHEMA_CHANNEL => self.channels.push(read::<Channel>(&value)?),
+            SCHEMA_BUNDLE => self.bundles.push(BundleOutline::of(fields, self.image_syntax)?),
+            SCHEMA_DEPRECATIONS => self.deprecations.push(read::<Deprecation>(&value)?),
+            _ => {}
         }
-        documented::every(object, &mut notes);
+        let notes = documented::notes(schema, fields);
         let room = WARNINGS_MAX.saturating_sub(self.warnings.len());
         self.warnings_left_out += notes.len().saturating_sub(room);
         self.warnings.extend(notes.into_iter().take(room).map(|message| Finding {
@@ -189,151 +136,112 @@ impl Outline {
     }
 }
 
-fn package(object: &Map<String, Value>) -> Package {
-    Package { name: owned(object, "name"), default_channel: owned(object, "defaultChannel") }
-}
-
-fn channel(object: &Map<String, Value>) -> Channel {
-    let entry = |entry: &Map<String, Value>| ChannelEntry {
-        name: owned(entry, "name"),
-        replaces: owned(entry, "replaces"),
-        skips: list(entry, "skips").iter().map(|skip| skip.as_str().unwrap_or_default().to_owned()).collect(),
-        skip_range: owned(entry, "skipRange"),
-    };
-    Channel { name: owned(object, "name"), package: owned(object, "package"), entries: each(object, entry) }
-}
-
-fn deprecation(object: &Map<String, Value>) -> Deprecation {
-    let entry = |entry: &Map<String, Value>| {
-        let reference = field::scalar(entry, "reference").and_then(Value::as_object);
-        let part = |name| reference.map(|reference| owned(reference, name)).unwrap_or_default();
-        DeprecationEntry {
-            reference: PackageReference { schema: part("schema"), name: part("name") },
-            message: owned(entry, "message"),
-        }
-    };
-    Deprecation { package: owned(object, "package"), entries: each(object, entry) }
-}
-
-fn bundle(object: &Map<String, Value>, image_syntax: ImageSyntax) -> Result<BundleOutline, DecodeError> {
-    let mut outline = BundleOutline {
-        name: owned(object, "name"),
-        package: owned(object, "package"),
-        image: owned(object, "image"),
-        ..BundleOutline::default()
-    };
-    let properties = list(object, "properties");
-    let manifests = objects::read(properties).map_err(|problem| DecodeError::Object {
-        package: outline.package.clone(),
-        bundle: outline.name.clone(),
-        problem,
-    })?;
-    outline.objects = manifests.count;
-    outline.display_name = manifests.display_name;
-    match property::parse(properties) {
-        Ok(known) => {
-            outline.take_properties(&known);
-            outline.check_images(object, image_syntax);
-            outline.check_version(&known);
-        }
-        Err(problem) => {
-            outline.defects.push(format!("parse properties for bundle {}: {problem}", Quoted(&outline.name)));
-        }
-    }
-    Ok(outline)
+/// A document whose fields have been checked.
+fn read<'v, T: Deserialize<'v>>(value: &'v Value) -> Result<T, DecodeError> {
+    T::deserialize(value).map_err(|error| DecodeError::Field("object", error.to_string()))
 }
 
 impl BundleOutline {
-    fn take_properties(&mut self, known: &[property::Known<'_>]) {
-        for property in known {
-            match property.kind {
-                PROPERTY_PACKAGE => self.identities.push(property.text("version").to_owned()),
+    fn of(bundle: Fields<'_>, image_syntax: ImageSyntax) -> Result<Self, DecodeError> {
+        let mut outline = Self {
+            name: bundle.text("name").to_owned(),
+            package: bundle.text("package").to_owned(),
+            image: bundle.text("image").to_owned(),
+            ..Self::default()
+        };
+        let manifests = objects::read(&outline.package, &outline.name, bundle)?;
+        outline.objects = manifests.count;
+        if let Some(csv) = manifests.csv {
+            csv["spec"]["displayName"].as_str().unwrap_or_default().clone_into(&mut outline.display_name);
+        }
+        match outline.take_properties(bundle) {
+            Ok(identity) => {
+                outline.check_images(bundle, image_syntax);
+                if let Some(identity) = identity {
+                    outline.take_version(identity);
+                }
+            }
+            Err(problem) => outline
+                .defects
+                .push(format!("parse properties for bundle {}: {problem}", Quoted(&outline.name))),
+        }
+        Ok(outline)
+    }
+
+    /// Reads the properties, known ones as their type asks for; returns the one that names package and version.
+    fn take_properties<'v>(&mut self, bundle: Fields<'v>) -> Result<Option<Fields<'v>>, String> {
+        let mut identities = Vec::new();
+        for (index, property) in bundle.objects("properties").enumerate() {
+            let (kind, value) = (property.text("type"), property.raw("value"));
+            decode::check_property(kind, value)
+                .map_err(|problem| format!("parse property[{index}] of type {}: {problem}", Quoted(kind)))?;
+            let value = value.map(Fields::of).unwrap_or_default();
+            match kind {
+                PROPERTY_PACKAGE => identities.push(value),
                 PROPERTY_PACKAGE_REQUIRED => {
-                    self.required_packages.push(property.text("packageName").to_owned());
+                    self.required_packages.push(value.text("packageName").to_owned());
                 }
                 PROPERTY_CSV_METADATA if self.display_name.is_empty() => {
-                    property.text("displayName").clone_into(&mut self.display_name);
+                    value.text("displayName").clone_into(&mut self.display_name);
                 }
                 _ => {}
             }
         }
-        let (package, name) = (Quoted(&self.package), Quoted(&self.name));
-        let (kind, count) = (Quoted(PROPERTY_PACKAGE), self.identities.len());
-        if count != 1 {
+        self.identities = identities.iter().map(|identity| identity.text("version").to_owned()).collect();
+        let (package, kind) = (Quoted(&self.package), Quoted(PROPERTY_PACKAGE));
+        let [identity] = identities[..] else {
+            let (name, count) = (Quoted(&self.name), identities.len());
             self.defects.push(format!(
                 "package {package} bundle {name} must have exactly 1 {kind} property, found {count}"
             ));
-            return;
-        }
-        let named = known.iter().find(|property| property.kind == PROPERTY_PACKAGE);
-        let named = named.map_or("", |property| property.text("packageName"));
+            return Ok(None);
+        };
+        let named = identity.text("packageName");
         if named != self.package {
             self.defects.push(format!("package {package} does not match {kind} property {}", Quoted(named)));
         }
+        Ok(Some(identity))
     }
 
-    fn check_images(&mut self, object: &Map<String, Value>, image_syntax: ImageSyntax) {
-        let mut bad = Vec::new();
-        let mut check = |image: &str, place: &str| {
+    fn check_images(&mut self, bundle: Fields<'_>, image_syntax: ImageSyntax) {
+        let related = bundle.objects("relatedImages").enumerate();
+        let related =
+            related.map(|(index, related)| (related.text("image"), format!("relatedImages[{index}].image")));
+        for (image, place) in std::iter::once((bundle.text("image"), "image".to_owned())).chain(related) {
             if !image.is_empty()
                 && let Err(problem) = image_syntax(image)
             {
-                bad.push(format!(
+                self.defects.push(format!(
                     "package {} bundle {} {place}: invalid image pull spec {}: {problem}",
                     Quoted(&self.package),
                     Quoted(&self.name),
                     Quoted(image)
                 ));
             }
-        };
-        check(&self.image, "image");
-        for (index, related) in list(object, "relatedImages").iter().enumerate() {
-            let image = related.as_object().map_or("", |related| text(related, "image"));
-            check(image, &format!("relatedImages[{index}].image"));
         }
-        self.defects.append(&mut bad);
     }
 
-    fn check_version(&mut self, known: &[property::Known<'_>]) {
-        if self.identities.len() != 1 {
-            return;
-        }
-        let Some(identity) = known.iter().find(|property| property.kind == PROPERTY_PACKAGE) else { return };
+    fn take_version(&mut self, identity: Fields<'_>) {
         let (version, release) = (identity.text("version"), identity.text("release"));
+        let unparsed = |what, text, problem: &dyn std::fmt::Display| {
+            format!("error parsing bundle {} {what} {}: {problem}", Quoted(&self.name), Quoted(text))
+        };
         match version.parse() {
             Ok(version) => self.version = Some(version),
-            Err(problem) => self.defects.push(format!(
-                "error parsing bundle {} version {}: {problem}",
-                Quoted(&self.name),
-                Quoted(version)
-            )),
+            Err(problem) => self.defects.push(unparsed("version", version, &problem)),
         }
         match release.parse() {
             Ok(release) => self.release = release,
-            Err(problem) => self.defects.push(format!(
-                "error parsing bundle {} release version {}: {problem}",
-                Quoted(&self.name),
-                Quoted(release)
-            )),
+            Err(problem) => self.defects.push(unparsed("release version", release, &problem)),
         }
     }
 
-    /// Version and release as one text, by which the bundles of a package are told apart. A bundle without a
+    /// Version and release as one text, by which the bundles of a package differ. A bundle without a
     /// version has the version 0.0.0, as in opm.
     pub fn version_text(&self) -> String {
         let version = self.version.as_ref().map_or_else(|| "0.0.0".to_owned(), ToString::to_string);
         if self.release.is_empty() { version } else { format!("{version}-{}", self.release) }
     }
-}
-
-fn owned(object: &Map<String, Value>, name: &str) -> String {
-    text(object, name).to_owned()
-}
-
-/// Reads the entries of a document; null ones are as empty ones.
-fn each<T>(object: &Map<String, Value>, read: impl Fn(&Map<String, Value>) -> T) -> Vec<T> {
-    let empty = Map::new();
-    list(object, "entries").iter().map(|entry| read(entry.as_object().unwrap_or(&empty))).collect()
 }
 
 #[cfg(test)]

@@ -101,15 +101,15 @@ impl UpgradeGraph {
     pub fn of(outline: &Outline, view: &View) -> Result<Self, PictureError> {
         let versions = versions(outline)?;
         let mut channels: BTreeMap<&str, BTreeMap<&str, &Channel>> = BTreeMap::new();
-        for channel in outline.channels() {
+        for channel in &outline.channels {
             let wanted = view.packages.is_empty() || view.packages.contains(&channel.package);
             if wanted && (view.channels.is_empty() || view.channels.contains(&channel.name)) {
                 channels.entry(&channel.package).or_default().entry(&channel.name).or_insert(channel);
             }
         }
         let known = |name: &String| {
-            outline.packages().iter().any(|package| package.name == *name)
-                || outline.channels().iter().any(|channel| channel.package == *name)
+            outline.packages.iter().any(|package| package.name == *name)
+                || outline.channels.iter().any(|channel| channel.package == *name)
         };
         if let Some(missing) = view.packages.iter().find(|name| !known(name)) {
             return Err(PictureError::Package(missing.clone()));
@@ -121,10 +121,10 @@ impl UpgradeGraph {
         let mut graph = Self::default();
         let mut edges = 0;
         for (package, channels) in channels {
-            let deprecations = Deprecations::of(outline, package);
+            let deprecated = deprecated(outline, package);
             let mut drawn = Vec::new();
             for channel in channels.values() {
-                let channel = graph.channel(channel, &versions, &deprecations)?;
+                let channel = graph.channel(channel, &versions, &deprecated)?;
                 edges += channel.edges.len();
                 drawn.push(channel);
             }
@@ -133,18 +133,18 @@ impl UpgradeGraph {
             }
             graph.packages.push(PackageGraph {
                 name: package.to_owned(),
-                deprecated: deprecations.package,
+                deprecated: deprecated.iter().any(|(schema, _)| *schema == SCHEMA_PACKAGE),
                 channels: drawn,
             });
         }
         Ok(graph)
     }
 
-    fn channel(
+    fn channel<'o>(
         &mut self,
-        channel: &Channel,
+        channel: &'o Channel,
         versions: &BTreeMap<(&str, &str), &Version>,
-        deprecations: &Deprecations<'_>,
+        deprecated: &BTreeSet<(&str, &str)>,
     ) -> Result<ChannelGraph, PictureError> {
         let version =
             |entry: &ChannelEntry| versions.get(&(channel.package.as_str(), entry.name.as_str())).copied();
@@ -155,49 +155,50 @@ impl UpgradeGraph {
         });
         let skipped: BTreeSet<&str> =
             entries.iter().flat_map(|entry| &entry.skips).map(String::as_str).collect();
-        let mut graph = ChannelGraph {
-            name: channel.name.clone(),
-            deprecated: deprecations.channels.contains(channel.name.as_str()),
-            nodes: Vec::new(),
-            edges: Vec::new(),
-        };
+        let (mut nodes, mut edges) = (Vec::new(), Vec::new());
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-        for entry in &entries {
-            places.entry(&entry.name).or_insert_with(|| {
-                graph.nodes.push(Node {
-                    name: entry.name.clone(),
-                    absent: false,
-                    deprecated: deprecations.bundles.contains(entry.name.as_str()),
-                    skipped: skipped.contains(entry.name.as_str()),
-                    skip_range: entry.skip_range.clone(),
+        // The position of a bundle, which is an entry or only named by one.
+        let mut place = |name: &'o str, entry: Option<&ChannelEntry>| {
+            *places.entry(name).or_insert_with(|| {
+                nodes.push(Node {
+                    name: name.to_owned(),
+                    absent: entry.is_none(),
+                    deprecated: deprecated.contains(&(SCHEMA_BUNDLE, name)),
+                    skipped: entry.is_some() && skipped.contains(name),
+                    skip_range: entry.map(|entry| entry.skip_range.clone()).unwrap_or_default(),
                 });
-                graph.nodes.len() - 1
-            });
+                nodes.len() - 1
+            })
+        };
+        for entry in &entries {
+            place(&entry.name, Some(entry));
         }
         for entry in &entries {
-            let to = places[entry.name.as_str()];
-            let mut place =
-                |name| *places.entry(name).or_insert_with(|| graph.add_absent(name, deprecations));
-            let skips: Vec<usize> = entry.skips.iter().map(|name| place(name)).collect();
-            let replaces = Some(&entry.replaces).filter(|name| !name.is_empty()).map(|name| place(name));
-            let within = self.within_range(entry, &entries, &version, &channel.package);
-            let within = within.iter().map(|name| places[name]);
-            graph.edges.extend(skips.into_iter().map(|from| Edge { from, to, kind: EdgeKind::Skips }));
-            graph.edges.extend(within.map(|from| Edge { from, to, kind: EdgeKind::SkipRange }));
-            graph.edges.extend(replaces.map(|from| Edge { from, to, kind: EdgeKind::Replaces }));
-            if graph.edges.len() > PICTURE_EDGES_MAX {
+            let to = place(&entry.name, Some(entry));
+            let skips = entry.skips.iter().map(|name| (name.as_str(), EdgeKind::Skips));
+            let within = self.within_range(entry, &entries, &version, &channel.package).into_iter();
+            let replaces = Some(entry.replaces.as_str()).filter(|name| !name.is_empty());
+            let edge = |(name, kind)| Edge { from: place(name, None), to, kind };
+            edges.extend(
+                skips
+                    .chain(within.map(|name| (name, EdgeKind::SkipRange)))
+                    .chain(replaces.map(|name| (name, EdgeKind::Replaces)))
+                    .map(edge),
+            );
+            if edges.len() > PICTURE_EDGES_MAX {
                 return Err(PictureError::TooLarge);
             }
         }
-        Ok(graph)
+        let is_deprecated = deprecated.contains(&(SCHEMA_CHANNEL, channel.name.as_str()));
+        Ok(ChannelGraph { name: channel.name.clone(), deprecated: is_deprecated, nodes, edges })
     }
 
     /// The entries whose versions lie in the skip range of `entry`.
-    fn within_range<'e>(
+    fn within_range<'e, 'v>(
         &mut self,
         entry: &ChannelEntry,
         entries: &[&'e ChannelEntry],
-        version: &impl Fn(&ChannelEntry) -> Option<&'e Version>,
+        version: &impl Fn(&ChannelEntry) -> Option<&'v Version>,
         package: &str,
     ) -> Vec<&'e str> {
         if entry.skip_range.is_empty() {
@@ -221,50 +222,16 @@ impl UpgradeGraph {
     }
 }
 
-impl ChannelGraph {
-    fn add_absent(&mut self, name: &str, deprecations: &Deprecations<'_>) -> usize {
-        self.nodes.push(Node {
-            name: name.to_owned(),
-            absent: true,
-            deprecated: deprecations.bundles.contains(name),
-            skipped: false,
-            skip_range: String::new(),
-        });
-        self.nodes.len() - 1
-    }
-}
-
-/// The deprecated parts of one package.
-#[derive(Default)]
-struct Deprecations<'o> {
-    package: bool,
-    channels: BTreeSet<&'o str>,
-    bundles: BTreeSet<&'o str>,
-}
-
-impl<'o> Deprecations<'o> {
-    fn of(outline: &'o Outline, package: &str) -> Self {
-        let mut found = Self::default();
-        let blobs = outline.deprecations().iter().filter(|blob| blob.package == package);
-        for reference in blobs.flat_map(|blob| &blob.entries).map(|entry| &entry.reference) {
-            match reference.schema.as_str() {
-                SCHEMA_PACKAGE => found.package = true,
-                SCHEMA_CHANNEL => {
-                    found.channels.insert(&reference.name);
-                }
-                SCHEMA_BUNDLE => {
-                    found.bundles.insert(&reference.name);
-                }
-                _ => {}
-            }
-        }
-        found
-    }
+/// The deprecated parts of a package, by schema and name.
+fn deprecated<'o>(outline: &'o Outline, package: &str) -> BTreeSet<(&'o str, &'o str)> {
+    let blobs = outline.deprecations.iter().filter(|blob| blob.package == package);
+    let references = blobs.flat_map(|blob| &blob.entries).map(|entry| &entry.reference);
+    references.map(|reference| (reference.schema.as_str(), reference.name.as_str())).collect()
 }
 
 fn versions(outline: &Outline) -> Result<BTreeMap<(&str, &str), &Version>, PictureError> {
     outline
-        .bundles()
+        .bundles
         .iter()
         .map(|bundle| Ok(((bundle.package.as_str(), bundle.name.as_str()), version(bundle)?)))
         .collect()

@@ -1,16 +1,16 @@
 //! A part of a catalog: some packages, or some channels of them.
 //!
-//! Channels stay whole, so their graphs stay as they were. What a smaller catalog takes away from those who use
-//! it is told: see [`Note`]. Documents without a package stay.
+//! Channels stay whole, so their graphs stay as they were. Losses of those who use the smaller
+//! catalog are reported: see [`Note`]. Documents without a package stay.
 
 mod impact;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olm_fbc::{Channel, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
+use olm_fbc::{Channel, Envelope, Meta, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE};
 use olm_go::{
     Quoted,
-    field::{self, list, text},
+    field::{self, Fields},
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -39,24 +39,11 @@ pub enum SelectionError {
     #[error("package {} not found", Quoted(.0))]
     Package(String),
     /// The package does not have the channel, or it is not selected.
-    #[error("package {} has no channel {} among those selected", Quoted(.package), Quoted(.channel))]
-    Channel {
-        /// Name of the package.
-        package: String,
-        /// Name of the channel.
-        channel: String,
-    },
-    /// The default channel is removed, and several could take its place.
-    #[error("package {} loses its default channel {}: name another one of {}",
-        Quoted(.package), Quoted(.channel), .remaining.join(", "))]
-    DefaultChannel {
-        /// Name of the package.
-        package: String,
-        /// Name of the default channel.
-        channel: String,
-        /// Channels that stay.
-        remaining: Vec<String>,
-    },
+    #[error("package {} has no channel {} among those selected", Quoted(.0), Quoted(.1))]
+    Channel(String, String),
+    /// The package's default channel is removed, and several could take its place.
+    #[error("package {} loses its default channel {}: name another one of {}", Quoted(.0), Quoted(.1), .2.join(", "))]
+    DefaultChannel(String, String, Vec<String>),
 }
 
 /// What a smaller catalog means for those who use it.
@@ -92,7 +79,8 @@ pub enum NoteKind {
 #[derive(Debug, Clone)]
 pub struct Part {
     packages: BTreeMap<String, PackagePart>,
-    notes: Vec<Note>,
+    /// Losses of the catalog's users, sorted by package.
+    pub notes: Vec<Note>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -114,11 +102,11 @@ impl Selection {
         }
         let mut part = Part { packages: BTreeMap::new(), notes: Vec::new() };
         for name in names {
-            let Some(package) = outline.packages().iter().find(|package| package.name == *name) else {
+            let Some(package) = outline.packages.iter().find(|package| package.name == *name) else {
                 return Err(SelectionError::Package(name.clone()));
             };
             let channels: Vec<&Channel> =
-                outline.channels().iter().filter(|channel| channel.package == *name).collect();
+                outline.channels.iter().filter(|channel| channel.package == *name).collect();
             let mut kept = PackagePart {
                 channels: self.channels_of(name, &channels)?,
                 default_channel: package.default_channel.clone(),
@@ -127,7 +115,16 @@ impl Selection {
             let entries = channels.iter().filter(|channel| kept.channels.contains(&channel.name));
             kept.bundles =
                 entries.flat_map(|channel| &channel.entries).map(|entry| entry.name.clone()).collect();
-            self.default_channel(name, &mut kept, &mut part.notes)?;
+            let default_channel = self.default_channel(name, &kept)?;
+            if default_channel != kept.default_channel {
+                let (after, before) = (Quoted(&default_channel), Quoted(&kept.default_channel));
+                part.notes.push(Note {
+                    package: name.clone(),
+                    kind: NoteKind::DefaultChannel,
+                    message: format!("the default channel is {after} instead of {before}"),
+                });
+                kept.default_channel = default_channel;
+            }
             part.packages.insert(name.clone(), kept);
         }
         impact::note_impact(outline, &part.packages, &mut part.notes);
@@ -141,56 +138,28 @@ impl Selection {
             return Ok(all);
         };
         match wanted.difference(&all).next() {
-            Some(missing) => {
-                Err(SelectionError::Channel { package: package.to_owned(), channel: missing.clone() })
-            }
+            Some(missing) => Err(SelectionError::Channel(package.to_owned(), missing.clone())),
             None => Ok(wanted.clone()),
         }
     }
 
-    fn default_channel(
-        &self,
-        package: &str,
-        kept: &mut PackagePart,
-        notes: &mut Vec<Note>,
-    ) -> Result<(), SelectionError> {
-        let before = kept.default_channel.clone();
-        match (self.default_channels.get(package), kept.channels.len()) {
-            (Some(wanted), _) if kept.channels.contains(wanted) => kept.default_channel.clone_from(wanted),
-            (Some(wanted), _) => {
-                return Err(SelectionError::Channel { package: package.to_owned(), channel: wanted.clone() });
-            }
-            (None, _) if kept.channels.contains(&before) || before.is_empty() => {}
-            (None, 1) => kept.default_channel = kept.channels.iter().next().cloned().unwrap_or_default(),
-            (None, _) => {
-                return Err(SelectionError::DefaultChannel {
-                    package: package.to_owned(),
-                    channel: before,
-                    remaining: kept.channels.iter().cloned().collect(),
-                });
+    fn default_channel(&self, package: &str, kept: &PackagePart) -> Result<String, SelectionError> {
+        let before = &kept.default_channel;
+        match self.default_channels.get(package) {
+            Some(wanted) if kept.channels.contains(wanted) => Ok(wanted.clone()),
+            Some(wanted) => Err(SelectionError::Channel(package.to_owned(), wanted.clone())),
+            None if before.is_empty() || kept.channels.contains(before) => Ok(before.clone()),
+            None => {
+                let remaining: Vec<String> = kept.channels.iter().cloned().collect();
+                let error =
+                    |remaining| SelectionError::DefaultChannel(package.to_owned(), before.clone(), remaining);
+                <[String; 1]>::try_from(remaining).map(|[only]| only).map_err(error)
             }
         }
-        if kept.default_channel != before {
-            notes.push(Note {
-                package: package.to_owned(),
-                kind: NoteKind::DefaultChannel,
-                message: format!(
-                    "the default channel is {} instead of {}",
-                    Quoted(&kept.default_channel),
-                    Quoted(&before)
-                ),
-            });
-        }
-        Ok(())
     }
 }
 
 impl Part {
-    /// What users of the catalog lose, sorted by package.
-    pub fn notes(&self) -> &[Note] {
-        &self.notes
-    }
-
     /// Takes a document over if it belongs to the part, changed where it names removed parts.
     ///
     /// # Errors
@@ -217,36 +186,32 @@ impl Part {
 impl PackagePart {
     /// The document of a package or its deprecations, if it has to change.
     fn changed(&self, meta: &Meta<'_>) -> Result<Option<Vec<u8>>, WriteError> {
-        let failed = |source| WriteError::Form {
-            schema: meta.envelope.schema.clone().into_owned(),
-            name: meta.envelope.name.clone().into_owned(),
-            source,
-        };
+        let Envelope { schema, name, .. } = &meta.envelope;
+        let failed = |source| WriteError::Form(schema.to_string(), name.to_string(), source);
         let mut document: Map<String, Value> = serde_json::from_slice(meta.line).map_err(failed)?;
-        if meta.envelope.schema == SCHEMA_PACKAGE {
-            if text(&document, "defaultChannel") == self.default_channel {
+        let fields = Fields::from(&document);
+        let (name, value): (_, Value) = if schema == SCHEMA_PACKAGE {
+            if fields.text("defaultChannel") == self.default_channel {
                 return Ok(None);
             }
-            document.retain(|key, _| !field::names(key, "defaultChannel"));
-            document.insert("defaultChannel".into(), self.default_channel.clone().into());
+            ("defaultChannel", self.default_channel.clone().into())
         } else {
-            let entries = list(&document, "entries");
+            let entries = fields.list("entries");
             let staying: Vec<Value> = entries.iter().filter(|entry| !self.is_gone(entry)).cloned().collect();
             if staying.len() == entries.len() {
                 return Ok(None);
             }
-            document.retain(|key, _| !field::names(key, "entries"));
-            document.insert("entries".into(), staying.into());
-        }
+            ("entries", staying.into())
+        };
+        document.retain(|key, _| !field::names(key, name));
+        document.insert(name.into(), value);
         serde_json::to_vec(&document).map(Some).map_err(failed)
     }
 
     /// Whether an entry of the deprecations is about a removed part.
     fn is_gone(&self, entry: &Value) -> bool {
-        let reference =
-            entry.as_object().and_then(|entry| field::scalar(entry, "reference")).and_then(Value::as_object);
-        let Some(reference) = reference else { return false };
-        !self.has(text(reference, "schema"), text(reference, "name"))
+        let reference = Fields::of(entry).object("reference");
+        !self.has(reference.text("schema"), reference.text("name"))
     }
 
     /// Whether the part has a channel or bundle; other things it always has.

@@ -1,6 +1,6 @@
 //! Templates: short descriptions from which catalogs are made.
 //!
-//! A template names bundle images; what these are is asked from a [`BundleRenderer`], so that everything here
+//! A template names bundle images; what these are is asked from [`Bundles`], so that everything here
 //! is a function of the template and the bundles. [`Template::images`] names beforehand those that will be asked
 //! for, each once. The blobs that come out are in no particular order: writing them sorts them.
 //!
@@ -14,24 +14,23 @@ mod versions;
 
 use std::{error::Error, fmt, str::FromStr};
 
+use olm_bundle::typed::Kind;
+use olm_go::field::Fields;
 use serde_json::Value;
 use thiserror::Error as ThisError;
 
 pub use convert::{to_basic, to_substitutes};
 
-use crate::{Blob, BlobError, BundleBlob, FieldError, fields::Fields};
+use crate::{
+    Blob, BundleBlob, DecodeError, FieldError, decode,
+    structures::{BASIC, SEMVER, SUBSTITUTES, TEMPLATE},
+};
 
-/// Whatever a renderer or a validator says.
+/// The error of a renderer.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Gives the blob of a bundle image, migrated as far as it shall be.
-pub trait BundleRenderer {
-    /// The blob of the bundle with this reference.
-    ///
-    /// # Errors
-    /// It cannot be had, or is no bundle.
-    fn bundle(&mut self, image: &str) -> Result<BundleBlob, BoxError>;
-}
+/// Gives the blob of a bundle image, migrated as far as it shall be, or why there is none.
+pub type Bundles<'a> = &'a dyn Fn(&str) -> Result<BundleBlob, BoxError>;
 
 /// Tells whether blobs make a valid catalog; the error says why not.
 pub type Validate<'a> = &'a dyn Fn(&[Blob]) -> Result<(), String>;
@@ -50,13 +49,21 @@ pub enum TemplateKind {
 impl TemplateKind {
     const ALL: [Self; 3] = [Self::Basic, Self::Semver, Self::Substitutes];
 
-    /// What the template's `schema` says.
+    /// The `schema` of the template.
     pub fn schema(self) -> &'static str {
         match self {
             Self::Basic => "olm.template.basic",
             Self::Semver => "olm.semver",
             Self::Substitutes => "olm.template.substitutes",
         }
+    }
+
+    fn structure(self) -> Kind {
+        Kind::Object(match self {
+            Self::Basic => &BASIC,
+            Self::Semver => &SEMVER,
+            Self::Substitutes => &SUBSTITUTES,
+        })
     }
 }
 
@@ -66,48 +73,23 @@ impl FromStr for TemplateKind {
     /// The kind with this schema.
     fn from_str(schema: &str) -> Result<Self, TemplateError> {
         let found = Self::ALL.into_iter().find(|kind| kind.schema() == schema);
-        found.ok_or_else(|| TemplateError::UnknownSchema(schema.to_owned()))
+        found.ok_or_else(|| TemplateError::rule(format_args!("unknown template schema: {schema}")))
     }
 }
 
 /// Why a template gives no catalog.
 #[derive(Debug, ThisError)]
 pub enum TemplateError {
-    /// It is neither JSON nor YAML.
-    #[error("decoding template input: {0}")]
-    Syntax(String),
-    /// It does not say what it is.
-    #[error("template input missing required 'schema' field")]
-    NoSchema,
-    /// Its kind is unknown.
-    #[error("unknown template schema: {0}")]
-    UnknownSchema(String),
-    /// It is not what it was said to be.
-    #[error("template has unknown schema ({found:?}), should be {wanted:?}")]
-    OtherSchema {
-        /// Its schema.
-        found: String,
-        /// The one of the kind asked for.
-        wanted: &'static str,
-    },
     /// A field has another type.
     #[error("unmarshalling template: {0}")]
     Field(#[from] FieldError),
-    /// A strict template has an unknown field.
-    #[error("render: unable to read file: unknown field {path:?}; known are {known}")]
-    UnknownField {
-        /// Its path.
-        path: String,
-        /// The fields that are known there.
-        known: String,
-    },
     /// An entry is no catalog content.
     #[error("entries[{index}]: {source}")]
     Entry {
         /// Position in the list.
         index: usize,
         /// The problem.
-        source: BlobError,
+        source: DecodeError,
     },
     /// A bundle could not be rendered.
     #[error("render reference {image:?}: {source}")]
@@ -117,7 +99,7 @@ pub enum TemplateError {
         /// Why not.
         source: BoxError,
     },
-    /// A rule of the kind of template is broken; the text is opm's.
+    /// It is no template, or breaks a rule of its kind; the text is opm's.
     #[error("{0}")]
     Rule(String),
 }
@@ -146,14 +128,18 @@ impl Template {
     /// It is not one, or its fields have wrong types.
     pub fn read(text: &str, kind: Option<TemplateKind>) -> Result<Self, TemplateError> {
         let document = match olm_yaml::mixed(text).next() {
-            Some(document) => document.map_err(|error| TemplateError::Syntax(error.to_string()))?,
+            Some(document) => document
+                .map_err(|error| TemplateError::rule(format_args!("decoding template input: {error}")))?,
             None => Value::Null,
         };
-        let fields = Fields::of(&document)?;
-        let schema = fields.text("schema")?;
+        decode::check(&document, &Kind::Object(&TEMPLATE))?;
+        let fields = Fields::of(&document);
+        let schema = fields.text("schema");
         let kind = match kind {
             Some(kind) => kind,
-            None if schema.is_empty() => return Err(TemplateError::NoSchema),
+            None if schema.is_empty() => {
+                return Err(TemplateError::rule("template input missing required 'schema' field"));
+            }
             None => schema.parse()?,
         };
         if schema != kind.schema() {
@@ -162,13 +148,24 @@ impl Template {
                     "render: unable to read file: readFile: input file has unknown schema, should be {:?}",
                     kind.schema()
                 )),
-                _ => TemplateError::OtherSchema { found: schema.to_owned(), wanted: kind.schema() },
+                _ => TemplateError::rule(format_args!(
+                    "template has unknown schema ({schema:?}), should be {:?}",
+                    kind.schema()
+                )),
             });
         }
+        if kind == TemplateKind::Semver
+            && let Some((path, known)) = decode::unknown_field(&document, &kind.structure(), "")
+        {
+            return Err(TemplateError::rule(format_args!(
+                "render: unable to read file: unknown field {path:?}; known are {known}"
+            )));
+        }
+        decode::check(&document, &kind.structure())?;
         Ok(Self(match kind {
-            TemplateKind::Basic => Content::Basic(basic::Basic::read(&fields)?),
-            TemplateKind::Semver => Content::Semver(semver::Semver::read(&fields)?),
-            TemplateKind::Substitutes => Content::Substitutes(substitutes::Substitutes::read(&fields)?),
+            TemplateKind::Basic => Content::Basic(basic::Basic::read(fields)?),
+            TemplateKind::Semver => Content::Semver(semver::Semver::read(fields)?),
+            TemplateKind::Substitutes => Content::Substitutes(substitutes::Substitutes::read(fields)?),
         }))
     }
 
@@ -192,11 +189,7 @@ impl Template {
     ///
     /// # Errors
     /// A bundle cannot be rendered, or a rule of the kind of template is broken.
-    pub fn render(
-        &self,
-        bundles: &mut dyn BundleRenderer,
-        validate: Validate<'_>,
-    ) -> Result<Vec<Blob>, TemplateError> {
+    pub fn render(&self, bundles: Bundles<'_>, validate: Validate<'_>) -> Result<Vec<Blob>, TemplateError> {
         match &self.0 {
             Content::Basic(template) => template.render(bundles),
             Content::Semver(template) => template.render(bundles),
@@ -206,20 +199,15 @@ impl Template {
 }
 
 /// Asks for a bundle.
-fn bundle(bundles: &mut dyn BundleRenderer, image: &str) -> Result<BundleBlob, TemplateError> {
-    bundles.bundle(image).map_err(|source| TemplateError::Bundle { image: image.to_owned(), source })
+fn bundle(bundles: Bundles<'_>, image: &str) -> Result<BundleBlob, TemplateError> {
+    bundles(image).map_err(|source| TemplateError::Bundle { image: image.to_owned(), source })
 }
 
 /// The blobs in the field `entries`.
-fn entries(fields: &Fields<'_>) -> Result<Vec<Blob>, TemplateError> {
-    let list = match fields.get("entries") {
-        None => return Ok(Vec::new()),
-        Some(Value::Array(list)) => list,
-        Some(other) => return Err(fields.wrong("entries", "a list", other).into()),
-    };
+fn entries(template: Fields<'_>) -> Result<Vec<Blob>, TemplateError> {
     let read =
         |(index, entry)| Blob::of_value(entry).map_err(|source| TemplateError::Entry { index, source });
-    list.iter().enumerate().map(read).collect()
+    template.list("entries").iter().enumerate().map(read).collect()
 }
 
 #[cfg(test)]

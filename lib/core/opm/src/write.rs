@@ -7,19 +7,22 @@
 //!
 //! Source: operator-registry `alpha/declcfg` (writing).
 
-mod fields;
 mod pretty;
 
 use std::collections::BTreeMap;
 
+use olm_bundle::typed::Kind;
 use olm_fbc::{
     Envelope, FbcError, Meta, MetaReader, SCHEMA_BUNDLE, SCHEMA_CHANNEL, SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
-use olm_go::Quoted;
+use olm_go::{
+    Quoted,
+    json::{self, Html},
+};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::LoadError;
+use crate::{LoadError, encode, structures};
 
 /// The form of a written catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,27 +46,13 @@ impl Form {
 /// Why a document cannot be written.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// Documents of this schema belong to a package, and this one does not say to which.
-    #[error("{schema} {}: the field {field} is missing: it says which package the document belongs to",
-        Quoted(.name))]
-    NoPackage {
-        /// Schema of the document.
-        schema: String,
-        /// Name of the document.
-        name: String,
-        /// The field that names the package.
-        field: &'static str,
-    },
-    /// The document is not of the form that its schema has.
-    #[error("{schema} {}: {source}", Quoted(.name))]
-    Form {
-        /// Schema of the document.
-        schema: String,
-        /// Name of the document.
-        name: String,
-        /// Why.
-        source: serde_json::Error,
-    },
+    /// Documents of this schema belong to a package, and this one does not name it in the field for it: schema, name,
+    /// field.
+    #[error("{} {}: the field {} is missing: it says which package the document belongs to", .0, Quoted(.1), .2)]
+    NoPackage(String, String, &'static str),
+    /// The document, with this schema and name, is not of the form that its schema has.
+    #[error("{} {}: {}", .0, Quoted(.1), .2)]
+    Form(String, String, serde_json::Error),
     /// The text is no document.
     #[error(transparent)]
     Document(#[from] FbcError),
@@ -104,13 +93,10 @@ impl Documents {
         let subject = envelope.subject();
         if subject.is_empty() && rank != 3 {
             let field = if rank == 0 { "name" } else { "package" };
-            return Err(WriteError::NoPackage { schema: schema.into(), name: name.into(), field });
+            return Err(WriteError::NoPackage(schema.into(), name.into(), field));
         }
-        let text = fields::ordered(schema, line).map_err(|source| WriteError::Form {
-            schema: schema.into(),
-            name: name.into(),
-            source,
-        })?;
+        let text =
+            ordered(schema, line).map_err(|source| WriteError::Form(schema.into(), name.into(), source))?;
         let place = (rank, key.to_owned(), self.count);
         self.count += 1;
         if subject.is_empty() {
@@ -154,29 +140,33 @@ impl Documents {
             .get(name)
             .into_iter()
             .flat_map(BTreeMap::values)
-            .map(|text| document(text, form))
+            .map(|text| document_text(text, form))
             .collect()
     }
 
     /// The documents that belong to no package, as text.
     pub fn without_package(&self, form: Form) -> String {
-        self.rootless.values().map(|text| document(text, form)).collect()
+        self.rootless.values().map(|text| document_text(text, form)).collect()
     }
 
     /// All documents, each as text.
     pub fn texts(&self, form: Form) -> impl Iterator<Item = String> {
         let all = self.packages.values().chain([&self.rootless]).flat_map(BTreeMap::values);
-        all.map(move |text| document(text, form))
+        all.map(move |text| document_text(text, form))
     }
 }
 
-/// A JSON document that belongs to no catalog, such as a template, in one of the forms of catalogs.
-pub fn document_text(json: &RawValue, form: Form) -> String {
-    document(json.get(), form)
+/// The document in `line` with its fields in the order of its schema; of other schemas as it is.
+fn ordered(schema: &str, line: &[u8]) -> Result<String, serde_json::Error> {
+    let raw = serde_json::from_slice::<&RawValue>(line)?;
+    let kind = structures::document(schema).map_or(Kind::Raw, |(_, kind)| kind);
+    let mut out = Vec::with_capacity(line.len());
+    encode::write(&mut out, raw.get(), &kind, Html::Kept)?;
+    Ok(json::into_raw(out).get().to_owned())
 }
 
-/// One document in its final form; `text` is JSON with its fields in order.
-fn document(text: &str, form: Form) -> String {
+/// One document in its final form, which may belong to no catalog; `text` is JSON with its fields in order.
+pub fn document_text(text: &str, form: Form) -> String {
     match form {
         Form::Json => pretty::indented(text),
         Form::Yaml => {

@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use olm_object::ObjectKey;
-use olm_objectset::{phase_of, sha256};
+use olm_objectset::phase_of;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    difference::differences,
     fields::stated,
     images::{ImageChange, image_changes},
-    objects::{Change, ObjectPlan},
+    objects::ObjectPlan,
     permissions::{Account, operator_permissions},
 };
 
@@ -33,8 +32,11 @@ pub struct ContentDifference {
 pub fn content_difference(before: &[Value], after: &[Value]) -> ContentDifference {
     let [old, new] = [before, after].map(by_key);
     let keys: BTreeSet<&ObjectKey> = old.keys().chain(new.keys()).collect();
+    let plan = |key: &ObjectKey| {
+        ObjectPlan::new(key.clone(), phase_of(&key.group, &key.kind), old.get(key), new.get(key))
+    };
     ContentDifference {
-        objects: keys.into_iter().map(|key| object(key, old.get(key), new.get(key))).collect(),
+        objects: keys.into_iter().map(plan).collect(),
         images: image_changes(before, after),
         gained_rights: operator_permissions(before, after).increase,
         lost_rights: operator_permissions(after, before).increase,
@@ -43,30 +45,6 @@ pub fn content_difference(before: &[Value], after: &[Value]) -> ContentDifferenc
 
 fn by_key(objects: &[Value]) -> BTreeMap<ObjectKey, Value> {
     objects.iter().map(|object| (ObjectKey::of(object), stated(object))).collect()
-}
-
-fn object(key: &ObjectKey, before: Option<&Value>, after: Option<&Value>) -> ObjectPlan {
-    let (change, fields) = match (before, after) {
-        (None, _) => (Change::Create, Vec::new()),
-        (_, None) => (Change::Delete, Vec::new()),
-        (Some(before), Some(after)) => match differences(before, after) {
-            same if same.is_empty() => (Change::Keep, same),
-            changed => (Change::Change, changed),
-        },
-    };
-    ObjectPlan {
-        change,
-        phase: phase_of(&key.group, &key.kind).to_owned(),
-        api_version: key.api_version(),
-        kind: key.kind.clone(),
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-        fields,
-        content: after.filter(|_| change == Change::Create).cloned(),
-        before_digest: before.map(sha256),
-        after_digest: after.map(sha256),
-        note: None,
-    }
 }
 
 #[cfg(test)]

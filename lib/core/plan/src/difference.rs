@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use crate::fields::are_named;
 
-/// A field that does not stay as it is.
+/// A field that changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldChange {
     /// Where it is, such as `spec.template.spec.containers[manager].image`.
     pub path: String,
-    /// What it is; nothing if it is not ours now.
+    /// The value now; none if the field is not ours now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What it will be; nothing if it goes.
+    /// The value afterwards; none if the field is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }

@@ -14,7 +14,7 @@ use olm_object::{
 use olm_objectset::sha256;
 use serde_json::{Map, Value};
 
-/// What a revision's content says about an object, in the form in which plans compare: without identity and
+/// The fields that a revision's content sets, in the form in which plans compare: without identity and
 /// bookkeeping, the data of Secrets as hashes.
 pub(crate) fn stated(content: &Value) -> Value {
     masked(content, bare(&as_stored(content)))
@@ -45,7 +45,7 @@ pub(crate) fn own(live: &Value, old: Option<&Value>, desired: Option<&Value>) ->
     masked(live, bare(&cut))
 }
 
-/// What of `answer`, the object as the server would store it, the content `desired` speaks about, in the form of
+/// The fields of `answer`, the object as the server would store it, that the content `desired` sets, in the form of
 /// [`stated`].
 pub(crate) fn would_be(answer: &Value, desired: &Value) -> Value {
     let cut = cut(answer.clone(), &[&as_stored(desired)], false).unwrap_or_default();
@@ -59,7 +59,7 @@ fn as_stored(object: &Value) -> Value {
     object
 }
 
-/// Replaces the data of a Secret by their hashes; `object` tells the kind.
+/// Replaces the data of a Secret by their hashes; `object` has the kind.
 fn masked(object: &Value, mut fields: Value) -> Value {
     if is_secret(object) {
         for member in ["data", "stringData"] {

@@ -13,10 +13,10 @@ pub struct ImageChange {
     pub workload: String,
     /// Name of the container.
     pub container: String,
-    /// The image now; nothing if the container is new.
+    /// The image now; none if the container is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// The image then; nothing if the container goes.
+    /// The image afterwards; none if the container is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
@@ -39,14 +39,14 @@ pub fn image_changes<'o, 'n>(
     found.into_iter().map(change).collect()
 }
 
-fn images(object: &Value, mut tell: impl FnMut((String, String), String)) {
+fn images(object: &Value, mut found: impl FnMut((String, String), String)) {
     let key = ObjectKey::of(object);
     let workload = format!("{} {}/{}", key.kind, key.namespace, key.name);
     let Some(pod) = object.pointer("/spec/template/spec") else { return };
     for list in ["initContainers", "containers"] {
         for container in pod[list].as_array().into_iter().flatten() {
             if let (Some(name), Some(image)) = (container["name"].as_str(), container["image"].as_str()) {
-                tell((workload.clone(), name.to_owned()), image.to_owned());
+                found((workload.clone(), name.to_owned()), image.to_owned());
             }
         }
     }

@@ -1,8 +1,8 @@
-//! What a new revision of a ClusterExtension would do, as one value made before anything is written.
+//! The effects of a new revision of a ClusterExtension, as one value made before anything is written.
 //!
 //! A [`Plan`] is put together from facts that the caller found out: the resolution, the objects as they are and as
-//! they would be, rights, CRD findings, and what a dry-run said. What could not be found out says so
-//! ([`Section::Unknown`]). Its [`digest`](Plan::digest) covers the inputs and our own fields before and after,
+//! they would be, permissions, CRD findings, and verdicts of a dry-run. A part that could not be found
+//! out is [`Section::Unknown`]. Its [`digest`](Plan::digest) covers the inputs and our own fields before and after,
 //! never what the server fills in; the data of Secrets appear as hashes only. The same facts in another order are
 //! the same plan.
 //!

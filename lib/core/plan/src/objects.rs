@@ -1,4 +1,4 @@
-//! What becomes of one object.
+//! The plan of one object.
 
 use olm_object::ObjectKey;
 use olm_objectset::sha256;
@@ -10,12 +10,12 @@ use crate::{
     fields::{own, stated, would_be},
 };
 
-/// What was found of an object in the cluster.
+/// An object in the cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
-    /// It is not there.
+    /// It does not exist.
     Absent,
-    /// It is there.
+    /// It exists.
     Present(Value),
     /// It could not be read, and why.
     Unknown(String),
@@ -26,11 +26,11 @@ pub enum Found {
 pub struct ObjectFacts<'a> {
     /// Its phase.
     pub phase: &'a str,
-    /// What the new revision says of it; nothing if it no longer has it.
+    /// The content of the new revision; none if the object is not part of it.
     pub desired: Option<&'a Value>,
-    /// What the content that is rolled out says of it, if that is known and has it.
+    /// The content that is rolled out, if it is known and has the object.
     pub old: Option<&'a Value>,
-    /// What the cluster has. Of no account for an object that goes.
+    /// The object in the cluster; it does not matter for one that is deleted.
     pub found: Found,
     /// The API server's answer to the dry-run: the object as it would be stored.
     pub would_be: Option<&'a Value>,
@@ -38,7 +38,7 @@ pub struct ObjectFacts<'a> {
     pub note: Option<String>,
 }
 
-/// What becomes of an object.
+/// The change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
@@ -58,7 +58,7 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectPlan {
-    /// What becomes of it.
+    /// Its change.
     pub change: Change,
     /// Its phase.
     pub phase: String,
@@ -73,13 +73,13 @@ pub struct ObjectPlan {
     /// Our own fields that change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldChange>,
-    /// What an object that is created says; the data of Secrets as hashes.
+    /// The content of an object that is created; the data of Secrets as hashes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Value>,
-    /// Digest of our own fields as they are; nothing if the object is not there.
+    /// Digest of our own fields as they are; none if the object does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_digest: Option<String>,
-    /// Digest of what the new revision says; nothing if it no longer has the object.
+    /// Digest of the new content; none if the object is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_digest: Option<String>,
     /// Something a person should know about it.
@@ -88,6 +88,31 @@ pub struct ObjectPlan {
 }
 
 impl ObjectPlan {
+    /// Compares an object's own fields before and after, both in the form of [`stated`]; one of them at least is there.
+    pub(crate) fn new(key: ObjectKey, phase: &str, before: Option<&Value>, after: Option<&Value>) -> Self {
+        let (change, fields) = match (before, after) {
+            (_, None) => (Change::Delete, Vec::new()),
+            (None, Some(_)) => (Change::Create, Vec::new()),
+            (Some(before), Some(after)) => match differences(before, after) {
+                same if same.is_empty() => (Change::Keep, same),
+                changed => (Change::Change, changed),
+            },
+        };
+        Self {
+            change,
+            phase: phase.to_owned(),
+            api_version: key.api_version(),
+            kind: key.kind,
+            namespace: key.namespace,
+            name: key.name,
+            fields,
+            content: after.filter(|_| change == Change::Create).cloned(),
+            before_digest: before.map(sha256),
+            after_digest: after.map(sha256),
+            note: None,
+        }
+    }
+
     /// The object, as conditions name it.
     pub fn object(&self) -> String {
         let place = if self.namespace.is_empty() { String::new() } else { format!("{}/", self.namespace) };
@@ -95,47 +120,26 @@ impl ObjectPlan {
     }
 }
 
-/// Works out what becomes of an object.
+/// Plans an object.
 pub fn object_plan(facts: &ObjectFacts<'_>) -> ObjectPlan {
     let key = facts.desired.or(facts.old).map_or_else(|| ObjectKey::of(&Value::Null), ObjectKey::of);
-    let mut plan = ObjectPlan {
-        change: Change::Keep,
-        phase: facts.phase.to_owned(),
-        api_version: key.api_version(),
-        kind: key.kind,
-        namespace: key.namespace,
-        name: key.name,
-        fields: Vec::new(),
-        content: None,
-        before_digest: None,
-        after_digest: facts.desired.map(|desired| sha256(&stated(desired))),
-        note: facts.note.clone(),
+    let after = facts.desired.map(stated);
+    let before = match (facts.desired, &facts.found) {
+        (None, _) => facts.old.map(stated),
+        (Some(_), Found::Absent) => None,
+        (Some(_), Found::Unknown(_)) => Some(json!("unknown")),
+        (desired, Found::Present(live)) => Some(own(live, facts.old, desired)),
     };
-    let Some(desired) = facts.desired else {
-        plan.change = Change::Delete;
-        plan.before_digest = facts.old.map(|old| sha256(&stated(old)));
-        return plan;
-    };
-    match &facts.found {
-        Found::Absent => {
-            plan.change = Change::Create;
-            plan.content = Some(stated(desired));
-        }
-        Found::Unknown(why) => {
-            plan.change = Change::Unknown;
-            plan.before_digest = Some(sha256(&json!("unknown")));
-            plan.note = Some(match &facts.note {
-                Some(note) => format!("{note}; it could not be read: {why}"),
-                None => format!("it could not be read: {why}"),
-            });
-        }
-        Found::Present(live) => {
-            let before = own(live, facts.old, Some(desired));
-            plan.before_digest = Some(sha256(&before));
-            let after = facts.would_be.map_or_else(|| stated(desired), |answer| would_be(answer, desired));
-            plan.fields = differences(&before, &after);
-            plan.change = if plan.fields.is_empty() { Change::Keep } else { Change::Change };
-        }
+    let stored = facts.desired.and_then(|desired| Some(would_be(facts.would_be?, desired)));
+    let mut plan = ObjectPlan::new(key, facts.phase, before.as_ref(), stored.as_ref().or(after.as_ref()));
+    // The API server's answer is no part of the digest, and not shown for an object that is created.
+    plan.after_digest = after.as_ref().map(sha256);
+    plan.content = plan.content.and(after);
+    plan.note.clone_from(&facts.note);
+    if let (Some(_), Found::Unknown(why)) = (facts.desired, &facts.found) {
+        (plan.change, plan.fields) = (Change::Unknown, Vec::new());
+        let note = facts.note.as_ref().map_or_else(String::new, |note| format!("{note}; "));
+        plan.note = Some(format!("{note}it could not be read: {why}"));
     }
     plan
 }

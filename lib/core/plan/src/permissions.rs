@@ -20,11 +20,10 @@ pub struct Account {
     /// Permissions by roles of the bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rights: Vec<Permission>,
-    /// Roles that are not part of the bundle, with where they hold: whoever keeps them decides about their rules. Also
-    /// roles that have too many rules to be listed.
+    /// Roles that are not part of the bundle, with where they hold: others decide about their rules. Also roles that have too many rules to be listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub foreign_roles: Vec<String>,
-    /// What whoever gets hold of the account can do with its cluster-wide rights, worst first.
+    /// Powers of whoever gets hold of the account, by its cluster-wide permissions, the worst first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dangers: Vec<String>,
 }
@@ -97,6 +96,11 @@ impl Holder {
     }
 }
 
+/// The part of the cluster in which a permission holds.
+pub(crate) fn place_of(namespace: &str) -> String {
+    if namespace.is_empty() { "in the whole cluster".to_owned() } else { format!("in namespace {namespace}") }
+}
+
 fn holders<'a>(objects: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, Holder> {
     let objects: Vec<&Value> = objects.into_iter().collect();
     let text = |value: &'a Value| value.as_str().unwrap_or_default();
@@ -126,11 +130,7 @@ fn holders<'a>(objects: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String,
             let holder = holders.entry(account).or_default();
             let rules = role.filter(|_| entries <= ENTRIES_MAX).map(|role| rules_of(role));
             entries = rules.iter().flatten().map(Rule::entries).fold(entries, usize::saturating_add);
-            let place = if namespace.is_empty() {
-                "in the whole cluster".to_owned()
-            } else {
-                format!("in namespace {namespace}")
-            };
+            let place = place_of(namespace);
             match (role, rules) {
                 (_, Some(rules)) if entries <= ENTRIES_MAX => {
                     let namespace = || namespace.to_owned();

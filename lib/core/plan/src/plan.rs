@@ -9,7 +9,7 @@ use crate::{
     dry_run::DryRun, images::ImageChange, objects::ObjectPlan, permissions::Permissions, section::Section,
 };
 
-/// What a plan is made from, besides the bundle.
+/// The inputs of a plan, besides the bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inputs {
@@ -38,7 +38,7 @@ pub struct Resolution {
     /// The catalog that has it; nothing if none has it any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalog: Option<String>,
-    /// What it takes the place of.
+    /// The bundle that it replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub installed: Option<InstalledBundle>,
 }
@@ -57,7 +57,7 @@ pub struct InstalledBundle {
     pub revision: String,
 }
 
-/// What is to be said of one CRD.
+/// The findings on one CRD.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CrdFinding {
@@ -66,13 +66,13 @@ pub struct CrdFinding {
     /// Changes that block the revision, in crdify's words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// Changes that would, and that the administrator accepts: entries of the annotation.
+    /// Changes that would block it, and that the administrator accepts: entries of the annotation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
-    /// That the definition goes, if it does.
+    /// A note that the definition is removed, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<String>,
-    /// What refused changes would do to stored objects.
+    /// The impact of refused changes on stored objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_objects: Option<String>,
     /// The objects in question.
@@ -89,7 +89,7 @@ pub struct NamedObject {
     pub impact: String,
 }
 
-/// What a new revision would do.
+/// The effects of a new revision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
@@ -97,7 +97,7 @@ pub struct Plan {
     pub extension: String,
     /// Name of the ClusterObjectSet that would be made.
     pub revision: String,
-    /// What it is made from.
+    /// Its inputs.
     pub inputs: Inputs,
     /// The bundle.
     pub resolution: Section<Resolution>,
@@ -111,12 +111,12 @@ pub struct Plan {
     pub missing_rights: Section<Vec<Permission>>,
     /// Permissions of the operator.
     pub operator_rights: Section<Permissions>,
-    /// What the API server said of the objects.
+    /// The API server's verdicts on the objects.
     pub dry_run: Section<DryRun>,
     /// Why the controller does not act for the extension at all, if it does not.
     #[serde(skip)]
     pub refusal: Option<String>,
-    /// What else is to be said.
+    /// Notes for people.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -156,22 +156,17 @@ impl Plan {
         self
     }
 
-    /// Digest of the inputs and of our own fields before and after. What the API server, or anybody, thinks of the
-    /// plan is no part of it, and neither is the revision's number.
+    /// Digest of the inputs and of our own fields before and after. Verdicts on the plan are no part
+    /// of it, and neither is the revision's number.
     pub fn digest(&self) -> String {
-        let objects = match &self.objects {
-            Section::Known(objects) => {
-                let mut all: Vec<Value> = objects
-                    .iter()
-                    .map(|o| {
-                        json!([o.api_version, o.kind, o.namespace, o.name, o.before_digest, o.after_digest])
-                    })
-                    .collect();
-                all.sort_by_cached_key(Value::to_string);
-                json!(all)
-            }
-            Section::Unknown { .. } => Value::Null,
-        };
+        let objects = self.objects.known().map(|objects| {
+            let object = |o: &ObjectPlan| {
+                json!([o.api_version, o.kind, o.namespace, o.name, o.before_digest, o.after_digest])
+            };
+            let mut all: Vec<Value> = objects.iter().map(object).collect();
+            all.sort_by_cached_key(Value::to_string);
+            all
+        });
         sha256(&json!({
             "extension": self.extension,
             "inputs": self.inputs,
@@ -180,7 +175,7 @@ impl Plan {
         }))
     }
 
-    /// What stands in the way of the revision, a text each; it is made if there is nothing.
+    /// The obstacles to the revision, a text each; it is made if there are none.
     pub fn blocked(&self) -> Vec<String> {
         let mut blocked: Vec<String> = self.refusal.iter().cloned().collect();
         for crd in self.crds.known().into_iter().flatten().filter(|crd| !crd.refused.is_empty()) {
@@ -195,7 +190,7 @@ impl Plan {
         blocked
     }
 
-    /// The JSON form: keys and lists sorted, with the digest and what blocks.
+    /// The JSON form: keys and lists sorted, with the digest and the obstacles.
     pub fn to_json(&self) -> Value {
         let mut value = serde_json::to_value(self.clone().sorted()).unwrap_or_default();
         value["digest"] = self.digest().into();

@@ -12,7 +12,7 @@ use crate::{
     images::ImageChange,
     limits::{FIELDS_SHOWN_MAX, NAMED_OBJECTS_MAX, VALUE_CHARACTERS_MAX},
     objects::{Change, ObjectPlan},
-    permissions::Account,
+    permissions::{Account, place_of},
     plan::{CrdFinding, Plan, Resolution},
     section::Section,
 };
@@ -21,7 +21,7 @@ use crate::{
 const VERSION_FIELD: &str = "metadata.annotations[\"olm.operatorframework.io/bundle-version\"]";
 
 impl Plan {
-    /// The text form: what happens, what stands in the way, what is not known.
+    /// The text form: changes, obstacles, and parts that are not known.
     pub fn to_text(&self) -> String {
         let plan = self.clone().sorted();
         let mut text = format!("{} would become revision {}\n", plan.extension, plan.revision);
@@ -74,7 +74,7 @@ fn line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// Lines of a text that may have several, the further ones indented as told.
+/// Lines of a text that may have several, with what comes before the first and the further ones.
 fn lines(text: &mut String, [first, further]: [&str; 2], all: &str) {
     for (index, one) in all.lines().enumerate() {
         line(text, &format!("{}{one}", if index == 0 { first } else { further }));
@@ -244,12 +244,7 @@ fn right(Permission { namespace, rule }: &Permission) -> String {
         // Writing to a String cannot fail.
         let _ = write!(text, " {:?}", join(&mut rule.resource_names.iter()));
     }
-    let place = if namespace.is_empty() {
-        "in the whole cluster".to_owned()
-    } else {
-        format!("in namespace {namespace}")
-    };
-    format!("{text}: {} {place}", join(&mut rule.verbs.iter()))
+    format!("{text}: {} {}", join(&mut rule.verbs.iter()), place_of(namespace))
 }
 
 #[cfg(test)]
@@ -301,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_crds_is_told_one_by_one() {
+    fn crds_are_listed_one_by_one() {
         let finding = CrdFinding {
             name: "a.b".into(),
             refused: vec!["v1: ^.spec.size: maximum: lower".into()],

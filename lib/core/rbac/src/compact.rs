@@ -21,7 +21,7 @@ pub(crate) fn compact(rules: impl IntoIterator<Item = Rule>, also_held: &[Rule])
         Rule { verbs, ..thing.clone() }
     };
     let rules: Vec<Rule> = things.iter().map(|(thing, verbs)| rule(thing, verbs)).collect();
-    // Only these can grant what is another's: those with wildcards, and the one for all names of the same thing.
+    // Only these can grant permissions of another rule: those with wildcards, and the one for all names of the same thing.
     let wide: Vec<&Rule> = rules
         .iter()
         .filter(|rule| rule.has_wildcard())

@@ -44,66 +44,31 @@ impl Danger {
     }
 }
 
-/// A permission whose holder has a power: resources of an API group with one of the verbs.
-struct Power {
-    danger: Danger,
-    group: &'static str,
-    resources: &'static [&'static str],
-    verbs: &'static [&'static str],
-    /// Only without restriction to names.
-    unnamed: bool,
-}
+/// A permission whose holder has a power: one of the verbs on one of the resources of an API group, and whether a rule
+/// that is restricted to names is harmless.
+type Power = (Danger, &'static str, &'static [&'static str], &'static [&'static str], bool);
 
+const RBAC: &str = "rbac.authorization.k8s.io";
+const ADMISSION: &str = "admissionregistration.k8s.io";
 const READ: &[&str] = &["get", "list", "watch"];
 const CREATE: &[&str] = &["create"];
 const WRITE: &[&str] = &["create", "patch", "update"];
+const SUBRESOURCES: &[&str] = &["pods/exec", "pods/attach", "nodes/proxy", "pods/proxy"];
+const CONTROLLERS: &[&str] = &["deployments", "daemonsets", "statefulsets", "replicasets"];
+const WEBHOOKS: &[&str] = &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
 const POWERS: [Power; 10] = [
-    power(
-        Danger::Escalation,
-        "rbac.authorization.k8s.io",
-        &["roles", "clusterroles"],
-        &["bind", "escalate"],
-        false,
-    ),
-    power(Danger::Impersonation, "", &["users", "groups", "serviceaccounts"], &["impersonate"], false),
-    power(Danger::Tokens, "", &["serviceaccounts/token"], CREATE, false),
-    power(Danger::Secrets, "", &["secrets"], READ, true),
-    power(
-        Danger::Exec,
-        "",
-        &["pods/exec", "pods/attach", "nodes/proxy", "pods/proxy"],
-        &["create", "get"],
-        false,
-    ),
-    power(Danger::Exec, "", &["pods/ephemeralcontainers"], &["patch", "update"], false),
-    power(Danger::Workloads, "", &["pods", "replicationcontrollers"], CREATE, true),
-    power(
-        Danger::Workloads,
-        "apps",
-        &["deployments", "daemonsets", "statefulsets", "replicasets"],
-        CREATE,
-        true,
-    ),
-    power(Danger::Workloads, "batch", &["jobs", "cronjobs"], CREATE, true),
-    power(
-        Danger::Webhooks,
-        "admissionregistration.k8s.io",
-        &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        WRITE,
-        false,
-    ),
+    (Danger::Escalation, RBAC, &["roles", "clusterroles"], &["bind", "escalate"], false),
+    (Danger::Impersonation, "", &["users", "groups", "serviceaccounts"], &["impersonate"], false),
+    (Danger::Tokens, "", &["serviceaccounts/token"], CREATE, false),
+    (Danger::Secrets, "", &["secrets"], READ, true),
+    (Danger::Exec, "", SUBRESOURCES, &["create", "get"], false),
+    (Danger::Exec, "", &["pods/ephemeralcontainers"], &["patch", "update"], false),
+    (Danger::Workloads, "", &["pods", "replicationcontrollers"], CREATE, true),
+    (Danger::Workloads, "apps", CONTROLLERS, CREATE, true),
+    (Danger::Workloads, "batch", &["jobs", "cronjobs"], CREATE, true),
+    (Danger::Webhooks, ADMISSION, WEBHOOKS, WRITE, false),
 ];
-
-const fn power(
-    danger: Danger,
-    group: &'static str,
-    resources: &'static [&'static str],
-    verbs: &'static [&'static str],
-    unnamed: bool,
-) -> Power {
-    Power { danger, group, resources, verbs, unnamed }
-}
 
 /// The powers that rules for the whole cluster contain, the worst first.
 pub fn dangers(cluster_rules: &[Rule]) -> BTreeSet<Danger> {
@@ -111,17 +76,16 @@ pub fn dangers(cluster_rules: &[Rule]) -> BTreeSet<Danger> {
     if cluster_rules.iter().any(|rule| grants(rule, &everything)) {
         return BTreeSet::from([Danger::Everything]);
     }
-    let held = |power: &Power| cluster_rules.iter().any(|rule| holds(rule, power));
-    POWERS.iter().filter(|power| held(power)).map(|power| power.danger).collect()
+    let is_held = |power: &&Power| cluster_rules.iter().any(|rule| holds(rule, power));
+    POWERS.iter().filter(is_held).map(|(danger, ..)| *danger).collect()
 }
 
-fn holds(rule: &Rule, power: &Power) -> bool {
-    // A restriction to names still leaves the power over these.
+fn holds(rule: &Rule, (_, group, resources, verbs, harmless_by_name): &Power) -> bool {
     let unrestricted = Rule { resource_names: BTreeSet::new(), ..rule.clone() };
-    let rule = if power.unnamed { rule } else { &unrestricted };
-    power.resources.iter().any(|resource| {
-        power.verbs.iter().any(|verb| grants(rule, &Rule::new(power.group, resource, None, &[verb])))
-    })
+    let rule = if *harmless_by_name { rule } else { &unrestricted };
+    resources
+        .iter()
+        .any(|resource| verbs.iter().any(|verb| grants(rule, &Rule::new(group, resource, None, &[verb]))))
 }
 
 /// The webhook configurations among `objects` whose rules match Pods, as `<Kind> <name>`.

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{
     compact::compact,
-    required::{
-        Held, Permission, RBAC_GROUP, Shipped, Target, escalation_rules, needed, resource_of, role_reference,
-    },
+    dangers::{Danger, dangers},
+    required::{Held, Permission, RBAC_GROUP, Shipped, Target, escalate_or_bind, escalation_rules, needed},
     targets::{known_resources, namespaces},
 };
 
@@ -69,9 +68,14 @@ impl Grant {
         Self { account_namespace: account_namespace.to_owned(), account: account.to_owned(), rules }
     }
 
-    /// The rules, by namespace; those of the whole cluster stand under the empty name.
+    /// The rules, by namespace; those of the whole cluster are under the empty name.
     pub fn rules(&self) -> impl Iterator<Item = (&str, &[Rule])> {
         self.rules.iter().map(|(namespace, rules)| (namespace.as_str(), rules.as_slice()))
+    }
+
+    /// The powers that come with the rules for the whole cluster, the worst first.
+    pub fn dangers(&self) -> BTreeSet<Danger> {
+        self.rules.get(CLUSTER).map(|rules| dangers(rules)).unwrap_or_default()
     }
 
     /// The ServiceAccount, roles and bindings, in the order in which they are to be created.
@@ -163,30 +167,14 @@ fn escalations(targets: &[Target<'_>], style: Style) -> Vec<Permission> {
     permissions.retain(|needed| !grants_everything(&needed.rule));
     let shipped = Shipped::of(targets);
     let bounded: BTreeSet<_> = shipped.bounded(grants_everything);
-    for target in targets.iter().filter(|target| target.group == RBAC_GROUP) {
-        let verb_of = |verb, resource: &str, name: &str| Permission {
-            namespace: target.namespace.clone(),
-            rule: Rule::new(RBAC_GROUP, resource, Some(name), &[verb]),
-        };
-        match target.resource.as_str() {
-            "roles" | "clusterroles" => {
-                // The rules of an aggregated role come from labels of roles that may come later: nobody can hold
-                // them beforehand.
-                let is_bounded =
-                    bounded.contains(&Shipped::key(&target.resource, &target.namespace, &target.name));
-                if style == Style::Escalate || !is_bounded {
-                    permissions.push(verb_of("escalate", &target.resource, &target.name));
-                }
-            }
-            _ => {
-                let Some((kind, name)) = role_reference(target.object) else { continue };
-                let resource = resource_of(&kind);
-                // The rules of a role that the bundle does not ship are not known here.
-                let is_bounded = bounded.contains(&Shipped::key(resource, &target.namespace, &name));
-                if style == Style::Escalate || !is_bounded {
-                    permissions.push(verb_of("bind", resource, &name));
-                }
-            }
+    for target in targets {
+        let Some((verb, resource, name)) = escalate_or_bind(target) else { continue };
+        // Rules of a role that the bundle does not ship are not known here, and those of an aggregated role come from
+        // labels of roles that may come later: nobody can hold them beforehand.
+        let is_bounded = bounded.contains(&Shipped::key(resource, &target.namespace, &name));
+        if style == Style::Escalate || !is_bounded {
+            let rule = Rule::new(RBAC_GROUP, resource, Some(&name), &[verb]);
+            permissions.push(Permission { namespace: target.namespace.clone(), rule });
         }
     }
     permissions

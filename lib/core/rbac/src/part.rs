@@ -1,4 +1,4 @@
-//! Parts of rules: what is left of a rule when others are taken away from it.
+//! Parts of rules: the rest of a rule when others are taken away from it.
 //!
 //! A rule stands for every combination of the entries of its lists. The combinations are never listed to be compared:
 //! a held rule covers some entries of each list, and what it does not cover is at most four rules.
@@ -60,7 +60,7 @@ impl<'a> Part<'a> {
         self.groups.len() + self.resources.len() + self.names.len() + self.urls.len() + self.verbs.len()
     }
 
-    /// What is left when `held` is granted: parts that share nothing. `None` when that is all of it. Adds the
+    /// The rest when `held` is granted: parts that share nothing. `None` when that is all of it. Adds the
     /// comparisons made to `spent`.
     pub(crate) fn without(&self, held: &Rule, spent: &mut usize) -> Option<Vec<Self>> {
         *spent = spent.saturating_add(1 + self.entries() / ENTRIES_PER_COMPARISON);
@@ -126,27 +126,22 @@ impl<'a> Part<'a> {
     }
 
     /// Rules about one path each, or one resource of one group with at most one name.
-    fn split(&self) -> impl Iterator<Item = Rule> {
-        fn each<'i>(items: &'i [&str]) -> impl Iterator<Item = BTreeSet<String>> + Clone + 'i {
-            items.iter().map(|item| set([*item])).chain(items.is_empty().then(BTreeSet::new))
-        }
-        let verbs: BTreeSet<String> = set(self.verbs.iter().copied());
-        each(&self.groups).flat_map(move |api_groups| {
-            let verbs = verbs.clone();
-            each(&self.resources).flat_map(move |resources| {
-                let (api_groups, verbs) = (api_groups.clone(), verbs.clone());
-                each(&self.names).flat_map(move |resource_names| {
-                    let (api_groups, resources, verbs) =
-                        (api_groups.clone(), resources.clone(), verbs.clone());
-                    each(&self.urls).map(move |non_resource_urls| Rule {
-                        api_groups: api_groups.clone(),
-                        resources: resources.clone(),
-                        resource_names: resource_names.clone(),
-                        verbs: verbs.clone(),
-                        non_resource_urls,
-                    })
-                })
-            })
+    fn split(&self) -> Vec<Rule> {
+        type List = fn(&mut Rule) -> &mut BTreeSet<String>;
+        let lists: [(&[&str], List); 4] = [
+            (&self.groups, |rule| &mut rule.api_groups),
+            (&self.resources, |rule| &mut rule.resources),
+            (&self.names, |rule| &mut rule.resource_names),
+            (&self.urls, |rule| &mut rule.non_resource_urls),
+        ];
+        let one = Rule { verbs: set(self.verbs.iter().copied()), ..Rule::default() };
+        lists.into_iter().filter(|(items, _)| !items.is_empty()).fold(vec![one], |rules, (items, list)| {
+            let with = |(rule, item): (&Rule, &&str)| {
+                let mut rule = rule.clone();
+                list(&mut rule).insert((*item).to_owned());
+                rule
+            };
+            rules.iter().flat_map(|rule| items.iter().map(move |item| (rule, item))).map(with).collect()
         })
     }
 }
@@ -173,8 +168,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// What of `needed` is not held: by single resource and name with the verbs of each joined, sorted, and before
-    /// these what would be too many of them, as rules with several.
+    /// The permissions of `needed` that are not held: by single resource and name with the verbs of each joined, sorted,
+    /// and before these, as rules with several, those that would be too many.
     pub fn missing(&mut self, needed: &[Permission], held: &Held) -> Vec<Permission> {
         let mut split = Split::default();
         for Permission { namespace, rule } in needed {
@@ -192,7 +187,7 @@ impl Comparison {
         all.map(|(namespace, rule)| Permission { namespace, rule }).collect()
     }
 
-    /// What of `rule` none of `held` grants. Beyond the limits, what is not compared any more counts as not granted.
+    /// The parts of `rule` that none of `held` grants. Beyond the limits, parts that are not compared count as not granted.
     pub(crate) fn left<'a, 'h>(
         &mut self,
         rule: &'a Rule,

@@ -93,15 +93,8 @@ pub fn escalation_rules(
 ) -> Vec<Permission> {
     let (mut needed, mut seen, mut entries) = (Vec::new(), BTreeSet::new(), 0_usize);
     let shipped = Shipped::of(targets);
-    for target in targets.iter().filter(|t| t.group == RBAC_GROUP) {
-        let (verb, resource, name) = match target.resource.as_str() {
-            "roles" | "clusterroles" => ("escalate", target.resource.as_str(), target.name.clone()),
-            "rolebindings" | "clusterrolebindings" => match role_reference(target.object) {
-                Some((kind, name)) => ("bind", resource_of(&kind), name),
-                None => continue,
-            },
-            _ => continue,
-        };
+    for target in targets {
+        let Some((verb, resource, name)) = escalate_or_bind(target) else { continue };
         let permission = Rule::new(RBAC_GROUP, resource, Some(&name), &[verb]);
         let is_new = seen.insert((verb, resource, target.namespace.as_str(), name.clone()));
         if !is_new || held.grants(&target.namespace, &permission) {
@@ -155,9 +148,17 @@ impl<'t> Shipped<'t> {
     }
 }
 
-/// The resource of a role that a binding refers to by kind.
-pub(crate) fn resource_of(kind: &str) -> &'static str {
-    if kind == "Role" { "roles" } else { "clusterroles" }
+/// The verb, resource and name of the role for writing a role, or a binding to one, whose rules the writer does not hold.
+pub(crate) fn escalate_or_bind<'t>(target: &'t Target<'_>) -> Option<(&'static str, &'t str, String)> {
+    match target.resource.as_str() {
+        _ if target.group != RBAC_GROUP => None,
+        resource @ ("roles" | "clusterroles") => Some(("escalate", resource, target.name.clone())),
+        "rolebindings" | "clusterrolebindings" => {
+            let (kind, name) = role_reference(target.object)?;
+            Some(("bind", if kind == "Role" { "roles" } else { "clusterroles" }, name))
+        }
+        _ => None,
+    }
 }
 
 /// The role that a binding refers to: kind and name.

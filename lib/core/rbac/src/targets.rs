@@ -1,9 +1,10 @@
 //! The resource that serves each kind, without a cluster to ask: by the table of kinds, and by the bundle's own CRDs.
 
-use std::{collections::BTreeSet, error::Error, fmt};
+use std::collections::BTreeSet;
 
 use olm_object::{KNOWN_KINDS, ObjectKey, Use, defined_kinds, known_kind};
 use serde_json::Value;
+use thiserror::Error;
 
 use crate::required::Target;
 
@@ -14,25 +15,16 @@ pub fn known_resources() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// A kind whose resource is not known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "kind {kind:?} of group {group:?} is neither one of the bundle's own CRDs nor known without a cluster"
+)]
 pub struct UnknownKind {
     /// API group; empty for the core group.
     pub group: String,
     /// The kind.
     pub kind: String,
 }
-
-impl fmt::Display for UnknownKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "kind {:?} of group {:?} is neither one of the bundle's own CRDs nor known without a cluster",
-            self.kind, self.group
-        )
-    }
-}
-
-impl Error for UnknownKind {}
 
 /// The objects of a rendering with the resources that serve them.
 ///

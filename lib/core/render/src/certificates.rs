@@ -1,11 +1,11 @@
-//! Certificates of webhooks: names, and what each provider adds.
+//! Certificates of webhooks: names, and the additions of each provider.
 //!
 //! All names derive from the Deployment that serves the webhooks, so that they can be found again.
 //!
-//! Source: operator-controller `rukpak/render/certprovider.go`, `certproviders`.
+//! As in operator-controller's internal/operator-controller/rukpak/render/certprovider.go and certproviders.
 
 use olm_object::text;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{CertificateProvider, names::object_name};
 
@@ -44,21 +44,16 @@ pub(crate) fn service_annotation(
     provider: CertificateProvider,
     deployment: &str,
 ) -> Option<(&'static str, String)> {
-    match provider {
-        CertificateProvider::None | CertificateProvider::CertManager | CertificateProvider::BuiltIn => None,
-        CertificateProvider::OpenshiftServiceCa => {
-            Some(("service.beta.openshift.io/serving-cert-secret-name", certificate_name(deployment)))
-        }
-    }
+    (provider == CertificateProvider::OpenshiftServiceCa)
+        .then(|| ("service.beta.openshift.io/serving-cert-secret-name", certificate_name(deployment)))
 }
 
 /// The objects that have the certificate issued.
 pub(crate) fn objects(provider: CertificateProvider, namespace: &str, deployment: &str) -> Vec<Value> {
-    match provider {
-        CertificateProvider::None
-        | CertificateProvider::OpenshiftServiceCa
-        | CertificateProvider::BuiltIn => Vec::new(),
-        CertificateProvider::CertManager => cert_manager(namespace, deployment),
+    if provider == CertificateProvider::CertManager {
+        cert_manager(namespace, deployment)
+    } else {
+        Vec::new()
     }
 }
 
@@ -81,7 +76,7 @@ pub struct WebhookCertificate {
 
 /// The certificates that the Deployments among `objects` mount, sorted, each once.
 ///
-/// What is rendered for the provider [`CertificateProvider::BuiltIn`] needs exactly these; names are those that
+/// Objects that are rendered for [`CertificateProvider::BuiltIn`] need exactly these; names are those that
 /// cert-manager's rendering has.
 pub fn webhook_certificates<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Vec<WebhookCertificate> {
     let deployments = objects
@@ -111,17 +106,18 @@ fn cert_manager(namespace: &str, deployment: &str) -> Vec<Value> {
     let certificate = certificate_name(deployment);
     let issuer = object_name(&certificate, "selfsigned-issuer");
     let host = format!("{service}.{namespace}");
-    let mut spec = Map::new();
-    // Upstream always writes it, and cert-manager then refuses the Certificate; clients look at dnsNames.
+    let mut spec = json!({
+        "dnsNames": dns_names(&host),
+        "duration": "17520h0m0s",
+        "issuerRef": {"name": issuer},
+        "renewBefore": "24h0m0s",
+        "secretName": certificate,
+        "usages": ["server auth"],
+    });
+    // Upstream always writes it, and cert-manager then refuses the Certificate; clients read dnsNames.
     if host.len() <= COMMON_NAME_CHARS_MAX {
-        spec.insert("commonName".to_owned(), host.as_str().into());
+        spec["commonName"] = host.as_str().into();
     }
-    spec.insert("dnsNames".to_owned(), json!(dns_names(&host)));
-    spec.insert("duration".to_owned(), "17520h0m0s".into());
-    spec.insert("issuerRef".to_owned(), json!({"name": issuer}));
-    spec.insert("renewBefore".to_owned(), "24h0m0s".into());
-    spec.insert("secretName".to_owned(), certificate.as_str().into());
-    spec.insert("usages".to_owned(), json!(["server auth"]));
     vec![
         json!({
             "apiVersion": "cert-manager.io/v1",

@@ -5,7 +5,7 @@
 //! reason instead of `validation failed`; null means unset; without the feature gate there is no
 //! `watchNamespace`.
 //!
-//! Source: operator-controller `rukpak/bundle/registryv1.go`, `config/config.go`.
+//! As in operator-controller's internal/operator-controller/rukpak/bundle/registryv1.go and config/config.go.
 
 mod schema;
 
@@ -98,7 +98,7 @@ pub(crate) enum NamespaceRule {
     Optional(Format),
 }
 
-/// What the chosen namespace is compared with.
+/// The comparison of the chosen namespace with the one of the installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Any,

@@ -1,10 +1,13 @@
 //! The bundle's CRDs, with their conversion pointed at the operator's webhook Service.
+//!
+//! As `BundleCRDGenerator` in operator-controller's
+//! internal/operator-controller/rukpak/render/registryv1/generators/generators.go.
 
 use olm_bundle::{CONVERSION, Csv, Webhook};
 use olm_object::text;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::{RenderError, certificates, render::Context};
+use crate::{RenderError, certificates, fields::map_at, render::Context};
 
 /// The CRDs in reading order.
 pub(crate) fn generate(
@@ -28,7 +31,7 @@ pub(crate) fn generate(
                          let API Server call webhook to do the conversion"
                     ));
                 }
-                rewire(&mut crd, webhook, context);
+                set_conversion_webhook(&mut crd, webhook, context);
             }
             crd
         })
@@ -36,7 +39,7 @@ pub(crate) fn generate(
     if findings.is_empty() { Ok(crds) } else { Err(RenderError::Invalid(findings)) }
 }
 
-fn rewire(crd: &mut Value, webhook: &Webhook, context: &Context<'_>) {
+fn set_conversion_webhook(crd: &mut Value, webhook: &Webhook, context: &Context<'_>) {
     let service = certificates::service_name(&webhook.deployment_name);
     let conversion = json!({
         "strategy": "Webhook",
@@ -50,22 +53,14 @@ fn rewire(crd: &mut Value, webhook: &Webhook, context: &Context<'_>) {
             "conversionReviewVersions": webhook.admission_review_versions,
         },
     });
-    if let Some(spec) = crd.pointer_mut("/spec").and_then(Value::as_object_mut) {
+    if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("conversion".to_owned(), conversion);
     }
     let injection =
         certificates::ca_annotation(context.provider, context.install_namespace, &webhook.deployment_name);
-    if let (Some((key, value)), Some(metadata)) = (injection, crd.get_mut("metadata")) {
-        annotate(metadata, key, value);
-    }
-}
-
-/// Sets an annotation in an object's metadata.
-pub(crate) fn annotate(metadata: &mut Value, key: &str, value: String) {
-    if let Some(metadata) = metadata.as_object_mut() {
-        let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
-        if let Some(annotations) = annotations.as_object_mut() {
-            annotations.insert(key.to_owned(), value.into());
-        }
+    if let Some((key, value)) = injection
+        && let Some(annotations) = map_at(crd, &["metadata", "annotations"])
+    {
+        annotations.insert(key.to_owned(), value.into());
     }
 }

@@ -2,13 +2,18 @@
 //!
 //! It reaches `containers` only, never init or ephemeral ones. The configuration is typed already.
 //!
-//! Source: operator-controller `rukpak/render/registryv1/generators`.
+//! As `applyCustomConfigToDeployment` in operator-controller's
+//! internal/operator-controller/rukpak/render/registryv1/generators/generators.go.
 
 use std::collections::BTreeMap;
 
+use olm_object::text;
 use serde_json::{Map, Value};
 
-use crate::deployments::{each, list, pod};
+use crate::{
+    deployments::pod,
+    fields::{each, list, map_at},
+};
 
 /// Applies the configuration, in upstream's order.
 pub(crate) fn apply(deployment: &mut Value, configuration: &Map<String, Value>) {
@@ -38,9 +43,17 @@ pub(crate) fn apply(deployment: &mut Value, configuration: &Map<String, Value>) 
             merge_affinity(pod, affinity);
         }
     }
-    if let Some(annotations) = configuration.get("annotations").and_then(Value::as_object) {
+    let given = configuration.get("annotations").and_then(Value::as_object);
+    if let Some(given) = given.filter(|annotations| !annotations.is_empty()) {
         for metadata in ["/metadata", "/spec/template/metadata"] {
-            add_annotations(deployment.pointer_mut(metadata), annotations);
+            let metadata = deployment.pointer_mut(metadata);
+            let Some(annotations) = metadata.and_then(|metadata| map_at(metadata, &["annotations"])) else {
+                continue;
+            };
+            // Those of the bundle win.
+            for (key, value) in given {
+                annotations.entry(key.clone()).or_insert_with(|| value.clone());
+            }
         }
     }
 }
@@ -51,7 +64,7 @@ fn merge_named(object: &mut Map<String, Value>, field: &str, given: &[Value]) {
         return;
     }
     let Some(items) = list(object, field) else { return };
-    let name = |item: &Value| item.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = |item: &Value| text(item, "/name").to_owned();
     // Of several with one name the last is replaced.
     let places: BTreeMap<String, usize> =
         items.iter().enumerate().map(|(place, item)| (name(item), place)).collect();
@@ -93,7 +106,7 @@ fn merge_affinity(pod: &mut Map<String, Value>, given: &Map<String, Value>) {
     }
 }
 
-/// Whether a member asks for nothing, and so erases the bundle's.
+/// Whether a member has no terms, and so removes the bundle's.
 fn is_empty_affinity(member: &str, value: &Value) -> bool {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
     let empty = |value: Option<&Value>| value.and_then(Value::as_array).is_none_or(Vec::is_empty);
@@ -104,18 +117,4 @@ fn is_empty_affinity(member: &str, value: &Value) -> bool {
         required
     };
     empty(required) && empty(value.get("preferredDuringSchedulingIgnoredDuringExecution"))
-}
-
-/// Adds annotations where the bundle has none of the name.
-fn add_annotations(metadata: Option<&mut Value>, given: &Map<String, Value>) {
-    let Some(metadata) = metadata.and_then(Value::as_object_mut) else { return };
-    if given.is_empty() {
-        return;
-    }
-    let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
-    if let Some(annotations) = annotations.as_object_mut() {
-        for (key, value) in given {
-            annotations.entry(key.clone()).or_insert_with(|| value.clone());
-        }
-    }
 }

@@ -1,15 +1,19 @@
 //! The CSV's Deployments, with annotations, webhook certificates and the user's configuration.
 //!
-//! As upstream has it, init containers that mount a volume which certificates replace are left alone, so that
+//! As `BundleCSVDeploymentGenerator` in operator-controller's
+//! internal/operator-controller/rukpak/render/registryv1/generators/generators.go. As there, init containers that mount a volume which certificates replace are left alone, so that
 //! API servers refuse such a Deployment.
 
 use std::collections::BTreeSet;
 
 use olm_bundle::{Csv, Deployment};
+use olm_object::text;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    CertificateProvider, RenderError, certificates, deployment_config, limits::POD_ANNOTATIONS_BYTES_MAX,
+    CertificateProvider, RenderError, certificates, deployment_config,
+    fields::{each, list},
+    limits::POD_ANNOTATIONS_BYTES_MAX,
     render::Context,
 };
 
@@ -50,8 +54,8 @@ pub(crate) fn generate(
 
 fn object(deployment: &Deployment, csv: &Csv, context: &Context<'_>) -> Value {
     let mut metadata = json!({"name": deployment.name, "namespace": context.install_namespace});
-    if let (false, Some(metadata)) = (deployment.label.is_empty(), metadata.as_object_mut()) {
-        metadata.insert("labels".to_owned(), deployment.label.clone().into());
+    if !deployment.label.is_empty() {
+        metadata["labels"] = deployment.label.clone().into();
     }
     let mut spec = deployment.spec.clone();
     if let Some(spec) = spec.as_object_mut() {
@@ -80,38 +84,17 @@ pub(crate) fn pod(deployment: &mut Value) -> Option<&mut Map<String, Value>> {
     deployment.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut)
 }
 
-/// A list field of an object, made if it is absent or null.
-pub(crate) fn list<'a>(object: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Vec<Value>> {
-    let list = object.entry(field).or_insert(Value::Null);
-    if list.is_null() {
-        *list = Value::Array(Vec::new());
-    }
-    list.as_array_mut()
-}
-
-/// The maps of a list field.
-pub(crate) fn each<'a>(
-    object: &'a mut Map<String, Value>,
-    field: &str,
-) -> impl Iterator<Item = &'a mut Map<String, Value>> {
-    object.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
-}
-
-fn field<'a>(object: &'a Value, name: &str) -> &'a str {
-    object.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
 fn mount_certificates(deployment: &mut Value, secret: &str) {
     let Some(pod) = pod(deployment) else { return };
     let mut replaced: Vec<String> = certificates::VOLUMES.iter().map(|volume| volume.0.to_owned()).collect();
     for container in each(pod, "containers") {
         for mount in container.get("volumeMounts").and_then(Value::as_array).into_iter().flatten() {
-            if certificates::VOLUMES.iter().any(|volume| volume.1 == field(mount, "mountPath")) {
-                replaced.push(field(mount, "name").to_owned());
+            if certificates::VOLUMES.iter().any(|volume| volume.1 == text(mount, "/mountPath")) {
+                replaced.push(text(mount, "/name").to_owned());
             }
         }
     }
-    let is_replaced = |item: &Value| replaced.iter().any(|name| name == field(item, "name"));
+    let is_replaced = |item: &Value| replaced.iter().any(|name| name == text(item, "/name"));
     if let Some(volumes) = list(pod, "volumes") {
         volumes.retain(|volume| !is_replaced(volume));
         volumes.extend(certificates::VOLUMES.iter().map(|(name, _, certificate, key)| {
@@ -124,11 +107,9 @@ fn mount_certificates(deployment: &mut Value, secret: &str) {
     for container in each(pod, "containers") {
         if let Some(mounts) = list(container, "volumeMounts") {
             mounts.retain(|mount| !is_replaced(mount));
-            mounts.extend(mounts_of_certificates());
+            let mount =
+                |(name, path, ..): &(&str, &str, &str, &str)| json!({"name": name, "mountPath": path});
+            mounts.extend(certificates::VOLUMES.iter().map(mount));
         }
     }
-}
-
-fn mounts_of_certificates() -> impl Iterator<Item = Value> {
-    certificates::VOLUMES.iter().map(|(name, path, _, _)| json!({"name": name, "mountPath": path}))
 }

@@ -10,9 +10,9 @@ use std::{
 };
 
 use olm_object::ObjectKey;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::RenderError;
+use crate::{RenderError, fields::map_at};
 
 /// Key of an object without its version: versions of one group name the same object.
 fn identity(object: &Value) -> ObjectKey {
@@ -45,7 +45,12 @@ pub(crate) fn resolve(mut objects: Vec<Value>, shipped: &Range<usize>) -> Result
                 continue;
             }
             if prefers_shipped && generated && shipped.contains(&kept) {
-                take_over_annotations(object, &twin);
+                // The certificate provider reads annotations of the Service.
+                if let Some(Value::Object(wanted)) = twin.pointer("/metadata/annotations")
+                    && let Some(annotations) = map_at(object, &["metadata", "annotations"])
+                {
+                    annotations.extend(wanted.clone());
+                }
                 continue;
             }
             let of =
@@ -65,19 +70,4 @@ pub(crate) fn resolve(mut objects: Vec<Value>, shipped: &Range<usize>) -> Result
         !dropped.contains(&(place - 1))
     });
     Ok(objects)
-}
-
-/// The certificate provider looks at annotations of the Service.
-fn take_over_annotations(object: &mut Value, twin: &Value) {
-    let Some(Value::Object(wanted)) = twin.pointer("/metadata/annotations") else { return };
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    let annotations = metadata.entry("annotations").or_insert(Value::Null);
-    if !annotations.is_object() {
-        *annotations = Value::Object(Map::new());
-    }
-    if let Some(annotations) = annotations.as_object_mut() {
-        for (key, value) in wanted {
-            annotations.insert(key.clone(), value.clone());
-        }
-    }
 }

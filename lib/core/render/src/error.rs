@@ -30,7 +30,7 @@ pub enum RenderError {
     /// The namespaces to watch do not fit the bundle's install modes.
     #[error("invalid option(s): invalid target namespaces [{}]: {message}", .targets.join(" "))]
     TargetNamespaces {
-        /// The namespaces asked for.
+        /// The requested namespaces.
         targets: Vec<String>,
         /// Why they don't fit.
         message: String,

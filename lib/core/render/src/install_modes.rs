@@ -1,6 +1,6 @@
 //! From the CSV's install modes to the namespaces an operator watches.
 //!
-//! Source: operator-controller `rukpak/render/render.go`, `applier/provider.go`.
+//! As in operator-controller's internal/operator-controller/rukpak/render/render.go and applier/provider.go.
 
 use std::collections::BTreeSet;
 

@@ -3,9 +3,9 @@
 //! [`render`] asks the configuration and the install modes which namespaces are watched, validates the bundle (all
 //! findings at once) and generates the objects; each module generates one sort of them. The same bundle and options
 //! give the same objects in the same order. Labels of owners and managed fields are added by object sets. Where
-//! upstream's behaviour is a defect, the module says what we do instead.
+//! upstream's behaviour is a defect, the module names the difference.
 //!
-//! Source: operator-controller `internal/operator-controller/rukpak`.
+//! As in operator-controller's internal/operator-controller/rukpak.
 
 mod certificates;
 mod config;
@@ -14,6 +14,7 @@ mod deployment_config;
 mod deployments;
 mod duplicates;
 mod error;
+mod fields;
 mod install_modes;
 mod limits;
 mod names;

@@ -1,6 +1,6 @@
 //! Names of generated objects. Existing clusters hold them and RBAC refers to them: byte-compatible.
 //!
-//! Source: operator-controller `internal/shared/util/hash` and `rukpak/util`.
+//! As in operator-controller's internal/shared/util/hash and internal/operator-controller/rukpak/util/util.go.
 
 use olm_go::json::escape_html;
 use serde::Serialize;

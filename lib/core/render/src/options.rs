@@ -1,4 +1,4 @@
-//! What the user and the administrator decide about a rendering.
+//! The choices of the user and of the administrator about a rendering.
 
 use serde_json::Value;
 

@@ -2,6 +2,9 @@
 //!
 //! An operator that watches the whole cluster gets its namespaced `permissions` cluster-wide, with the right
 //! to read namespaces; otherwise it has them in the watched namespaces only.
+//!
+//! As `BundleCSVPermissionsGenerator`, `BundleCSVClusterPermissionsGenerator` and `BundleCSVServiceAccountGenerator` in
+//! operator-controller's internal/operator-controller/rukpak/render/registryv1/generators/generators.go.
 
 use std::collections::BTreeSet;
 
@@ -82,8 +85,8 @@ fn pair(
         None => ("ClusterRole", "ClusterRoleBinding"),
     };
     let mut metadata = json!({"name": name});
-    if let (Some(namespace), Some(metadata)) = (namespace, metadata.as_object_mut()) {
-        metadata.insert("namespace".to_owned(), namespace.as_str().into());
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = namespace.as_str().into();
     }
     Ok([
         json!({

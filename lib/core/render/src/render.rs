@@ -11,7 +11,7 @@ use crate::{
 /// A rendered bundle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
-    /// The package the bundle says it belongs to.
+    /// The package of the bundle, by its annotations.
     pub package_name: String,
     /// Name of its ClusterServiceVersion.
     pub name: String,
@@ -24,7 +24,7 @@ pub struct Rendered {
     pub objects: Vec<Value>,
     /// The annotation `olm.properties` of a revision: see [`olm_bundle::Csv::olm_properties`].
     pub olm_properties: Option<String>,
-    /// The properties by which the bundle declares what it needs and provides: see [`Bundle::declared`].
+    /// The properties by which the bundle declares its requirements and the APIs it provides: see [`Bundle::declared`].
     pub declared: Result<Vec<Value>, String>,
     /// Who makes the certificates of its webhooks; `None` when it has none.
     pub certificate_provider: Option<CertificateProvider>,

@@ -3,7 +3,7 @@
 //! One of upstream's thirteen checks is laxer: the hyphen at the end of a webhook's name is no fault, as it is
 //! taken off anyway.
 //!
-//! Source: operator-controller `rukpak/render/registryv1/validators`.
+//! As in operator-controller's internal/operator-controller/rukpak/render/registryv1/validators/validator.go.
 
 mod webhooks;
 
@@ -45,7 +45,7 @@ pub(crate) fn check(bundle: &Bundle) -> Result<(), RenderError> {
     if findings.is_empty() { Ok(()) } else { Err(RenderError::Invalid(findings)) }
 }
 
-/// What occurs more than once, sorted.
+/// The names that occur more than once, sorted.
 fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for name in names {

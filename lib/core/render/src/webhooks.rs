@@ -1,11 +1,15 @@
 //! Webhook configurations, and the Services and certificates behind them.
+//!
+//! As `BundleValidatingWebhookResourceGenerator`, `BundleMutatingWebhookResourceGenerator` and those of Services and
+//! certificates in operator-controller's
+//! internal/operator-controller/rukpak/render/registryv1/generators/generators.go.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use olm_bundle::{Csv, Deployment, MUTATING, VALIDATING, Webhook};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::{certificates, crds::annotate, render::Context};
+use crate::{certificates, render::Context};
 
 /// The ValidatingWebhookConfigurations, then the MutatingWebhookConfigurations, in the CSV's order.
 pub(crate) fn configurations(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
@@ -19,21 +23,21 @@ pub(crate) fn configurations(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
 }
 
 fn configuration(webhook: &Webhook, kind: &str, context: &Context<'_>) -> Value {
-    let mut service = json!({
-        "namespace": context.install_namespace,
-        "name": certificates::service_name(&webhook.deployment_name),
-        "port": webhook.port(),
+    let mut body = json!({
+        "name": webhook.name(),
+        "clientConfig": {"service": {
+            "namespace": context.install_namespace,
+            "name": certificates::service_name(&webhook.deployment_name),
+            "port": webhook.port(),
+        }},
+        "sideEffects": webhook.side_effects,
+        "admissionReviewVersions": webhook.admission_review_versions,
     });
-    let mut body = Map::new();
-    if let (Some(path), Some(service)) = (&webhook.path, service.as_object_mut()) {
-        service.insert("path".to_owned(), path.as_str().into());
+    if let Some(path) = &webhook.path {
+        body["clientConfig"]["service"]["path"] = path.as_str().into();
     }
-    body.insert("name".to_owned(), webhook.name().into());
-    body.insert("clientConfig".to_owned(), json!({"service": service}));
-    body.insert("sideEffects".to_owned(), json!(webhook.side_effects));
-    body.insert("admissionReviewVersions".to_owned(), json!(webhook.admission_review_versions));
     if !webhook.rules.is_empty() {
-        body.insert("rules".to_owned(), webhook.rules.clone().into());
+        body["rules"] = webhook.rules.clone().into();
     }
     let reinvocation = if webhook.is(MUTATING) { &webhook.reinvocation_policy } else { &None };
     for (field, value) in [
@@ -44,25 +48,22 @@ fn configuration(webhook: &Webhook, kind: &str, context: &Context<'_>) -> Value 
         ("reinvocationPolicy", reinvocation),
     ] {
         if let Some(value) = value {
-            body.insert(field.to_owned(), value.clone());
+            body[field] = value.clone();
         }
     }
     if !context.watches_all() {
-        body.insert(
-            "namespaceSelector".to_owned(),
-            json!({"matchExpressions": [{
-                "key": "kubernetes.io/metadata.name",
-                "operator": "In",
-                "values": context.target_namespaces,
-            }]}),
-        );
+        body["namespaceSelector"] = json!({"matchExpressions": [{
+            "key": "kubernetes.io/metadata.name",
+            "operator": "In",
+            "values": context.target_namespaces,
+        }]});
     }
     // The namespace makes no sense for a cluster-scoped kind, but upstream writes it and servers drop it.
     let mut metadata = json!({"name": webhook.name(), "namespace": context.install_namespace});
     let injection =
         certificates::ca_annotation(context.provider, context.install_namespace, &webhook.deployment_name);
     if let Some((key, value)) = injection {
-        annotate(&mut metadata, key, value);
+        metadata["annotations"] = json!({key: value});
     }
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -91,13 +92,13 @@ pub(crate) fn services(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
             let mut spec = json!({"ports": ports(&webhooks)});
             let selector =
                 deployment.spec.pointer("/selector/matchLabels").filter(|labels| !labels.is_null());
-            if let (Some(selector), Some(spec)) = (selector, spec.as_object_mut()) {
-                spec.insert("selector".to_owned(), selector.clone());
+            if let Some(selector) = selector {
+                spec["selector"] = selector.clone();
             }
             let name = certificates::service_name(&deployment.name);
             let mut metadata = json!({"name": name, "namespace": context.install_namespace});
             if let Some((key, value)) = certificates::service_annotation(context.provider, &deployment.name) {
-                annotate(&mut metadata, key, value);
+                metadata["annotations"] = json!({key: value});
             }
             json!({
                 "apiVersion": "v1",
@@ -146,7 +147,7 @@ fn number(target: &Value) -> i64 {
     }
 }
 
-/// What the certificate provider wants for each serving Deployment, sorted by Deployment.
+/// The objects of the certificate provider for each serving Deployment, sorted by Deployment.
 pub(crate) fn certificate_objects(csv: &Csv, context: &Context<'_>) -> Vec<Value> {
     let mut names: Vec<_> = serving(csv).map(|(deployment, _)| deployment.name.as_str()).collect();
     names.sort_unstable();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use olm_text::one_line;
 
-use crate::{Cause, Reason, RejectedCandidate, ResolveError, Wanted};
+use crate::{Cause, Reason, RejectedCandidate, Request, ResolveError};
 
 /// The reader of the advice: settings have other names on a cluster than on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,17 +39,17 @@ pub fn advice(error: &ResolveError, audience: Audience) -> Option<String> {
             }
             remedy
         }
-        Cause::NotFound { wanted } if error.rejected.is_empty() => match audience {
+        Cause::NotFound { request } if error.rejected.is_empty() => match audience {
             Audience::Cluster => format!(
                 "No catalog that may be used has a package {:?}: check the name, the catalog selector, and that a ClusterCatalog with the package is serving.",
-                wanted.package
+                request.package
             ),
             Audience::CommandLine => format!(
                 "No catalog given has a package {:?}: check the name (\"olm catalog list packages <catalog>\" shows all of a catalog), or give another --catalog.",
-                wanted.package
+                request.package
             ),
         },
-        Cause::NotFound { wanted } => rejected(wanted, &error.rejected, audience)?,
+        Cause::NotFound { request } => rejected(request, &error.rejected, audience)?,
         Cause::Ambiguous { catalogs, .. } => match audience {
             Audience::Cluster => format!(
                 "Choose one: select a catalog (selector with matchLabels olm.operatorframework.io/metadata.name: {}), or give the catalogs different priorities, of which the highest wins.",
@@ -75,7 +75,7 @@ pub fn advice(error: &ResolveError, audience: Audience) -> Option<String> {
 }
 
 /// The change of the request that would let one of the rejected candidates be the answer.
-fn rejected(wanted: &Wanted, all: &[RejectedCandidate], audience: Audience) -> Option<String> {
+fn rejected(request: &Request, all: &[RejectedCandidate], audience: Audience) -> Option<String> {
     // The only thing between a bundle and the answer.
     let by_alone = |wanted: fn(&Reason) -> bool| {
         all.iter().find(|one| matches!(one.reasons.as_slice(), [only] if wanted(only)))
@@ -110,7 +110,7 @@ fn rejected(wanted: &Wanted, all: &[RejectedCandidate], audience: Audience) -> O
         Audience::Cluster => ("another version range", "other channels"),
         Audience::CommandLine => ("another --version", "another --channel"),
     };
-    match (&wanted.version, wanted.channels.is_empty()) {
+    match (request.wanted_version(), request.channels.is_empty()) {
         (Some(_), false) => Some(format!("Ask for {version} or {channels}.")),
         (Some(_), true) => Some(format!("Ask for {version}.")),
         (None, false) => Some(format!("Ask for {channels}.")),

@@ -1,19 +1,20 @@
-//! What resolution reads in a bundle of a catalog.
+//! Version and properties of a bundle of a catalog.
 
-use olm_fbc::{Bundle, Property};
+use olm_fbc::{
+    Bundle, PROPERTY_BUNDLE_OBJECT, PROPERTY_CONSTRAINT, PROPERTY_CSV_METADATA, PROPERTY_GVK_REQUIRED,
+    PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED, Property,
+};
 use olm_go::Quoted;
 use olm_semver::{BundleVersion, ReleaseSupport};
 use serde::Deserialize;
 use thiserror::Error;
 
-/// Type of the property with package name, version and release.
-const PROPERTY_PACKAGE: &str = "olm.package";
-
 /// Types of the properties that declare dependencies.
-const PROPERTIES_DEPENDENCY: [&str; 3] = ["olm.package.required", "olm.gvk.required", "olm.constraint"];
+const PROPERTIES_DEPENDENCY: [&str; 3] =
+    [PROPERTY_PACKAGE_REQUIRED, PROPERTY_GVK_REQUIRED, PROPERTY_CONSTRAINT];
 
 /// Types of properties that nothing is decided by, and that are large.
-const PROPERTIES_CONTENT: [&str; 2] = ["olm.csv.metadata", "olm.bundle.object"];
+const PROPERTIES_CONTENT: [&str; 2] = [PROPERTY_CSV_METADATA, PROPERTY_BUNDLE_OBJECT];
 
 /// A bundle without a valid version. Displays in upstream's words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

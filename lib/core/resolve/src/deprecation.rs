@@ -54,10 +54,8 @@ fn condition(reason: DeprecationReason, message: impl Into<String>) -> Deprecati
 }
 
 fn unknown() -> DeprecationCondition {
-    condition(
-        DeprecationReason::DeprecationStatusUnknown,
-        "deprecation status unknown: catalog data unavailable",
-    )
+    let message = "deprecation status unknown: catalog data unavailable";
+    condition(DeprecationReason::DeprecationStatusUnknown, message)
 }
 
 fn absent() -> DeprecationCondition {
@@ -102,12 +100,8 @@ pub fn deprecation_status(
         DeprecationData::Available(deprecation) => deprecation,
         DeprecationData::Unavailable => {
             let bundle = if installed.is_some() { unknown() } else { absent() };
-            return DeprecationStatus {
-                deprecated: unknown(),
-                package: unknown(),
-                channel: unknown(),
-                bundle,
-            };
+            let [deprecated, package, channel] = [unknown(), unknown(), unknown()];
+            return DeprecationStatus { deprecated, package, channel, bundle };
         }
     };
     let messages = |counts: &dyn Fn(&DeprecationEntry) -> bool| -> Vec<&str> {

@@ -7,7 +7,7 @@ use olm_go::Quoted;
 use olm_semver::ParseError;
 use thiserror::Error;
 
-use crate::{BundleVersionError, RejectedCandidate, Resolution};
+use crate::{BundleVersionError, RejectedCandidate, Request, Resolution};
 
 /// A request has no answer. Displays as its cause.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -54,16 +54,16 @@ pub enum Cause {
         answer: Option<Box<Resolution>>,
     },
     /// No catalog has a bundle that the request allows.
-    #[error("{}", .wanted.text("no bundles found"))]
+    #[error("{}", text("no bundles found", .request))]
     NotFound {
         /// The request.
-        wanted: Box<Wanted>,
+        request: Box<Request>,
     },
     /// Several catalogs of the same priority have different answers.
-    #[error("{} in multiple catalogs with the same priority [{}]", .wanted.text("found bundles"), .catalogs.join(" "))]
+    #[error("{} in multiple catalogs with the same priority [{}]", text("found bundles", .request), .catalogs.join(" "))]
     Ambiguous {
         /// The request.
-        wanted: Box<Wanted>,
+        request: Box<Request>,
         /// The catalogs with a candidate, by name.
         catalogs: Vec<String>,
     },
@@ -92,33 +92,20 @@ impl From<Cause> for ResolveError {
     }
 }
 
-/// The request, as errors name it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// Package name.
-    pub package: String,
-    /// Version range as written.
-    pub version: Option<String>,
-    /// Channels.
-    pub channels: Vec<String>,
-    /// Version text of the installed bundle.
-    pub installed_version: Option<String>,
-}
-
-impl Wanted {
-    fn text(&self, found: &str) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        if let Some(version) = &self.installed_version {
-            let _ = write!(text, "error upgrading from currently installed version {}: ", Quoted(version));
-        }
-        let _ = write!(text, "{found} for package {}", Quoted(&self.package));
-        if let Some(version) = &self.version {
-            let _ = write!(text, " matching version {}", Quoted(version));
-        }
-        if !self.channels.is_empty() {
-            let _ = write!(text, " in channels [{}]", self.channels.join(" "));
-        }
-        text
+/// The request in upstream's words, after those for what was `found`.
+fn text(found: &str, request: &Request) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    if let Some(installed) = &request.installed {
+        let version = Quoted(&installed.version);
+        let _ = write!(text, "error upgrading from currently installed version {version}: ");
     }
+    let _ = write!(text, "{found} for package {}", Quoted(&request.package));
+    if let Some(version) = request.wanted_version() {
+        let _ = write!(text, " matching version {}", Quoted(version));
+    }
+    if !request.channels.is_empty() {
+        let _ = write!(text, " in channels [{}]", request.channels.join(" "));
+    }
+    text
 }

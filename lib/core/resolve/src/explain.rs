@@ -1,9 +1,6 @@
 //! Rejected candidates: each bundle that is not the answer, with the reasons against it.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Write},
-};
+use std::{collections::BTreeMap, fmt};
 
 use olm_fbc::PackageContent;
 use olm_go::Quoted;
@@ -147,15 +144,11 @@ impl fmt::Display for RejectedCandidate {
 
 /// The first `max` rejected candidates and the number of the others, in one line; empty when there are none.
 pub fn summary(rejected: &[RejectedCandidate], max: usize) -> String {
-    let mut text = String::new();
-    for (i, one) in rejected.iter().take(max).enumerate() {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{}{one}", if i > 0 { "; " } else { "" });
-    }
+    let mut texts: Vec<String> = rejected.iter().take(max).map(ToString::to_string).collect();
     if rejected.len() > max {
-        let _ = write!(text, "; and {} more", rejected.len() - max);
+        texts.push(format!("and {} more", rejected.len() - max));
     }
-    text
+    texts.join("; ")
 }
 
 /// Each bundle of the readable catalogs that [`resolve`](crate::resolve) does not answer with, the closest first. Empty

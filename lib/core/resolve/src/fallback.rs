@@ -1,4 +1,4 @@
-//! What to do with an installed bundle that no catalog knows any more.
+//! Retains an installed bundle that no catalog knows any more.
 
 use olm_semver::ReleaseSupport;
 

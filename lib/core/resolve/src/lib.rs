@@ -37,7 +37,7 @@ pub use deprecation::{
     DeprecationCondition, DeprecationData, DeprecationReason, DeprecationStatus, deprecation_data,
     deprecation_status,
 };
-pub use error::{Cause, ResolveError, Wanted};
+pub use error::{Cause, ResolveError};
 pub use explain::{Reason, RejectedCandidate, explain, summary};
 pub use fallback::keep_installed;
 pub use limits::SUMMARY_BUNDLES_MAX;

@@ -1,5 +1,5 @@
-//! Limits on what is told.
+//! Limits of explanations.
 
-/// Bundles named in a summary of rejected candidates: what a person reads in a condition. The full list is the
-/// command line's.
+/// Bundles named in a summary of rejected candidates, for people who read a condition. The command line has the
+/// full list.
 pub const SUMMARY_BUNDLES_MAX: usize = 5;

@@ -25,7 +25,7 @@ pub(crate) fn candidates(a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
     })
 }
 
-/// What the catalogs' best candidates come to.
+/// The choice among the catalogs' best candidates.
 #[derive(Debug)]
 pub(crate) enum Choice<'a> {
     /// No catalog has a candidate.
@@ -79,7 +79,7 @@ fn has_digest(image: &str) -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn digests_are_told_from_tags() {
+    fn digests_are_distinguished_from_tags() {
         for (image, want) in [
             ("quay.io/a/b@sha256:0123abc", true),
             ("quay.io/a/b:v1@sha256:0123abc", true),

@@ -1,11 +1,11 @@
-//! What is asked for, and of whom.
+//! Requests, and the catalogs that they are resolved from.
 
 use olm_fbc::{CatalogError, PackageContent};
 use olm_semver::{BundleVersion, Constraint, ParseError, ReleaseSupport};
 
 use crate::Cause;
 
-/// What an extension asks for.
+/// The request of an extension.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// Package name.
@@ -48,7 +48,7 @@ pub struct Installed {
 /// How to resolve, beyond what the API says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// What happens when the chosen bundle declares dependencies.
+    /// Handling of a chosen bundle that declares dependencies.
     pub dependencies: DependencyHandling,
     /// Whether explicit releases are honoured.
     pub releases: ReleaseSupport,
@@ -69,7 +69,7 @@ pub enum MajorUpdates {
     Block,
 }
 
-/// What happens when the chosen bundle declares dependencies.
+/// Handling of a chosen bundle that declares dependencies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DependencyHandling {
     /// They are handed back in the resolution, for the caller to check.
@@ -82,7 +82,7 @@ pub enum DependencyHandling {
 /// Whether the installed bundle's catalog of origin binds upgrades. Without a recorded origin it does not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SameCatalog {
-    /// The origin's answer stands, whatever other catalogs offer; they are asked when it has none.
+    /// The origin's answer counts, whatever other catalogs offer; they are asked when it has none.
     #[default]
     Preferred,
     /// No other catalog is asked.
@@ -96,7 +96,7 @@ pub struct CatalogView<'a> {
     pub name: &'a str,
     /// `spec.priority`; the highest wins.
     pub priority: i32,
-    /// What it says about the package, or why it cannot be read.
+    /// Its content of the package, or why it cannot be read.
     pub content: Result<&'a PackageContent, CatalogError>,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Query<'a> {
 
 impl<'a> Query<'a> {
     pub(crate) fn new(request: &'a Request) -> Result<Self, Cause> {
-        let range = match request.version.as_deref().filter(|version| !version.is_empty()) {
+        let range = match request.wanted_version() {
             Some(text) => Some(
                 text.parse::<Constraint>()
                     .map_err(|source| Cause::InvalidRange { range: text.to_owned(), source })?,
@@ -144,6 +144,13 @@ impl<'a> Query<'a> {
                 Err(Cause::InvalidInstalledVersion { source: error.clone() })
             }
         }
+    }
+}
+
+impl Request {
+    /// The version range, unless any version will do.
+    pub(crate) fn wanted_version(&self) -> Option<&str> {
+        self.version.as_deref().filter(|version| !version.is_empty())
     }
 }
 

@@ -5,7 +5,7 @@ use olm_semver::BundleVersion;
 use serde::Serialize;
 
 use crate::{
-    Cause, DependencyHandling, Wanted,
+    Cause, DependencyHandling,
     bundle::{dependencies, properties},
     candidates::Found,
     request::Query,
@@ -104,17 +104,5 @@ impl Resolution {
             deprecation: found.content.deprecations.first().cloned(),
             other_catalogs,
         })
-    }
-}
-
-impl Wanted {
-    pub(crate) fn of(query: &Query<'_>) -> Self {
-        let request = query.request;
-        Self {
-            package: request.package.clone(),
-            version: request.version.clone().filter(|version| !version.is_empty()),
-            channels: request.channels.clone(),
-            installed_version: request.installed.as_ref().map(|installed| installed.version.clone()),
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use olm_fbc::{CatalogError, PackageContent};
 
 use crate::{
-    CatalogNote, CatalogView, Cause, OtherCatalog, Request, Resolution, ResolveError, SameCatalog, Wanted,
+    CatalogNote, CatalogView, Cause, OtherCatalog, Request, Resolution, ResolveError, SameCatalog,
     candidates::{self, Found},
     explain,
     order::{self, Choice},
@@ -114,14 +114,14 @@ fn among<'a>(
     };
 
     let answer = match choice {
-        Choice::Nothing => Err(Cause::NotFound { wanted: Box::new(Wanted::of(query)) }),
+        Choice::Nothing => Err(Cause::NotFound { request: Box::new(query.request.clone()) }),
         Choice::One(first, rest) => {
             let others = others(&first, &rest, &unreadable);
             Resolution::new(query, &first, others)
         }
         Choice::Ambiguous(all) => {
             let catalogs = names(all.iter().map(|found| found.catalog.name).collect());
-            Err(Cause::Ambiguous { wanted: Box::new(Wanted::of(query)), catalogs })
+            Err(Cause::Ambiguous { request: Box::new(query.request.clone()), catalogs })
         }
     };
     match awaited.first() {

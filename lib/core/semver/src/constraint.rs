@@ -12,7 +12,7 @@ mod tests;
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
-use crate::{ParseError, Version};
+use crate::{ParseError, Version, version::write_identifiers};
 
 /// A parsed constraint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,9 +217,9 @@ impl fmt::Display for Term {
             Wildcard::Minor => write!(f, "{operator}{}", v.major())?,
             Wildcard::Any => write!(f, "{operator}*")?,
         }
-        for (i, identifier) in v.prerelease().iter().enumerate() {
-            write!(f, "{}{identifier}", if i > 0 { '.' } else { '-' })?;
+        if !v.prerelease().is_empty() {
+            f.write_str("-")?;
         }
-        Ok(())
+        write_identifiers(f, v.prerelease())
     }
 }

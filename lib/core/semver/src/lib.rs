@@ -5,7 +5,7 @@
 //! (blang semver v4). Both are reproduced with their quirks and the texts of their errors, because catalogs and
 //! users rely on them. Versions themselves are parsed strictly in both cases.
 //!
-//! Nothing here implements [`Ord`]: semver precedence ignores build metadata, so it is not the equality of
+//! No version implements [`Ord`]: semver precedence ignores build metadata, so it is not the equality of
 //! the texts. Use [`Version::cmp_precedence`] and [`BundleVersion::cmp_precedence`].
 
 mod bundle_version;

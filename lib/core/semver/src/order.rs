@@ -4,27 +4,6 @@ use std::cmp::Ordering;
 
 use crate::{BundleVersion, Identifier, Release, Version};
 
-impl Identifier {
-    /// Numeric identifiers by value, others by their bytes; numeric ones are lower.
-    pub fn cmp_precedence(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Numeric(a), Self::Numeric(b)) => a.cmp(b),
-            (Self::Numeric(_), Self::Alphanumeric(_)) => Ordering::Less,
-            (Self::Alphanumeric(_), Self::Numeric(_)) => Ordering::Greater,
-            (Self::Alphanumeric(a), Self::Alphanumeric(b)) => a.cmp(b),
-        }
-    }
-}
-
-/// Identifier by identifier; of two lists that agree so far, the longer is greater.
-fn identifiers(a: &[Identifier], b: &[Identifier]) -> Ordering {
-    a.iter()
-        .zip(b)
-        .map(|(a, b)| a.cmp_precedence(b))
-        .find(|order| order.is_ne())
-        .unwrap_or_else(|| a.len().cmp(&b.len()))
-}
-
 impl Version {
     /// Semver precedence: the three numbers, then pre-releases, where none is higher than any.
     pub fn cmp_precedence(&self, other: &Self) -> Ordering {
@@ -33,7 +12,7 @@ impl Version {
                 (true, true) => Ordering::Equal,
                 (true, false) => Ordering::Greater,
                 (false, true) => Ordering::Less,
-                (false, false) => identifiers(self.prerelease(), other.prerelease()),
+                (false, false) => self.prerelease().cmp(other.prerelease()),
             }
         })
     }
@@ -42,7 +21,7 @@ impl Version {
 impl Release {
     /// As pre-releases compare, but an empty release is lower than any other.
     pub fn cmp_precedence(&self, other: &Self) -> Ordering {
-        identifiers(self.identifiers(), other.identifiers())
+        self.identifiers().cmp(other.identifiers())
     }
 }
 
@@ -56,7 +35,7 @@ impl BundleVersion {
     pub fn cmp_precedence(&self, other: &Self) -> Ordering {
         self.version
             .cmp_precedence(&other.version)
-            .then_with(|| identifiers(self.release_identifiers(), other.release_identifiers()))
+            .then_with(|| self.release_identifiers().cmp(other.release_identifiers()))
     }
 }
 

@@ -20,8 +20,9 @@ pub struct Version {
     build: String,
 }
 
-/// One identifier of a pre-release or release.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// One identifier of a pre-release or release. Numeric ones are ordered by value, others by their bytes; numeric ones are
+/// lower. Of two lists that agree so far, the longer is greater.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identifier {
     /// Digits only.
     Numeric(u64),

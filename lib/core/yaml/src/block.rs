@@ -1,8 +1,8 @@
 //! A fast reader for the YAML that tools write: block mappings and lists, scalars of every style.
 //!
 //! It reads a document only if it is beyond doubt, and gives up on everything else (anchors, tags, flow style,
-//! tabs, odd indentation, every error, every limit), which the full parser then reads from the start. What it
-//! reads is exactly what the full parser makes of it; tests compare the two.
+//! tabs, odd indentation, every error, every limit), which the full parser then reads from the start. The
+//! values are exactly those of the full parser; tests compare the two.
 
 mod lines;
 mod scalars;
@@ -10,7 +10,7 @@ mod scalars;
 use serde_json::{Map, Value};
 
 use crate::{
-    limits::{Limits, MAPPING_MEMORY, NODE_MEMORY, memory_for},
+    limits::{Cost, Limits, Meter},
     scalar::{Scalar, plain},
 };
 use lines::Lines;
@@ -23,8 +23,7 @@ const KEY_BYTES_MAX: usize = 256;
 
 /// The one document of `text`, if it can be read here.
 pub(crate) fn read(text: &str, limits: &Limits) -> Option<Value> {
-    let memory_max = memory_for(text.len());
-    let mut reader = Reader { lines: Lines::new(text)?, limits, memory_max, nodes: 0, bytes: 0, mappings: 0 };
+    let mut reader = Reader { lines: Lines::new(text)?, meter: Meter::new(limits, text.len()) };
     let indent = reader.lines.first()?;
     let value = reader.block(indent, 1)?;
     reader.lines.is_at_end().then_some(value)
@@ -32,34 +31,25 @@ pub(crate) fn read(text: &str, limits: &Limits) -> Option<Value> {
 
 struct Reader<'t, 'l> {
     lines: Lines<'t>,
-    limits: &'l Limits,
-    memory_max: usize,
-    nodes: usize,
-    bytes: usize,
-    mappings: usize,
+    meter: Meter<'l>,
 }
 
 impl Reader<'_, '_> {
-    /// Counts as the full parser does; beyond a limit it is left to that parser to say so.
-    fn count(&mut self, bytes: usize) -> Option<()> {
-        self.nodes += 1;
-        self.bytes += bytes;
-        // Far below any overflow: every node and mapping is a byte of the text at least.
-        let memory = self.nodes * NODE_MEMORY + self.bytes + self.mappings * MAPPING_MEMORY;
-        let fits = self.nodes <= self.limits.nodes && self.bytes <= self.limits.expanded_bytes;
-        (fits && memory <= self.memory_max).then_some(())
+    /// Counts as the full parser does; beyond a limit it is left to that parser to report it.
+    fn count(&mut self, cost: Cost) -> Option<()> {
+        self.meter.add(cost).ok()
     }
 
-    /// A mapping or list whose first entry stands at the cursor, in column `indent`.
+    /// A mapping or list whose first entry is at the cursor, in column `indent`.
     fn block(&mut self, indent: usize, depth: usize) -> Option<Value> {
-        if depth > DEPTH_MAX.min(self.limits.depth) {
+        if depth > DEPTH_MAX.min(self.meter.limits.depth) {
             return None;
         }
-        self.count(0)?;
         if self.lines.is_entry() { self.list(indent, depth) } else { self.mapping(indent, depth) }
     }
 
     fn list(&mut self, indent: usize, depth: usize) -> Option<Value> {
+        self.count(Cost::list())?;
         let mut items = Vec::new();
         loop {
             // The cursor is at the hyphen.
@@ -69,7 +59,7 @@ impl Reader<'_, '_> {
                 self.lines.end_line();
                 match self.lines.next_indent()? {
                     Some(next) if next > indent => {
-                        self.lines.enter(next);
+                        self.lines.skip(next);
                         self.block(next, depth + 1)?
                     }
                     _ => self.null()?,
@@ -85,7 +75,7 @@ impl Reader<'_, '_> {
             items.push(item);
             match self.lines.next_indent()? {
                 Some(next) if next == indent => {
-                    self.lines.enter(next);
+                    self.lines.skip(next);
                     if !self.lines.is_entry() {
                         self.lines.leave();
                         return Some(Value::Array(items));
@@ -98,21 +88,21 @@ impl Reader<'_, '_> {
     }
 
     fn mapping(&mut self, indent: usize, depth: usize) -> Option<Value> {
-        self.mappings += 1;
+        self.count(Cost::mapping())?;
         let mut map = Map::new();
         loop {
             let key = self.key()?;
             let value = self.member(indent, depth)?;
             map.insert(key, value);
             match self.lines.next_indent()? {
-                Some(next) if next == indent => self.lines.enter(next),
+                Some(next) if next == indent => self.lines.skip(next),
                 Some(next) if next > indent => return None,
                 _ => return Some(Value::Object(map)),
             }
         }
     }
 
-    /// What follows a key's colon.
+    /// The value behind a key's colon.
     fn member(&mut self, indent: usize, depth: usize) -> Option<Value> {
         self.lines.skip_blanks();
         if !self.lines.is_line_end() {
@@ -121,11 +111,11 @@ impl Reader<'_, '_> {
         self.lines.end_line();
         match self.lines.next_indent()? {
             Some(next) if next > indent => {
-                self.lines.enter(next);
+                self.lines.skip(next);
                 self.block(next, depth + 1)
             }
             Some(next) if next == indent => {
-                self.lines.enter(next);
+                self.lines.skip(next);
                 if self.lines.is_entry() {
                     return self.block(next, depth + 1);
                 }
@@ -137,11 +127,11 @@ impl Reader<'_, '_> {
     }
 
     fn null(&mut self) -> Option<Value> {
-        self.count(0)?;
+        self.count(Cost::scalar(0))?;
         Some(Value::Null)
     }
 
-    /// Whether a key stands at the cursor.
+    /// Whether there is a key at the cursor.
     fn starts_mapping(&self) -> bool {
         key_end(self.lines.rest()).is_some()
     }
@@ -157,7 +147,7 @@ impl Reader<'_, '_> {
             Some(text) => Scalar::Text(text.into()),
             None => plain(written.into()),
         };
-        self.count(quoted.unwrap_or(written).len())?;
+        self.count(Cost::scalar(quoted.unwrap_or(written).len()))?;
         key.into_key()
     }
 
@@ -171,24 +161,24 @@ impl Reader<'_, '_> {
             b'[' | b'{' => return self.empty(),
             _ => {
                 let text = scalars::unquoted(&mut self.lines, indent)?;
-                self.count(text.len())?;
+                self.count(Cost::scalar(text.len()))?;
                 return plain(text).into_value();
             }
         };
         if let Scalar::Text(text) = &scalar {
-            self.count(text.len())?;
+            self.count(Cost::scalar(text.len()))?;
         }
         scalar.into_value()
     }
 
     /// An empty list or mapping in flow style.
     fn empty(&mut self) -> Option<Value> {
-        let value = match self.lines.rest().get(..2)? {
-            "[]" => Value::Array(Vec::new()),
-            "{}" => Value::Object(Map::new()),
+        let (value, cost) = match self.lines.rest().get(..2)? {
+            "[]" => (Value::Array(Vec::new()), Cost::list()),
+            "{}" => (Value::Object(Map::new()), Cost::mapping()),
             _ => return None,
         };
-        self.count(0)?;
+        self.count(cost)?;
         self.lines.skip(2);
         self.lines.skip_blanks();
         self.lines.is_line_end().then_some(())?;

@@ -16,69 +16,62 @@ const IMPLICIT_KEY_CHARS_MAX: usize = 1000;
 #[must_use]
 pub fn to_yaml(value: &Value) -> String {
     let mut out = String::new();
-    match value {
-        Value::Object(map) if !map.is_empty() => mapping(&mut out, map, 0),
-        Value::Array(items) if !items.is_empty() => list(&mut out, items, 0),
-        scalar => {
-            inline(&mut out, scalar, 2);
-            out.push('\n');
-        }
-    }
+    node(&mut out, value, 0);
     out
 }
 
-fn mapping(out: &mut String, map: &serde_json::Map<String, Value>, indent: usize) {
-    let mut entries: Vec<_> = map.iter().collect();
-    entries.sort_unstable_by_key(|(key, _)| *key);
-    for (index, (key, value)) in entries.into_iter().enumerate() {
-        if index > 0 {
-            pad(out, indent);
+/// A value at the end of a line that is indented so far.
+fn node(out: &mut String, value: &Value, indent: usize) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            for (index, (key, value)) in entries.into_iter().enumerate() {
+                if index > 0 {
+                    pad(out, indent);
+                }
+                entry(out, &one_line(key), value, indent);
+            }
         }
-        let key = one_line(key);
-        if key.chars().count() > IMPLICIT_KEY_CHARS_MAX {
-            out.push_str("? ");
-            out.push_str(&key);
+        Value::Array(items) if !items.is_empty() => {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    pad(out, indent);
+                }
+                out.push_str("- ");
+                node(out, item, indent + 2);
+            }
+        }
+        // Other parsers want texts indented at the top, too.
+        scalar => {
+            inline(out, scalar, indent.max(2));
             out.push('\n');
-            pad(out, indent);
-        } else {
-            out.push_str(&key);
-        }
-        out.push(':');
-        match value {
-            Value::Object(map) if !map.is_empty() => {
-                out.push('\n');
-                pad(out, indent + 2);
-                mapping(out, map, indent + 2);
-            }
-            Value::Array(items) if !items.is_empty() => {
-                out.push('\n');
-                pad(out, indent);
-                list(out, items, indent);
-            }
-            scalar => {
-                out.push(' ');
-                inline(out, scalar, indent + 2);
-                out.push('\n');
-            }
         }
     }
 }
 
-fn list(out: &mut String, items: &[Value], indent: usize) {
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            pad(out, indent);
-        }
-        out.push_str("- ");
-        match item {
-            Value::Object(map) if !map.is_empty() => mapping(out, map, indent + 2),
-            Value::Array(items) if !items.is_empty() => list(out, items, indent + 2),
-            scalar => {
-                inline(out, scalar, indent + 2);
-                out.push('\n');
-            }
-        }
+fn entry(out: &mut String, key: &str, value: &Value, indent: usize) {
+    if key.chars().count() > IMPLICIT_KEY_CHARS_MAX {
+        out.push_str("? ");
+        out.push_str(key);
+        out.push('\n');
+        pad(out, indent);
+    } else {
+        out.push_str(key);
     }
+    out.push(':');
+    let (is_block, below) = match value {
+        Value::Object(map) => (!map.is_empty(), indent + 2),
+        Value::Array(items) if !items.is_empty() => (true, indent),
+        _ => (false, indent + 2),
+    };
+    if is_block {
+        out.push('\n');
+        pad(out, below);
+    } else {
+        out.push(' ');
+    }
+    node(out, value, below);
 }
 
 fn pad(out: &mut String, indent: usize) {

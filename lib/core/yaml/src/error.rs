@@ -68,26 +68,23 @@ impl YamlError {
     /// The line the error is about, counting from 1.
     #[must_use]
     pub fn line(&self) -> usize {
+        *self.clone().line_mut()
+    }
+
+    /// The same error, for a text that begins `lines` further down.
+    pub(crate) fn moved_down(mut self, lines: usize) -> Self {
+        *self.line_mut() += lines;
+        self
+    }
+
+    fn line_mut(&mut self) -> &mut usize {
         match self {
             Self::Syntax { line, .. }
             | Self::Value { line, .. }
             | Self::Json { line, .. }
             | Self::Separator { line }
             | Self::NotUtf8 { line, .. }
-            | Self::Limit { line, .. } => *line,
+            | Self::Limit { line, .. } => line,
         }
-    }
-
-    /// The same error, for a text that begins `lines` further down.
-    pub(crate) fn moved_down(mut self, lines: usize) -> Self {
-        match &mut self {
-            Self::Syntax { line, .. }
-            | Self::Value { line, .. }
-            | Self::Json { line, .. }
-            | Self::Separator { line }
-            | Self::NotUtf8 { line, .. }
-            | Self::Limit { line, .. } => *line += lines,
-        }
-        self
     }
 }

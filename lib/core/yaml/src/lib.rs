@@ -1,4 +1,4 @@
-//! Kubernetes' reading of YAML: what `sigs.k8s.io/yaml` (go-yaml v2) makes of a text, as JSON values.
+//! YAML as Kubernetes reads it: the JSON values that `sigs.k8s.io/yaml` (go-yaml v2) makes of a text.
 //!
 //! Scalars follow YAML 1.1 as go-yaml v2 has it (`yes` is true, `0644` is 420, also as mapping keys), the
 //! last of duplicate keys wins, `<<` merges, aliases are expanded. Streams are cut into documents the way

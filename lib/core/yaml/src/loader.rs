@@ -3,19 +3,17 @@
 //! Reproduces go-yaml v2's decoder into `interface{}` followed by sigs.k8s.io/yaml's conversion: merges
 //! happen where `<<` stands (so they overwrite what precedes them), the last of duplicate keys wins.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Tag};
+use olm_go::base64;
 use serde_json::{Map, Value};
 
 use crate::{
     YamlError, block,
-    limits::{Limits, MAPPING_MEMORY, NODE_MEMORY, memory_for},
+    limits::{Cost, Limits, Meter},
     repair::{RepairBudget, Repairs},
-    scalar::{Asked, Scalar, plain, tagged},
+    scalar::{RequestedTag, Scalar, plain, tagged},
 };
 
 const CORE: &str = "tag:yaml.org,2002:";
@@ -33,32 +31,16 @@ pub(crate) fn first_document(
     parsed(text, limits, repairs)
 }
 
-/// What the full parser makes of the first document.
+/// The first document as the full parser reads it. Quoted scalars that are indented too little are indented one by
+/// one, and the text is read again.
 pub(crate) fn parsed(text: &str, limits: &Limits, budget: &RepairBudget) -> Result<Value, YamlError> {
-    let failure = match load(text, limits, &BTreeSet::new()) {
-        Ok(value) => return Ok(value),
-        Err(failure) => failure,
-    };
-    let Some(behind) = failure.quoted_behind else { return Err(failure.error) };
-    // All at once where that turns out to have touched nothing else, one by one otherwise.
-    let mut repairs = Repairs::default();
-    if let Some(repaired) = repairs.indent_all(text, behind)
-        && let Ok(value) = load(&repaired, limits, repairs.lines())
-    {
-        return Ok(value);
-    }
-    repaired_one_by_one(text, limits, budget, failure)
-}
-
-fn repaired_one_by_one(
-    text: &str,
-    limits: &Limits,
-    budget: &RepairBudget,
-    mut failure: Failure,
-) -> Result<Value, YamlError> {
     let mut text = Cow::Borrowed(text);
     let mut repairs = Repairs::default();
     loop {
+        let failure = match load(&text, limits) {
+            Ok(value) => return Ok(value),
+            Err(failure) => failure,
+        };
         let repaired = match &failure {
             Failure { error: YamlError::Syntax { line, .. }, quoted_behind: Some(behind) } => {
                 repairs.indent(&text, (*line, *behind), budget)
@@ -69,10 +51,6 @@ fn repaired_one_by_one(
             Some(repaired) => text = Cow::Owned(repaired),
             None => return Err(repairs.unpadded(failure.error)),
         }
-        failure = match load(&text, limits, &BTreeSet::new()) {
-            Ok(value) => return Ok(value),
-            Err(failure) => failure,
-        };
     }
 }
 
@@ -88,15 +66,15 @@ impl From<YamlError> for Failure {
     }
 }
 
-/// Reads the first document. Lines of `inside_quotes` (counted from 1) must continue quoted scalars.
-fn load(text: &str, limits: &Limits, inside_quotes: &BTreeSet<usize>) -> Result<Value, Failure> {
+/// Reads the first document.
+fn load(text: &str, limits: &Limits) -> Result<Value, Failure> {
     let mut options = granit_parser::options! {
         flow_nesting_limit: limits.depth,
         block_nesting_limit: limits.depth,
     };
     options.set_emit_comments(false);
     let mut loader = Loader::new(limits, text.len());
-    let (mut read, mut quoted_lines) = (0, 0);
+    let mut read = 0;
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| Failure {
             quoted_behind: matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent).then_some(read),
@@ -109,27 +87,12 @@ fn load(text: &str, limits: &Limits, inside_quotes: &BTreeSet<usize>) -> Result<
         if let Some(range) = span.byte_range() {
             read = range.end;
         }
-        if !inside_quotes.is_empty()
-            && matches!(event, Event::Scalar(_, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted, _, _))
-        {
-            let end = span.end.line();
-            let lines = inside_quotes.range(span.start.line() + 1..);
-            quoted_lines += lines.take_while(|line| **line <= end).count();
-        }
-        if loader.take(event, span.start)? == Progress::Done {
+        if matches!(event, Event::DocumentEnd) {
             break;
         }
-    }
-    if quoted_lines != inside_quotes.len() {
-        return Err(refused(Marker::new(0, 1, 0), "indented text that is not quoted").into());
+        loader.take(event, span.start)?;
     }
     Ok(loader.root.unwrap_or(Value::Null))
-}
-
-#[derive(PartialEq, Eq)]
-enum Progress {
-    More,
-    Done,
 }
 
 enum Key {
@@ -142,7 +105,7 @@ enum Container {
     Mapping(Map<String, Value>, Option<Key>),
 }
 
-/// An open list or mapping; `before` is what was counted up to its start, `height` that of its content.
+/// An open list or mapping; `before` is the cost up to its start, `height` that of its content.
 struct Frame {
     container: Container,
     anchor: usize,
@@ -150,113 +113,70 @@ struct Frame {
     height: usize,
 }
 
-/// A finished anchored node and what one more copy of it costs.
+/// A finished anchored node and the cost of one more copy.
 struct Anchored {
     value: Value,
     cost: Cost,
     height: usize,
 }
 
-/// What is limited.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cost {
-    nodes: usize,
-    /// Of scalars and keys.
-    bytes: usize,
-    memory: usize,
-}
-
-impl Cost {
-    /// That of a scalar or key of `bytes`.
-    fn scalar(bytes: usize) -> Self {
-        Self { nodes: 1, bytes, memory: bytes.saturating_add(NODE_MEMORY) }
-    }
-
-    fn add(&mut self, more: Self) {
-        self.nodes = self.nodes.saturating_add(more.nodes);
-        self.bytes = self.bytes.saturating_add(more.bytes);
-        self.memory = self.memory.saturating_add(more.memory);
-    }
-
-    /// What was counted since it was `before`.
-    fn since(self, before: Self) -> Self {
-        Self {
-            nodes: self.nodes.saturating_sub(before.nodes),
-            bytes: self.bytes.saturating_sub(before.bytes),
-            memory: self.memory.saturating_sub(before.memory),
-        }
-    }
-}
-
 struct Loader<'l> {
-    limits: &'l Limits,
-    memory_max: usize,
+    meter: Meter<'l>,
     stack: Vec<Frame>,
     anchors: BTreeMap<usize, Anchored>,
-    cost: Cost,
     root: Option<Value>,
 }
 
 impl<'l> Loader<'l> {
     fn new(limits: &'l Limits, bytes: usize) -> Self {
-        Self {
-            limits,
-            memory_max: memory_for(bytes),
-            stack: Vec::new(),
-            anchors: BTreeMap::new(),
-            cost: Cost::default(),
-            root: None,
-        }
+        Self { meter: Meter::new(limits, bytes), stack: Vec::new(), anchors: BTreeMap::new(), root: None }
     }
 
-    fn take(&mut self, event: Event<'_>, at: Marker) -> Result<Progress, YamlError> {
+    fn take(&mut self, event: Event<'_>, at: Marker) -> Result<(), YamlError> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                self.scalar(text, style, anchor, tag.as_deref(), at)?;
+                self.scalar(text, style == ScalarStyle::Plain, anchor, tag.as_deref(), at)
             }
-            Event::Alias(id) => self.alias(id, at)?,
-            Event::SequenceStart(_, anchor, _) => self.open(Container::List(Vec::new()), anchor, at)?,
-            Event::MappingStart(_, anchor, _) => {
-                self.open(Container::Mapping(Map::new(), None), anchor, at)?;
-            }
-            Event::SequenceEnd | Event::MappingEnd => self.close(at)?,
-            Event::DocumentEnd => return Ok(Progress::Done),
-            _ => {}
+            Event::Alias(id) => self.alias(id, at),
+            Event::SequenceStart(_, anchor, _) => self.open(Container::List(Vec::new()), anchor, at),
+            Event::MappingStart(_, anchor, _) => self.open(Container::Mapping(Map::new(), None), anchor, at),
+            Event::SequenceEnd | Event::MappingEnd => self.close(at),
+            _ => Ok(()),
         }
-        Ok(Progress::More)
     }
 
     fn scalar(
         &mut self,
         text: Cow<'_, str>,
-        style: ScalarStyle,
+        unquoted: bool,
         anchor: usize,
         tag: Option<&Tag>,
         at: Marker,
     ) -> Result<(), YamlError> {
         let cost = Cost::scalar(text.len());
         self.count(cost, at)?;
-        let unquoted = style == ScalarStyle::Plain;
         if unquoted && self.wants_key() && text == "<<" && tag.is_none_or(|tag| is_core(tag, "merge")) {
             return self.key(Key::Merge, at);
         }
         let scalar = resolve(text, unquoted, tag, at)?;
+        if anchor != 0 {
+            let value = scalar.clone().into_value().ok_or_else(|| infinite(at))?;
+            self.anchor(anchor, Anchored { value, cost, height: 0 }, at)?;
+        }
         if self.wants_key() {
-            if anchor != 0 {
-                self.count(cost, at)?;
-                let value = scalar.clone().into_value().ok_or_else(|| infinite(at))?;
-                self.anchors.insert(anchor, Anchored { value, cost, height: 0 });
-            }
             let key =
                 scalar.into_key().ok_or_else(|| refused(at, "null and very large numbers can't be keys"))?;
             return self.key(Key::Text(key), at);
         }
         let value = scalar.into_value().ok_or_else(|| infinite(at))?;
-        if anchor != 0 {
-            self.count(cost, at)?;
-            self.anchors.insert(anchor, Anchored { value: value.clone(), cost, height: 0 });
-        }
         self.put(value, 0, at)
+    }
+
+    /// Remembers a node for its aliases. The copy costs as much as one that an alias makes.
+    fn anchor(&mut self, anchor: usize, node: Anchored, at: Marker) -> Result<(), YamlError> {
+        self.count(node.cost, at)?;
+        self.anchors.insert(anchor, node);
+        Ok(())
     }
 
     fn alias(&mut self, id: usize, at: Marker) -> Result<(), YamlError> {
@@ -264,11 +184,9 @@ impl<'l> Loader<'l> {
             return Err(refused(at, "an anchor's value contains itself"));
         };
         let (cost, height) = (anchored.cost, anchored.height);
-        if self.stack.len() + height > self.limits.depth {
-            return Err(limit(at, "levels of nesting", self.limits.depth));
-        }
+        self.check_depth(height, at)?;
         self.count(cost, at)?;
-        // Counted first: a copy is made only of what the limits allow.
+        // Counted first: nothing beyond the limits is copied.
         let Some(value) = self.anchors.get(&id).map(|anchored| anchored.value.clone()) else { return Ok(()) };
         if self.wants_key() {
             let key = match value {
@@ -286,12 +204,10 @@ impl<'l> Loader<'l> {
         if self.wants_key() {
             return Err(refused(at, "lists and mappings can't be keys"));
         }
-        if self.stack.len() >= self.limits.depth {
-            return Err(limit(at, "levels of nesting", self.limits.depth));
-        }
-        let before = self.cost;
-        let own = if matches!(container, Container::Mapping(..)) { MAPPING_MEMORY } else { 0 };
-        self.count(Cost { nodes: 1, bytes: 0, memory: NODE_MEMORY + own }, at)?;
+        self.check_depth(1, at)?;
+        let before = self.meter.cost;
+        let is_list = matches!(container, Container::List(_));
+        self.count(if is_list { Cost::list() } else { Cost::mapping() }, at)?;
         self.stack.push(Frame { container, anchor, before, height: 0 });
         Ok(())
     }
@@ -304,15 +220,13 @@ impl<'l> Loader<'l> {
         };
         let height = frame.height + 1;
         if frame.anchor != 0 {
-            // The copy that is kept costs as much as one that is asked for.
-            let cost = self.cost.since(frame.before);
-            self.count(cost, at)?;
-            self.anchors.insert(frame.anchor, Anchored { value: value.clone(), cost, height });
+            let cost = self.meter.cost.since(frame.before);
+            self.anchor(frame.anchor, Anchored { value: value.clone(), cost, height }, at)?;
         }
         self.put(value, height, at)
     }
 
-    /// Adds a finished value, `height` levels high, to what is open.
+    /// Adds a finished value, `height` levels high, to the open list or mapping.
     fn put(&mut self, value: Value, height: usize, at: Marker) -> Result<(), YamlError> {
         let Some(frame) = self.stack.last_mut() else {
             self.root = Some(value);
@@ -347,15 +261,14 @@ impl<'l> Loader<'l> {
     }
 
     fn count(&mut self, cost: Cost, at: Marker) -> Result<(), YamlError> {
-        self.cost.add(cost);
-        for (counted, limit, what) in [
-            (self.cost.nodes, self.limits.nodes, "nodes"),
-            (self.cost.bytes, self.limits.expanded_bytes, "bytes of scalars"),
-            (self.cost.memory, self.memory_max, "bytes of memory"),
-        ] {
-            if counted > limit {
-                return Err(YamlError::Limit { line: at.line(), what, limit });
-            }
+        self.meter.add(cost).map_err(|(what, limit)| YamlError::Limit { line: at.line(), what, limit })
+    }
+
+    /// Fails if a value of so many levels would be too deep here.
+    fn check_depth(&self, levels: usize, at: Marker) -> Result<(), YamlError> {
+        let limit = self.meter.limits.depth;
+        if self.stack.len() + levels > limit {
+            return Err(YamlError::Limit { line: at.line(), what: "levels of nesting", limit });
         }
         Ok(())
     }
@@ -388,60 +301,25 @@ fn resolve<'a>(
     let Some(tag) = tag else {
         return Ok(if unquoted { plain(text) } else { Scalar::Text(text) });
     };
-    let asked = match tag.suffix_in_namespace(CORE).as_deref() {
-        Some("bool") => Asked::Bool,
-        Some("int") => Asked::Int,
-        Some("float") => Asked::Float,
-        Some("null") => Asked::Null,
-        Some("timestamp") => Asked::Timestamp,
+    let requested = match tag.suffix_in_namespace(CORE).as_deref() {
+        Some("bool") => RequestedTag::Bool,
+        Some("int") => RequestedTag::Int,
+        Some("float") => RequestedTag::Float,
+        Some("null") => RequestedTag::Null,
+        Some("timestamp") => RequestedTag::Timestamp,
         Some("binary") => {
-            return binary(&text)
-                .map(|text| Scalar::Text(text.into()))
-                .ok_or_else(|| refused(at, "!!binary value contains invalid base64 data"));
+            // Bytes that are not UTF-8 become U+FFFD, as Go's JSON encoder writes them.
+            return base64::decode(text.as_bytes())
+                .map(|bytes| Scalar::Text(String::from_utf8_lossy(&bytes).into_owned().into()))
+                .map_err(|_| refused(at, "!!binary value contains invalid base64 data"));
         }
         _ => return Ok(Scalar::Text(text)),
     };
-    tagged(text, asked).ok_or_else(|| refused(at, "the value is not of the type its tag names"))
+    tagged(text, requested).ok_or_else(|| refused(at, "the value is not of the type its tag names"))
 }
 
 fn is_core(tag: &Tag, name: &str) -> bool {
     tag.suffix_in_namespace(CORE).is_some_and(|suffix| suffix == name)
-}
-
-/// Standard base64 with padding; line ends are skipped. Bytes that are not UTF-8 become U+FFFD, as Go's
-/// JSON encoder writes them.
-fn binary(text: &str) -> Option<String> {
-    let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-    if !symbols.len().is_multiple_of(4) {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(symbols.len() / 4 * 3);
-    let last = symbols.len() / 4;
-    for (index, quad) in symbols.chunks_exact(4).enumerate() {
-        let padding = quad.iter().rev().take_while(|byte| **byte == b'=').count();
-        if padding > 2 || padding > 0 && index + 1 != last {
-            return None;
-        }
-        let mut word = 0_u32;
-        for &symbol in quad.iter().take(4 - padding) {
-            word = word << 6 | sextet(symbol)?;
-        }
-        word <<= 6 * u32::try_from(padding).ok()?;
-        bytes.extend_from_slice(word.to_be_bytes().get(1..4 - padding)?);
-    }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn sextet(symbol: u8) -> Option<u32> {
-    let value = match symbol {
-        b'A'..=b'Z' => symbol - b'A',
-        b'a'..=b'z' => symbol - b'a' + 26,
-        b'0'..=b'9' => symbol - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    };
-    Some(value.into())
 }
 
 fn refused(at: Marker, message: &'static str) -> YamlError {
@@ -450,8 +328,4 @@ fn refused(at: Marker, message: &'static str) -> YamlError {
 
 fn infinite(at: Marker) -> YamlError {
     refused(at, "infinities and NaN have no JSON form")
-}
-
-fn limit(at: Marker, what: &'static str, limit: usize) -> YamlError {
-    YamlError::Limit { line: at.line(), what, limit }
 }

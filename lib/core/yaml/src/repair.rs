@@ -14,10 +14,10 @@ use std::{
 
 use crate::{
     YamlError,
-    limits::{PADDING_BYTES_MAX, REPAIRED_BYTES_MAX, REPAIRED_LINES_MAX},
+    limits::{PADDING_BYTES_MAX, REPAIRED_BYTES_MAX},
 };
 
-/// What may still be read again of one input, such as all files of a bundle, because quoted scalars were indented too
+/// The bytes that may still be read again of one input, such as all files of a bundle, because quoted scalars were indented too
 /// little. Clones are the same.
 #[derive(Debug, Clone)]
 pub struct RepairBudget(Arc<AtomicUsize>);
@@ -34,7 +34,7 @@ impl RepairBudget {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// Takes `bytes` from what is left; `None` when there are not as many, and then none are left.
+    /// Takes `bytes` from the budget; `None` when it has not as many, and then it is empty.
     fn spend(&self, bytes: usize) -> Option<()> {
         let left = self.0.load(Ordering::Relaxed).checked_sub(bytes);
         self.0.store(left.unwrap_or_default(), Ordering::Relaxed);
@@ -42,9 +42,10 @@ impl RepairBudget {
     }
 }
 
-/// What has been done to a text so far.
+/// The repairs of a text so far.
 #[derive(Default)]
 pub(crate) struct Repairs {
+    /// The lines that were indented, counted from 1.
     lines: BTreeSet<usize>,
     padding: usize,
     /// Blanks put in so far.
@@ -52,43 +53,6 @@ pub(crate) struct Repairs {
 }
 
 impl Repairs {
-    /// Indents every scalar from byte `behind` on that looks quoted and continues on further lines. What looks
-    /// so may be part of a block scalar: the caller has to check [`Repairs::lines`] against what was read. `None`
-    /// when there would be too many blanks.
-    pub(crate) fn indent_all(&mut self, text: &str, behind: usize) -> Option<String> {
-        self.padding = deepest_indentation(text) + 1;
-        let mut out = String::with_capacity(text.len().saturating_add(1024));
-        let (mut at, mut scalar_end) = (0, 0);
-        for (index, line) in text.split_inclusive('\n').enumerate() {
-            if at < scalar_end {
-                self.pad(index + 1, text, &mut out)?;
-            }
-            out.push_str(line);
-            let end = at + line.len();
-            if end > behind && at >= scalar_end {
-                let opening = opening_quote(line).map(|quote| at + quote);
-                let closing =
-                    opening.and_then(|at| closing(text.as_bytes(), at + 1, *text.as_bytes().get(at)?));
-                scalar_end = closing.filter(|closing| *closing > end).unwrap_or(0);
-            }
-            at = end;
-        }
-        Some(out)
-    }
-
-    /// Begins line number `line` of `text` with blanks.
-    fn pad(&mut self, line: usize, text: &str, out: &mut String) -> Option<()> {
-        self.padded = self.padded.saturating_add(self.padding);
-        if self.padded > PADDING_BYTES_MAX.saturating_add(text.len())
-            || self.lines.len() >= REPAIRED_LINES_MAX
-        {
-            return None;
-        }
-        self.lines.insert(line);
-        out.extend(std::iter::repeat_n(' ', self.padding));
-        Some(())
-    }
-
     /// Indents the scalar that continues on `line` (counted from 1) and begins behind byte `behind`; `None`
     /// when that line was indented before, so that indentation can't be its fault, or the work is too much.
     pub(crate) fn indent(
@@ -109,18 +73,17 @@ impl Repairs {
         let mut out = String::with_capacity(text.len() + 1024);
         out.push_str(text.get(..start)?);
         for (index, part) in text.get(start..end)?.split_inclusive('\n').enumerate() {
-            if !self.lines.contains(&(line + index)) {
-                self.pad(line + index, text, &mut out)?;
+            if self.lines.insert(line + index) {
+                self.padded = self.padded.saturating_add(self.padding);
+                if self.padded > PADDING_BYTES_MAX.saturating_add(text.len()) {
+                    return None;
+                }
+                out.extend(std::iter::repeat_n(' ', self.padding));
             }
             out.push_str(part);
         }
         out.push_str(text.get(end..)?);
         Some(out)
-    }
-
-    /// The lines that were indented, counted from 1.
-    pub(crate) fn lines(&self) -> &BTreeSet<usize> {
-        &self.lines
     }
 
     /// The error with its place in the text as it was.
@@ -134,15 +97,7 @@ impl Repairs {
     }
 }
 
-/// Where a quoted scalar begins on a line of block style, be it an item or the value of a key.
-fn opening_quote(line: &str) -> Option<usize> {
-    let quote = line.find(['\'', '"'])?;
-    let before = line.get(..quote)?;
-    let fits = before.ends_with(": ") || before.bytes().all(|byte| b" -".contains(&byte));
-    (fits && !before.contains('#')).then_some(quote)
-}
-
-/// The widest run of what can stand before a key on its line.
+/// The widest run of characters that a line can have before a key.
 fn deepest_indentation(text: &str) -> usize {
     let indentation = |line: &str| line.bytes().take_while(|byte| b" -?".contains(byte)).count();
     text.lines().map(indentation).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! What a scalar means: the resolution table of go-yaml v2, and the spelling of resolved keys.
+//! Resolution of scalars as in go-yaml v2, and the spelling of resolved keys.
 //!
 //! Sources: go.yaml.in/yaml/v2 `resolve.go`, sigs.k8s.io/yaml `convertToJSONableObject`.
 
@@ -17,9 +17,9 @@ pub(crate) enum Scalar<'a> {
     Text(Cow<'a, str>),
 }
 
-/// The core types that a tag may ask for.
+/// The core types that a tag can request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RequestedTag {
     Bool,
     Int,
     Float,
@@ -32,23 +32,22 @@ pub(crate) fn plain(text: Cow<'_, str>) -> Scalar<'_> {
     match text.as_bytes().first() {
         None => Scalar::Null,
         Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~') => word(text),
-        Some(b'.') => dotted(text),
-        Some(b'0'..=b'9' | b'+' | b'-') => number(text),
+        Some(b'0'..=b'9' | b'+' | b'-' | b'.') => number(text),
         Some(_) => Scalar::Text(text),
     }
 }
 
 /// Resolves a scalar that carries a core tag; `None` when it is not of that type.
-pub(crate) fn tagged(text: Cow<'_, str>, asked: Asked) -> Option<Scalar<'_>> {
+pub(crate) fn tagged(text: Cow<'_, str>, requested: RequestedTag) -> Option<Scalar<'_>> {
     let resolved = plain(text);
-    match (asked, resolved) {
-        (Asked::Bool, scalar @ Scalar::Bool(_))
-        | (Asked::Int, scalar @ (Scalar::Int(_) | Scalar::Uint(_)))
-        | (Asked::Float, scalar @ Scalar::Float(_))
-        | (Asked::Null, scalar @ Scalar::Null) => Some(scalar),
+    match (requested, resolved) {
+        (RequestedTag::Bool, scalar @ Scalar::Bool(_))
+        | (RequestedTag::Int, scalar @ (Scalar::Int(_) | Scalar::Uint(_)))
+        | (RequestedTag::Float, scalar @ Scalar::Float(_))
+        | (RequestedTag::Null, scalar @ Scalar::Null) => Some(scalar),
         #[expect(clippy::cast_precision_loss, reason = "go-yaml converts the same way")]
-        (Asked::Float, Scalar::Int(value)) => Some(Scalar::Float(value as f64)),
-        (Asked::Timestamp, Scalar::Text(text)) if looks_like_date(&text) => Some(Scalar::Text(text)),
+        (RequestedTag::Float, Scalar::Int(value)) => Some(Scalar::Float(value as f64)),
+        (RequestedTag::Timestamp, Scalar::Text(text)) if looks_like_date(&text) => Some(Scalar::Text(text)),
         _ => None,
     }
 }
@@ -66,20 +65,10 @@ fn word(text: Cow<'_, str>) -> Scalar<'_> {
     }
 }
 
-fn dotted(text: Cow<'_, str>) -> Scalar<'_> {
-    match text.as_ref() {
-        ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
-        ".inf" | ".Inf" | ".INF" => Scalar::Float(f64::INFINITY),
-        other => match float(other) {
-            Some(value) => Scalar::Float(value),
-            None => Scalar::Text(text),
-        },
-    }
-}
-
 fn number(text: Cow<'_, str>) -> Scalar<'_> {
     match text.as_ref() {
-        "+.inf" | "+.Inf" | "+.INF" => return Scalar::Float(f64::INFINITY),
+        ".nan" | ".NaN" | ".NAN" => return Scalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Scalar::Float(f64::INFINITY),
         "-.inf" | "-.Inf" | "-.INF" => return Scalar::Float(f64::NEG_INFINITY),
         _ => {}
     }
@@ -87,8 +76,11 @@ fn number(text: Cow<'_, str>) -> Scalar<'_> {
     if text.bytes().any(|byte| byte == b':' || byte == b' ' || byte == b'/') {
         return Scalar::Text(text);
     }
-    let digits: Cow<'_, str> =
-        if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { text.clone() };
+    let digits: Cow<'_, str> = if text.contains('_') && !text.starts_with('.') {
+        Cow::Owned(text.replace('_', ""))
+    } else {
+        text.clone()
+    };
     if let Some(value) = integer(&digits) {
         return value;
     }
@@ -129,26 +121,9 @@ fn integer(text: &str) -> Option<Scalar<'static>> {
 
 /// Go's `strconv.ParseFloat` on go-yaml's float pattern; out of range is not a float.
 fn float(text: &str) -> Option<f64> {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
-        Some(at) => (&unsigned[..at], Some(&unsigned[at + 1..])),
-        None => (unsigned, None),
-    };
-    let (whole, fraction) = mantissa.split_once('.').map_or((mantissa, None), |(a, b)| (a, Some(b)));
-    let decimal = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let mantissa_fits = decimal(whole)
-        && match fraction {
-            None => !whole.is_empty(),
-            Some(fraction) => decimal(fraction) && !(whole.is_empty() && fraction.is_empty()),
-        };
-    let exponent_fits = exponent.is_none_or(|exponent| {
-        let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-        !digits.is_empty() && decimal(digits)
-    });
-    if !mantissa_fits || !exponent_fits {
-        return None;
-    }
-    text.parse::<f64>().ok().filter(|value| value.is_finite())
+    // Rust and go-yaml read the same, but for the names of infinities and NaN.
+    let is_numeric = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    text.parse().ok().filter(|value: &f64| is_numeric && value.is_finite())
 }
 
 /// Dates stay text in JSON, so only their beginning matters: four digits and a dash.
@@ -173,7 +148,7 @@ impl Scalar<'_> {
         })
     }
 
-    /// The text of this scalar as a mapping key; `None` for what Kubernetes refuses as a key.
+    /// The text of this scalar as a mapping key; `None` for those that Kubernetes rejects as keys.
     pub(crate) fn into_key(self) -> Option<String> {
         match self {
             Self::Null | Self::Uint(_) => None,
@@ -204,7 +179,7 @@ pub fn json_number(value: f64) -> Option<Number> {
     Number::from_f64(value)
 }
 
-/// Go's `strconv.FormatFloat(value, 'g', -1, 32)`, with go-yaml's names for what is not finite.
+/// Go's `strconv.FormatFloat(value, 'g', -1, 32)`, with go-yaml's names of infinities and NaN.
 fn float_key(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "keys are spelled with 32-bit precision upstream")]
     let short = value as f32;

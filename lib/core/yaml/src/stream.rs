@@ -1,13 +1,13 @@
 //! Texts of several documents: cutting YAML at `---`, and telling JSON from YAML.
 //!
 //! Source: k8s.io/apimachinery `pkg/util/yaml` (`YAMLReader`, `YAMLOrJSONDecoder`). The cut is made before
-//! anything is parsed, so it also falls inside what YAML would take for one document.
+//! anything is parsed, so it also falls inside of texts that are one document in YAML.
 
 use serde_json::{Deserializer, Value, de::StrRead};
 
 use crate::{
     YamlError,
-    limits::{Limits, MAPPING_MEMORY, NODE_MEMORY, memory_for},
+    limits::{Cost, Limits, Meter},
     loader::first_document,
     repair::RepairBudget,
     scalar::json_number,
@@ -66,8 +66,9 @@ pub fn mixed_within<'t>(text: &'t str, limits: Limits, repairs: &RepairBudget) -
 pub fn text(bytes: &[u8]) -> Result<&str, YamlError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        let line_start = good.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        YamlError::NotUtf8 { line: newlines(good) + 1, column: good.len() - line_start + 1 }
+        let last_line = good.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = good.split(|byte| *byte == b'\n').count();
+        YamlError::NotUtf8 { line, column: last_line.len() + 1 }
     })
 }
 
@@ -85,59 +86,49 @@ pub struct Documents<'t> {
 
 impl<'t> Documents<'t> {
     /// The text of the next document and the number of lines before it.
-    fn cut(&mut self) -> Option<Result<(&'t str, usize), YamlError>> {
-        let (start, first_line) = (self.next, self.line);
-        if start >= self.text.len() {
-            return None;
-        }
-        let mut at = start;
-        loop {
-            let rest = self.text.get(at..).unwrap_or_default();
-            if rest.is_empty() {
-                self.next = at;
-                return Some(Ok((self.text.get(start..).unwrap_or_default(), first_line)));
-            }
-            let line_end = rest.find('\n').map_or(rest.len(), |end| end + 1);
-            if let Some(after) = rest.get(..line_end).and_then(|line| line.strip_prefix("---")) {
-                let after = after.trim();
-                if !after.is_empty() && !after.starts_with('#') {
-                    let line =
-                        first_line + newlines(self.text.get(start..at).unwrap_or_default().as_bytes()) + 1;
-                    return Some(Err(YamlError::Separator { line }));
-                }
-                if at > start {
-                    let document = self.text.get(start..at).unwrap_or_default();
-                    self.next = at + line_end;
-                    self.line = first_line + newlines(document.as_bytes()) + 1;
-                    return Some(Ok((document, first_line)));
-                }
-                at += line_end;
+    fn cut(&mut self) -> Result<Option<(&'t str, usize)>, YamlError> {
+        let (start, lines_before) = (self.next, self.line);
+        let rest = self.text.get(start..).unwrap_or_default();
+        for (at, _) in rest.match_indices("---") {
+            let (document, separator) = rest.split_at(at);
+            if !document.is_empty() && !document.ends_with('\n') {
                 continue;
             }
-            // Only the beginnings of lines matter: jump to the next one that could be a separator.
-            at += match rest.find("\n---") {
-                Some(newline) => newline + 1,
-                None => rest.len(),
-            };
+            let separator = separator.split_inclusive('\n').next().unwrap_or_default();
+            let comment = separator.strip_prefix("---").unwrap_or_default().trim();
+            let line = lines_before + newlines(document) + 1;
+            if !comment.is_empty() && !comment.starts_with('#') {
+                return Err(YamlError::Separator { line });
+            }
+            // One at the beginning separates nothing.
+            if !document.is_empty() {
+                (self.next, self.line) = (start + at + separator.len(), line);
+                return Ok(Some((document, lines_before)));
+            }
         }
+        self.next = self.text.len();
+        Ok((!rest.is_empty()).then_some((rest, lines_before)))
     }
 
-    fn read(&mut self) -> Option<Result<Value, YamlError>> {
-        if let Err(error) = check_bytes(self.text, &self.limits) {
-            return Some(Err(error));
-        }
-        let (document, lines_before) = match self.cut()? {
-            Ok(cut) => cut,
-            Err(error) => return Some(Err(error)),
-        };
+    fn read(&mut self) -> Result<Option<Value>, YamlError> {
+        check_bytes(self.text, &self.limits)?;
+        let Some((document, lines_before)) = self.cut()? else { return Ok(None) };
+        self.count_document(lines_before + 1)?;
+        let value = first_document(document, &self.limits, &self.repairs);
+        value.map(Some).map_err(|error| error.moved_down(lines_before))
+    }
+
+    /// Counts one more document.
+    fn count_document(&mut self, line: usize) -> Result<(), YamlError> {
         self.count += 1;
-        if self.count > self.limits.documents {
-            return Some(Err(too_many(lines_before + 1, &self.limits)));
-        }
-        Some(
-            first_document(document, &self.limits, &self.repairs)
-                .map_err(|error| error.moved_down(lines_before)),
-        )
+        let limit = self.limits.documents;
+        if self.count > limit { Err(YamlError::Limit { line, what: "documents", limit }) } else { Ok(()) }
+    }
+
+    /// The next item, the first error being the last.
+    fn item(&mut self, read: Result<Option<Value>, YamlError>) -> Option<Result<Value, YamlError>> {
+        self.ended = !matches!(read, Ok(Some(_)));
+        read.transpose()
     }
 }
 
@@ -148,9 +139,8 @@ impl Iterator for Documents<'_> {
         if self.ended {
             return None;
         }
-        let item = self.read();
-        self.ended = !matches!(item, Some(Ok(_)));
-        item
+        let read = self.read();
+        self.item(read)
     }
 }
 
@@ -169,14 +159,52 @@ impl std::fmt::Debug for Mixed<'_> {
 }
 
 impl Mixed<'_> {
-    /// Goes on as YAML behind the last good JSON value and the rest of its line.
+    fn read(&mut self) -> Result<Option<Value>, YamlError> {
+        let text = self.documents.text;
+        if let Some(json) = &mut self.json {
+            check_bytes(text, &self.documents.limits)?;
+            let (read, rest) = text.split_at(self.consumed);
+            if let Some((what, limit)) = exceeded(rest.as_bytes(), text.len(), &self.documents.limits) {
+                return Err(YamlError::Limit { line: newlines(read) + 1, what, limit });
+            }
+            match json.next() {
+                None => return Ok(None),
+                Some(Ok(value)) => {
+                    self.consumed = json.byte_offset();
+                    self.documents.count_document(1)?;
+                    return Ok(Some(plain_numbers(value)));
+                }
+                Some(Err(error)) => {
+                    let error = json_error(&error);
+                    // Two values make a JSON stream; fewer may be YAML's flow style.
+                    if self.documents.count > 1 {
+                        return Err(error);
+                    }
+                    self.json_error = Some(error);
+                    self.switch_to_yaml();
+                }
+            }
+        }
+        match self.documents.read() {
+            Ok(Some(value)) => {
+                self.json_error = None;
+                Ok(Some(value))
+            }
+            Err(error) if !matches!(error, YamlError::Limit { .. }) => {
+                Err(self.json_error.take().unwrap_or(error))
+            }
+            other => other,
+        }
+    }
+
+    /// Continues as YAML behind the last good JSON value and the rest of its line.
     fn switch_to_yaml(&mut self) {
         let text = self.documents.text;
         let rest = text.get(self.consumed..).unwrap_or_default();
         let blank = rest.find(|c: char| !c.is_whitespace() || c == '\n').unwrap_or(rest.len());
         let newline = usize::from(rest.get(blank..).is_some_and(|rest| rest.starts_with('\n')));
         self.documents.next = self.consumed + blank + newline;
-        self.documents.line = newlines(text.get(..self.documents.next).unwrap_or_default().as_bytes());
+        self.documents.line = newlines(text.get(..self.documents.next).unwrap_or_default());
         self.json = None;
     }
 }
@@ -188,49 +216,8 @@ impl Iterator for Mixed<'_> {
         if self.documents.ended {
             return None;
         }
-        if let Some(json) = &mut self.json {
-            if let Err(error) = check_bytes(self.documents.text, &self.documents.limits) {
-                self.documents.ended = true;
-                return Some(Err(error));
-            }
-            let text = self.documents.text;
-            let rest = text.get(self.consumed..).unwrap_or_default();
-            if let Some((what, limit)) = exceeded(rest.as_bytes(), text.len(), &self.documents.limits) {
-                self.documents.ended = true;
-                let line = newlines(text.get(..self.consumed).unwrap_or_default().as_bytes()) + 1;
-                return Some(Err(YamlError::Limit { line, what, limit }));
-            }
-            match json.next()? {
-                Ok(value) => {
-                    self.consumed = json.byte_offset();
-                    self.documents.count += 1;
-                    let value = plain_numbers(value);
-                    if self.documents.count <= self.documents.limits.documents {
-                        return Some(Ok(value));
-                    }
-                    self.documents.ended = true;
-                    return Some(Err(too_many(1, &self.documents.limits)));
-                }
-                Err(error) => {
-                    let error = json_error(&error);
-                    // Two values make a JSON stream; fewer may be YAML's flow style.
-                    if self.documents.count > 1 {
-                        self.documents.ended = true;
-                        return Some(Err(error));
-                    }
-                    self.json_error = Some(error);
-                    self.switch_to_yaml();
-                }
-            }
-        }
-        match self.documents.next()? {
-            Ok(value) => {
-                self.json_error = None;
-                Some(Ok(value))
-            }
-            Err(error @ YamlError::Limit { .. }) => Some(Err(error)),
-            Err(error) => Some(Err(self.json_error.take().unwrap_or(error))),
-        }
+        let read = self.read();
+        self.documents.item(read)
     }
 }
 
@@ -256,34 +243,28 @@ fn exceeded(bytes: &[u8], text_bytes: usize, limits: &Limits) -> Option<(&'stati
     if !bytes.starts_with(b"{") && !bytes.starts_with(b"[") {
         return None;
     }
-    let (memory_max, mut memory) = (memory_for(text_bytes), 0_usize);
-    let (mut nodes, mut depth, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
+    let mut meter = Meter::new(limits, text_bytes);
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in bytes {
         if in_string {
             in_string = escaped || *byte != b'"';
             escaped = !escaped && *byte == b'\\';
             continue;
         }
-        match byte {
-            b'"' => in_string = true,
-            b'{' | b'[' => {
-                nodes += 1;
-                depth += 1;
-                memory = memory.saturating_add(if *byte == b'{' { MAPPING_MEMORY } else { NODE_MEMORY });
-            }
-            b',' | b':' => {
-                nodes += 1;
-                memory = memory.saturating_add(NODE_MEMORY);
-            }
+        let cost = match byte {
+            b'{' => Cost::mapping(),
+            b'[' => Cost::list(),
+            b',' | b':' => Cost::scalar(0),
             b'}' | b']' if depth <= 1 => break,
-            b'}' | b']' => depth -= 1,
-            _ => {}
-        }
-        if nodes > limits.nodes {
-            return Some(("nodes", limits.nodes));
-        }
-        if memory > memory_max {
-            return Some(("bytes of memory", memory_max));
+            _ => {
+                in_string = *byte == b'"';
+                depth -= usize::from(matches!(byte, b'}' | b']'));
+                continue;
+            }
+        };
+        depth += usize::from(matches!(byte, b'{' | b'['));
+        if let Err(exceeded) = meter.add(cost) {
+            return Some(exceeded);
         }
     }
     None
@@ -291,7 +272,7 @@ fn exceeded(bytes: &[u8], text_bytes: usize, limits: &Limits) -> Option<(&'stati
 
 fn json_error(error: &serde_json::Error) -> YamlError {
     let text = error.to_string();
-    // serde_json appends the place, which is kept apart here.
+    // serde_json appends the place, which has fields of its own here.
     let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message).to_owned();
     YamlError::Json { line: error.line(), column: error.column(), message }
 }
@@ -303,10 +284,6 @@ fn check_bytes(text: &str, limits: &Limits) -> Result<(), YamlError> {
     Ok(())
 }
 
-fn too_many(line: usize, limits: &Limits) -> YamlError {
-    YamlError::Limit { line, what: "documents", limit: limits.documents }
-}
-
-fn newlines(bytes: &[u8]) -> usize {
-    bytes.split(|byte| *byte == b'\n').count() - 1
+fn newlines(text: &str) -> usize {
+    text.matches('\n').count()
 }

@@ -21,7 +21,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, Config,
-    api::PostParams,
+    api::{PatchParams, PostParams},
     client::Body,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
@@ -340,6 +340,18 @@ impl Accounts {
     fn tokens(&self) -> MutexGuard<'_, Tokens> {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The parameters of a patch in the name of this field manager.
+#[must_use]
+pub fn patch_as(manager: &str) -> PatchParams {
+    PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() }
+}
+
+/// The parameters of a write of a whole object in the name of this field manager.
+#[must_use]
+pub fn post_as(manager: &str) -> PostParams {
+    PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() }
 }
 
 /// Bounds a request in time.

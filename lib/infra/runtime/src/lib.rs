@@ -29,7 +29,7 @@ pub use backoff::{Backoff, Limits as BackoffLimits};
 pub use chance::{Chance, WatchBackoff};
 pub use client::{
     AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, api_text, bounded, cluster_config, connect,
-    connect_counted, is_namespace_missing, is_namespace_terminating,
+    connect_counted, is_namespace_missing, is_namespace_terminating, patch_as, post_as,
 };
 pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
@@ -41,7 +41,7 @@ pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};
 pub use objects::ObjectMetrics;
 pub use own_writes::OwnWrites;
-pub use source::Source;
+pub use source::{Newest, Source};
 pub use telemetry::{Traces, init as init_logs};
 pub use watch::{Changed, OwnerChanged, Seen, WatchManager, Watched};
 

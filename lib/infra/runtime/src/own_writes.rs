@@ -10,7 +10,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kube::Resource;
+use kube::{Resource, api::ObjectMeta};
 
 /// How long a reconcile waits for the watch to show what was written. Longer, and the version written is not believed
 /// any more: a cluster that was restored from a backup counts anew from an earlier one.
@@ -29,18 +29,32 @@ pub struct OwnWrites(Mutex<HashMap<String, Written>>);
 impl OwnWrites {
     /// Keeps the version of an object that the API server answered a write with.
     pub fn wrote(&self, object: &impl Resource, at: Timestamp) {
-        if let (Some(uid), Some(version)) = (object.meta().uid.clone(), version(object)) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(uid, Written { version, at });
+        if let Some(uid) = &object.meta().uid {
+            self.wrote_for(uid, object.meta(), at);
+        }
+    }
+
+    /// The same, under the UID of another object that it belongs to: of several the newest counts.
+    pub fn wrote_for(&self, uid: &str, written: &ObjectMeta, at: Timestamp) {
+        let Some(version) = version(written) else { return };
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = all.entry(uid.to_owned()).or_insert(Written { version, at });
+        if written.version <= version {
+            *written = Written { version, at };
         }
     }
 
     /// How long to wait for the watch when it shows an object as it was before the last write.
     pub fn behind(&self, object: &impl Resource, now: Timestamp) -> Option<Duration> {
+        self.unseen(object.meta().uid.as_deref()?, version(object.meta())?, now)
+    }
+
+    /// How long to wait for a watch that has seen versions up to this one to show what was written for an object (UID).
+    pub fn unseen(&self, uid: &str, seen: u64, now: Timestamp) -> Option<Duration> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = all.get(object.meta().uid.as_deref()?)?;
+        let written = all.get(uid).filter(|written| seen < written.version)?;
         let waited = Duration::try_from(now.duration_since(written.at)).unwrap_or_default();
-        let left = BEHIND_MAX.checked_sub(waited).filter(|left| !left.is_zero())?;
-        (version(object)? < written.version).then_some(left)
+        BEHIND_MAX.checked_sub(waited).filter(|left| !left.is_zero())
     }
 
     /// Forgets an object that is gone.
@@ -50,8 +64,8 @@ impl OwnWrites {
 }
 
 /// Resource versions of one kind are numbers that grow.
-fn version(object: &impl Resource) -> Option<u64> {
-    object.meta().resource_version.as_deref()?.parse().ok()
+pub(crate) fn version(meta: &ObjectMeta) -> Option<u64> {
+    meta.resource_version.as_deref()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -82,5 +96,17 @@ mod tests {
         assert_eq!(writes.behind(&object("a", "x"), at(0)), None);
         writes.forget("a");
         assert_eq!(writes.behind(&object("a", "9"), at(0)), None);
+    }
+
+    #[test]
+    fn a_watch_is_waited_for_until_it_has_seen_the_newest_of_what_was_written() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let writes = OwnWrites::default();
+        writes.wrote_for("owner", &object("a", "20").metadata, at(0));
+        writes.wrote_for("owner", &object("b", "12").metadata, at(10));
+        assert_eq!(writes.unseen("owner", 19, at(20)), Some(Duration::from_secs(40)));
+        assert_eq!(writes.unseen("owner", 20, at(20)), None);
+        assert_eq!(writes.unseen("owner", 19, at(60)), None, "it is not waited for ever");
+        assert_eq!(writes.unseen("another", 1, at(0)), None);
     }
 }

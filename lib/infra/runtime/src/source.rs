@@ -6,7 +6,10 @@
 use std::{
     collections::{BTreeSet, VecDeque},
     fmt::Debug,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use futures::{FutureExt, Stream, StreamExt, future::BoxFuture, stream, stream::BoxStream};
@@ -22,12 +25,38 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::sync::SetOnce;
 
-use crate::chance::Chance;
+use crate::{chance::Chance, own_writes::version};
+
+/// The newest version of an object that a store has seen. Clones follow it.
+#[derive(Debug, Clone, Default)]
+pub struct Newest(Arc<AtomicU64>);
+
+impl Newest {
+    /// The version; of an empty store 0.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Takes note of an object that has changed.
+    fn note(&self, object: &impl Resource) {
+        self.0.fetch_max(version(object.meta()).unwrap_or_default(), Ordering::AcqRel);
+    }
+
+    /// Takes note of all that there are: a cluster that was restored from a backup counts anew from an earlier version.
+    fn restart<'a>(&self, objects: impl Iterator<Item = &'a (impl Resource + 'a)>) {
+        self.0.store(
+            objects.filter_map(|object| version(object.meta())).max().unwrap_or_default(),
+            Ordering::Release,
+        );
+    }
+}
 
 /// A watched kind: its store and the stream that feeds it.
 pub struct Source<K: Resource<DynamicType = ()> + Clone + 'static> {
     /// The objects as last seen.
     pub store: Store<DeserializeGuard<K>>,
+    /// How far the store has got.
+    pub newest: Newest,
     changes: Changes<K>,
     listed: Arc<SetOnce<()>>,
     ready: BoxFuture<'static, ()>,
@@ -50,8 +79,10 @@ where
                     object.annotations_mut().remove("kubectl.kubernetes.io/last-applied-configuration");
                 });
         let listed = Arc::new(SetOnce::new());
-        let changes = changes(events.boxed(), writer, reader.clone(), listed.clone()).boxed();
-        Self { changes, listed, store: reader, ready: std::future::ready(()).boxed() }
+        let newest = Newest::default();
+        let parts = (writer, reader.clone(), newest.clone());
+        let changes = changes(events.boxed(), parts, listed.clone()).boxed();
+        Self { changes, listed, newest, store: reader, ready: std::future::ready(()).boxed() }
     }
 
     /// Calls `observer` with every object that changes, deleted ones included, before it is reconciled.
@@ -96,6 +127,7 @@ struct Relay<K: Resource<DynamicType = ()> + Clone + 'static> {
     events: Events<K>,
     writer: Writer<K>,
     reader: Store<K>,
+    newest: Newest,
     listed: Vec<K>,
     ready: VecDeque<K>,
     all_listed: Arc<SetOnce<()>>,
@@ -104,15 +136,14 @@ struct Relay<K: Resource<DynamicType = ()> + Clone + 'static> {
 /// Feeds the store and hands changed objects on, each when the store has it.
 fn changes<K>(
     events: Events<K>,
-    writer: Writer<K>,
-    reader: Store<K>,
+    (writer, reader, newest): (Writer<K>, Store<K>, Newest),
     all_listed: Arc<SetOnce<()>>,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send
 where
     K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
 {
     let (listed, ready) = (Vec::new(), VecDeque::new());
-    let relay = Relay { events, writer, reader, listed, ready, all_listed };
+    let relay = Relay { events, writer, reader, newest, listed, ready, all_listed };
     stream::unfold(relay, |mut relay| async {
         loop {
             if let Some(object) = relay.ready.pop_front() {
@@ -137,6 +168,7 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Relay<K> {
                 // It may have been listed before.
                 let _ = self.all_listed.set(());
                 let listed = std::mem::take(&mut self.listed);
+                self.newest.restart(listed.iter());
                 let uids: BTreeSet<_> = listed.iter().map(ResourceExt::uid).collect();
                 let mut vanished: Vec<K> = before
                     .iter()
@@ -147,7 +179,10 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Relay<K> {
                 self.ready.extend(vanished);
                 self.ready.extend(listed);
             }
-            Event::Apply(object) | Event::Delete(object) => self.ready.push_back(object),
+            Event::Apply(object) | Event::Delete(object) => {
+                self.newest.note(&object);
+                self.ready.push_back(object);
+            }
         }
     }
 }
@@ -183,16 +218,19 @@ mod tests {
         ];
         let (reader, writer) = store();
         let events = stream::iter(events.map(Ok)).boxed();
-        let all_listed = Arc::new(SetOnce::new());
-        let mut changes = std::pin::pin!(changes(events, writer, reader.clone(), all_listed.clone()));
-        let mut seen = Vec::new();
+        let (all_listed, newest) = (Arc::new(SetOnce::new()), Newest::default());
+        let mut changes =
+            std::pin::pin!(changes(events, (writer, reader.clone(), newest.clone()), all_listed.clone()));
+        let (mut seen, mut versions) = (Vec::new(), Vec::new());
         assert!(!all_listed.initialized());
         while let Some(Ok(object)) = changes.next().await {
+            versions.push(newest.get());
             let stored = reader.get(&ObjectRef::from_obj(&object)).and_then(|found| found.resource_version());
             seen.push((object.name_any(), stored.unwrap_or_default()));
         }
         let wanted = [("a", "1"), ("b", "1"), ("b", "2"), ("a", ""), ("b", "3"), ("b", "")];
         assert!(all_listed.initialized());
+        assert_eq!(versions, [1, 1, 2, 3, 3, 4], "never behind what the store has");
         assert_eq!(seen, wanted.map(|(name, version)| (name.to_owned(), version.to_owned())));
     }
 }

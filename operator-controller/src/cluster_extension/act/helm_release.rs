@@ -1,4 +1,4 @@
-//! Goes on with what the original installed before this program came.
+//! Takes over what upstream installed before this program.
 //!
 //! Revisions of its newer runtime are revisions like ours, but for the mark ([`super::marking`]) and the account they
 //! act as. What its Helm
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{ListParams, Patch},
     core::PartialObjectMeta,
 };
 use olm_api::{
@@ -24,11 +24,12 @@ use olm_api::{
     v1::{BundleMetadata, ClusterExtension, ClusterObjectSet, ObservedPhase},
 };
 use olm_objectset::{Origin, Phase, Release, assign, limits::RELEASE_CHUNKS_MAX, phase_digest, prepare};
-use olm_runtime::{AccountRef, api_text, bounded};
+use olm_runtime::{AccountRef, api_text, bounded, patch_as, post_as};
 use serde_json::json;
 
 use crate::cluster_extension::act::revision::{NewRevision, RevisionWriter};
 use crate::cluster_extension::observe::revisions::{BundleRecord, Revision, Revisions};
+use crate::cluster_extension::plan::Draft;
 use crate::cluster_extension::report::StepError;
 use crate::{
     cluster_object_set::content::{self, ContentError},
@@ -43,10 +44,10 @@ const CHUNK_TYPE: &str = "operatorframework.io/chunk.v1";
 const DEPLOYED: &str = "deployed";
 /// What the condition `Succeeded` of a revision says that was made of a release.
 const MIGRATED: &str = "Revision succeeded - migrated from Helm release";
-/// Attempts at a status that somebody else writes too.
+/// Attempts at a status that others write too.
 const STATUS_ATTEMPTS: usize = 5;
 
-/// The step of one pass that looks for what the original left.
+/// Takes over what upstream left of one extension.
 pub(crate) struct Takeover<'a> {
     pub(crate) writer: RevisionWriter<'a>,
     /// Whom the revisions shall act as, if that is known.
@@ -117,23 +118,12 @@ impl Takeover<'_> {
             )));
         }
         let phases = phases(&release.name, &bundle, release.objects).map_err(|e| refused(&e))?;
-        let new = NewRevision {
-            added_permissions: None,
-            rolled_back_to: None,
-            number: self.writer.next_number(&Revisions::default()).map_err(transient)?,
-            bundle: &bundle,
-            account: self.account,
-            phases: &phases,
-            made_from: None,
-            properties: None,
-            catalog: None,
-            catalog_properties: &[],
-            certificate_provider: None,
-            crd_changes: None,
-        };
+        let number = self.writer.next_number(&Revisions::default()).map_err(transient)?;
+        let draft = Draft { bundle, phases, ..Draft::default() };
+        let new = NewRevision { number, draft: &draft, account: self.account, planned: None };
         let name = self.writer.create(&new, &Revisions::default()).await.map_err(transient)?;
         tracing::info!(extension = extension.name_any(), secret, revision = name, "Helm release taken over");
-        self.succeed(&name, &observed_phases(&phases)).await
+        self.succeed(&name, &observed_phases(&draft.phases)).await
     }
 
     /// The digests of a release that was taken over already: without them the revision would not be known to hold what
@@ -153,8 +143,7 @@ impl Takeover<'_> {
     /// Lets a revision count as installed.
     async fn succeed(&self, name: &str, observed: &[ObservedPhase]) -> Result<(), StepError> {
         let sets: Api<ClusterObjectSet> = Api::all(self.writer.cx.controller());
-        let params =
-            PostParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_as(PROGRAM_FIELD_MANAGER);
         let mut attempt = 1;
         loop {
             let mut set = bounded(sets.get(name)).await.map_err(|e| transient(api_text(&e)))?;
@@ -175,7 +164,10 @@ impl Takeover<'_> {
             }
             set.status = Some(status);
             match bounded(sets.replace_status(name, &params, &set)).await {
-                Ok(_) => return Ok(()),
+                Ok(written) => {
+                    self.writer.cx.wrote_set(self.writer.extension, &written.metadata);
+                    return Ok(());
+                }
                 // The revision's own controller writes as well.
                 Err(kube::Error::Api(status)) if status.is_conflict() && attempt < STATUS_ATTEMPTS => {
                     attempt += 1;
@@ -185,20 +177,19 @@ impl Takeover<'_> {
         }
     }
 
-    /// Records whom a revision acts as; the original's act as the program.
+    /// Records whom a revision acts as; upstream's act as the program.
     async fn give_account(&self, revision: &Revision, account: &AccountRef) -> Result<(), StepError> {
         let sets: Api<ClusterObjectSet> = Api::all(self.writer.cx.controller());
         let annotations = self.writer.acting_as(account);
         let patch = json!({"metadata": {"uid": revision.uid, "annotations": annotations}});
-        let params =
-            PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        bounded(sets.patch(&revision.name, &params, &Patch::Merge(&patch)))
-            .await
-            .map(drop)
-            .map_err(|e| transient(api_text(&e)))
+        let params = patch_as(EXTENSION_FIELD_MANAGER);
+        let patched = bounded(sets.patch(&revision.name, &params, &Patch::Merge(&patch))).await;
+        let written = patched.map_err(|e| transient(api_text(&e)))?;
+        self.writer.cx.wrote_set(self.writer.extension, &written.metadata);
+        Ok(())
     }
 
-    /// The release of the extension that is deployed. Upstream marks one as deployed: of two, one is somebody else's.
+    /// The release of the extension that is deployed. Upstream marks one as deployed: of two, one is not upstream's.
     async fn deployed_release(&self) -> Result<Option<Found>, StepError> {
         let extension = self.writer.extension;
         let labels = format!("name={},owner=operator-controller,type=index", extension.name_any());

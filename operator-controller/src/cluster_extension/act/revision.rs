@@ -1,14 +1,14 @@
 //! Writes a revision: its Secrets, the ClusterObjectSet, and what keeps both together.
 //!
 //! Secrets come before the set that refers to them. A process that dies in between leaves Secrets without an
-//! owner; the next pass, or the one that lets the extension go, adopts those that have a set and removes the others.
+//! owner; the next reconcile, or the one that removes the finalizers, adopts those that have a set and removes the others.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Resource, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, Patch},
     runtime::reflector::ObjectRef,
 };
 use olm_api::{
@@ -23,15 +23,16 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_fbc::Property;
-use olm_objectset::{Packed, Phase, default_probes, pack};
+use olm_objectset::{Packed, default_probes, pack};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, api_text, bounded};
+use olm_runtime::{AccountRef, api_text, bounded, patch_as, post_as};
 use serde_json::{Value, json};
 
 use crate::{
     cluster_extension::{
         Context,
-        observe::revisions::{BundleRecord, Revision, Revisions},
+        observe::revisions::{Revision, Revisions},
+        plan::Draft,
     },
     deletion_policy,
 };
@@ -59,43 +60,28 @@ fn properties_text(properties: &[Property]) -> Result<String, String> {
     if text.len() <= CATALOG_PROPERTIES_BYTES_MAX { Ok(text) } else { Ok("[]".to_owned()) }
 }
 
-/// Digests by which a revision is known again.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Digests<'a> {
-    /// Of everything it is made from.
-    pub(crate) inputs: &'a str,
-    /// Of what was rendered, and of the reinstallation that was asked for.
-    pub(crate) rendered: &'a str,
-    /// Of its objects.
-    pub(crate) content: &'a str,
-    /// Of the plan it was made by.
-    pub(crate) plan: &'a str,
-}
-
 /// A revision to be written.
-#[derive(Debug, Clone)]
+#[derive(Clone, Copy)]
 pub(crate) struct NewRevision<'a> {
     pub(crate) number: i64,
-    pub(crate) bundle: &'a BundleRecord,
+    pub(crate) draft: &'a Draft,
     /// Whom it acts as; `None` only for what is taken over, which then waits for an account.
     pub(crate) account: Option<&'a AccountRef>,
-    pub(crate) phases: &'a [Phase],
-    /// What it was made from; `None` when a Helm release was.
-    pub(crate) made_from: Option<Digests<'a>>,
-    /// Who makes the certificates of its webhooks, if it has any.
-    pub(crate) certificate_provider: Option<CertificateProvider>,
-    /// The CSV's `olm.properties`, carried over unchanged.
-    pub(crate) properties: Option<&'a str>,
-    /// The catalog the bundle comes from.
-    pub(crate) catalog: Option<&'a str>,
-    /// The bundle's properties there.
-    pub(crate) catalog_properties: &'a [Property],
-    /// CRD changes that were accepted and CRDs that are no longer there, as recorded.
-    pub(crate) crd_changes: Option<String>,
+    /// What is recorded of its plan; `None` when it is made of a Helm release.
+    pub(crate) planned: Option<Planned<'a>>,
+}
+
+/// What a revision records of the plan that it was made by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Planned<'a> {
+    /// Digest of its objects.
+    pub(crate) content_digest: &'a str,
+    /// Digest of the plan.
+    pub(crate) plan_digest: &'a str,
+    /// CRD changes that were accepted and CRDs that are removed, as recorded.
+    pub(crate) crd_changes: Option<&'a str>,
     /// A sentence about the permissions that its bundle has beyond those of the one installed before.
     pub(crate) added_permissions: Option<&'a str>,
-    /// The revision whose objects come back with it.
-    pub(crate) rolled_back_to: Option<i64>,
 }
 
 /// Writes revisions of one extension.
@@ -111,7 +97,7 @@ impl RevisionWriter<'_> {
     /// Writes a new revision; its name.
     ///
     /// # Errors
-    /// The text says at which step, in the original's words.
+    /// The text says at which step, in upstream's words.
     pub(crate) async fn create(
         &self,
         new: &NewRevision<'_>,
@@ -122,7 +108,8 @@ impl RevisionWriter<'_> {
         if let Some(why) = self.waits_for(&name) {
             return Err(format!("creating new Revision: {why}"));
         }
-        let packed = pack(&name, new.phases).map_err(|e| format!("packing objects into Secrets: {e}"))?;
+        let packed =
+            pack(&name, &new.draft.phases).map_err(|e| format!("packing objects into Secrets: {e}"))?;
         for secret in &packed.secrets {
             let created = self.create_secret(&name, &secret.name, &secret.data).await;
             created.map_err(|e| format!("creating ref Secret {:?}: {e}", secret.name))?;
@@ -170,10 +157,12 @@ impl RevisionWriter<'_> {
             "metadata": {"uid": revision.uid, "annotations": annotations},
             "spec": {"progressDeadlineMinutes": deadline},
         });
-        let params =
-            PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = patch_as(EXTENSION_FIELD_MANAGER);
         let patched = bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
-        patched.map(drop).map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))
+        let written =
+            patched.map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))?;
+        self.cx.wrote_set(self.extension, &written.metadata);
+        Ok(())
     }
 
     fn unknown_kinds(&self) -> Option<&String> {
@@ -185,7 +174,7 @@ impl RevisionWriter<'_> {
     }
 
     /// The number of the next revision. Those whose names other sets have are left out, which cannot be written over
-    /// and would stand in the way for as long as somebody wants.
+    /// and would stand in the way as long as their owner wants.
     ///
     /// # Errors
     /// There is no number left.
@@ -236,40 +225,37 @@ impl RevisionWriter<'_> {
 
     /// What the revision records beside its content.
     fn annotations(&self, new: &NewRevision<'_>) -> Result<BTreeMap<String, String>, String> {
-        let mut annotations = new.bundle.annotations();
-        let account = new.account.into_iter().flat_map(|account| self.acting_as(account));
-        let digests = new.made_from.into_iter().flat_map(|digests| {
-            [
-                (INPUTS_DIGEST_ANNOTATION, digests.inputs),
-                (RENDERED_DIGEST_ANNOTATION, digests.rendered),
-                (CONTENT_DIGEST_ANNOTATION, digests.content),
-                (PLAN_DIGEST_ANNOTATION, digests.plan),
-            ]
-        });
-        annotations.extend(account.chain(digests).map(|(key, value)| (key.to_owned(), value.to_owned())));
-        annotations.insert(REVISION_OF_ANNOTATION.to_owned(), self.extension.uid().unwrap_or_default());
-        if let Some(provider) = new.certificate_provider {
-            annotations
-                .insert(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION.to_owned(), provider.as_str().to_owned());
+        let NewRevision { draft, account, planned, .. } = *new;
+        let mut annotations = draft.bundle.annotations();
+        let uid = self.extension.uid().unwrap_or_default();
+        let target = draft.rolled_back_to.map(|number| number.to_string());
+        let properties =
+            draft.catalog.as_ref().map(|_| properties_text(&draft.catalog_properties)).transpose()?;
+        let mut recorded = vec![
+            (REVISION_OF_ANNOTATION, Some(uid.as_str())),
+            (
+                WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+                draft.certificate_provider.map(CertificateProvider::as_str),
+            ),
+            (PROPERTIES_ANNOTATION, draft.properties.as_deref()),
+            (CATALOG_ANNOTATION, draft.catalog.as_deref()),
+            (CATALOG_PROPERTIES_ANNOTATION, properties.as_deref()),
+            (ROLLED_BACK_TO_ANNOTATION, target.as_deref()),
+        ];
+        if let Some(planned) = planned {
+            recorded.extend([
+                (INPUTS_DIGEST_ANNOTATION, Some(draft.inputs_digest.as_str())),
+                (RENDERED_DIGEST_ANNOTATION, Some(&draft.rendered_digest)),
+                (CONTENT_DIGEST_ANNOTATION, Some(planned.content_digest)),
+                (PLAN_DIGEST_ANNOTATION, Some(planned.plan_digest)),
+                (CRD_CHANGES_ANNOTATION, planned.crd_changes),
+                (ADDED_PERMISSIONS_ANNOTATION, planned.added_permissions),
+            ]);
         }
-        if let Some(properties) = new.properties {
-            annotations.insert(PROPERTIES_ANNOTATION.to_owned(), properties.to_owned());
-        }
-        if let Some(catalog) = new.catalog {
-            annotations.insert(CATALOG_ANNOTATION.to_owned(), catalog.to_owned());
-            let properties = properties_text(new.catalog_properties)?;
-            annotations.insert(CATALOG_PROPERTIES_ANNOTATION.to_owned(), properties);
-        }
+        let account = account.into_iter().flat_map(|account| self.acting_as(account));
+        let recorded = recorded.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        annotations.extend(account.chain(recorded).map(|(key, value)| (key.to_owned(), value.to_owned())));
         annotations.extend(self.policies());
-        if let Some(changes) = &new.crd_changes {
-            annotations.insert(CRD_CHANGES_ANNOTATION.to_owned(), changes.clone());
-        }
-        if let Some(added) = new.added_permissions {
-            annotations.insert(ADDED_PERMISSIONS_ANNOTATION.to_owned(), added.to_owned());
-        }
-        if let Some(target) = new.rolled_back_to {
-            annotations.insert(ROLLED_BACK_TO_ANNOTATION.to_owned(), target.to_string());
-        }
         Ok(annotations)
     }
 
@@ -316,9 +302,9 @@ impl RevisionWriter<'_> {
                 "progressionProbes": default_probes(),
             },
         });
-        if new.made_from.is_none() {
+        if new.planned.is_none() {
             set["metadata"]["labels"][MIGRATED_FROM_HELM_LABEL] = "true".into();
-            // Objects that Helm made and somebody took out of its hands are the revision's as well.
+            // Objects that Helm made and that were taken from it are the revision's as well.
             set["spec"]["collisionProtection"] = "IfNoController".into();
         }
         if let Some(minutes) = extension.spec.progress_deadline_minutes {
@@ -327,14 +313,15 @@ impl RevisionWriter<'_> {
         Ok(set)
     }
 
-    /// Creates the set. What has its name by now was made by somebody else and is not touched.
+    /// Creates the set. What has its name by now was made by another user and is not touched.
     async fn create_set(&self, set: Value) -> Result<DynamicObject, String> {
         let api: Api<DynamicObject> =
             Api::all_with(self.cx.controller(), &ApiResource::erase::<ClusterObjectSet>(&()));
-        let params =
-            PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_as(EXTENSION_FIELD_MANAGER);
         let set = serde_json::from_value(set).map_err(|e| e.to_string())?;
-        bounded(api.create(&params, &set)).await.map_err(|e| api_text(&e))
+        let created = bounded(api.create(&params, &set)).await.map_err(|e| api_text(&e))?;
+        self.cx.wrote_set(self.extension, &created.metadata);
+        Ok(created)
     }
 
     pub(crate) fn set_api(&self) -> Api<ClusterObjectSet> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch},
     core::PartialObjectMeta,
 };
 use olm_api::{
@@ -13,7 +13,7 @@ use olm_api::{
     ownership::mark,
     v1::ClusterObjectSet,
 };
-use olm_runtime::{api_text, bounded};
+use olm_runtime::{api_text, bounded, patch_as, post_as};
 use serde_json::json;
 
 use crate::cluster_extension::act::revision::RevisionWriter;
@@ -78,8 +78,7 @@ impl RevisionWriter<'_> {
             data: Some(data.iter().map(|(key, bytes)| (key.clone(), ByteString(bytes.clone()))).collect()),
             ..Secret::default()
         };
-        let params =
-            PostParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_as(EXTENSION_FIELD_MANAGER);
         match bounded(self.secrets().create(&params, &secret)).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_already_exists() => self.check_stays(&secret).await,
@@ -127,8 +126,7 @@ impl RevisionWriter<'_> {
             "controller": true,
             "blockOwnerDeletion": true,
         }]}});
-        let params =
-            PatchParams { field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = patch_as(EXTENSION_FIELD_MANAGER);
         bounded(self.secrets().patch(secret, &params, &Patch::Merge(&patch))).await.map(drop)
     }
 

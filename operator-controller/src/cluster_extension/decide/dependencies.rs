@@ -176,15 +176,15 @@ pub(crate) async fn remedies(
     // Packages first: what they bring may be what the others ask for.
     let mut missing: Vec<&Requirement> = missing.iter().collect();
     missing.sort_by_key(|requirement| requirement.packages().is_empty());
-    let (mut told, mut named, work) = (Vec::new(), BTreeSet::new(), Work::shares(EXPLAINED_MAX));
+    let (mut lines, mut named, work) = (Vec::new(), BTreeSet::new(), Work::shares(EXPLAINED_MAX));
     for (requirement, work) in missing.iter().zip(work) {
-        told.push(remedy((cx, wanted), requirement, installed, &mut named, work).await);
+        lines.push(remedy((cx, wanted), requirement, installed, &mut named, work).await);
     }
     if missing.len() > EXPLAINED_MAX {
-        told.push(format!("And {} more requirements.", missing.len() - EXPLAINED_MAX));
+        lines.push(format!("And {} more requirements.", missing.len() - EXPLAINED_MAX));
     }
-    told.push("The extension goes on by itself once everything is there.".to_owned());
-    told.join("\n")
+    lines.push("The extension goes on by itself once everything is there.".to_owned());
+    lines.join("\n")
 }
 
 /// What to do about one of them; extensions for packages that are `named` already are not written out again.
@@ -204,12 +204,12 @@ async fn remedy(
         let fighting = fighting.collect::<Vec<_>>().join(", ");
         return format!("It cannot stand beside {fighting}: uninstall one of them.");
     }
-    let mut told = format!("Needed: {requirement}.");
+    let mut text = format!("Needed: {requirement}.");
     for (package, _) in requirement.packages() {
         for there in installed.iter().filter(|there| there.bundle.package == package) {
             // Writing to a String cannot fail.
             let _ = write!(
-                told,
+                text,
                 " Installed is version {} (ClusterExtension {:?}), which will not do.",
                 there.bundle.display_version(),
                 there.extension
@@ -221,30 +221,30 @@ async fn remedy(
         packages.iter().map(|(catalog, priority, package)| (catalog.as_str(), *priority, package)).collect();
     let found = providers(requirement, &views, &work);
     let Some(first) = found.first() else {
-        told.push_str(" No catalog of this cluster has a bundle that would meet it: add a catalog that does, or bring it in another way.");
-        return told;
+        text.push_str(" No catalog of this cluster has a bundle that would meet it: add a catalog that does, or bring it in another way.");
+        return text;
     };
     let providers: Vec<String> = found.iter().map(shown).collect();
-    let _ = write!(told, " It would be met by {}.", providers.join(" or "));
+    let _ = write!(text, " It would be met by {}.", providers.join(" or "));
     if let Some(there) = installed.iter().find(|there| there.bundle.package == first.package) {
         let _ = write!(
-            told,
+            text,
             " Let ClusterExtension {:?} take that version (spec.source.catalog).",
             there.extension
         );
-        return told;
+        return text;
     }
     if !named.insert(first.package.clone()) {
-        told.push_str(" That package is named above.");
-        return told;
+        text.push_str(" That package is named above.");
+        return text;
     }
     let _ = write!(
-        told,
+        text,
         " To install it, create the namespace {:?} with a ServiceAccount that may do so, then apply:\n{}",
         first.package,
         olm_yaml::to_yaml(&cluster_extension(requirement, first)).trim_end()
     );
-    told
+    text
 }
 
 /// The packages of all catalogs that might meet the requirement.

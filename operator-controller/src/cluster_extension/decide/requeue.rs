@@ -150,7 +150,7 @@ mod tests {
         let paused = StepError::Paused.to_string();
         check(vec![
             ("before the end of a pause", resumes(failed(StepError::Paused)), Next::After(seconds(4))),
-            ("paused until told otherwise", failed(StepError::Paused), Next::Blocked(paused)),
+            ("paused until the annotation is removed", failed(StepError::Paused), Next::Blocked(paused)),
             (
                 "a write failed while paused",
                 resumes(failed(bundle(transient.clone(), None))),

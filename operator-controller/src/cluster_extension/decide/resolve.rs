@@ -195,7 +195,7 @@ fn held_back(request: &Request, views: &[CatalogView<'_>], found: &Resolution) -
 fn crossed(revisions: &Revisions, found: &Resolution) -> Option<String> {
     let latest = revisions.latest_active().or_else(|| revisions.installed())?;
     let origin = latest.catalog.as_ref().filter(|origin| **origin != found.catalog)?;
-    let told = if latest.bundle.name == found.bundle {
+    let reported = if latest.bundle.name == found.bundle {
         format!(
             "Bundle {} is taken from catalog {} from now on, no longer from {origin}",
             found.bundle, found.catalog
@@ -206,7 +206,7 @@ fn crossed(revisions: &Revisions, found: &Resolution) -> Option<String> {
             latest.bundle.name, found.bundle, found.catalog
         )
     };
-    Some(one_line(&told).into_owned())
+    Some(one_line(&reported).into_owned())
 }
 
 /// What a revision records of the bundle; without release support the release goes back into the version.

@@ -1,6 +1,6 @@
 //! Back to an earlier revision, when the administrator asks: its objects come back as a new revision.
 //!
-//! - Each request is carried out once: the revision made for it records it. Nothing is resolved while it stands.
+//! - Each request is carried out once: the revision made for it records it. Nothing is resolved as long as it is there.
 //! - CRDs are not downgraded and none goes: what active revisions have of them is taken over as it is in the
 //!   cluster, so that the users' objects stay and can be read. Only what nobody has now comes from the old revision.
 //! - What is checked before any new revision is checked here too.

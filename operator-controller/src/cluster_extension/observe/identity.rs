@@ -9,17 +9,14 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use kube::{
-    Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, Client, ResourceExt, api::Patch};
 use olm_api::{
     names::{
         EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION,
     },
     v1::ClusterExtension,
 };
-use olm_runtime::{AccountRef, Accounts, api_text, bounded};
+use olm_runtime::{AccountRef, Accounts, api_text, bounded, patch_as};
 use serde_json::json;
 
 use crate::cluster_extension::act::revision::RevisionWriter;
@@ -27,7 +24,7 @@ use crate::cluster_extension::observe::revisions::{Revision, Revisions, account_
 use crate::cluster_extension::observe::service_account as validate;
 use crate::cluster_extension::report::StepError;
 
-/// What stands for a UID that is not known yet.
+/// The text for a UID that is not known yet.
 const UNKNOWN: &str = "-";
 /// Last part of a record whose ServiceAccount is the default one. The admission policies look for it.
 pub(crate) const FROM_DEFAULT: &str = "from=default";
@@ -277,8 +274,7 @@ impl Identity {
             "resourceVersion": extension.resource_version(),
             "annotations": {IDENTITY_ANNOTATION: text},
         }});
-        let params =
-            PatchParams { field_manager: Some(PROGRAM_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = patch_as(PROGRAM_FIELD_MANAGER);
         let api: Api<ClusterExtension> = Api::all(controller);
         match bounded(api.patch_metadata(&extension.name_any(), &params, &Patch::Merge(&patch))).await {
             Ok(_) => Ok(true),
@@ -303,12 +299,9 @@ impl RevisionWriter<'_> {
         };
         for revision in revisions.all().iter().filter(is_unbound) {
             let patch = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: uid}}});
-            let params = PatchParams {
-                field_manager: Some(EXTENSION_FIELD_MANAGER.to_owned()),
-                ..PatchParams::default()
-            };
+            let params = patch_as(EXTENSION_FIELD_MANAGER);
             match bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await {
-                Ok(_) => {}
+                Ok(written) => self.cx.wrote_set(self.extension, &written.metadata),
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
                 Err(error) => {
                     return Err(format!("patching {} Revision: {}", revision.name, api_text(&error)));
@@ -391,7 +384,7 @@ mod tests {
             assert!(error.starts_with(&start), "{error}");
             assert!(error.ends_with(&remedy()), "{error}");
         }
-        // Written again by somebody who may.
+        // Written again by a user who may.
         let again = record(Some("n2"), Some("s2"), 2);
         assert_eq!(Record::after(Some(&first), again.clone()), Ok(again));
         // Another one of a name that nobody wrote.

@@ -56,7 +56,7 @@ pub(crate) struct Revision {
     pub(crate) added_permissions: Option<String>,
     /// The revision whose objects came back with it, if it was made for that.
     pub(crate) rolled_back_to: Option<i64>,
-    /// Whom it acts as, when that is recorded; the original's do not.
+    /// Whom it acts as, when that is recorded; upstream's do not.
     pub(crate) account: Option<AccountRef>,
     /// The UID of that ServiceAccount, once it is known.
     pub(crate) account_uid: Option<String>,
@@ -77,15 +77,15 @@ impl Revision {
 
     /// Whether nothing is done for it any more.
     pub(crate) fn is_over(&self) -> bool {
-        let told = self.conditions.find(ConditionType::Progressing);
-        self.deleting || (self.archived && told.is_some_and(|c| c.reason == Reason::Archived.as_str()))
+        let progressing = self.conditions.find(ConditionType::Progressing);
+        self.deleting || (self.archived && progressing.is_some_and(|c| c.reason == Reason::Archived.as_str()))
     }
 
     pub(crate) fn is_active(&self) -> bool {
         !self.archived && !self.deleting
     }
 
-    /// Whether its objects are `phases`: by the digest we recorded, or by those the original recorded.
+    /// Whether its objects are `phases`: by the digest we recorded, or by those upstream recorded.
     pub(crate) fn holds(&self, rendered_digest: &str, phases: &[Phase]) -> bool {
         match &self.rendered_digest {
             Some(recorded) => recorded == rendered_digest,

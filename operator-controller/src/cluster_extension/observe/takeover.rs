@@ -6,8 +6,8 @@
 //! marked. Which sets are marked is decided by what stood in the extension's status before.
 
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
+    Api, Resource, ResourceExt,
+    api::{ListParams, Patch},
 };
 use olm_api::{
     ConditionType,
@@ -21,7 +21,7 @@ use olm_api::{
     },
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
-use olm_runtime::{api_text, bounded};
+use olm_runtime::{api_text, bounded, patch_as};
 use serde_json::json;
 
 use crate::cluster_extension::Context;
@@ -31,7 +31,7 @@ use crate::cluster_extension::observe::revisions::Revisions;
 const NAMED_MAX: usize = 5;
 
 /// Whether an earlier program made the set as a revision of the extension: it is the extension's by its reference and
-/// its name, and stands in the status that this program found.
+/// its name, and is in the status that this program found.
 pub(crate) fn is_earlier(extension: &ClusterExtension, set: &ClusterObjectSet) -> bool {
     let Some(id) = ExtensionId::of(&extension.metadata) else { return false };
     let number = set.spec.revision;
@@ -41,7 +41,7 @@ pub(crate) fn is_earlier(extension: &ClusterExtension, set: &ClusterObjectSet) -
     !is_taken_over(&extension.metadata) && is_named && is_claimed && is_recorded(extension, set)
 }
 
-/// Whether the status of the extension tells of the set: as an active revision, by the bundle that is installed, or,
+/// Whether the status of the extension records the set: as an active revision, by the bundle that is installed, or,
 /// once archived, by a later one.
 fn is_recorded(extension: &ClusterExtension, set: &ClusterObjectSet) -> bool {
     let Some(status) = &extension.status else { return false };
@@ -69,35 +69,33 @@ fn is_recorded(extension: &ClusterExtension, set: &ClusterObjectSet) -> bool {
 ///
 /// # Errors
 /// The API server's answer.
-pub(crate) async fn mark_earlier(client: &Client, extension: &ClusterExtension) -> Result<(), String> {
+pub(crate) async fn mark_earlier(cx: &Context, extension: &ClusterExtension) -> Result<(), String> {
+    let client = cx.controller();
     let (name, uid) = (extension.name_any(), extension.uid().unwrap_or_default());
     let sets: Api<ClusterObjectSet> = Api::all(client.clone());
     let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={name}"));
     let listed = bounded(sets.list(&mine)).await.map_err(|e| failed(&api_text(&e)))?;
     for set in listed.items.iter().filter(|set| is_earlier(extension, set)) {
         let patch = json!({"metadata": {
-            // Only what was looked at.
+            // Only what was read.
             "uid": set.uid(),
             "resourceVersion": set.resource_version(),
             "annotations": {REVISION_OF_ANNOTATION: uid},
         }});
         let revision = set.name_any();
         let patched =
-            bounded(sets.patch(&revision, &params(EXTENSION_FIELD_MANAGER), &Patch::Merge(&patch))).await;
-        patched.map_err(|e| failed(&api_text(&e)))?;
+            bounded(sets.patch(&revision, &patch_as(EXTENSION_FIELD_MANAGER), &Patch::Merge(&patch))).await;
+        let written = patched.map_err(|e| failed(&api_text(&e)))?;
+        cx.wrote_set(extension, &written.metadata);
         tracing::info!(extension = name, revision, "revision of an earlier program marked");
     }
     let patch = json!({"metadata": {"uid": uid, "annotations": {TAKEN_OVER_ANNOTATION: uid}}});
     let extensions: Api<ClusterExtension> = Api::all(client.clone());
-    match bounded(extensions.patch(&name, &params(PROGRAM_FIELD_MANAGER), &Patch::Merge(&patch))).await {
+    match bounded(extensions.patch(&name, &patch_as(PROGRAM_FIELD_MANAGER), &Patch::Merge(&patch))).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         Err(error) => Err(failed(&api_text(&error))),
     }
-}
-
-fn params(manager: &str) -> PatchParams {
-    PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() }
 }
 
 fn failed(text: &str) -> String {

@@ -1,16 +1,19 @@
 //! From the report of a reconcile to the status of a ClusterExtension.
 //!
-//! The conditions that the original has carry its texts and nothing else; `Ready`, `Reconciling` and
+//! The conditions that upstream has carry its texts and nothing else; `Ready`, `Reconciling` and
 //! `Stalled` are ours, in the meaning GitOps tools give them.
+
+use std::borrow::Cow;
 
 use jiff::Timestamp;
 use olm_api::{
-    ConditionStatus::{self, False, True, Unknown},
+    Activity,
+    ConditionStatus::{False, True, Unknown},
     ConditionType::{
         self, Available, BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated,
-        Progressing, Ready, Reconciling, Stalled, Upgradeable,
+        Progressing, Ready, Stalled, Upgradeable,
     },
-    ConditionUpdate, Conditions, Reason,
+    ConditionWriter, Conditions, Reason,
     v1::{
         BundleMetadata, ClusterExtension, ClusterExtensionInstallStatus, ClusterExtensionStatus,
         RevisionStatus,
@@ -35,21 +38,24 @@ pub(crate) fn status(
     now: Timestamp,
 ) -> ClusterExtensionStatus {
     let mut status = extension.status.clone().unwrap_or_default();
-    let mut writer =
-        Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
+    let mut writer = ConditionWriter {
+        conditions: &mut status.conditions,
+        generation: extension.metadata.generation,
+        now,
+    };
     match (report.revisions.as_ref(), report.error()) {
         // Nothing was learned of what is installed: it stays as it was reported.
         (None, Some(error @ StepError::Validation { .. })) if writer.conditions.is_true(Installed) => {
-            writer.failure(error);
+            failure(&mut writer, error);
         }
         // What is installed stays installed, whoever may work on it.
         (revisions, Some(error @ StepError::Validation { .. }))
             if revisions.is_none_or(|r| r.installed().is_none()) =>
         {
             writer.put(Installed, Unknown, Reason::Failed, &error.to_string());
-            writer.failure(error);
+            failure(&mut writer, error);
         }
-        (None, Some(error @ StepError::Takeover { .. })) => writer.failure(error),
+        (None, Some(error @ StepError::Takeover { .. })) => failure(&mut writer, error),
         (None, Some(error)) => {
             writer.put(Installed, Unknown, Reason::Failed, &error.to_string());
             writer.put(Progressing, True, Reason::Retrying, "retrying to get installed bundle");
@@ -59,20 +65,20 @@ pub(crate) fn status(
         (Some(revisions), error) => {
             // Nothing has failed while the first bundle is pulled, which is what the reason would say.
             if report.pulling().is_none() || writer.conditions.find(Installed).is_some() {
-                writer.installed(revisions);
+                installed(&mut writer, revisions);
             }
-            writer.platform(report.platform.as_ref());
+            platform(&mut writer, report.platform.as_ref());
             if let Some(found) = &report.deprecations {
-                writer.deprecations(found);
+                deprecations(&mut writer, found);
             }
             match error {
                 // `Progressing` stays as it is until there is something to report of the bundle that is pulled.
-                None if report.pulling().is_some() => writer.available(revisions),
-                None => writer.mirrored(revisions, report.created().map(|created| &created.bundle)),
+                None if report.pulling().is_some() => available(&mut writer, revisions),
+                None => mirrored(&mut writer, revisions, report.created().map(|created| &created.bundle)),
                 Some(error) => {
                     // What is installed goes on being watched whatever else fails.
-                    writer.available(revisions);
-                    writer.failure(error);
+                    available(&mut writer, revisions);
+                    failure(&mut writer, error);
                 }
             }
             status.install =
@@ -83,7 +89,7 @@ pub(crate) fn status(
         }
     }
     let generation = extension.metadata.generation;
-    Writer { conditions: &mut status.conditions, generation, now }.summary(report);
+    summary(&mut ConditionWriter { conditions: &mut status.conditions, generation, now }, report);
     report.policy.set_condition(&mut status.conditions, generation, now);
     status
 }
@@ -91,182 +97,150 @@ pub(crate) fn status(
 /// The status after a reconcile that panicked: what was known stays as it is.
 pub(crate) fn panicked(extension: &ClusterExtension, now: Timestamp) -> ClusterExtensionStatus {
     let mut status = extension.status.clone().unwrap_or_default();
-    let mut writer =
-        Writer { conditions: &mut status.conditions, generation: extension.metadata.generation, now };
+    let mut writer = ConditionWriter {
+        conditions: &mut status.conditions,
+        generation: extension.metadata.generation,
+        now,
+    };
     writer.put(Progressing, True, Reason::Retrying, PANIC_REPORT);
-    writer.summary(&Report::default());
+    summary(&mut writer, &Report::default());
     status
 }
 
-struct Writer<'a> {
-    conditions: &'a mut Conditions,
-    generation: Option<i64>,
-    now: Timestamp,
+fn failure(writer: &mut ConditionWriter<'_>, error: &StepError) {
+    let text = without_connections(&error.to_string());
+    match error {
+        StepError::Bundle { cause: Cause { kind: CauseKind::InvalidConfiguration, .. }, .. } => {
+            writer.put(Progressing, False, Reason::InvalidConfiguration, &text);
+        }
+        _ if error.is_terminal() => writer.put(Progressing, False, Reason::Blocked, &text),
+        _ => writer.put(Progressing, True, Reason::Retrying, &text),
+    }
 }
 
-impl Writer<'_> {
-    fn put(&mut self, type_: ConditionType, status: ConditionStatus, reason: Reason, message: &str) {
-        self.conditions.set(ConditionUpdate::new(type_, status, reason, message, self.generation), self.now);
+fn installed(writer: &mut ConditionWriter<'_>, revisions: &Revisions) {
+    if let Some(revision) = revisions.installed() {
+        let message = format!("Installed bundle {} successfully", revision.bundle.reference);
+        writer.put(Installed, True, Reason::Succeeded, &message);
+        return;
     }
+    let healthy = revisions.rolling_out().last().is_some_and(|latest| {
+        latest.conditions.find(Progressing).is_none_or(|c| c.reason != Reason::Retrying.as_str())
+    });
+    let reason = if healthy { Reason::Absent } else { Reason::Failed };
+    writer.put(Installed, False, reason, "No bundle installed");
+}
 
-    fn failure(&mut self, error: &StepError) {
-        let text = without_connections(&error.to_string());
-        match error {
-            StepError::Bundle { cause: Cause { kind: CauseKind::InvalidConfiguration, .. }, .. } => {
-                self.put(Progressing, False, Reason::InvalidConfiguration, &text);
-            }
-            _ if error.is_terminal() => self.put(Progressing, False, Reason::Blocked, &text),
-            _ => self.put(Progressing, True, Reason::Retrying, &text),
-        }
+/// Copies what the installed revision says of its objects.
+fn available(writer: &mut ConditionWriter<'_>, revisions: &Revisions) {
+    if let Some(condition) = revisions.installed().and_then(|r| r.conditions.find(Available)) {
+        writer.conditions.mirror(condition, writer.generation, writer.now);
     }
+}
 
-    fn installed(&mut self, revisions: &Revisions) {
-        if let Some(revision) = revisions.installed() {
-            let message = format!("Installed bundle {} successfully", revision.bundle.reference);
-            self.put(Installed, True, Reason::Succeeded, &message);
+/// Copies what the revisions say about themselves.
+fn mirrored(writer: &mut ConditionWriter<'_>, revisions: &Revisions, created: Option<&BundleRecord>) {
+    available(writer, revisions);
+    let mut mirror = |revision: &Revision, type_: ConditionType| {
+        revision.conditions.find(type_).is_some_and(|condition| {
+            writer.conditions.mirror(condition, writer.generation, writer.now);
+            true
+        })
+    };
+    // What was taken over from a Helm release counts as installed before its revision has been carried out once;
+    // what upstream reported of its progress is not about that.
+    let unreported = revisions.installed().filter(|installed| !mirror(installed, Progressing));
+    let rolling = revisions.rolling_out();
+    let is_reported = rolling.last().is_some_and(|latest| mirror(latest, Progressing));
+    let waiting = rolling.last().copied().or(unreported).map(|latest| &latest.bundle).or(created);
+    if let Some(bundle) = waiting
+        && (!is_reported || created.is_some())
+    {
+        let message = format!("Revision {} is rolling out.", bundle.version);
+        writer.put(Progressing, True, Reason::RollingOut, &message);
+    }
+}
+
+fn deprecations(writer: &mut ConditionWriter<'_>, found: &DeprecationStatus) {
+    let conditions = [
+        (Deprecated, &found.deprecated),
+        (PackageDeprecated, &found.package),
+        (ChannelDeprecated, &found.channel),
+        (BundleDeprecated, &found.bundle),
+    ];
+    for (type_, condition) in conditions {
+        let (status, reason) = match condition.reason {
+            DeprecationReason::Deprecated => (True, Reason::Deprecated),
+            DeprecationReason::NotDeprecated => (False, Reason::NotDeprecated),
+            DeprecationReason::DeprecationStatusUnknown => (Unknown, Reason::DeprecationStatusUnknown),
+            DeprecationReason::Absent => (Unknown, Reason::Absent),
+        };
+        writer.put(type_, status, reason, &condition.message);
+    }
+}
+
+/// Whether the platform may be updated; nothing where the bundle or the cluster says nothing about it. What is not
+/// known stays as it was.
+fn platform(writer: &mut ConditionWriter<'_>, verdict: Option<&Verdict>) {
+    let (status, reason) = match verdict {
+        None => return,
+        Some(Verdict::NoLimit) => {
+            writer.conditions.remove(Upgradeable);
             return;
         }
-        let healthy = revisions.rolling_out().last().is_some_and(|latest| {
-            latest.conditions.find(Progressing).is_none_or(|c| c.reason != Reason::Retrying.as_str())
-        });
-        let reason = if healthy { Reason::Absent } else { Reason::Failed };
-        self.put(Installed, False, reason, "No bundle installed");
-    }
+        Some(Verdict::Compatible { .. }) => (True, Reason::CompatibleWithNextPlatformVersion),
+        Some(Verdict::Incompatible { .. }) => (False, Reason::IncompatibleWithNextPlatformVersion),
+        Some(Verdict::Invalid(_)) => (False, Reason::InvalidPlatformVersion),
+    };
+    let message = verdict.map(ToString::to_string).unwrap_or_default();
+    writer.put(Upgradeable, status, reason, &message);
+}
 
-    /// Copies what the installed revision says of its objects.
-    fn available(&mut self, revisions: &Revisions) {
-        if let Some(condition) = revisions.installed().and_then(|r| r.conditions.find(Available)) {
-            self.conditions.mirror(condition, self.generation, self.now);
-        }
+/// Sums up for GitOps tools.
+fn summary(writer: &mut ConditionWriter<'_>, report: &Report) {
+    let complaint = report.unguarded.as_deref().into_iter();
+    let notes = report.notes.iter().map(|note| one_line(note));
+    if let Some(pulling) = report.pulling() {
+        // Upstream's conditions have no words for a pull and stay as they are.
+        let notes = report.notes.iter().map(String::as_str);
+        let message = complaint.chain([pulling]).chain(notes).collect::<Vec<_>>().join("\n");
+        let activity = Activity::Reconciling(Reason::Reconciling, pulling);
+        return writer.summarize(false, Reason::Reconciling, &message, activity);
     }
-
-    /// Copies what the revisions say about themselves.
-    fn mirrored(&mut self, revisions: &Revisions, created: Option<&BundleRecord>) {
-        self.available(revisions);
-        let mut mirror = |revision: &Revision, type_: ConditionType| {
-            revision.conditions.find(type_).is_some_and(|condition| {
-                self.conditions.mirror(condition, self.generation, self.now);
-                true
-            })
-        };
-        // What was taken over from a Helm release counts as installed before its revision has been carried out once;
-        // what the original told of its progress is not about that.
-        let untold = revisions.installed().filter(|installed| !mirror(installed, Progressing));
-        let rolling = revisions.rolling_out();
-        let told = rolling.last().is_some_and(|latest| mirror(latest, Progressing));
-        let waiting = rolling.last().copied().or(untold).map(|latest| &latest.bundle).or(created);
-        if let Some(bundle) = waiting
-            && (!told || created.is_some())
-        {
-            let message = format!("Revision {} is rolling out.", bundle.version);
-            self.put(Progressing, True, Reason::RollingOut, &message);
+    let Some(progressing) = writer.conditions.find(Progressing).cloned() else { return };
+    let (error, waits) = (report.error(), report.away());
+    let reason = Reason::named(&progressing.reason).unwrap_or(Reason::Retrying);
+    let rolled_out = progressing.status == True.as_str() && reason == Reason::Succeeded;
+    let done = rolled_out && waits.is_none();
+    let reason = if rolled_out && waits.is_some() { Reason::Retrying } else { reason };
+    let available = writer.conditions.find(Available).cloned();
+    let sick = available.filter(|available| done && available.status != True.as_str());
+    let text = sick.as_ref().map_or(&progressing.message, |available| &available.message);
+    let added = error.is_none().then(|| added(report, &progressing.message)).flatten();
+    let lines = complaint.chain([text.as_str()]).chain(added.as_deref()).chain(waits);
+    let message = lines.map(Cow::Borrowed).chain(notes).collect::<Vec<_>>().join("\n");
+    let ready_reason = match &sick {
+        Some(available) => Reason::named(&available.reason).unwrap_or(Reason::Retrying),
+        None if done && report.unguarded.is_some() => Reason::Unguarded,
+        None => reason,
+    };
+    let is_installed = writer.conditions.is_true(Installed);
+    let is_ready = done && sick.is_none() && is_installed && report.unguarded.is_none();
+    let explained = match error {
+        Some(error) => error.explanation().map(|text| format!("{}\n{text}", progressing.message)),
+        None if done => None,
+        None => stuck(report),
+    };
+    let activity = match &explained {
+        explained if progressing.status == False.as_str() => {
+            Activity::Stalled(reason, explained.as_deref().unwrap_or(&progressing.message))
         }
-    }
-
-    fn deprecations(&mut self, found: &DeprecationStatus) {
-        let conditions = [
-            (Deprecated, &found.deprecated),
-            (PackageDeprecated, &found.package),
-            (ChannelDeprecated, &found.channel),
-            (BundleDeprecated, &found.bundle),
-        ];
-        for (type_, condition) in conditions {
-            let (status, reason) = match condition.reason {
-                DeprecationReason::Deprecated => (True, Reason::Deprecated),
-                DeprecationReason::NotDeprecated => (False, Reason::NotDeprecated),
-                DeprecationReason::DeprecationStatusUnknown => (Unknown, Reason::DeprecationStatusUnknown),
-                DeprecationReason::Absent => (Unknown, Reason::Absent),
-            };
-            self.put(type_, status, reason, &condition.message);
-        }
-    }
-
-    /// Whether the platform may be updated; nothing where the bundle or the cluster says nothing about it. What is not
-    /// known stays as it was.
-    fn platform(&mut self, verdict: Option<&Verdict>) {
-        let (status, reason) = match verdict {
-            None => return,
-            Some(Verdict::NoLimit) => {
-                self.conditions.remove(Upgradeable);
-                return;
-            }
-            Some(Verdict::Compatible { .. }) => (True, Reason::CompatibleWithNextPlatformVersion),
-            Some(Verdict::Incompatible { .. }) => (False, Reason::IncompatibleWithNextPlatformVersion),
-            Some(Verdict::Invalid(_)) => (False, Reason::InvalidPlatformVersion),
-        };
-        let message = verdict.map(ToString::to_string).unwrap_or_default();
-        self.put(Upgradeable, status, reason, &message);
-    }
-
-    /// Says that a bundle is on its way. Upstream's conditions have no words for that and stay as they are.
-    fn pulling(&mut self, report: &Report, pulling: &str) {
-        let before = report.unguarded.iter().map(String::as_str);
-        let lines: Vec<&str> =
-            before.chain([pulling]).chain(report.notes.iter().map(String::as_str)).collect();
-        self.put(Ready, False, Reason::Reconciling, &lines.join("\n"));
-        self.put(Reconciling, True, Reason::Reconciling, pulling);
-        self.conditions.remove(Stalled);
-    }
-
-    /// `Ready`, and `Reconciling` or `Stalled` while they apply.
-    fn summary(&mut self, report: &Report) {
-        let error = report.error();
-        if let Some(pulling) = report.pulling() {
-            self.pulling(report, pulling);
-            return;
-        }
-        let Some(progressing) = self.conditions.find(Progressing).cloned() else { return };
-        let reason = reason(&progressing.reason);
-        let rolled_out = progressing.status == True.as_str() && reason == Reason::Succeeded;
-        let waits = report.away();
-        let done = rolled_out && waits.is_none();
-        let reason = if rolled_out && waits.is_some() { Reason::Retrying } else { reason };
-        let available = self.conditions.find(Available).cloned();
-        let healthy = available.as_ref().is_none_or(|a| a.status == True.as_str());
-        let installed = self.conditions.is_true(Installed);
-        let mut message = match &available {
-            Some(available) if done && !healthy => available.message.clone(),
-            _ => progressing.message.clone(),
-        };
-        let added = error.is_none().then(|| added(report, &progressing.message)).flatten();
-        for text in added.as_deref().into_iter().chain(waits) {
-            message.push('\n');
-            message.push_str(text);
-        }
-        for note in &report.notes {
-            message.push('\n');
-            message.push_str(&one_line(note));
-        }
-        if let Some(complaint) = &report.unguarded {
-            message.insert_str(0, &format!("{complaint}\n"));
-        }
-        let ready_reason = match &available {
-            Some(available) if done && !healthy => self::reason(&available.reason),
-            _ if done && report.unguarded.is_some() => Reason::Unguarded,
-            _ => reason,
-        };
-        let ready = done && healthy && installed && report.unguarded.is_none();
-        self.put(Ready, if ready { True } else { False }, ready_reason, &message);
-        let explained = match error {
-            Some(error) => error.explanation().map(|text| format!("{}\n{text}", progressing.message)),
-            None if done => None,
-            None => stuck(report),
-        };
-        let is_terminal = progressing.status == False.as_str();
-        let stalled = is_terminal || explained.is_some();
-        if stalled {
-            // It is tried again all the same, but nothing comes of it before somebody acts.
-            let reason = if is_terminal { reason } else { Reason::Blocked };
-            self.put(Stalled, True, reason, explained.as_deref().unwrap_or(&progressing.message));
-        } else {
-            self.conditions.remove(Stalled);
-        }
-        if stalled || done {
-            self.conditions.remove(Reconciling);
-        } else {
-            self.put(Reconciling, True, reason, waits.unwrap_or(&progressing.message));
-        }
-    }
+        // It is tried again all the same, but nothing comes of it before a person acts.
+        Some(explained) => Activity::Stalled(Reason::Blocked, explained),
+        None if done => Activity::None,
+        None => Activity::Reconciling(reason, waits.unwrap_or(&progressing.message)),
+    };
+    writer.summarize(is_ready, ready_reason, &message, activity);
 }
 
 /// What the latest revision cannot go on without, as it says itself.
@@ -280,10 +254,6 @@ fn added(report: &Report, progressing: &str) -> Option<String> {
     let latest = report.revisions.as_ref()?.latest_active()?;
     let more = latest.conditions.find(Ready)?.message.strip_prefix(progressing)?;
     more.strip_prefix('\n').map(str::to_owned)
-}
-
-fn reason(text: &str) -> Reason {
-    Reason::ALL.iter().copied().find(|r| r.as_str() == text).unwrap_or(Reason::Retrying)
 }
 
 fn metadata(bundle: &BundleRecord) -> BundleMetadata {

@@ -1,4 +1,4 @@
-//! What is told about a policy, from what the revisions say.
+//! The condition about a policy, from what the revisions say.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn revision(policy: Option<&str>, claimed: Option<(ConditionStatus, Reason, &str
     set
 }
 
-fn told(wanted: DeletionPolicy, revisions: &[ClusterObjectSet]) -> String {
+fn reported(wanted: DeletionPolicy, revisions: &[ClusterObjectSet]) -> String {
     let mut conditions = Conditions::default();
     summed_up(wanted, revisions).set_condition(&mut conditions, Some(1), Timestamp::UNIX_EPOCH);
     let condition = conditions.find(ConditionType::DeletionPolicy);
@@ -64,7 +64,7 @@ fn a_policy_is_in_force_when_every_revision_says_so() {
         ),
     ];
     for (wanted, revisions, expected) in cases {
-        assert_eq!(told(wanted, &revisions), expected);
+        assert_eq!(reported(wanted, &revisions), expected);
     }
 }
 

@@ -136,3 +136,34 @@ fn a_catalog_that_comes_is_asked_at_once() {
             .await;
     });
 }
+
+/// The requests of a log that begin with a method, for object sets themselves.
+fn of_sets<'a>(log: &'a [String], method: &str) -> Vec<&'a String> {
+    let path = format!(" {method} /apis/olm.operatorframework.io/v1/clusterobjectsets ");
+    log.iter().filter(|line| line.replace('?', " ").contains(&path)).collect()
+}
+
+#[test]
+fn revisions_are_listed_once_and_what_was_written_is_waited_for() {
+    runtime().block_on(async {
+        let world = World::new();
+        // Other events bring reconciles that find the store without what was just written.
+        world.server.delay("clusterobjectsets", Duration::from_secs(7));
+        world.server.create(extension());
+        world
+            .run(async || {
+                minutes(60).await;
+                *world.content.0.lock().unwrap_or_else(PoisonError::into_inner) = 2;
+                let changed = CatalogChanged { catalog: CATALOG.to_owned(), reference: None };
+                world.changes.send(changed).unwrap();
+                minutes(60).await;
+            })
+            .await;
+        assert_eq!(world.ready().0, "True", "{}", world.ready().1);
+        let log = world.server.log();
+        let (listed, created) = (of_sets(&log, "GET"), of_sets(&log, "POST"));
+        assert_eq!(listed.len(), 1, "only by the watch: {listed:#?}");
+        assert_eq!(created.len(), 2, "{created:#?}");
+        assert!(created.iter().all(|line| line.ends_with("201")), "{created:#?}");
+    });
+}

@@ -1,4 +1,4 @@
-//! The rule table: one check for each member that has one (crdify, `pkg/validations/property`).
+//! The rule table: one check for each member that has one, as in crdify's pkg/validations/property.
 //!
 //! A rule compares a member's two values and explains in crdify's words why the change is unsafe. Members without a
 //! rule are compared in `unchecked`.
@@ -8,11 +8,8 @@ use std::collections::BTreeSet;
 use olm_go::{Quoted, float, json::marshal};
 use serde_json::Value;
 
-use super::{Check, Finding, Reason, Scope, difference::Difference};
-use crate::{
-    definition::Definition,
-    schema::{ANNOTATIONS, Kind},
-};
+use super::{Check, difference::Difference};
+use crate::schema::{ANNOTATIONS, Kind};
 
 /// The text of a finding about two different values of a member; `None` if the change is safe.
 type Rule = fn(&Difference<'_>) -> Option<String>;
@@ -46,14 +43,6 @@ static RULES: &[(Check, Rule)] = &[
 pub(crate) fn check(difference: &Difference<'_>) -> Option<(Check, Option<String>)> {
     let (check, rule) = RULES.iter().find(|(check, _)| check.as_str() == difference.member)?;
     Some((*check, rule(difference)))
-}
-
-/// `spec.scope` must not change.
-pub(crate) fn scope(old: &Definition<'_>, new: &Definition<'_>) -> Option<Finding> {
-    let text = format!("scope changed : {} -> {}", Quoted(old.scope), Quoted(new.scope));
-    let values = (old.scope.into(), new.scope.into());
-    (old.scope != new.scope)
-        .then(|| Finding::new(Scope::Crd, "spec.scope", Check::Scope, values, Reason::Incompatible, text))
 }
 
 fn text(value: Option<&Value>) -> &str {

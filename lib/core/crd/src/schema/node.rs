@@ -67,7 +67,7 @@ pub(crate) enum Additional {
     /// They are pruned.
     #[default]
     Nothing,
-    /// They are kept, their own members are not.
+    /// They are retained, their own members are not.
     Anything,
     Schema(Box<Node>),
 }

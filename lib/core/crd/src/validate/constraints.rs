@@ -77,28 +77,26 @@ fn has_type(value: &Value, node: &Node) -> bool {
 }
 
 fn combinations(value: &Value, node: &Node, path: &mut Path, budget: &mut Budget, found: &mut Validation) {
-    if !node.any_of.is_empty() {
-        let verdicts: Vec<_> =
-            node.any_of.iter().map(|one| check(value, one, path, budget).is_valid()).collect();
-        let is = |verdict| verdicts.contains(&verdict);
-        if !is(Tristate::Yes) {
-            if is(Tristate::Undecided) {
-                found.doubt(path.as_str(), "a schema of anyOf is not understood");
-            } else {
-                found.violate(path.as_str(), "satisfies none of the schemas of anyOf");
-            }
+    let mut count = |schemas: &[Node]| {
+        let verdicts: Vec<_> = schemas.iter().map(|one| check(value, one, path, budget).is_valid()).collect();
+        let number = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
+        (number(Tristate::Yes), number(Tristate::Undecided))
+    };
+    let (any_of, one_of) = (count(&node.any_of), count(&node.one_of));
+    match any_of {
+        (0, 0) if !node.any_of.is_empty() => {
+            found.violate(path.as_str(), "satisfies none of the schemas of anyOf");
         }
+        (0, 1..) => found.doubt(path.as_str(), "a schema of anyOf is not understood"),
+        _ => {}
     }
-    if !node.one_of.is_empty() {
-        let verdicts: Vec<_> =
-            node.one_of.iter().map(|one| check(value, one, path, budget).is_valid()).collect();
-        let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
-        let (valid, undecided) = (count(Tristate::Yes), count(Tristate::Undecided));
-        if valid > 1 || (valid == 0 && undecided == 0) {
+    match one_of {
+        (0, 0) if node.one_of.is_empty() => {}
+        (0, 0) | (2.., _) => {
             found.violate(path.as_str(), "satisfies none, or more than one, of the schemas of oneOf");
-        } else if undecided > 0 {
-            found.doubt(path.as_str(), "a schema of oneOf is not understood");
         }
+        (_, 1..) => found.doubt(path.as_str(), "a schema of oneOf is not understood"),
+        _ => {}
     }
     for one in &node.all_of {
         found.add(check(value, one, path, budget));

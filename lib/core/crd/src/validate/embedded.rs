@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use olm_object::names::{is_kind, is_label, is_subdomain};
 use regex::Regex;
 use serde_json::Value;
 
@@ -14,13 +15,8 @@ const UNDERSTOOD: [&str; 6] =
 
 static LABEL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$").ok());
-static KIND: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?$").ok());
-static SUBDOMAIN: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$").ok());
-
-fn fits(regex: &LazyLock<Option<Regex>>, text: &str) -> bool {
-    regex.as_ref().is_some_and(|regex| regex.is_match(text))
+fn is_label_value(text: &str) -> bool {
+    LABEL.as_ref().is_some_and(|regex| regex.is_match(text))
 }
 
 /// Checks a value that is a whole object.
@@ -38,7 +34,7 @@ fn resource(value: &Value, path: &mut Path, found: &mut Validation) {
     });
     path.field("kind", |path| match value.get("kind").map(Value::as_str) {
         None => found.violate(path.as_str(), "is required"),
-        Some(Some(kind)) if fits(&KIND, kind) => {}
+        Some(Some(kind)) if is_kind(kind) => {}
         Some(_) => found.violate(path.as_str(), "must be the name of a kind"),
     });
     if let Some(metadata) = value.get("metadata") {
@@ -63,15 +59,14 @@ fn metadata(metadata: &Value, path: &mut Path, found: &mut Validation) {
                 }
             }
             ("namespace", Value::String(text)) => {
-                let label = text.len() <= 63 && !text.contains('.') && fits(&SUBDOMAIN, text);
-                if !text.is_empty() && !label {
+                if !text.is_empty() && !is_label(text) {
                     found.violate(path.as_str(), "must be the name of a namespace");
                 }
             }
             ("labels" | "annotations", Value::Object(entries)) => {
                 let good = entries.iter().all(|(key, value)| {
                     is_qualified(key)
-                        && value.as_str().is_some_and(|v| name == "annotations" || fits(&LABEL, v))
+                        && value.as_str().is_some_and(|v| name == "annotations" || is_label_value(v))
                 });
                 if !good {
                     found.violate(path.as_str(), "has a key or a value of another form");
@@ -88,6 +83,6 @@ fn metadata(metadata: &Value, path: &mut Path, found: &mut Validation) {
 /// Whether a text is a key of labels: a name, perhaps with a prefix.
 fn is_qualified(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let prefix = prefix.is_none_or(|prefix| prefix.len() <= 253 && fits(&SUBDOMAIN, &prefix.to_lowercase()));
-    prefix && !name.is_empty() && fits(&LABEL, name)
+    let prefix = prefix.is_none_or(|prefix| is_subdomain(&prefix.to_lowercase()));
+    prefix && !name.is_empty() && is_label_value(name)
 }

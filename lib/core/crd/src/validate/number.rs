@@ -1,5 +1,7 @@
 //! Bounds of numbers, compared as the server does: a bound's fraction is cut off before an integer is compared with it.
 
+use std::cmp::Ordering;
+
 use serde_json::{Number, Value};
 
 use crate::schema::{Format, Node, NodeKind as Kind};
@@ -15,24 +17,20 @@ pub(crate) fn violations(value: &Number, node: &Node) -> Vec<String> {
     if !in_range(data, whole, node) {
         violations.push("is out of the range of its type and format".to_owned());
     }
-    for (bound, is_maximum, exclusive) in
-        [(node.maximum, true, node.exclusive_maximum), (node.minimum, false, node.exclusive_minimum)]
-    {
+    for (bound, beyond, exclusive, sides) in [
+        (node.maximum, Ordering::Greater, node.exclusive_maximum, ["at most", "less than"]),
+        (node.minimum, Ordering::Less, node.exclusive_minimum, ["at least", "greater than"]),
+    ] {
         let Some(bound) = bound else { continue };
         let fits_type = in_range(bound, None, node);
-        let within = match whole {
+        let order = match whole {
             // A bound's fraction is cut off when an integer is compared with it.
-            Some(whole) if fits_type => beside(whole, integer(bound), is_maximum, exclusive),
-            _ => beside(data, bound, is_maximum, exclusive),
+            Some(whole) if fits_type => Some(whole.cmp(&integer(bound))),
+            _ => data.partial_cmp(&bound),
         };
+        let within = order.is_some_and(|order| order != beyond && !(exclusive && order.is_eq()));
         if !fits_type || !within {
-            let side = match (is_maximum, exclusive) {
-                (true, false) => "at most",
-                (true, true) => "less than",
-                (false, false) => "at least",
-                (false, true) => "greater than",
-            };
-            violations.push(format!("must be {side} {bound}"));
+            violations.push(format!("must be {} {bound}", sides[usize::from(exclusive)]));
         }
     }
     if let Some(factor) = node.multiple_of {
@@ -51,15 +49,6 @@ pub(crate) fn violations(value: &Number, node: &Node) -> Vec<String> {
         }
     }
     violations
-}
-
-fn beside<T: PartialOrd + Copy>(value: T, bound: T, is_maximum: bool, exclusive: bool) -> bool {
-    match (is_maximum, exclusive) {
-        (true, false) => value <= bound,
-        (true, true) => value < bound,
-        (false, false) => value >= bound,
-        (false, true) => value > bound,
-    }
 }
 
 /// Whether a number, or a bound, is one that the schema's type and format can hold.

@@ -8,25 +8,33 @@ use crate::schema::{Additional, Node};
 /// The fields that every object has, whatever its schema says.
 const RESOURCE_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes fields that the schema does not have, and notes their paths.
-pub(crate) fn prune(value: &mut Value, node: Option<&Node>, path: &mut Path, found: &mut Validation) {
-    let keeps = node.is_some_and(|node| node.preserve_unknown);
+/// Removes fields that the schema does not have, and notes their paths. Those of a list that keeps unknown fields are
+/// also `kept` in its elements.
+pub(crate) fn prune(
+    value: &mut Value,
+    node: Option<&Node>,
+    kept: bool,
+    path: &mut Path,
+    found: &mut Validation,
+) {
+    let keeps = kept || node.is_some_and(|node| node.preserve_unknown);
+    let takes_anything = !kept && node.is_some_and(|node| matches!(node.additional, Additional::Anything));
+    let is_resource = node.is_some_and(|node| node.is_resource);
     match value {
         Value::Object(fields) => fields.retain(|name, value| {
-            if node.is_some_and(|node| node.is_resource) && RESOURCE_FIELDS.contains(&name.as_str()) {
+            if is_resource && RESOURCE_FIELDS.contains(&name.as_str()) {
                 return true;
             }
             let below = node.and_then(|node| node.child(name));
-            let is_known =
-                below.is_some() || node.is_some_and(|node| matches!(node.additional, Additional::Anything));
+            let is_known = below.is_some() || takes_anything;
             path.field(name, |path| {
                 if is_known {
-                    prune(value, below, path, found);
+                    prune(value, below, false, path, found);
                 } else if !keeps {
                     found.drop_field(path.as_str());
                 }
-                is_known || keeps
-            })
+            });
+            is_known || keeps
         }),
         Value::Array(items) => {
             let below = node.and_then(|node| node.items.as_deref());
@@ -35,36 +43,7 @@ pub(crate) fn prune(value: &mut Value, node: Option<&Node>, path: &mut Path, fou
                 return;
             }
             for (index, item) in items.iter_mut().enumerate() {
-                path.element(index, |path| {
-                    if keeps {
-                        prune_kept(item, below, path, found);
-                    } else {
-                        prune(item, below, path, found);
-                    }
-                });
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The elements of a list that keeps unknown fields keep them as well.
-fn prune_kept(value: &mut Value, node: Option<&Node>, path: &mut Path, found: &mut Validation) {
-    let Some(node) = node else { return };
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields.iter_mut() {
-                if node.is_resource && RESOURCE_FIELDS.contains(&name.as_str()) {
-                    continue;
-                }
-                if let Some(below) = node.child(name) {
-                    path.field(name, |path| prune(value, Some(below), path, found));
-                }
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter_mut().enumerate() {
-                path.element(index, |path| prune_kept(item, node.items.as_deref(), path, found));
+                path.element(index, |path| prune(item, below, keeps, path, found));
             }
         }
         _ => {}

@@ -2,8 +2,24 @@
 
 use std::fmt::Write;
 
-use crate::Tristate;
 use crate::limits::{DROPPED_MAX, PATH_BYTES_MAX, VIOLATIONS_MAX};
+
+/// The answer to a question that cannot always be decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tristate {
+    /// Certainly yes.
+    Yes,
+    /// Certainly no.
+    No,
+    /// Neither is certain.
+    Undecided,
+}
+
+impl From<bool> for Tristate {
+    fn from(answer: bool) -> Self {
+        if answer { Self::Yes } else { Self::No }
+    }
+}
 
 /// A problem at a path of an object. Values of the object are never quoted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -43,13 +43,13 @@ fn number(bytes: &mut Vec<u8>, number: usize) {
 }
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Index, FbcError> {
-    let (body, sum) = bytes.split_last_chunk::<8>().ok_or(FbcError::Index { problem: "too short" })?;
+    let (body, sum) = bytes.split_last_chunk::<8>().ok_or(FbcError::Index("too short"))?;
     if checksum(body) != u64::from_le_bytes(*sum) {
-        return Err(FbcError::Index { problem: "checksum differs" });
+        return Err(FbcError::Index("checksum differs"));
     }
-    let mut rest = body.strip_prefix(MAGIC).ok_or(FbcError::Index { problem: "not an index" })?;
+    let mut rest = body.strip_prefix(MAGIC).ok_or(FbcError::Index("not an index"))?;
     if take_number(&mut rest)? != VERSION {
-        return Err(FbcError::Index { problem: "another version" });
+        return Err(FbcError::Index("another version"));
     }
     let (line_ends, record_ends) = (take_ends(&mut rest)?, take_ends(&mut rest)?);
     let lines = line_ends.len();
@@ -62,7 +62,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Index, FbcError> {
     let by_name = take_table(&mut rest, lines, &mut memory)?;
     let records = take_table(&mut rest, records_count, &mut memory)?;
     if !rest.is_empty() {
-        return Err(FbcError::Index { problem: "too long" });
+        return Err(FbcError::Index("too long"));
     }
     let mut has_schema = vec![false; lines];
     for number in by_schema.values().flatten() {
@@ -74,13 +74,13 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Index, FbcError> {
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], FbcError> {
-    let (head, tail) = rest.split_at_checked(length).ok_or(FbcError::Index { problem: "too short" })?;
+    let (head, tail) = rest.split_at_checked(length).ok_or(FbcError::Index("too short"))?;
     *rest = tail;
     Ok(head)
 }
 
 fn take_number(rest: &mut &[u8]) -> Result<u32, FbcError> {
-    let (head, tail) = rest.split_first_chunk::<4>().ok_or(FbcError::Index { problem: "too short" })?;
+    let (head, tail) = rest.split_first_chunk::<4>().ok_or(FbcError::Index("too short"))?;
     *rest = tail;
     Ok(u32::from_le_bytes(*head))
 }
@@ -89,7 +89,7 @@ fn take_number(rest: &mut &[u8]) -> Result<u32, FbcError> {
 fn take_count(rest: &mut &[u8], element_bytes: usize) -> Result<usize, FbcError> {
     let count = take_number(rest)? as usize;
     if count > DOCUMENTS_MAX || count.saturating_mul(element_bytes) > rest.len() {
-        return Err(FbcError::Index { problem: "count out of range" });
+        return Err(FbcError::Index("count out of range"));
     }
     Ok(count)
 }
@@ -111,14 +111,14 @@ fn take_table(rest: &mut &[u8], documents: usize, memory: &mut Memory) -> Result
     let mut table = Table::new();
     for _ in 0..count {
         let length = take_number(rest)? as usize;
-        let value = std::str::from_utf8(take(rest, length)?)
-            .map_err(|_| FbcError::Index { problem: "value is not UTF-8" })?;
+        let value =
+            std::str::from_utf8(take(rest, length)?).map_err(|_| FbcError::Index("value is not UTF-8"))?;
         let numbers = take_count(rest, 4)?;
         memory.add_value(value)?;
         memory.add(numbers * INDEX_PLACE_BYTES)?;
         let numbers = (0..numbers).map(|_| take_number(rest)).collect::<Result<Vec<_>, _>>()?;
         if numbers.last().is_some_and(|&last| last as usize >= documents) || !numbers.is_sorted() {
-            return Err(FbcError::Index { problem: "document out of range" });
+            return Err(FbcError::Index("document out of range"));
         }
         table.insert(value.into(), numbers);
     }

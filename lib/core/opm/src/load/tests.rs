@@ -86,7 +86,7 @@ fn every_file_that_is_not_ignored_has_to_be_content() {
             other => other,
         };
         let ignoring = tree([("a.yaml", package), (path, content), (".indexignore", pattern)]);
-        assert_eq!(outline(&ignoring, |_| Ok(())).unwrap().packages().len(), 1, "{path}");
+        assert_eq!(outline(&ignoring, |_| Ok(())).unwrap().packages.len(), 1, "{path}");
     }
 }
 
@@ -143,7 +143,7 @@ fn catalogs_are_combined_by_putting_their_trees_together_and_files_have_no_meani
         tree([("x/y/catalogA/p.yaml", a), ("z", a_rest), ("0/p", b), ("deep/er/rest.txt", b_rest)]),
     ] {
         let outline = outline(&tree, |_| Ok(())).unwrap();
-        assert_eq!(outline.packages().len(), 2);
+        assert_eq!(outline.packages.len(), 2);
         assert_eq!(validate(&outline).message(), None);
     }
 }

@@ -69,28 +69,16 @@ fn write_channel(out: &mut String, package: &str, channel: &ChannelGraph) -> fmt
 
 /// A text in double quotes. Mermaid has no escapes but its own entities.
 fn label(text: &str) -> String {
-    let mut out = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("#quot;"),
-            character if !is_visible(character) => out.push('\u{fffd}'),
-            character => out.push(character),
-        }
-    }
-    out.push('"');
-    out
+    let visible = text.replace('"', "#quot;").replace(|character| !is_visible(character), "\u{fffd}");
+    format!("\"{visible}\"")
 }
 
 /// A text as identifier; characters that Mermaid could take for syntax are written as their number.
 fn id(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_alphanumeric() || matches!(character, '.' | '-' | '_' | '/') {
-            out.push(character);
-        } else {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "_{:x}_", u32::from(character));
-        }
-    }
-    out
+    let written = |character: char| match character {
+        '.' | '-' | '_' | '/' => character.to_string(),
+        character if character.is_alphanumeric() => character.to_string(),
+        character => format!("_{:x}_", u32::from(character)),
+    };
+    text.chars().map(written).collect()
 }

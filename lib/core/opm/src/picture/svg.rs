@@ -42,7 +42,7 @@ pub fn svg(graph: &UpgradeGraph) -> String {
         width = width.max(size.0);
         top += size.1 + MARGIN;
     }
-    let (width, legend) = (width.max(460) + 2 * MARGIN, top);
+    let width = width.max(460) + 2 * MARGIN;
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(
@@ -51,8 +51,8 @@ pub fn svg(graph: &UpgradeGraph) -> String {
          {height}\">\n<style>{STYLE}</style>\n<defs><marker id=\"m\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" \
          markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" style=\"fill:#404040\"/>\
          </marker></defs>\n{body}{legend}</svg>",
-        height = legend + 30,
-        legend = Legend(legend),
+        height = top + 30,
+        legend = legend(top),
     );
     out
 }
@@ -195,26 +195,20 @@ impl fmt::Display for Drawing<'_> {
     }
 }
 
-/// What the lines mean, at this height.
-struct Legend(usize);
-
-impl fmt::Display for Legend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let y = self.0 + 10;
-        for (index, (class, text)) in
-            [("e", "replaces"), ("k", "skips"), ("r", "skipRange")].iter().enumerate()
-        {
-            let x = MARGIN + index * 150;
-            writeln!(
-                f,
-                "<path class=\"{class}\" marker-end=\"url(#m)\" d=\"M{x} {y}L{} {y}\"/><text x=\"{}\" y=\"{}\">{text}</text>",
-                x + 36,
-                x + 44,
-                y + 4,
-            )?;
-        }
-        Ok(())
-    }
+/// The meaning of the lines, at this height.
+fn legend(top: usize) -> String {
+    let y = top + 10;
+    let lines = [("e", "replaces"), ("k", "skips"), ("r", "skipRange")];
+    let line = |(index, (class, text)): (usize, (&str, &str))| {
+        let x = MARGIN + index * 150;
+        format!(
+            "<path class=\"{class}\" marker-end=\"url(#m)\" d=\"M{x} {y}L{} {y}\"/><text x=\"{}\" y=\"{}\">{text}</text>\n",
+            x + 36,
+            x + 44,
+            y + 4,
+        )
+    };
+    lines.into_iter().enumerate().map(line).collect::<Vec<_>>().concat()
 }
 
 fn text_width(text: &str) -> usize {

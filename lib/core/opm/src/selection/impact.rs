@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use olm_fbc::{Channel, ChannelEntry};
 use olm_go::Quoted;
-use olm_semver::{SkipRange, Version};
+use olm_semver::SkipRange;
 
 use super::{Note, NoteKind, PackagePart};
 use crate::{BundleOutline, Outline, validate::check_graph};
@@ -17,9 +17,9 @@ pub(super) fn note_impact(
 ) {
     for (name, kept) in packages {
         let channels: Vec<&Channel> =
-            outline.channels().iter().filter(|channel| channel.package == *name).collect();
+            outline.channels.iter().filter(|channel| channel.package == *name).collect();
         let bundles: Vec<&BundleOutline> =
-            outline.bundles().iter().filter(|bundle| bundle.package == *name).collect();
+            outline.bundles.iter().filter(|bundle| bundle.package == *name).collect();
         let mut note = |kind, message| notes.push(Note { package: name.clone(), kind, message });
         updates(&channels, &bundles, kept, &mut note);
         for channel in channels.iter().filter(|channel| kept.channels.contains(&channel.name)) {
@@ -29,7 +29,8 @@ pub(super) fn note_impact(
             let gone: BTreeSet<&String> = bundle
                 .required_packages
                 .iter()
-                .filter(|required| !packages.contains_key(*required) && has_package(outline, required))
+                .filter(|required| !packages.contains_key(*required))
+                .filter(|required| outline.packages.iter().any(|package| package.name == **required))
                 .collect();
             for required in gone {
                 let message =
@@ -41,46 +42,30 @@ pub(super) fn note_impact(
     }
 }
 
-fn has_package(outline: &Outline, name: &str) -> bool {
-    outline.packages().iter().any(|package| package.name == name)
-}
-
-/// Entries with their parsed ranges, by whether their channel stays.
-struct Entries<'o> {
-    entries: Vec<(&'o ChannelEntry, Option<SkipRange>, bool)>,
-}
-
-impl<'o> Entries<'o> {
-    fn of(channels: &[&'o Channel], kept: &PackagePart) -> Self {
-        let mut entries = Vec::new();
-        for channel in channels {
-            let stays = kept.channels.contains(&channel.name);
-            entries.extend(channel.entries.iter().map(|entry| (entry, entry.skip_range.parse().ok(), stays)));
-        }
-        Self { entries }
-    }
-
-    /// Whether something updates a bundle, and whether something that stays does.
-    fn update(&self, name: &str, version: Option<&Version>) -> (bool, bool) {
-        let leads = self.entries.iter().filter(|(entry, range, _)| {
-            entry.name != name
-                && (entry.replaces == name
-                    || entry.skips.iter().any(|skip| skip == name)
-                    || range.as_ref().zip(version).is_some_and(|(range, version)| range.contains(version)))
-        });
-        leads.fold((false, false), |(_, after), (_, _, stays)| (true, after || *stays))
-    }
-}
-
 fn updates(
     channels: &[&Channel],
     bundles: &[&BundleOutline],
     kept: &PackagePart,
     note: &mut impl FnMut(NoteKind, String),
 ) {
-    let entries = Entries::of(channels, kept);
+    // Entries with their parsed ranges, by whether their channel stays.
+    let entries: Vec<(&ChannelEntry, Option<SkipRange>, bool)> = channels
+        .iter()
+        .flat_map(|channel| {
+            let stays = kept.channels.contains(&channel.name);
+            channel.entries.iter().map(move |entry| (entry, entry.skip_range.parse().ok(), stays))
+        })
+        .collect();
     for bundle in bundles {
-        if entries.update(&bundle.name, bundle.version.as_ref()) != (true, false) {
+        let version = bundle.version.as_ref();
+        let is_updated_by = |entry: &ChannelEntry, range: &Option<SkipRange>| {
+            entry.name != bundle.name
+                && (entry.replaces == bundle.name
+                    || entry.skips.contains(&bundle.name)
+                    || range.as_ref().zip(version).is_some_and(|(range, version)| range.contains(version)))
+        };
+        let mut updates = entries.iter().filter(|(entry, range, _)| is_updated_by(entry, range)).peekable();
+        if updates.peek().is_none() || updates.any(|(.., stays)| *stays) {
             continue;
         }
         let name = Quoted(&bundle.name);
@@ -127,7 +112,7 @@ fn deprecations(
     kept: &PackagePart,
     note: &mut impl FnMut(NoteKind, String),
 ) {
-    let blobs = outline.deprecations().iter().filter(|blob| blob.package == package);
+    let blobs = outline.deprecations.iter().filter(|blob| blob.package == package);
     for reference in blobs.flat_map(|blob| &blob.entries).map(|entry| &entry.reference) {
         if !kept.has(&reference.schema, &reference.name) {
             let (schema, name) = (&reference.schema, Quoted(&reference.name));

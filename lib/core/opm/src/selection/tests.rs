@@ -62,7 +62,7 @@ fn select(selection: &Selection) -> Result<(String, Vec<(NoteKind, String)>), St
     while let Some(meta) = reader.next_meta().expect("objects") {
         part.take(&meta, &mut documents).expect("written");
     }
-    let notes = part.notes().iter().map(|note| (note.kind, format!("{}: {}", note.package, note.message)));
+    let notes = part.notes.iter().map(|note| (note.kind, format!("{}: {}", note.package, note.message)));
     Ok((documents.texts(Form::Json).collect(), notes.collect()))
 }
 
@@ -91,8 +91,8 @@ fn a_part_is_a_valid_catalog_and_what_it_strands_is_reported() {
             && text.contains("x.io/everywhere")
     );
     let outline = outline(&text);
-    assert_eq!(outline.packages().len(), 1);
-    let names: Vec<&str> = outline.bundles().iter().map(|bundle| bundle.name.as_str()).collect();
+    assert_eq!(outline.packages.len(), 1);
+    let names: Vec<&str> = outline.bundles.iter().map(|bundle| bundle.name.as_str()).collect();
     assert_eq!(names, ["p.v2.0.0", "p.v2.1.0"]);
 }
 
@@ -118,7 +118,7 @@ fn a_bundle_that_stays_and_loses_its_updates_is_reported() {
     );
     let (whole, notes) = select(&selection(&["p", "q"], &[("p", "fast")], &[])).expect("possible");
     assert_eq!(notes, []);
-    assert_eq!(outline(&whole).bundles().len(), 5);
+    assert_eq!(outline(&whole).bundles.len(), 5);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn channels_that_were_broken_before_are_noted() {
         {"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"a"},{"name":"b"}]}
         {"schema":"olm.channel","package":"p","name":"d"}"#;
     let part = selection(&["p"], &[], &[]).of(&outline(text)).expect("possible");
-    let notes: Vec<&str> = part.notes().iter().map(|note| note.message.as_str()).collect();
+    let notes: Vec<&str> = part.notes.iter().map(|note| note.message.as_str()).collect();
     assert_eq!(
         notes,
         ["channel \"c\": multiple channel heads found in graph: a, b", "channel \"d\": there are no entries"]

@@ -1,26 +1,22 @@
 //! The basic template: a catalog in which a bundle is given by its image.
 
 use olm_fbc::SCHEMA_BUNDLE;
+use olm_go::field::Fields;
 
-use super::{BundleRenderer, TemplateError, bundle, entries};
-use crate::{Blob, BundleBlob, fields::Fields};
+use super::{Bundles, TemplateError, bundle, entries};
+use crate::{Blob, BundleBlob};
 
 #[derive(Debug)]
 pub(super) struct Basic {
-    entries: Vec<Entry>,
-}
-
-#[derive(Debug)]
-enum Entry {
-    Bundle { image: String },
-    Other(Blob),
+    /// Each document, with the image of a bundle.
+    entries: Vec<(Blob, Option<String>)>,
 }
 
 impl Basic {
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, TemplateError> {
+    pub(super) fn read(template: Fields<'_>) -> Result<Self, TemplateError> {
         let entry = |(index, blob): (usize, Blob)| {
             if blob.schema != SCHEMA_BUNDLE {
-                return Ok(Entry::Other(blob));
+                return Ok((blob, None));
             }
             let bundle = BundleBlob::read(&blob).map_err(|source| TemplateError::Entry { index, source })?;
             let bare = bundle.package.is_empty()
@@ -30,26 +26,20 @@ impl Basic {
             if !bare {
                 return Err(TemplateError::rule("unexpected fields present in basic template bundle"));
             }
-            Ok(Entry::Bundle { image: bundle.image })
+            Ok((blob, Some(bundle.image)))
         };
-        let entries = entries(fields)?.into_iter().enumerate().map(entry).collect::<Result<_, _>>()?;
+        let entries = entries(template)?.into_iter().enumerate().map(entry).collect::<Result<_, _>>()?;
         Ok(Self { entries })
     }
 
     pub(super) fn images(&self) -> Vec<&str> {
-        self.entries
-            .iter()
-            .filter_map(|entry| match entry {
-                Entry::Bundle { image } => Some(image.as_str()),
-                Entry::Other(_) => None,
-            })
-            .collect()
+        self.entries.iter().filter_map(|(_, image)| image.as_deref()).collect()
     }
 
-    pub(super) fn render(&self, bundles: &mut dyn BundleRenderer) -> Result<Vec<Blob>, TemplateError> {
-        let blob = |entry: &Entry| match entry {
-            Entry::Bundle { image } => Ok(bundle(bundles, image)?.to_blob()),
-            Entry::Other(blob) => Ok(blob.clone()),
+    pub(super) fn render(&self, bundles: Bundles<'_>) -> Result<Vec<Blob>, TemplateError> {
+        let blob = |(blob, image): &(Blob, Option<String>)| match image {
+            Some(image) => Ok(bundle(bundles, image)?.to_blob()),
+            None => Ok(blob.clone()),
         };
         self.entries.iter().map(blob).collect()
     }

@@ -1,17 +1,17 @@
 //! From a catalog back to a template, as the text of one JSON document.
 
 use olm_fbc::SCHEMA_BUNDLE;
-use olm_go::json::{self, Html, Object};
-use serde_json::{Value, value::RawValue};
+use olm_go::json;
+use serde_json::value::RawValue;
 
 use super::TemplateKind;
-use crate::{Blob, BlobError, BundleBlob};
+use crate::{Blob, BundleBlob, DecodeError};
 
 /// The basic template of a catalog: its bundles are given by their images alone.
 ///
 /// # Errors
 /// A bundle cannot be read.
-pub fn to_basic(blobs: &[Blob]) -> Result<Box<RawValue>, BlobError> {
+pub fn to_basic(blobs: &[Blob]) -> Result<Box<RawValue>, DecodeError> {
     let entry = |blob: &Blob| {
         if blob.schema != SCHEMA_BUNDLE {
             return Ok(blob.clone());
@@ -19,7 +19,7 @@ pub fn to_basic(blobs: &[Blob]) -> Result<Box<RawValue>, BlobError> {
         let image = BundleBlob::read(blob)?.image;
         Ok(BundleBlob { image, ..BundleBlob::default() }.to_blob())
     };
-    let entries: Vec<Blob> = blobs.iter().map(entry).collect::<Result<_, BlobError>>()?;
+    let entries: Vec<Blob> = blobs.iter().map(entry).collect::<Result<_, DecodeError>>()?;
     Ok(template(TemplateKind::Basic, &entries))
 }
 
@@ -29,21 +29,8 @@ pub fn to_substitutes(blobs: &[Blob]) -> Box<RawValue> {
 }
 
 fn template(kind: TemplateKind, entries: &[Blob]) -> Box<RawValue> {
-    let mut out = Vec::new();
-    let mut object = Object::new(&mut out, Html::Escaped);
-    object.text("schema", kind.schema());
-    let list = object.key("entries");
-    list.push(b'[');
-    for (index, entry) in entries.iter().enumerate() {
-        if index > 0 {
-            list.push(b',');
-        }
-        list.extend_from_slice(json::escape_html(entry.json.get()).as_bytes());
-    }
-    list.push(b']');
-    if kind == TemplateKind::Substitutes {
-        object.value("substitutions", &Value::Array(Vec::new()));
-    }
-    object.end();
-    json::into_raw(out)
+    let entries: Vec<String> = entries.iter().map(|entry| json::escape_html(entry.json.get())).collect();
+    let substitutions = if kind == TemplateKind::Substitutes { ",\"substitutions\":[]" } else { "" };
+    let (schema, entries) = (kind.schema(), entries.join(","));
+    json::into_raw(format!("{{\"schema\":\"{schema}\",\"entries\":[{entries}]{substitutions}}}").into_bytes())
 }

@@ -4,26 +4,18 @@
 //! before it and skips everything lower; nothing crosses a major version. The edges may name bundles of other
 //! channels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use olm_fbc::{ChannelEntry, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
+use olm_bundle::typed::Kind;
+use olm_fbc::{Channel, SCHEMA_CHANNEL, SCHEMA_PACKAGE};
+use olm_go::field::Fields;
 use olm_semver::Version;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{BundleRenderer, TemplateError, bundle, versions::package_and_version};
-use crate::{Blob, BundleBlob, FieldError, fields::Fields};
+use super::{Bundles, TemplateError, bundle, versions::package_and_version};
+use crate::{Blob, BundleBlob, FieldError, decode, structures::CSV_ICON};
 
 mod channels;
-
-const FIELDS: [&str; 7] = [
-    "schema",
-    "generateMajorChannels",
-    "generateMinorChannels",
-    "defaultChannelTypePreference",
-    "candidate",
-    "fast",
-    "stable",
-];
 
 /// How stable the bundles of a list are, ascending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,41 +59,27 @@ struct Versioned {
     version: Version,
 }
 
-/// A channel that is being made.
-#[derive(Debug)]
-struct Channel {
-    name: String,
-    entries: Vec<ChannelEntry>,
-}
-
 impl Semver {
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, TemplateError> {
-        check_known(fields, &FIELDS)?;
-        let major = fields.boolean("generateMajorChannels")?;
-        let minor = fields.boolean("generateMinorChannels")? || !major;
+    pub(super) fn read(template: Fields<'_>) -> Result<Self, TemplateError> {
+        let flag = |name| template.scalar(name).and_then(Value::as_bool).unwrap_or_default();
+        let major = flag("generateMajorChannels");
+        let minor = flag("generateMinorChannels") || !major;
         let streams = [(major, Stream::Major), (minor, Stream::Minor)];
         let streams: Vec<Stream> =
             streams.into_iter().filter_map(|(wanted, stream)| wanted.then_some(stream)).collect();
-        let preference = preference(fields.text("defaultChannelTypePreference")?, major, minor)?;
-        let mut lists = BTreeMap::new();
-        for archetype in Archetype::ALL {
-            let list = fields.object(archetype.name())?;
-            check_known(&list, &["bundles"])?;
-            let mut images = Vec::new();
-            for bundle in list.objects("bundles")? {
-                check_known(&bundle, &["image"])?;
-                images.push(bundle.text("image")?.to_owned());
-            }
-            lists.insert(archetype, images);
-        }
-        Ok(Self { streams, preference, lists })
+        let preference = preference(template.text("defaultChannelTypePreference"), major, minor)?;
+        let images = |archetype: Archetype| {
+            let bundles = template.object(archetype.name()).objects("bundles");
+            (archetype, bundles.map(|bundle| bundle.text("image").to_owned()).collect())
+        };
+        Ok(Self { streams, preference, lists: Archetype::ALL.map(images).into() })
     }
 
     pub(super) fn images(&self) -> Vec<&str> {
         self.lists.values().flatten().map(String::as_str).collect()
     }
 
-    pub(super) fn render(&self, bundles: &mut dyn BundleRenderer) -> Result<Vec<Blob>, TemplateError> {
+    pub(super) fn render(&self, bundles: Bundles<'_>) -> Result<Vec<Blob>, TemplateError> {
         let mut rendered: BTreeMap<&str, BundleBlob> = BTreeMap::new();
         let mut order = Vec::new();
         for image in self.images() {
@@ -116,10 +94,10 @@ impl Semver {
         let (package, lists) = self.versions(&rendered).map_err(|problem| {
             TemplateError::rule(format_args!("render: unable to post-process bundle info: {problem}"))
         })?;
-        let (channels, default) = channels::make(&lists, &self.streams, self.preference);
+        let (channels, default) = channels::make(&package, &lists, &self.streams, self.preference);
         let mut blobs = vec![package_blob(&package, &channels, &default, &rendered)?];
         for channel in &channels {
-            blobs.push(channel_blob(&package, channel)?);
+            blobs.push(channel_blob(channel)?);
         }
         blobs.extend(order.iter().filter_map(|image| rendered.get(image)).map(BundleBlob::to_blob));
         Ok(blobs)
@@ -158,14 +136,6 @@ impl Semver {
     }
 }
 
-/// Refuses fields the template does not have.
-fn check_known(fields: &Fields<'_>, known: &[&str]) -> Result<(), TemplateError> {
-    match fields.unknown(known) {
-        None => Ok(()),
-        Some(path) => Err(TemplateError::UnknownField { path, known: known.join(", ") }),
-    }
-}
-
 fn preference(text: &str, major: bool, minor: bool) -> Result<Stream, TemplateError> {
     let mismatch = |kind: &str| {
         TemplateError::rule(format_args!(
@@ -186,16 +156,13 @@ fn preference(text: &str, major: bool, minor: bool) -> Result<Stream, TemplateEr
 
 /// Versions that differ in build metadata only have no order.
 fn check_orderable(list: &BTreeMap<String, Version>) -> Result<(), String> {
-    let mut seen: Vec<String> = Vec::new();
-    let mut problems = Vec::new();
-    for version in list.values() {
+    let mut seen = BTreeSet::new();
+    let compared = |version: &Version| {
         let stripped = version.clone().without_build().to_string();
-        if seen.contains(&stripped) {
-            problems.push(format!("bundle version \"{version}\" cannot be compared to {stripped:?}"));
-        } else {
-            seen.push(stripped);
-        }
-    }
+        let problem = format!("bundle version \"{version}\" cannot be compared to {stripped:?}");
+        (!seen.insert(stripped)).then_some(problem)
+    };
+    let problems: Vec<String> = list.values().filter_map(compared).collect();
     let problems = match problems.as_slice() {
         [] => return Ok(()),
         [problem] => problem.clone(),
@@ -216,8 +183,7 @@ fn package_blob(
     let head =
         channels.iter().find(|channel| channel.name == default).and_then(|channel| channel.entries.last());
     let bundle = head.and_then(|head| rendered.values().find(|bundle| bundle.name == head.name));
-    let mut document =
-        serde_json::json!({"schema": SCHEMA_PACKAGE, "name": package, "defaultChannel": default});
+    let mut document = json!({"schema": SCHEMA_PACKAGE, "name": package, "defaultChannel": default});
     if let Some((bundle, csv)) = bundle.and_then(|bundle| Some((bundle, bundle.csv.as_ref()?))) {
         let shown = shown(csv).map_err(|problem| {
             TemplateError::rule(format_args!(
@@ -234,25 +200,21 @@ fn package_blob(
 
 /// Description and icon of a ClusterServiceVersion, where it has them.
 fn shown(csv: &Value) -> Result<Vec<(&'static str, Value)>, FieldError> {
-    let spec = Fields::of(csv)?.object("spec")?;
-    let mut shown = Vec::new();
-    let description = spec.text("description")?;
-    if !description.is_empty() {
-        shown.push(("description", Value::from(description)));
-    }
-    if let Some(icon) = spec.objects("icon")?.first() {
-        let data: String = icon.text("base64data")?.split(['\r', '\n']).collect();
-        let media_type = icon.text("mediatype")?;
-        shown.push(("icon", serde_json::json!({"base64data": data, "mediatype": media_type})));
-    }
-    Ok(shown)
+    let description = decode::csv_field(csv, "spec", "description", &Kind::Text)?;
+    let description = description.and_then(Value::as_str).filter(|text| !text.is_empty());
+    let icons = decode::csv_field(csv, "spec", "icon", &Kind::List(&CSV_ICON))?;
+    let icon = icons.and_then(|icons| icons.get(0)).map(Fields::of).map(|icon| {
+        let data: String = icon.text("base64data").split(['\r', '\n']).collect();
+        ("icon", json!({"base64data": data, "mediatype": icon.text("mediatype")}))
+    });
+    Ok(description.map(|text| ("description", text.into())).into_iter().chain(icon).collect())
 }
 
-fn channel_blob(package: &str, channel: &Channel) -> Result<Blob, TemplateError> {
-    blob(&serde_json::json!({
+fn channel_blob(channel: &Channel) -> Result<Blob, TemplateError> {
+    blob(&json!({
         "schema": SCHEMA_CHANNEL,
         "name": channel.name,
-        "package": package,
+        "package": channel.package,
         "entries": channel.entries,
     }))
 }

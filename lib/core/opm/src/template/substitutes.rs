@@ -3,11 +3,14 @@
 //! A substitute gets the edges of its base, and skips it; who replaced or skipped the base now does so with the
 //! substitute. The base stays, without edges.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use olm_fbc::{ChannelEntry, SCHEMA_BUNDLE, SCHEMA_CHANNEL};
+use olm_go::field::Fields;
 use serde_json::Value;
 
-use super::{BundleRenderer, TemplateError, Validate, bundle, entries, versions::version_and_release};
-use crate::{Blob, BundleBlob, fields::Fields};
+use super::{Bundles, TemplateError, Validate, bundle, entries, versions::version_and_release};
+use crate::{Blob, BundleBlob};
 
 #[derive(Debug)]
 pub(super) struct Substitutes {
@@ -24,13 +27,13 @@ struct Substitution {
 }
 
 impl Substitutes {
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, TemplateError> {
-        let mut substitutions = Vec::new();
-        for item in fields.objects("substitutions")? {
-            let (name, base) = (item.text("name")?.to_owned(), item.text("base")?.to_owned());
-            substitutions.push(Substitution { name, base });
-        }
-        Ok(Self { entries: entries(fields)?, substitutions })
+    pub(super) fn read(template: Fields<'_>) -> Result<Self, TemplateError> {
+        let substitution = |item: Fields<'_>| Substitution {
+            name: item.text("name").to_owned(),
+            base: item.text("base").to_owned(),
+        };
+        let substitutions = template.objects("substitutions").map(substitution).collect();
+        Ok(Self { entries: entries(template)?, substitutions })
     }
 
     pub(super) fn images(&self) -> Vec<&str> {
@@ -40,7 +43,7 @@ impl Substitutes {
 
     pub(super) fn render(
         &self,
-        bundles: &mut dyn BundleRenderer,
+        bundles: Bundles<'_>,
         validate: Validate<'_>,
     ) -> Result<Vec<Blob>, TemplateError> {
         let mut blobs = self.entries.clone();
@@ -61,20 +64,17 @@ impl Substitutes {
 
     /// A base is substituted once, and a bundle substitutes one base.
     fn check_unique(&self) -> Result<(), TemplateError> {
-        for (index, substitution) in self.substitutions.iter().enumerate() {
-            for earlier in &self.substitutions[..index] {
-                let Substitution { name, base } = substitution;
-                if earlier.base == *base {
-                    return Err(TemplateError::rule(format_args!(
-                        "render: cannot reuse the same substitution base {base:?}"
-                    )));
-                }
-                if earlier.name == *name {
-                    return Err(TemplateError::rule(format_args!(
-                        "render: cannot reuse the same substitution {name:?} for different bases ({:?}, {base:?})",
-                        earlier.base
-                    )));
-                }
+        let (mut bases, mut base_of) = (BTreeSet::new(), BTreeMap::new());
+        for Substitution { name, base } in &self.substitutions {
+            if !bases.insert(base) {
+                return Err(TemplateError::rule(format_args!(
+                    "render: cannot reuse the same substitution base {base:?}"
+                )));
+            }
+            if let Some(earlier) = base_of.insert(name, base) {
+                return Err(TemplateError::rule(format_args!(
+                    "render: cannot reuse the same substitution {name:?} for different bases ({earlier:?}, {base:?})"
+                )));
             }
         }
         Ok(())
@@ -85,7 +85,7 @@ impl Substitution {
     fn apply(
         &self,
         blobs: &mut Vec<Blob>,
-        bundles: &mut dyn BundleRenderer,
+        bundles: Bundles<'_>,
         validate: Validate<'_>,
     ) -> Result<(), String> {
         if self.name.is_empty() {

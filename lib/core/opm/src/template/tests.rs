@@ -1,33 +1,31 @@
-use std::collections::BTreeMap;
+use std::{cell::RefCell, collections::BTreeMap};
 
 use serde_json::{Value, json};
 
-use super::{BoxError, BundleRenderer, Template, TemplateKind, to_basic, to_substitutes};
-use olm_go::json;
-
+use super::{BoxError, Template, TemplateKind, to_basic, to_substitutes};
 use crate::{Blob, BlobProperty, BundleBlob};
 
 /// Renders `image/NAME/VERSION` as the bundle NAME.vVERSION of the package NAME.
 struct Images {
-    asked: Vec<String>,
+    asked: RefCell<Vec<String>>,
     annotations: BTreeMap<&'static str, Value>,
 }
 
 fn images() -> Images {
-    Images { asked: Vec::new(), annotations: BTreeMap::new() }
+    Images { asked: RefCell::default(), annotations: BTreeMap::new() }
 }
 
-impl BundleRenderer for Images {
-    fn bundle(&mut self, image: &str) -> Result<BundleBlob, BoxError> {
-        self.asked.push(image.to_owned());
+impl Images {
+    fn bundle(&self, image: &str) -> Result<BundleBlob, BoxError> {
+        self.asked.borrow_mut().push(image.to_owned());
         let (package, version) =
             image.strip_prefix("image/").and_then(|rest| rest.split_once('/')).ok_or("not found")?;
-        let identity = [("packageName", package), ("version", version)];
+        let identity = json!({"packageName": package, "version": version});
         Ok(BundleBlob {
             name: format!("{package}.v{version}"),
             package: package.to_owned(),
             image: image.to_owned(),
-            properties: vec![BlobProperty::new("olm.package", json::object_of_texts(&identity))],
+            properties: vec![BlobProperty::new("olm.package", &identity)],
             csv: Some(json!({
                 "metadata": {"annotations": self.annotations.get(image)},
                 "spec": {
@@ -42,7 +40,8 @@ impl BundleRenderer for Images {
 
 fn render(text: &str) -> Result<Vec<Value>, String> {
     let template = Template::read(text, None).map_err(|error| error.to_string())?;
-    let blobs = template.render(&mut images(), &|_| Ok(())).map_err(|error| error.to_string())?;
+    let blobs =
+        template.render(&|image| images().bundle(image), &|_| Ok(())).map_err(|error| error.to_string())?;
     Ok(blobs.iter().map(Blob::value).collect())
 }
 
@@ -155,13 +154,13 @@ fn semver_renders_each_image_once() {
     let text = semver("", &[("candidate", &["1.0.0", "1.1.0"]), ("stable", &["1.0.0"])]);
     let template = Template::read(&text, None).unwrap();
     assert_eq!(template.images(), ["image/p/1.0.0", "image/p/1.1.0"]);
-    let mut images = images();
-    template.render(&mut images, &|_| Ok(())).unwrap();
-    assert_eq!(images.asked, template.images());
+    let images = images();
+    template.render(&|image| images.bundle(image), &|_| Ok(())).unwrap();
+    assert_eq!(*images.asked.borrow(), template.images());
 }
 
 #[test]
-fn semver_templates_that_break_a_rule_are_refused_with_the_originals_text() {
+fn semver_templates_that_break_a_rule_are_refused_with_opms_text() {
     let other = "schema: olm.semver\nstable: {bundles: [{image: image/p/1.0.0}, {image: image/q/1.0.0}]}";
     for (text, wanted) in [
         (semver("", &[]), "render: no bundles specified or no bundles could be rendered"),
@@ -315,12 +314,12 @@ fn a_substitute_takes_the_place_of_its_base() {
 fn substitutions_are_validated_before_and_after_each_step() {
     let text = format!("{BASE}substitutions: [{{name: image/p/1.1.1, base: p.v1.1.0}}]");
     let template = Template::read(&text, None).unwrap();
-    let error = template.render(&mut images(), &|_| Err("bad".into())).unwrap_err();
+    let error = template.render(&|image| images().bundle(image), &|_| Err("bad".into())).unwrap_err();
     assert_eq!(error.to_string(), "render: entries are not valid FBC: bad");
     let invalid_with_substitute = |blobs: &[Blob]| {
         if blobs.iter().any(|blob| blob.name == "p.v1.1.1") { Err("bad".to_owned()) } else { Ok(()) }
     };
-    let error = template.render(&mut images(), &invalid_with_substitute).unwrap_err();
+    let error = template.render(&|image| images().bundle(image), &invalid_with_substitute).unwrap_err();
     assert_eq!(
         error.to_string(),
         "render: error processing substitution p.v1.1.0->image/p/1.1.1: resulting config is not valid FBC: bad"
@@ -328,7 +327,7 @@ fn substitutions_are_validated_before_and_after_each_step() {
 }
 
 #[test]
-fn substitutions_that_break_a_rule_are_refused_with_the_originals_text() {
+fn substitutions_that_break_a_rule_are_refused_with_opms_text() {
     for (substitutions, wanted) in [
         ("{base: p.v1.1.0}", "substitution name cannot be empty"),
         ("{name: image/p/1.1.1}", "substitution base cannot be empty"),
@@ -365,7 +364,7 @@ fn build_metadata_are_a_release_when_the_csv_says_that_it_substitutes() {
     let mut with_annotation = images();
     with_annotation.annotations.insert("image/p/1.1.0+1", json!({"olm.substitutesFor": "p.v1.1.0"}));
     let template = Template::read(&text, None).unwrap();
-    assert!(template.render(&mut with_annotation, &|_| Ok(())).is_ok());
+    assert!(template.render(&|image| with_annotation.bundle(image), &|_| Ok(())).is_ok());
 }
 
 #[test]

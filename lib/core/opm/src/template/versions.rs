@@ -1,37 +1,20 @@
 //! Package, version and release of a bundle, from its properties.
 
+use olm_fbc::{PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA, PROPERTY_PACKAGE};
+use olm_go::field::Fields;
 use olm_semver::{BundleVersion, Release, Version};
+use olm_yaml::RepairBudget;
 use serde_json::Value;
 
-use crate::{
-    BundleBlob, FieldError,
-    blob::{BUNDLE_OBJECT, CSV_METADATA, PACKAGE, manifest},
-    fields::Fields,
-};
+use crate::{BundleBlob, FieldError, objects::manifest, structures};
 
 /// The annotation by which a bundle without release says that its build metadata is one.
 const SUBSTITUTES_FOR: &str = "olm.substitutesFor";
 
-/// The fields of an `olm.package` property.
-struct Identity {
-    package: String,
-    version: String,
-    release: String,
-}
-
-fn identities(bundle: &BundleBlob) -> Result<Vec<Identity>, FieldError> {
-    let properties = bundle.properties.iter().filter(|property| property.kind == PACKAGE);
-    properties
-        .map(|property| {
-            let value = property.parsed();
-            let fields = Fields::of(&value)?;
-            Ok(Identity {
-                package: fields.text("packageName")?.to_owned(),
-                version: fields.text("version")?.to_owned(),
-                release: fields.text("release")?.to_owned(),
-            })
-        })
-        .collect()
+/// The values of the `olm.package` properties.
+fn identities(bundle: &BundleBlob) -> Result<Vec<Value>, FieldError> {
+    let properties = bundle.properties.iter().filter(|property| property.kind == PROPERTY_PACKAGE);
+    properties.map(|property| property.checked(&structures::property(PROPERTY_PACKAGE))).collect()
 }
 
 /// Package and version of a bundle, in the words of the semver template.
@@ -40,13 +23,16 @@ pub(super) fn package_and_version(bundle: &BundleBlob) -> Result<(String, Versio
     let identities =
         identities(bundle).map_err(|error| format!("parse properties for bundle {name:?}: {error}"))?;
     let [identity] = identities.as_slice() else {
-        return Err(format!("bundle {name:?} has multiple {PACKAGE:?} properties, expected exactly 1"));
+        return Err(format!(
+            "bundle {name:?} has multiple {PROPERTY_PACKAGE:?} properties, expected exactly 1"
+        ));
     };
-    let version = identity
-        .version
+    let identity = Fields::of(identity);
+    let version = identity.text("version");
+    let parsed = version
         .parse()
-        .map_err(|error| format!("bundle {name:?} has invalid version {:?}: {error}", identity.version))?;
-    Ok((identity.package.clone(), version))
+        .map_err(|error| format!("bundle {name:?} has invalid version {version:?}: {error}"))?;
+    Ok((identity.text("packageName").to_owned(), parsed))
 }
 
 /// Version and release of a bundle, in the words of the substitutes template.
@@ -57,21 +43,15 @@ pub(super) fn version_and_release(bundle: &BundleBlob) -> Result<BundleVersion, 
     })?;
     let identity = match identities.as_slice() {
         [] => return Err(format!("no \"olm.package\" property found for bundle {name:?}")),
-        [identity] => identity,
-        _ => return Err(format!("must be exactly one property of type {PACKAGE:?}")),
+        [identity] => Fields::of(identity),
+        _ => return Err(format!("must be exactly one property of type {PROPERTY_PACKAGE:?}")),
     };
-    let version: Version = identity.version.parse().map_err(|error| {
-        format!(
-            "invalid semver version {:?} in \"olm.package\" property for bundle {name:?}: {error}",
-            identity.version
-        )
-    })?;
-    let release: Release = identity.release.parse().map_err(|error| {
-        format!(
-            "invalid release {:?} in \"olm.package\" property for bundle {name:?}: {error}",
-            identity.release
-        )
-    })?;
+    let (version, release) = (identity.text("version"), identity.text("release"));
+    let invalid = |what, text, error: &dyn std::fmt::Display| {
+        format!("invalid {what} {text:?} in \"olm.package\" property for bundle {name:?}: {error}")
+    };
+    let version: Version = version.parse().map_err(|error| invalid("semver version", version, &error))?;
+    let release: Release = release.parse().map_err(|error| invalid("release", release, &error))?;
     if !release.is_empty() {
         return Ok(BundleVersion { version, release: Some(release) });
     }
@@ -97,9 +77,9 @@ fn substitutes(bundle: &BundleBlob) -> bool {
     for property in &bundle.properties {
         let value = property.parsed();
         match property.kind.as_str() {
-            CSV_METADATA if annotated(value.get("annotations")) => return true,
-            BUNDLE_OBJECT => {
-                if let Ok(object) = manifest(&value) {
+            PROPERTY_CSV_METADATA if annotated(value.get("annotations")) => return true,
+            PROPERTY_BUNDLE_OBJECT => {
+                if let Ok(object) = manifest(&value, &RepairBudget::default()) {
                     return annotated(object.pointer("/metadata/annotations"));
                 }
             }

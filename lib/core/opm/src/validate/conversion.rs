@@ -50,16 +50,17 @@ struct Conversion<'o> {
     findings: Vec<Finding>,
 }
 
-/// Puts the documents together; the findings are in the order in which opm looks.
+/// Puts the documents together; the findings are in the order in which opm checks, as `ConvertToModel` in
+/// operator-registry's `alpha/declcfg/declcfg_to_model.go`.
 pub(super) fn convert(outline: &Outline) -> (Model<'_>, Vec<Finding>) {
     let mut conversion = Conversion::default();
-    for package in outline.packages() {
+    for package in &outline.packages {
         conversion.package(&package.name, &package.default_channel);
     }
-    for channel in outline.channels() {
+    for channel in &outline.channels {
         conversion.channel(channel);
     }
-    for bundle in outline.bundles() {
+    for bundle in &outline.bundles {
         conversion.bundle(bundle);
     }
     conversion.entries_without_bundle();
@@ -68,25 +69,19 @@ pub(super) fn convert(outline: &Outline) -> (Model<'_>, Vec<Finding>) {
             package.channels.entry(package.default_channel).or_default();
         }
     }
-    for (index, deprecation) in outline.deprecations().iter().enumerate() {
+    for (index, deprecation) in outline.deprecations.iter().enumerate() {
         conversion.deprecation(index, deprecation);
     }
-    (conversion.model, conversion.findings)
+    let Conversion { mut model, findings } = conversion;
+    for finding in &findings {
+        if let Some(package) = model.packages.get_mut(finding.package.as_str()) {
+            package.defective = true;
+        }
+    }
+    (model, findings)
 }
 
 impl<'o> Conversion<'o> {
-    fn found(&mut self, schema: &str, package: &str, name: &str, message: String) {
-        if let Some(package) = self.model.packages.get_mut(package) {
-            package.defective = true;
-        }
-        self.findings.push(Finding {
-            schema: schema.to_owned(),
-            package: package.to_owned(),
-            name: name.to_owned(),
-            message,
-        });
-    }
-
     fn package(&mut self, name: &'o str, default_channel: &'o str) {
         let problem = if name.is_empty() {
             Some("config contains package with no name".to_owned())
@@ -99,115 +94,94 @@ impl<'o> Conversion<'o> {
             (!problems.is_empty())
                 .then(|| format!("invalid package name {}: [{}]", Quoted(name), problems.join(" ")))
         };
-        if let Some(problem) = problem {
-            self.found(SCHEMA_PACKAGE, name, name, problem);
-        }
+        self.findings.extend(problem.map(|problem| finding(SCHEMA_PACKAGE, name, name, problem)));
     }
 
     fn channel(&mut self, channel: &'o Channel) {
+        let mut found =
+            |problem| self.findings.push(finding(SCHEMA_CHANNEL, &channel.package, &channel.name, problem));
         let (quoted_package, quoted) = (Quoted(&channel.package), Quoted(&channel.name));
         let Some(package) = self.model.packages.get_mut(channel.package.as_str()) else {
-            let problem = format!("unknown package {quoted_package} for channel {quoted}");
-            return self.found(SCHEMA_CHANNEL, &channel.package, &channel.name, problem);
+            return found(format!("unknown package {quoted_package} for channel {quoted}"));
         };
-        let mut problems = Vec::new();
         if channel.name.is_empty() {
-            problems.push(format!("package {quoted_package} contains channel with no name"));
+            found(format!("package {quoted_package} contains channel with no name"));
         } else if package.channels.contains_key(channel.name.as_str()) {
-            problems.push(format!("package {quoted_package} has duplicate channel {quoted}"));
+            found(format!("package {quoted_package} has duplicate channel {quoted}"));
         }
         let mut names = BTreeSet::new();
         for entry in &channel.entries {
             if !names.insert(entry.name.as_str()) {
                 let name = Quoted(&entry.name);
-                problems.push(format!(
-                    "invalid package {quoted_package}, channel {quoted}: duplicate entry {name}"
-                ));
+                found(format!("invalid package {quoted_package}, channel {quoted}: duplicate entry {name}"));
             }
         }
         package.entries.extend(&names);
         package.last_entries = names;
         let model = ChannelModel { entries: &channel.entries, deprecated: None };
         package.channels.entry(&channel.name).or_insert(model);
-        for problem in problems {
-            self.found(SCHEMA_CHANNEL, &channel.package, &channel.name, problem);
-        }
     }
 
     fn bundle(&mut self, bundle: &'o BundleOutline) {
+        let mut found =
+            |problem| self.findings.push(finding(SCHEMA_BUNDLE, &bundle.package, &bundle.name, problem));
         let (quoted_package, quoted) = (Quoted(&bundle.package), Quoted(&bundle.name));
         let Some(package) = self.model.packages.get_mut(bundle.package.as_str()) else {
-            let problem = if bundle.package.is_empty() {
+            return found(if bundle.package.is_empty() {
                 format!("package name must be set for bundle {quoted}")
             } else {
                 format!("unknown package {quoted_package} for bundle {quoted}")
-            };
-            return self.found(SCHEMA_BUNDLE, &bundle.package, &bundle.name, problem);
+            });
         };
-        let mut problems = Vec::new();
         if package.bundles.contains_key(bundle.name.as_str()) {
-            problems.push(format!("package {quoted_package} has duplicate bundle {quoted}"));
+            found(format!("package {quoted_package} has duplicate bundle {quoted}"));
         } else {
             package.bundles.insert(&bundle.name, bundle);
         }
-        problems.extend(bundle.defects.iter().cloned());
+        bundle.defects.iter().cloned().for_each(&mut found);
         package.last_entries.remove(bundle.name.as_str());
         if !package.entries.contains(bundle.name.as_str()) {
-            problems
-                .push(format!("package {quoted_package}, bundle {quoted} not found in any channel entries"));
-        }
-        for problem in problems {
-            self.found(SCHEMA_BUNDLE, &bundle.package, &bundle.name, problem);
+            found(format!("package {quoted_package}, bundle {quoted} not found in any channel entries"));
         }
     }
 
     fn entries_without_bundle(&mut self) {
-        let mut problems = Vec::new();
-        for (name, package) in &self.model.packages {
-            if !package.last_entries.is_empty() {
-                let entries: Vec<&str> = package.last_entries.iter().copied().collect();
-                problems.push((
-                    *name,
-                    format!(
-                        "no olm.bundle blobs found in package {} for olm.channel entries [{}]",
-                        Quoted(name),
-                        entries.join(" ")
-                    ),
-                ));
-            }
-        }
-        for (name, problem) in problems {
-            self.found(SCHEMA_CHANNEL, name, "", problem);
+        for (name, package) in self.model.packages.iter().filter(|(_, model)| !model.last_entries.is_empty())
+        {
+            let entries: Vec<&str> = package.last_entries.iter().copied().collect();
+            let (quoted, entries) = (Quoted(name), entries.join(" "));
+            let problem =
+                format!("no olm.bundle blobs found in package {quoted} for olm.channel entries [{entries}]");
+            self.findings.push(finding(SCHEMA_CHANNEL, name, "", problem));
         }
     }
 
     fn deprecation(&mut self, index: usize, deprecation: &'o Deprecation) {
+        let mut found =
+            |problem| self.findings.push(finding(SCHEMA_DEPRECATIONS, &deprecation.package, "", problem));
         let quoted = Quoted(&deprecation.package);
-        let mut problems = Vec::new();
-        match self.model.packages.get_mut(deprecation.package.as_str()) {
-            None if deprecation.package.is_empty() => {
-                problems.push(format!("package name must be set for deprecation item {index}"));
-            }
-            None => problems.push(format!("cannot apply deprecations to an unknown package {quoted}")),
-            Some(package) => {
-                if package.has_deprecations {
-                    problems.push(format!("expected a maximum of one deprecation per package: {quoted}"));
-                }
-                package.has_deprecations = true;
-                let mut seen = BTreeSet::new();
-                for (index, entry) in deprecation.entries.iter().enumerate() {
-                    let reference = &entry.reference;
-                    let first = seen.insert((reference.schema.as_str(), reference.name.as_str()));
-                    if let Err(problem) = package.deprecate(&deprecation.package, index, entry, first) {
-                        problems.push(problem);
-                    }
-                }
-            }
+        let Some(package) = self.model.packages.get_mut(deprecation.package.as_str()) else {
+            return found(if deprecation.package.is_empty() {
+                format!("package name must be set for deprecation item {index}")
+            } else {
+                format!("cannot apply deprecations to an unknown package {quoted}")
+            });
+        };
+        if package.has_deprecations {
+            found(format!("expected a maximum of one deprecation per package: {quoted}"));
         }
-        for problem in problems {
-            self.found(SCHEMA_DEPRECATIONS, &deprecation.package, "", problem);
+        package.has_deprecations = true;
+        let mut seen = BTreeSet::new();
+        for (index, entry) in deprecation.entries.iter().enumerate() {
+            let reference = &entry.reference;
+            let first = seen.insert((reference.schema.as_str(), reference.name.as_str()));
+            package.deprecate(&deprecation.package, index, entry, first).unwrap_or_else(&mut found);
         }
     }
+}
+
+fn finding(schema: &str, package: &str, name: &str, message: String) -> Finding {
+    Finding { schema: schema.to_owned(), package: package.to_owned(), name: name.to_owned(), message }
 }
 
 impl<'o> PackageModel<'o> {
@@ -215,36 +189,33 @@ impl<'o> PackageModel<'o> {
         &mut self,
         package: &str,
         index: usize,
-        entry: &'o DeprecationEntry,
+        DeprecationEntry { reference, message }: &'o DeprecationEntry,
         first: bool,
     ) -> Result<(), String> {
-        let (package, reference) = (Quoted(package), &entry.reference);
-        let name = Quoted(&reference.name);
-        if reference.schema.is_empty() {
-            return Err(format!("schema must be set for deprecation entry [{index}] for package {package}"));
-        }
-        if !first {
+        let (package, name) = (Quoted(package), Quoted(&reference.name));
+        let missing =
+            |what| format!("cannot deprecate {what} {name} for package {package}: {what} not found");
+        if !reference.schema.is_empty() && !first {
             let reference = go_value(reference);
             return Err(format!("duplicate deprecation entry {reference} for package {package}"));
         }
         match reference.schema.as_str() {
-            SCHEMA_BUNDLE => {
-                let Some((bundle, _)) = self.bundles.get_key_value(reference.name.as_str()) else {
-                    return Err(format!(
-                        "cannot deprecate bundle {name} for package {package}: bundle not found"
-                    ));
-                };
-                self.deprecated_bundles.insert(bundle, &entry.message);
+            "" => {
+                return Err(format!(
+                    "schema must be set for deprecation entry [{index}] for package {package}"
+                ));
             }
-            SCHEMA_CHANNEL => match self.channels.get_mut(reference.name.as_str()) {
-                Some(channel) => channel.deprecated = Some(&entry.message),
-                None => {
-                    return Err(format!(
-                        "cannot deprecate channel {name} for package {package}: channel not found"
-                    ));
-                }
-            },
-            SCHEMA_PACKAGE if reference.name.is_empty() => self.deprecated = Some(&entry.message),
+            SCHEMA_BUNDLE => {
+                let (bundle, _) =
+                    self.bundles.get_key_value(reference.name.as_str()).ok_or_else(|| missing("bundle"))?;
+                self.deprecated_bundles.insert(bundle, message);
+            }
+            SCHEMA_CHANNEL => {
+                let channel =
+                    self.channels.get_mut(reference.name.as_str()).ok_or_else(|| missing("channel"))?;
+                channel.deprecated = Some(message);
+            }
+            SCHEMA_PACKAGE if reference.name.is_empty() => self.deprecated = Some(message),
             SCHEMA_PACKAGE => {
                 return Err(format!(
                     "package name must be empty for deprecated package {package} (specified {name})"

@@ -186,7 +186,7 @@ fn metadata_alone_promotes_a_bundle_adds_an_edge_and_changes_the_default_channel
 }
 
 #[test]
-fn every_finding_of_the_first_step_is_listed_and_the_first_is_the_originals() {
+fn every_finding_of_the_first_step_is_listed_and_the_first_is_opms() {
     let text = [
         package("p", "ch"),
         package("p", "ch"),

@@ -6,7 +6,7 @@
 use olm_bundle::typed::{DEPLOYMENT_CONFIG, Fields, Kind};
 use serde_json::{Map, Value};
 
-/// Adds what is wrong with a `deploymentConfig`.
+/// Adds the violations of a `deploymentConfig`.
 pub(super) fn check_deployment_config(config: &Value, violations: &mut Vec<String>) {
     let path = "deploymentConfig";
     let (Value::Object(map), Kind::Object(fields)) = (config, &DEPLOYMENT_CONFIG) else {

@@ -148,7 +148,7 @@ fn texts<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     texts.filter(move |text| seen.insert(*text))
 }
 
-/// A name as far as a finding shows it: it may stand in as many findings as the webhook has rules or definitions.
+/// A name as far as a finding shows it: it may be part of as many findings as the webhook has rules or definitions.
 fn shown(name: &str) -> &str {
     name.get(..name.floor_char_boundary(NAME_BYTES_SHOWN_MAX)).unwrap_or_default()
 }

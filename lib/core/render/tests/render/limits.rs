@@ -59,12 +59,12 @@ fn memory_is_what_the_caller_has() {
     let bytes = dense.files().bytes();
     assert!(bytes < 80_000);
     // 10,000 mappings take 6.3 MB, several times.
-    assert_eq!(within(&dense, usual_memory(bytes)), Err(ReadError::Memory { mebibytes: 9 }));
+    assert_eq!(within(&dense, usual_memory(bytes)), Err(ReadError::Memory(9)));
     assert_eq!(within(&dense, MEMORY_BYTES_MAX), Ok(()));
     let denser = ["a", "b", "c"]
         .iter()
         .fold(bundle(), |all, name| all.file(&format!("manifests/{name}.yaml"), mappings(name, 30_000)));
-    assert_eq!(within(&denser, MEMORY_BYTES_MAX), Err(ReadError::Memory { mebibytes: 128 }));
+    assert_eq!(within(&denser, MEMORY_BYTES_MAX), Err(ReadError::Memory(128)));
     let message = denser.refusal();
     assert_eq!(message, "rendering the bundle takes more than 128 MiB of memory");
 }
@@ -85,7 +85,7 @@ fn aliases_and_long_texts_are_what_they_expand_to() {
     let once = bundle().file("manifests/a.yaml", &scalar);
     assert_eq!(within(&once, MEMORY_BYTES_MAX), Ok(()));
     let twice = once.file("manifests/b.yaml", scalar.replace("name: a", "name: b"));
-    assert_eq!(within(&twice, MEMORY_BYTES_MAX), Err(ReadError::Memory { mebibytes: 128 }));
+    assert_eq!(within(&twice, MEMORY_BYTES_MAX), Err(ReadError::Memory(128)));
 }
 
 /// Scalars that have to be mended one by one make their file be read again as often.

@@ -105,7 +105,7 @@ fn several_csvs_are_refused() {
     let other = bundle().csv;
     let error = bundle().file("manifests/other.json", other).read(MEMORY_BYTES_MAX).unwrap_err();
     assert!(
-        matches!(error, ReadError::SeveralClusterServiceVersions { ref names } if names.len() == 2),
+        matches!(error, ReadError::SeveralClusterServiceVersions(ref names) if names.len() == 2),
         "{error}"
     );
 }

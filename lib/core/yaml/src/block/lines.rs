@@ -35,7 +35,7 @@ impl<'t> Lines<'t> {
             self.at = (line.len() + 1).min(self.text.len());
         }
         let indent = self.next_indent()??;
-        self.enter(indent);
+        self.skip(indent);
         Some(indent)
     }
 
@@ -70,7 +70,7 @@ impl<'t> Lines<'t> {
         bytes.first() == Some(&b'-') && matches!(bytes.get(1), None | Some(b' ' | b'\n'))
     }
 
-    /// Whether nothing but a comment is left of the line. A blank stands before the cursor.
+    /// Whether nothing but a comment is left of the line. There is a blank before the cursor.
     pub(super) fn is_line_end(&self) -> bool {
         let first = self.rest().as_bytes().first();
         matches!(first, None | Some(b'\n')) || first == Some(&b'#') && self.is_after_blank()
@@ -81,13 +81,13 @@ impl<'t> Lines<'t> {
         matches!(before, None | Some(b' ' | b'\n'))
     }
 
-    /// Goes to the beginning of the next line. What is left of this one is a comment.
+    /// Goes to the beginning of the next line. The rest of this one is a comment.
     pub(super) fn end_line(&mut self) {
         self.at = (self.at + self.line().len() + 1).min(self.text.len());
     }
 
     /// From the beginning of a line, skips empty lines and comments: the indentation of the content that follows.
-    /// The outer `None` is for what is not read here.
+    /// The outer `None` leaves the document to the full parser.
     #[expect(clippy::option_option, reason = "the outer one gives up, the inner one is the end")]
     pub(super) fn next_indent(&mut self) -> Option<Option<usize>> {
         loop {
@@ -111,11 +111,6 @@ impl<'t> Lines<'t> {
                 }
             }
         }
-    }
-
-    /// From the beginning of a line to its content.
-    pub(super) fn enter(&mut self, indent: usize) {
-        self.at += indent;
     }
 
     /// Back to the beginning of the line, of which only the indentation was read.

@@ -10,11 +10,10 @@ pub(super) enum Quoted {
     Double,
 }
 
-/// What may stand around words inside quotes.
+/// Blanks around words inside quotes.
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// How many empty lines there are from the cursor to what goes on inside quotes, where it leaves the cursor.
-/// Inside quotes indentation means nothing, and may be made of tabs.
+/// Moves the cursor to the continuation of a quoted scalar, and counts the empty lines before it. Inside quotes indentation means nothing, and may be made of tabs.
 fn continues(lines: &mut Lines<'_>) -> Option<usize> {
     let mut empty = 0;
     loop {
@@ -58,7 +57,7 @@ pub(super) fn unquoted<'t>(lines: &mut Lines<'t>, indent: usize) -> Option<Cow<'
         if lines.is_at_end() {
             return Some(text);
         }
-        // What follows belongs to the scalar if it is indented further and no comment.
+        // A line that is indented further and no comment continues the scalar.
         let mut breaks = 0;
         let own = loop {
             let rest = lines.rest();
@@ -92,7 +91,7 @@ pub(super) fn unquoted<'t>(lines: &mut Lines<'t>, indent: usize) -> Option<Cow<'
     }
 }
 
-/// What an unquoted scalar has of the cursor's line, and whether a comment ends it.
+/// The part of an unquoted scalar on the cursor's line, and whether a comment ends it.
 fn words<'t>(lines: &Lines<'t>) -> Option<(&'t str, bool)> {
     let line = lines.line();
     let bytes = line.as_bytes();
@@ -116,9 +115,9 @@ fn words<'t>(lines: &Lines<'t>) -> Option<(&'t str, bool)> {
 enum LineEnd {
     /// With the quote, at this byte.
     Quote(usize),
-    /// It goes on, joined by a blank or by the empty lines that follow.
+    /// The next line is joined by a blank or by the empty lines that follow.
     Folds,
-    /// It goes on, joined by nothing.
+    /// The next line is joined by nothing.
     Escaped,
 }
 
@@ -144,7 +143,7 @@ pub(super) fn quoted(lines: &mut Lines<'_>, style: Quoted) -> Option<String> {
     }
 }
 
-/// Appends what a line has of a quoted scalar.
+/// Appends the part of a quoted scalar on a line.
 fn piece(line: &str, style: Quoted, text: &mut String) -> Option<LineEnd> {
     let mut chars = line.char_indices();
     // Escaped characters are not trimmed at the line's end.
@@ -213,7 +212,7 @@ pub(super) fn block(lines: &mut Lines<'_>, indent: usize, folded: bool) -> Optio
     }
     let own = content_indent(lines.rest(), indent)?;
     let mut text = String::new();
-    // Line ends that wait for what follows them: that of the last content, and those of empty lines.
+    // Line ends whose meaning depends on the next line: that of the last content, and those of empty lines.
     let (mut pending, mut empty, mut after_blank) = (false, 0, false);
     while !lines.is_at_end() {
         let line = lines.line();
@@ -260,7 +259,7 @@ fn content_indent(rest: &str, indent: usize) -> Option<usize> {
             longest_empty = longest_empty.max(blanks);
             continue;
         }
-        // Content that begins with a tab, is not indented, or stands below longer empty lines is unusual.
+        // Content that begins with a tab, is not indented, or comes after longer empty lines is unusual.
         let usual = line.as_bytes().get(blanks) != Some(&b'\t') && blanks > indent && longest_empty <= blanks;
         return usual.then_some(blanks);
     }

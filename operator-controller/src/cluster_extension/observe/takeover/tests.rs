@@ -101,19 +101,19 @@ fn what_the_status_tells_of_is_marked_and_nothing_else() {
     }
     let mut over = extension.clone();
     over.metadata.annotations = Some([(TAKEN_OVER_ANNOTATION.to_owned(), "u".to_owned())].into());
-    let mut untold = extension;
-    untold.status = None;
+    let mut unreported = extension;
+    unreported.status = None;
     for (what, set, _) in &cases {
         assert!(!is_earlier(&over, set), "{what}, once the takeover is over");
-        assert!(!is_earlier(&untold, set), "{what}, for an extension without a status");
+        assert!(!is_earlier(&unreported, set), "{what}, for an extension without a status");
     }
 }
 
 #[test]
 fn foreign_sets_are_named_up_to_a_number() {
     assert_eq!(note(vec![]), None);
-    let told = note(vec!["b".into(), "a".into()]).unwrap();
-    assert!(told.ends_with("they are ignored: \"a\", \"b\". Delete them."), "{told}");
-    let told = note((0..8).map(|i| format!("s{i}")).collect()).unwrap();
-    assert!(told.ends_with("\"s4\" and 3 more. Delete them."), "{told}");
+    let reported = note(vec!["b".into(), "a".into()]).unwrap();
+    assert!(reported.ends_with("they are ignored: \"a\", \"b\". Delete them."), "{reported}");
+    let reported = note((0..8).map(|i| format!("s{i}")).collect()).unwrap();
+    assert!(reported.ends_with("\"s4\" and 3 more. Delete them."), "{reported}");
 }

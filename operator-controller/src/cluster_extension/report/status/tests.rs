@@ -1,7 +1,12 @@
 //! Every outcome of a reconcile and the conditions it leads to.
 
-use olm_api::v1::{
-    ClusterExtensionSpec, ClusterObjectSet, ClusterObjectSetSpec, ClusterObjectSetStatus, LifecycleState,
+use olm_api::{
+    ConditionStatus,
+    ConditionType::{Ready, Reconciling, Stalled},
+    ConditionUpdate,
+    v1::{
+        ClusterExtensionSpec, ClusterObjectSet, ClusterObjectSetSpec, ClusterObjectSetStatus, LifecycleState,
+    },
 };
 use olm_resolve::{DeprecationData, deprecation_status};
 
@@ -30,7 +35,7 @@ fn bundle(version: &str) -> BundleRecord {
 fn set(
     number: i64,
     version: &str,
-    told: &[(ConditionType, ConditionStatus, Reason, &str)],
+    reported: &[(ConditionType, ConditionStatus, Reason, &str)],
 ) -> ClusterObjectSet {
     let spec = ClusterObjectSetSpec {
         revision: number,
@@ -40,7 +45,7 @@ fn set(
     let mut set = ClusterObjectSet::new(&format!("ext-{number}"), spec);
     set.metadata.annotations = Some(bundle(version).annotations());
     let mut status = ClusterObjectSetStatus::default();
-    for (type_, state, reason, message) in told {
+    for (type_, state, reason, message) in reported {
         let update = ConditionUpdate::new(*type_, *state, *reason, *message, Some(1));
         status.conditions.set(update, Timestamp::UNIX_EPOCH);
     }
@@ -291,8 +296,8 @@ fn notes_stand_in_ready_and_nowhere_else() {
 
 #[test]
 fn deprecations_are_copied() {
-    let told = deprecation_status(DeprecationData::Unavailable, &[], None);
-    let status = after(&Report { deprecations: Some(told), ..report(&[]) });
+    let reported = deprecation_status(DeprecationData::Unavailable, &[], None);
+    let status = after(&Report { deprecations: Some(reported), ..report(&[]) });
     let unknown = "Unknown/DeprecationStatusUnknown/deprecation status unknown: catalog data unavailable";
     assert_eq!(shown(&status, Deprecated).unwrap(), unknown);
     assert_eq!(shown(&status, BundleDeprecated).unwrap(), "Unknown/Absent/no bundle installed yet");
@@ -342,14 +347,14 @@ fn what_cannot_be_taken_over_leaves_what_the_original_said() {
     let blocked = StepError::Validation { errors: vec!["no account".into()], terminal: true, advice: None };
     let refused =
         "False/Blocked/operation cannot proceed due to the following validation error(s): no account";
-    for (error, told) in [
+    for (error, reported) in [
         (takeover(true), "False/Blocked/cut off"),
         (takeover(false), "True/Retrying/cut off"),
         (blocked, refused),
     ] {
         let after = status(&before, &unknown(error), Timestamp::UNIX_EPOCH);
         assert!(shown(&after, Installed).unwrap().starts_with("True/Succeeded/"));
-        assert_eq!(shown(&after, Progressing).unwrap(), told);
+        assert_eq!(shown(&after, Progressing).unwrap(), reported);
         assert_eq!(after.install, before.status.as_ref().unwrap().install);
     }
 }
@@ -359,8 +364,8 @@ fn what_was_taken_over_is_not_ready_before_its_revision_was_carried_out() {
     let mut before = extension();
     before.status = Some(after(&report(&[rolled_out(1, "1.0.0")])));
     assert!(before.status.as_ref().unwrap().conditions.is_true(Ready));
-    let told = [(ConditionType::Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out.")];
-    let migrated = report(&[set(1, "1.0.0", &told)]);
+    let reported = [(ConditionType::Succeeded, True, Reason::Succeeded, "Revision succeeded rolling out.")];
+    let migrated = report(&[set(1, "1.0.0", &reported)]);
     let status = status(&before, &migrated, Timestamp::UNIX_EPOCH);
     assert!(status.conditions.is_true(Installed));
     assert_eq!(shown(&status, Progressing).unwrap(), "True/RollingOut/Revision 1.0.0 is rolling out.");
@@ -385,15 +390,15 @@ fn a_spec_that_waits_for_its_bundle_is_not_ready() {
 }
 
 #[test]
-fn what_a_revision_waits_for_is_told_beside_its_progress() {
+fn what_a_revision_waits_for_is_reported_beside_its_progress() {
     let text = "Revision 2.0.0 is rolling out.";
     let mut waiting = rolling_out(2, "2.0.0");
-    let told = format!("{text}\nObject ConfigMap.v1 n/a: is being deleted");
-    let update = ConditionUpdate::new(Ready, False, Reason::RollingOut, &told, Some(1));
+    let reported = format!("{text}\nObject ConfigMap.v1 n/a: is being deleted");
+    let update = ConditionUpdate::new(Ready, False, Reason::RollingOut, &reported, Some(1));
     waiting.status.as_mut().unwrap().conditions.set(update, Timestamp::UNIX_EPOCH);
     let status = after(&report(&[rolled_out(1, "1.0.0"), waiting]));
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/RollingOut/{text}"));
-    assert_eq!(shown(&status, Ready).unwrap(), format!("False/RollingOut/{told}"));
+    assert_eq!(shown(&status, Ready).unwrap(), format!("False/RollingOut/{reported}"));
 }
 
 #[test]
@@ -415,16 +420,16 @@ fn what_is_not_known_of_the_platform_changes_nothing() {
     let invalid = Some(Verdict::Invalid("x".to_owned()));
     limited.status = Some(status(&limited, &known(invalid), Timestamp::UNIX_EPOCH));
     let later = Timestamp::from_second(9).unwrap();
-    let told = |verdict| {
+    let reported = |verdict| {
         let after = status(&limited, &known(verdict), later);
         after.conditions.find(Upgradeable).map(|condition| condition.last_transition_time.0)
     };
-    assert_eq!(told(None), Some(Timestamp::UNIX_EPOCH));
-    assert_eq!(told(Some(Verdict::NoLimit)), None);
+    assert_eq!(reported(None), Some(Timestamp::UNIX_EPOCH));
+    assert_eq!(reported(Some(Verdict::NoLimit)), None);
 }
 
 #[test]
-fn a_bundle_that_is_pulled_is_told_in_words_of_our_own() {
+fn a_bundle_that_is_pulled_is_reported_in_words_of_our_own() {
     let pulling = |sets: &[ClusterObjectSet]| Report {
         notes: vec!["A note.".into()],
         ..ended(sets, Outcome::Pulling("Pulling bundle op.v1.1.0".into()))

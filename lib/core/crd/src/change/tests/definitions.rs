@@ -190,6 +190,11 @@ fn malformed_definitions_are_errors_that_say_where() {
         ),
     ] {
         assert_eq!(compare(&good, &bad, Policy::Ours).unwrap_err().to_string(), message);
+        assert_eq!(
+            compare(&bad, &bad, Policy::Ours).unwrap_err().to_string(),
+            message,
+            "also where nothing differs"
+        );
     }
 }
 

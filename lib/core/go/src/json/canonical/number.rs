@@ -1,5 +1,7 @@
 //! Numbers as 64-bit floats print.
 
+use serde_json::Number;
+
 use super::{Cursor, JsonError};
 use crate::float;
 
@@ -14,52 +16,23 @@ pub(super) fn number(cursor: &mut Cursor<'_>, line: &mut Vec<u8>) -> Result<(), 
         .position(|byte| !matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'))
         .ok_or(JsonError::Incomplete)?;
     let number = &rest[..length];
-    let integer = integer_digits(number).ok_or_else(|| cursor.invalid("malformed number"))?;
-    if integer == Integer::Small {
+    if is_exact_integer(number) {
         line.extend_from_slice(number);
     } else {
-        let parsed = std::str::from_utf8(number).ok().and_then(|text| text.parse::<f64>().ok());
-        let float =
-            parsed.filter(|float| float.is_finite()).ok_or_else(|| cursor.invalid("number out of range"))?;
+        let text = std::str::from_utf8(number).unwrap_or_default();
+        // Rust reads more than JSON allows, as `1.` and `+1`.
+        let is_json = text.parse::<Number>().is_ok();
+        let float = text.parse().ok().filter(|float: &f64| is_json && float.is_finite());
+        let float = float.ok_or_else(|| cursor.invalid("malformed number, or one out of range"))?;
         line.extend_from_slice(float::json(float).as_bytes());
     }
     cursor.at += length;
     Ok(())
 }
 
-#[derive(PartialEq)]
-enum Integer {
-    Small,
-    Other,
-}
-
-/// Checks the grammar of JSON; `None` when the text breaks it.
-fn integer_digits(number: &[u8]) -> Option<Integer> {
-    let unsigned = number.strip_prefix(b"-").unwrap_or(number);
-    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let whole = digits(unsigned);
-    if whole == 0 || (whole > 1 && unsigned[0] == b'0') {
-        return None;
-    }
-    let mut rest = &unsigned[whole..];
-    if rest.is_empty() {
-        return Some(if whole <= EXACT_DIGITS { Integer::Small } else { Integer::Other });
-    }
-    if let Some(fraction) = rest.strip_prefix(b".") {
-        let count = digits(fraction);
-        if count == 0 {
-            return None;
-        }
-        rest = &fraction[count..];
-    }
-    if let [b'e' | b'E', exponent @ ..] = rest {
-        let exponent =
-            exponent.strip_prefix(b"+").or_else(|| exponent.strip_prefix(b"-")).unwrap_or(exponent);
-        let count = digits(exponent);
-        if count == 0 {
-            return None;
-        }
-        rest = &exponent[count..];
-    }
-    rest.is_empty().then_some(Integer::Other)
+fn is_exact_integer(number: &[u8]) -> bool {
+    let digits = number.strip_prefix(b"-").unwrap_or(number);
+    digits.iter().all(u8::is_ascii_digit)
+        && (1..=EXACT_DIGITS).contains(&digits.len())
+        && (digits.len() == 1 || digits.first() != Some(&b'0'))
 }

@@ -12,7 +12,7 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 fn plain(bytes: &[u8]) -> usize {
     let mut at = 0;
     // Eight bytes at a time: a bit is set where a byte is special. A borrow may set further bits, but only
-    // above a true one, and the lowest is what counts.
+    // above a true one, and only the lowest counts.
     for chunk in bytes.chunks_exact(8) {
         let Ok(array) = <[u8; 8]>::try_from(chunk) else { break };
         let word = u64::from_le_bytes(array);
@@ -39,7 +39,7 @@ fn plain(bytes: &[u8]) -> usize {
 pub(super) fn string(cursor: &mut Cursor<'_>, line: &mut Vec<u8>) -> Result<(), JsonError> {
     let input = cursor.input;
     let mut at = cursor.at + 1;
-    // What lies between here and `at` is canonical and not copied yet; the opening quote is part of it.
+    // The bytes between here and `at` are canonical and not copied yet; the opening quote is part of it.
     let mut pending = cursor.at;
     loop {
         at += plain(&input[at..]);

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olm_fbc::{Channel, ChannelEntry};
 use olm_semver::Version;
 
-use super::{Archetype, Channel, Stream, Versioned};
-use olm_fbc::ChannelEntry;
+use super::{Archetype, Stream, Versioned};
 
 /// What makes a channel better suited as the default one: stability, version, then the preferred kind.
 struct Candidate<'a> {
@@ -28,6 +28,7 @@ impl Candidate<'_> {
 /// The channels, sorted by name, and the name of the default one. The lists are sorted by stability, and each
 /// by version.
 pub(super) fn make(
+    package: &str,
     lists: &[(Archetype, Vec<Versioned>)],
     streams: &[Stream],
     preference: Stream,
@@ -54,7 +55,8 @@ pub(super) fn make(
         }
     }
     let default = best.map(|best| best.name).unwrap_or_default();
-    let channels = channels.into_iter().map(|(name, entries)| Channel { name, entries }).collect();
+    let channel = |(name, entries)| Channel { name, package: package.to_owned(), entries };
+    let channels = channels.into_iter().map(channel).collect();
     (channels, default)
 }
 

@@ -6,7 +6,7 @@ use super::{outline, report, valid};
 
 fn warnings(document: &Value) -> Vec<String> {
     let outline = outline(&document.to_string()).expect("taken");
-    outline.warnings().iter().map(|warning| warning.message.clone()).collect()
+    outline.warnings.iter().map(|warning| warning.message.clone()).collect()
 }
 
 fn bundle(change: &Value) -> Value {
@@ -134,7 +134,7 @@ fn warnings_name_the_document_and_do_not_make_a_catalog_invalid() {
     let text = valid() + &json!({"schema": "olm.mine", "package": "p", "name": "n"}).to_string();
     assert!(report(&text).passed());
     let outline = outline(&text).expect("taken");
-    let warning = &outline.warnings()[0];
+    let warning = &outline.warnings[0];
     assert_eq!(
         (warning.schema.as_str(), warning.package.as_str(), warning.name.as_str()),
         ("olm.mine", "p", "n")

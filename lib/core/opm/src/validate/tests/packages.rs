@@ -476,6 +476,6 @@ fn a_bundle_that_carries_its_manifests_needs_no_image() {
     assert_eq!(olm_go::base64::decode(encoded.as_bytes()).as_deref(), Ok(csv.as_bytes()));
     let properties = json!([{"type": "olm.bundle.object", "value": {"data": encoded}}]);
     let outline = outline(&with_properties("p", "p.v1.0.0", "", &properties)).expect("taken");
-    assert_eq!(outline.bundles()[0].display_name, "The P");
+    assert_eq!(outline.bundles[0].display_name, "The P");
     assert_eq!(valid().matches("olm.bundle").count(), 2);
 }

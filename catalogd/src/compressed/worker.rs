@@ -1,7 +1,6 @@
-//! Makes the compressed form of what is served, one catalog after another, after it is served already.
+//! Compresses the content of catalogs, one after another, while it is served already.
 //!
-//! The work is done by a thread of the lowest priority that ends with it, so that requests, pulls and
-//! reconciles come first.
+//! Each catalog is compressed by a thread of the lowest priority, so that requests, pulls and reconciles come first.
 
 use std::{
     collections::BTreeMap,
@@ -18,14 +17,14 @@ use crate::{CatalogStore, Generation, StoreError};
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 19;
 
-/// Compresses what is there and whatever comes, until `shutdown`.
+/// Compresses the content of all catalogs, present and future, until `shutdown`.
 pub(crate) async fn run(store: Arc<CatalogStore>, shutdown: CancellationToken) {
     let mut changes = store.changes();
-    let mut refused = Refused::default();
+    let mut skipped = Skipped::default();
     loop {
         for catalog in store.catalogs() {
             let Some(generation) = store.generation(&catalog) else { continue };
-            let is_done = generation.pieces().is_some() || refused.has(&catalog, &generation);
+            let is_done = generation.segments().is_some() || skipped.has(&catalog, &generation);
             let tried = Arc::downgrade(&generation);
             drop(generation);
             if is_done || shutdown.is_cancelled() {
@@ -33,11 +32,11 @@ pub(crate) async fn run(store: Arc<CatalogStore>, shutdown: CancellationToken) {
             }
             match compress(&store, &catalog, &shutdown).await {
                 Ok(true) => tracing::debug!(catalog, "compressed content is ready"),
-                // Broken off or no use; whatever replaced the content is a change of its own.
-                Ok(false) => refused.note(catalog, tried),
+                // Ended early or of no use; a replacement of the content is a change of its own.
+                Ok(false) => skipped.note(catalog, tried),
                 Err(error) => {
                     tracing::warn!(catalog, %error, "compressing content; it is served as it is");
-                    refused.note(catalog, tried);
+                    skipped.note(catalog, tried);
                 }
             }
         }
@@ -51,14 +50,14 @@ pub(crate) async fn run(store: Arc<CatalogStore>, shutdown: CancellationToken) {
     }
 }
 
-/// By catalog, the content that could not be compressed: not tried again until it is replaced, be it by the same
-/// content once more.
+/// By catalog, the content that could not be compressed. It is tried again only after it is replaced, even by the same
+/// content.
 #[derive(Default)]
-struct Refused(BTreeMap<String, Weak<Generation>>);
+struct Skipped(BTreeMap<String, Weak<Generation>>);
 
-impl Refused {
+impl Skipped {
     fn has(&self, catalog: &str, content: &Arc<Generation>) -> bool {
-        self.0.get(catalog).is_some_and(|refused| refused.as_ptr() == Arc::as_ptr(content))
+        self.0.get(catalog).is_some_and(|skipped| skipped.as_ptr() == Arc::as_ptr(content))
     }
 
     fn note(&mut self, catalog: String, content: Weak<Generation>) {
@@ -76,14 +75,14 @@ async fn compress(
     let (store, name, stop) = (Arc::clone(store), catalog.to_owned(), shutdown.clone());
     let work = move || {
         lower_priority();
-        // Nobody waits any more when the process ends.
+        // The receiver is gone when the process ends.
         let _ = done.send(store.compress(&name, &|| stop.is_cancelled()));
     };
     if let Err(error) = thread::Builder::new().name("compress".to_owned()).spawn(work) {
         tracing::warn!(%error, "starting a thread to compress content");
         return Ok(false);
     }
-    // A thread that panicked has said so itself.
+    // A panic of the thread was logged.
     result.await.unwrap_or(Ok(false))
 }
 
@@ -102,14 +101,14 @@ mod tests {
 
     use tokio_util::sync::CancellationToken;
 
-    use super::{Refused, run};
+    use super::{Skipped, run};
     use crate::testing::{ONE, TWO, TestStore};
 
     const FILES: &[(&str, &str)] = &[("c.json", r#"{"schema":"a"}{"schema":"b"}"#)];
 
     async fn compressed(test: &TestStore, catalog: &str) {
         let wait = async {
-            while test.store.generation(catalog).is_none_or(|content| content.pieces().is_none()) {
+            while test.store.generation(catalog).is_none_or(|content| content.segments().is_none()) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
@@ -119,15 +118,15 @@ mod tests {
     #[test]
     fn content_that_was_replaced_while_it_was_compressed_is_tried_when_it_comes_back() {
         let test = TestStore::new();
-        let mut refused = Refused::default();
+        let mut skipped = Skipped::default();
         test.install("c", ONE, FILES);
         let first = test.store.generation("c").unwrap();
-        refused.note("c".to_owned(), Arc::downgrade(&first));
-        assert!(refused.has("c", &first) && !refused.has("other", &first));
+        skipped.note("c".to_owned(), Arc::downgrade(&first));
+        assert!(skipped.has("c", &first) && !skipped.has("other", &first));
         drop(first);
         test.install("c", TWO, FILES);
         test.install("c", ONE, FILES);
-        assert!(!refused.has("c", &test.store.generation("c").unwrap()));
+        assert!(!skipped.has("c", &test.store.generation("c").unwrap()));
     }
 
     #[tokio::test]

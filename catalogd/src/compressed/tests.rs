@@ -34,13 +34,13 @@ fn plain(generation: &Generation, query: &Query<'_>) -> Vec<u8> {
 
 /// The member of a query, unpacked by a decoder that stops after the first member.
 fn unpacked(generation: &Generation, query: &Query<'_>) -> Option<Vec<u8>> {
-    let pieces = generation.pieces().unwrap();
-    let member = pieces.member(&generation.find(query))?;
-    let mut bytes = super::Member::HEAD.to_vec();
+    let segments = generation.segments().unwrap();
+    let member = segments.member(&generation.find(query))?;
+    let mut bytes = super::GzipMember::HEAD.to_vec();
     for range in &member.ranges {
         let at = bytes.len();
         bytes.resize(at + usize::try_from(range.end - range.start).unwrap(), 0);
-        pieces.read(&mut bytes[at..], range.start).unwrap();
+        segments.read(&mut bytes[at..], range.start).unwrap();
     }
     bytes.extend_from_slice(&member.tail);
     assert_eq!(bytes.len() as u64, member.bytes());
@@ -80,7 +80,7 @@ fn pieces_are_found_again_after_a_restart_and_go_with_their_content() {
     let content = test.install("c", ONE, FILES);
     assert!(test.store.compress("c", &|| false).unwrap());
     let before = unpacked(&content, &Query::default());
-    let file = content.folder().join(super::PIECES_FILE);
+    let file = content.folder().join(super::SEGMENTS_FILE);
     drop(content);
     let test = test.restarted();
     let content = test.store.generation("c").unwrap();
@@ -89,7 +89,7 @@ fn pieces_are_found_again_after_a_restart_and_go_with_their_content() {
     test.install("c", TWO, &[("c.json", r#"{"schema":"y"}"#)]);
     assert!(!file.exists());
     assert_eq!(unpacked(&content, &Query::default()), before, "who reads it still can");
-    assert!(test.store.generation("c").unwrap().pieces().is_none());
+    assert!(test.store.generation("c").unwrap().segments().is_none());
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn damaged_pieces_are_made_anew() {
     let content = test.install("c", ONE, FILES);
     assert!(test.store.compress("c", &|| false).unwrap());
     let whole = plain(&content, &Query::default());
-    let file = content.folder().join(super::PIECES_FILE);
+    let file = content.folder().join(super::SEGMENTS_FILE);
     let stored = std::fs::read(&file).unwrap();
     drop(content);
     let mut test = test;
@@ -113,7 +113,7 @@ fn damaged_pieces_are_made_anew() {
     for damaged in damages {
         std::fs::write(&file, damaged).unwrap();
         test = test.restarted();
-        assert!(test.store.generation("c").unwrap().pieces().is_none());
+        assert!(test.store.generation("c").unwrap().segments().is_none());
     }
     assert!(test.store.compress("c", &|| false).unwrap());
     assert_eq!(unpacked(&test.store.generation("c").unwrap(), &Query::default()), Some(whole));
@@ -127,8 +127,8 @@ fn making_pieces_breaks_off_and_leaves_nothing() {
     let staging = test.folder.path().join("catalogs/.staging");
     assert!(!test.store.compress("none", &|| false).unwrap());
     assert!(!test.store.compress("c", &|| true).unwrap());
-    assert!(test.store.generation("c").unwrap().pieces().is_none());
-    // The content becomes another while its pieces are made.
+    assert!(test.store.generation("c").unwrap().segments().is_none());
+    // The content becomes another while its segments are made.
     let replaced = std::cell::Cell::new(false);
     let made = test.store.compress("c", &|| {
         if !replaced.replace(true) {
@@ -137,7 +137,7 @@ fn making_pieces_breaks_off_and_leaves_nothing() {
         false
     });
     assert!(!made.unwrap());
-    assert!(test.store.generation("c").unwrap().pieces().is_none());
+    assert!(test.store.generation("c").unwrap().segments().is_none());
     assert_eq!(std::fs::read_dir(staging).unwrap().count(), 0);
 }
 
@@ -145,13 +145,13 @@ fn making_pieces_breaks_off_and_leaves_nothing() {
 fn a_disk_that_cannot_be_written_leaves_the_content_as_it_is() {
     let test = TestStore::new();
     let generation = test.install("c", ONE, FILES);
-    // Nothing can be created where a file stands in the place of the folder.
+    // Nothing can be created where a file is in the place of the folder.
     let staging = test.folder.path().join("catalogs/.staging");
     std::fs::remove_dir(&staging).unwrap();
     std::fs::write(&staging, "").unwrap();
     let error = test.store.compress("c", &|| false).unwrap_err().to_string();
-    assert!(error.starts_with("creating ") && error.contains(".pieces"), "{error}");
-    assert!(generation.pieces().is_none());
+    assert!(error.starts_with("creating ") && error.contains(".segments"), "{error}");
+    assert!(generation.segments().is_none());
     assert!(!plain(&generation, &Query::default()).is_empty());
 }
 
@@ -183,6 +183,6 @@ proptest! {
             }
         }
         let test = { drop(generation); test.restarted() };
-        prop_assert!(test.store.generation("c").unwrap().pieces().is_some());
+        prop_assert!(test.store.generation("c").unwrap().segments().is_some());
     }
 }

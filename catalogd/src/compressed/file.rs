@@ -1,4 +1,4 @@
-//! The file of pieces: the pieces, a table of their lengths and checksums, and a foot that names both and
+//! The file of segments: the segments, a table of their lengths and checksums, and a foot that names both and
 //! the lines they were made of.
 
 use std::{
@@ -10,27 +10,27 @@ use std::{
 
 use flate2::Crc;
 
-use super::{PIECES_FILE, Piece, Pieces, checksum, sum_of};
-use crate::{limits::PIECES_MAX, store::FileSum};
+use super::{SEGMENTS_FILE, Segment, Segments, checksum, sum_of};
+use crate::{limits::SEGMENTS_MAX, store::FileSum};
 
-const MAGIC: &[u8; 8] = b"olmpiece";
+const MAGIC: &[u8; 8] = b"olmsegms";
 /// Raised when the form changes; older files are then made anew.
 const VERSION: u32 = 1;
-/// Length of a row: lengths of lines and piece, checksum.
+/// Length of a row: lengths of lines and segment, checksum.
 const ROW_BYTES: usize = 12;
-/// Magic word, version, rows, sum of the lines, sum of the pieces, checksum of table and foot.
+/// Magic word, version, rows, sum of the lines, sum of the segments, checksum of table and foot.
 const FOOT_BYTES: usize = 8 + 4 + 4 + 12 + 12 + 4;
 
-/// The table and the foot of a file, as they stand behind the pieces.
-pub(super) fn encode(table: &[Piece], lines: FileSum, data: FileSum) -> Vec<u8> {
+/// The table and the foot of a file, which follow the segments.
+pub(super) fn encode(table: &[Segment], lines: FileSum, data: FileSum) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(table.len() * ROW_BYTES + FOOT_BYTES);
     let (mut raw, mut at) = (0, 0);
-    for piece in table {
+    for segment in table {
         // Catalogs are smaller than 4 GB, so the lower half of a length is all of it.
-        bytes.extend_from_slice(&(piece.raw_end - raw).to_le_bytes()[..4]);
-        bytes.extend_from_slice(&(piece.end - at).to_le_bytes()[..4]);
-        bytes.extend_from_slice(&piece.crc32.to_le_bytes());
-        (raw, at) = (piece.raw_end, piece.end);
+        bytes.extend_from_slice(&(segment.raw_end - raw).to_le_bytes()[..4]);
+        bytes.extend_from_slice(&(segment.end - at).to_le_bytes()[..4]);
+        bytes.extend_from_slice(&segment.crc32.to_le_bytes());
+        (raw, at) = (segment.raw_end, segment.end);
     }
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -45,9 +45,9 @@ pub(super) fn encode(table: &[Piece], lines: FileSum, data: FileSum) -> Vec<u8> 
     bytes
 }
 
-/// Opens the pieces in a generation's folder; `None` if there are none yet. Blocks.
-pub(in crate::store) fn load(folder: &Path, lines: FileSum) -> Result<Option<Pieces>, String> {
-    let mut file = match File::open(folder.join(PIECES_FILE)) {
+/// Opens the segments in a generation's folder; `None` if there are none yet. Blocks.
+pub(crate) fn load(folder: &Path, lines: FileSum) -> Result<Option<Segments>, String> {
+    let mut file = match File::open(folder.join(SEGMENTS_FILE)) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
@@ -57,13 +57,13 @@ pub(in crate::store) fn load(folder: &Path, lines: FileSum) -> Result<Option<Pie
     let foot_at = size.checked_sub(FOOT_BYTES as u64).ok_or("too short")?;
     let mut foot = [0; FOOT_BYTES];
     file.read_exact_at(&mut foot, foot_at).map_err(read)?;
-    let mut rest = foot.strip_prefix(MAGIC).ok_or("not a file of pieces")?;
+    let mut rest = foot.strip_prefix(MAGIC).ok_or("not a file of segments")?;
     if number(&mut rest) != VERSION {
         return Err("written by another version".into());
     }
     let rows = number(&mut rest) as usize;
     let (of, data) = (sum(&mut rest), sum(&mut rest));
-    if rows > PIECES_MAX || data.bytes.checked_add((rows * ROW_BYTES) as u64) != Some(foot_at) {
+    if rows > SEGMENTS_MAX || data.bytes.checked_add((rows * ROW_BYTES) as u64) != Some(foot_at) {
         return Err("length differs".into());
     }
     let mut table = vec![0; rows * ROW_BYTES];
@@ -74,23 +74,23 @@ pub(in crate::store) fn load(folder: &Path, lines: FileSum) -> Result<Option<Pie
     if crc.sum() != number(&mut rest) || checksum_of(&mut file, data.bytes).map_err(read)? != data.crc32 {
         return Err("checksum differs".into());
     }
-    let pieces = Pieces { file, table: decode(&table) };
+    let segments = Segments { file, table: decode(&table) };
     if of != lines
-        || sum_of(&pieces.table) != lines
-        || pieces.table.last().map_or(0, |piece| piece.end) != data.bytes
+        || sum_of(&segments.table) != lines
+        || segments.table.last().map_or(0, |segment| segment.end) != data.bytes
     {
         return Err("made of other lines".into());
     }
-    Ok(Some(pieces))
+    Ok(Some(segments))
 }
 
-fn decode(table: &[u8]) -> Vec<Piece> {
+fn decode(table: &[u8]) -> Vec<Segment> {
     let (mut raw_end, mut end) = (0, 0);
     let rows = table.chunks_exact(ROW_BYTES).map(|mut row| {
         let raw = u64::from(number(&mut row));
         raw_end += raw;
         end += u64::from(number(&mut row));
-        Piece { raw_end, end, crc32: number(&mut row), shift: checksum::shift(raw) }
+        Segment { raw_end, end, crc32: number(&mut row), shift: checksum::shift(raw) }
     });
     rows.collect()
 }

@@ -1,4 +1,4 @@
-//! Compresses a generation's lines, piece after piece, in constant memory.
+//! Compresses a generation's lines, segment by segment, in constant memory.
 
 use std::{
     fs::File,
@@ -9,9 +9,9 @@ use std::{
 
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
-use super::{Piece, Pieces, checksum, codec, sum_of};
+use super::{Segment, Segments, checksum, file, sum_of};
 use crate::{
-    limits::PIECES_MAX,
+    limits::SEGMENTS_MAX,
     store::{FileSum, Generation, StoreError, io_error},
 };
 
@@ -21,49 +21,49 @@ const LEVEL: u32 = 4;
 /// Lines and compressed bytes in hand, each.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What became of making pieces.
-pub(in crate::store) enum Made {
+/// The result of compressing a generation.
+pub(crate) enum Made {
     /// They are in the file.
-    Pieces(Pieces),
+    Segments(Segments),
     /// The catalog has none: its lines change schema or package too often.
     Unsuitable,
-    /// It was no longer worth it.
+    /// The content was replaced, or the process ends.
     Stopped,
 }
 
-/// Writes the pieces of a generation into a new file. `stop` is asked at every buffer. Blocks for as long
-/// as the processor needs.
-pub(in crate::store) fn make(
+/// Writes the segments of a generation into a new file. `stop` is called for each buffer. Blocks for as long as
+/// compression takes.
+pub(crate) fn write(
     generation: &Generation,
     path: &Path,
     stop: &dyn Fn() -> bool,
 ) -> Result<Made, StoreError> {
     let runs = generation.runs();
-    if runs.len() > PIECES_MAX {
+    if runs.len() > SEGMENTS_MAX {
         return Ok(Made::Unsuitable);
     }
     let failed = || io_error("writing", path);
-    let file = File::create_new(path).map_err(io_error("creating", path))?;
-    let mut press = Press::new(file);
+    let target = File::create_new(path).map_err(io_error("creating", path))?;
+    let mut compressor = Compressor::new(target);
     let mut table = Vec::with_capacity(runs.len());
     for run in &runs {
-        let Some(piece) = press.piece(generation, run, stop).map_err(failed())? else {
+        let Some(segment) = compressor.segment(generation, run, stop).map_err(failed())? else {
             return Ok(Made::Stopped);
         };
-        table.push(piece);
+        table.push(segment);
     }
     let lines = sum_of(&table);
     if lines != generation.lines_sum() {
         return Err(failed()(io::Error::new(io::ErrorKind::InvalidData, "the lines are damaged")));
     }
-    let data = FileSum { bytes: press.written, crc32: press.written_crc.sum() };
-    let mut writer = press.writer;
-    writer.write_all(&codec::encode(&table, lines, data)).and_then(|()| writer.flush()).map_err(failed())?;
-    Ok(Made::Pieces(Pieces { file: File::open(path).map_err(io_error("opening", path))?, table }))
+    let data = FileSum { bytes: compressor.written, crc32: compressor.written_crc.sum() };
+    let mut writer = compressor.writer;
+    writer.write_all(&file::encode(&table, lines, data)).and_then(|()| writer.flush()).map_err(failed())?;
+    Ok(Made::Segments(Segments { file: File::open(path).map_err(io_error("opening", path))?, table }))
 }
 
 /// The compressor and the file it writes to.
-struct Press {
+struct Compressor {
     compress: Compress,
     writer: BufWriter<File>,
     written: u64,
@@ -72,7 +72,7 @@ struct Press {
     compressed: Vec<u8>,
 }
 
-impl Press {
+impl Compressor {
     fn new(file: File) -> Self {
         Self {
             compress: Compress::new(Compression::new(LEVEL), false),
@@ -84,13 +84,13 @@ impl Press {
         }
     }
 
-    /// The piece of a run; `None` when it is no longer wanted.
-    fn piece(
+    /// The segment of a run; `None` when it is no longer wanted.
+    fn segment(
         &mut self,
         generation: &Generation,
         run: &Range<u64>,
         stop: &dyn Fn() -> bool,
-    ) -> io::Result<Option<Piece>> {
+    ) -> io::Result<Option<Segment>> {
         let mut crc = Crc::new();
         let mut at = run.start;
         while at < run.end {
@@ -105,7 +105,7 @@ impl Press {
             self.push(if at == run.end { FlushCompress::Full } else { FlushCompress::None })?;
         }
         let shift = checksum::shift(run.end - run.start);
-        Ok(Some(Piece { raw_end: run.end, end: self.written, crc32: crc.sum(), shift }))
+        Ok(Some(Segment { raw_end: run.end, end: self.written, crc32: crc.sum(), shift }))
     }
 
     /// Compresses what was read, and writes what comes of it.
@@ -120,7 +120,7 @@ impl Press {
             self.writer.write_all(made)?;
             self.written_crc.update(made);
             self.written += made.len() as u64;
-            // Room that was left over says that nothing is held back.
+            // With room left over, the compressor holds nothing back.
             if taken == self.raw.len() && made.len() < self.compressed.len() {
                 return Ok(());
             }
