@@ -2,6 +2,10 @@
 
 mod answers;
 mod api_server;
+mod faults;
+mod properties;
+mod request;
+mod store;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,7 +26,11 @@ use crate::{
     operator::{Loops, Options},
 };
 
-pub(crate) use api_server::ApiServer;
+pub(crate) use self::{
+    api_server::{ApiServer, Process},
+    faults::Rates,
+    properties::{FOREIGN_LABEL, condition},
+};
 
 /// Time as the runtime counts it, from the epoch on.
 pub(crate) struct Since(pub(crate) Instant);

@@ -2,6 +2,7 @@
 //! and deleted. The same seed gives the same requests at the same times.
 
 mod facts;
+mod runs;
 
 use std::{
     path::{Path, PathBuf},

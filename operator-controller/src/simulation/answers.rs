@@ -92,19 +92,26 @@ pub(super) fn namespace(name: &str) -> Value {
     json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name, "uid": "namespace"}})
 }
 
-/// Everybody may do everything.
-pub(super) fn rules() -> Value {
+/// A ServiceAccount may do everything, or nothing.
+pub(super) fn rules(granted: bool) -> Value {
     let all = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]});
     let urls = json!({"nonResourceURLs": ["*"], "verbs": ["*"]});
+    let (resources, urls) = if granted { (vec![all], vec![urls]) } else { (Vec::new(), Vec::new()) };
     json!({
         "kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "metadata": {}, "spec": {},
-        "status": {"resourceRules": [all], "nonResourceRules": [urls], "incomplete": false},
+        "status": {"resourceRules": resources, "nonResourceRules": urls, "incomplete": false},
     })
 }
 
-/// The status that somebody else gives an object as soon as it is written: a Deployment has rolled out, a
-/// `CustomResourceDefinition` is served.
-pub(super) fn others_status(resource: &str, object: &Value) -> Option<Value> {
+/// The answer to a ServiceAccount without permissions.
+pub(super) fn forbidden(resource: &str, name: &str) -> (u16, Value) {
+    let (code, mut status) = refusal(403, "Forbidden");
+    status["message"] = format!("{resource} {name:?} is forbidden: User \"installer\" cannot do this").into();
+    (code, status)
+}
+
+/// The status that controllers of the cluster give an object: a Deployment has rolled out, a CRD is served.
+pub(super) fn cluster_status(resource: &str, object: &Value) -> Option<Value> {
     let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": kind, "message": ""});
     match resource {
         "deployments" => {

@@ -1,48 +1,44 @@
-//! An API server that is a function of its requests: objects, versions, UIDs, watches with their history, patches.
-//! What it does not do: authentication, admission, validation, selectors, field managers, garbage collection.
+//! An API server that is a function of its requests: objects, versions, UIDs, watches with their history, patches,
+//! garbage collection. What it does not do: authentication, admission, validation, field managers.
 
 use std::{
-    collections::BTreeMap,
     fmt::Write as _,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use axum::body::{Body as Answer, Bytes};
 use futures::stream;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 use super::{
     SYSTEM_NAMESPACE,
-    answers::{namespace, others_status, refusal, resources, rules, token, version},
+    answers::{forbidden, namespace, refusal, resources, rules, token, version},
+    faults::{Delivery, Faults, Rates, RequestFault},
+    properties::Properties,
+    request::ApiRequest,
+    store::{Key, Store},
 };
 use crate::admission_objects;
 
-/// Answers take so long at most. What takes time one after another has an order; what takes none has the order in which
-/// tasks happen to be run.
-const LATENCY_MILLISECONDS_MAX: u64 = 20;
-
-/// Resource, namespace, name.
-type Key = (String, String, String);
-
 struct State {
-    version: u64,
-    objects: BTreeMap<Key, Value>,
-    /// Events by version and resource, for watches from any version on.
-    history: Vec<(u64, String, String)>,
+    store: Store,
+    faults: Faults,
     log: Vec<String>,
-    /// How often the same was asked for.
-    counts: BTreeMap<String, u64>,
-    /// One request in so many fails; with 0 none does.
-    one_in: u64,
     /// Beginnings of requests that are refused once, with the code.
     refusals: Vec<(String, u16)>,
-    /// How late events of a resource come.
-    lag: BTreeMap<String, Duration>,
+    /// Whether the ServiceAccount of the extension has its permissions.
+    granted: bool,
+    properties: Properties,
 }
 
 /// The server. Clones are the same one.
@@ -53,84 +49,62 @@ pub(crate) struct ApiServer {
     started: Instant,
 }
 
-/// A request, taken apart.
-struct Asked {
-    method: Method,
-    /// `group/version`, or `version` of the core group.
-    group_version: String,
-    resource: String,
-    namespace: String,
-    name: String,
-    sub: String,
-    query: String,
-    kind: String,
-    body: Value,
+/// A process that talks to the server, until it crashes: then none of its requests is answered any more.
+#[derive(Clone, Default)]
+pub(crate) struct Process(Arc<ProcessState>);
+
+#[derive(Default)]
+struct ProcessState {
+    crashed: AtomicBool,
+    noticed: Notify,
+    /// Requests before the crash; with 0 it does not crash by itself.
+    crash_at: u64,
+    requests: AtomicU64,
 }
 
-impl Asked {
-    fn read(method: Method, path: &str, query: &str, headers: &HeaderMap, body: &[u8]) -> Self {
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let rest = if parts.first() == Some(&"api") { parts.get(2..) } else { parts.get(3..) };
-        let (namespace, rest) = match rest.unwrap_or_default() {
-            ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
-            rest => ("", rest),
-        };
-        let group_version = match parts.as_slice() {
-            ["api", version, ..] => (*version).to_owned(),
-            ["apis", group, version, ..] => format!("{group}/{version}"),
-            other => other.join("/"),
-        };
-        let part = |index: usize| rest.get(index).copied().unwrap_or_default().to_owned();
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        Self {
-            method,
-            group_version,
-            resource: part(0),
-            namespace: namespace.to_owned(),
-            name: part(1),
-            sub: part(2),
-            query: query.to_owned(),
-            kind: kind.to_owned(),
-            body: serde_json::from_slice(body).unwrap_or_default(),
+impl Process {
+    /// One that crashes at its n-th request.
+    pub(crate) fn crashing_at(nth: u64) -> Self {
+        Self(Arc::new(ProcessState { crash_at: nth, ..ProcessState::default() }))
+    }
+
+    pub(crate) async fn crashed(&self) {
+        let noticed = self.0.noticed.notified();
+        if !self.has_crashed() {
+            noticed.await;
         }
     }
 
-    fn parameter(&self, name: &str) -> Option<&str> {
-        self.query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    fn has_crashed(&self) -> bool {
+        self.0.crashed.load(Ordering::SeqCst)
     }
 
-    /// What is asked for, without what differs from life to life.
-    fn what(&self) -> String {
-        let named = self.body["metadata"]["name"].as_str().unwrap_or_default();
-        // Events are named by the time of the system.
-        let name = if self.resource == "events" { "" } else { &self.name };
-        let named = if self.resource == "events" { "" } else { named };
-        let Self { method, group_version, resource, namespace, sub, .. } = self;
-        let dry_run = self.is_dry_run();
-        format!("{method} {group_version} {resource} {namespace} {name} {named} {sub} {dry_run}")
-    }
-
-    fn is_dry_run(&self) -> bool {
-        self.parameter("dryRun").is_some()
-    }
-
-    fn key(&self) -> Key {
-        (self.resource.clone(), self.namespace.clone(), self.name.clone())
+    /// Whether it crashes with this request.
+    fn crashes_now(&self) -> bool {
+        let nth = 1 + self.0.requests.fetch_add(1, Ordering::SeqCst);
+        if nth != self.0.crash_at {
+            return false;
+        }
+        self.0.crashed.store(true, Ordering::SeqCst);
+        self.0.noticed.notify_waiters();
+        true
     }
 }
 
 impl ApiServer {
-    /// One request in `one_in` fails, the same ones in every life: what is asked for, and how often it was, decides.
+    /// One request in `one_in` fails, the same ones in every run.
     pub(crate) fn new(one_in: u64) -> Self {
+        Self::with_faults(0, Rates { errors: one_in, ..Rates::default() })
+    }
+
+    pub(crate) fn with_faults(seed: u64, rates: Rates) -> Self {
         let state = State {
-            version: 1,
-            objects: BTreeMap::new(),
-            history: Vec::new(),
+            store: Store::new(),
+            faults: Faults::new(seed, rates),
             log: Vec::new(),
-            counts: BTreeMap::new(),
-            one_in,
             refusals: Vec::new(),
-            lag: BTreeMap::new(),
+            granted: true,
+            properties: Properties::default(),
         };
         let (state, changed) = (Arc::new(Mutex::new(state)), watch::Sender::new(1));
         let server = Self { state, changed, started: Instant::now() };
@@ -141,21 +115,49 @@ impl ApiServer {
     }
 
     pub(crate) fn client(&self) -> Client {
+        self.client_of(Process::default())
+    }
+
+    pub(crate) fn client_of(&self, process: Process) -> Client {
         let server = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
-            let server = server.clone();
+            let (server, process) = (server.clone(), process.clone());
             async move {
                 let (parts, body) = request.into_parts();
                 let body = body.collect_bytes().await?;
                 let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
-                let asked = Asked::read(parts.method.clone(), path, query, &parts.headers, &body);
-                let lot = server.lot(&asked);
-                let response = server.answer(&asked, lot, path, &body);
-                tokio::time::sleep(Duration::from_millis(1 + lot % LATENCY_MILLISECONDS_MAX)).await;
-                Ok::<_, tower::BoxError>(response)
+                let request = ApiRequest::read(parts.method.clone(), path, query, &parts.headers, &body);
+                server.respond(&process, &request, path, &body).await
             }
         });
         Client::new(service, "default")
+    }
+
+    async fn respond(
+        &self,
+        process: &Process,
+        request: &ApiRequest,
+        path: &str,
+        body: &[u8],
+    ) -> Result<Response<Answer>, tower::BoxError> {
+        let draw = self.state().faults.draw(request.subject());
+        let crashes = process.crashes_now();
+        if process.has_crashed() && !(crashes && draw.is_multiple_of(2)) {
+            return std::future::pending().await;
+        }
+        let (fault, latency) = {
+            let faults = &mut self.state().faults;
+            (faults.of_request(request, draw), faults.latency(draw))
+        };
+        let response = self.answer(request, fault, path, body);
+        tokio::time::sleep(latency).await;
+        if process.has_crashed() {
+            return std::future::pending().await;
+        }
+        if fault == RequestFault::LostAnswer {
+            return Err("the connection was closed before the answer".into());
+        }
+        Ok(response)
     }
 
     /// Refuses one request that begins with this: method, group and version, resource, namespace, name.
@@ -165,12 +167,36 @@ impl ApiServer {
 
     /// From now on events of a resource come late.
     pub(crate) fn delay(&self, resource: &str, lag: Duration) {
-        self.state().lag.insert(resource.to_owned(), lag);
+        self.state().faults.lags.insert(resource.to_owned(), lag);
     }
 
     /// From now on no request fails.
     pub(crate) fn calm(&self) {
-        self.state().one_in = 0;
+        self.state().faults.rates = Rates::default();
+    }
+
+    /// Faults that were injected until now.
+    pub(crate) fn faults(&self) -> u64 {
+        self.state().faults.injected
+    }
+
+    /// Gives the ServiceAccount its permissions, or takes them away.
+    pub(crate) fn grant(&self, granted: bool) {
+        self.state().granted = granted;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "installer", "annotations": {"granted": granted.to_string()}},
+        });
+        self.put(&("clusterrolebindings".to_owned(), String::new(), "installer".to_owned()), binding);
+    }
+
+    /// Lets other controllers take their time from now on: they work whenever [`ApiServer::reconcile_cluster`] is called.
+    pub(crate) fn slow_cluster(&self) {
+        self.state().store.others_are_slow = true;
+    }
+
+    pub(crate) fn reconcile_cluster(&self) {
+        self.changing(Store::reconcile_cluster);
     }
 
     /// The requests, each with the time since the start in milliseconds, its body and the answer's status; those of
@@ -181,243 +207,259 @@ impl ApiServer {
         log
     }
 
-    /// The objects but Events and policies, as text.
-    pub(crate) fn objects(&self) -> Vec<String> {
-        let mut objects = self.state().objects.clone();
-        let others = ["events", "validatingadmissionpolicies", "validatingadmissionpolicybindings"];
-        objects.retain(|(resource, ..), _| !others.contains(&resource.as_str()));
-        objects.values_mut().for_each(strip);
-        objects.values().map(ToString::to_string).collect()
+    /// Writes of the program that were carried out, and what it did that it must not do.
+    pub(crate) fn properties(&self) -> Properties {
+        self.state().properties.clone()
     }
 
-    /// What somebody else does.
+    /// The objects but Events and policies, as text.
+    pub(crate) fn objects(&self) -> Vec<String> {
+        let state = self.state();
+        let others = ["events", "validatingadmissionpolicies", "validatingadmissionpolicybindings"];
+        let objects =
+            state.store.objects().iter().filter(|((resource, ..), _)| !others.contains(&resource.as_str()));
+        objects
+            .map(|(_, object)| {
+                let mut object = Value::clone(object);
+                strip(&mut object);
+                object.to_string()
+            })
+            .collect()
+    }
+
+    pub(crate) fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
+        self.state().store.get(&key).map(|object| Value::clone(object))
+    }
+
+    /// The keys of the objects that revisions control.
+    pub(crate) fn controlled(&self) -> Vec<Key> {
+        let state = self.state();
+        let objects = state.store.objects().iter();
+        let is_controlled = |object: &Value| {
+            let owners = object["metadata"]["ownerReferences"].as_array().map(Vec::as_slice);
+            owners.unwrap_or_default().iter().any(|owner| owner["kind"] == "ClusterObjectSet")
+        };
+        objects
+            .filter(|((resource, ..), object)| resource != "secrets" && is_controlled(object))
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    /// What a user or another program does.
     pub(crate) fn create(&self, object: Value) {
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let plural = format!("{}s", text("/kind").to_lowercase()).replace("policys", "policies");
-        self.put((plural, text("/metadata/namespace"), text("/metadata/name")), object);
+        self.put(&(plural, text("/metadata/namespace"), text("/metadata/name")), object);
     }
 
     pub(crate) fn edit(&self, resource: &str, namespace: &str, name: &str, patch: &Value) {
         let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
-        let mut object = self.state().objects.get(&key).cloned().expect("an object to edit");
+        let mut object = self.get(resource, namespace, name).expect("an object to edit");
         json_patch::merge(&mut object, patch);
-        self.put(key, object);
+        self.put(&key, object);
     }
 
     pub(crate) fn remove(&self, resource: &str, namespace: &str, name: &str) {
-        self.delete(&(resource.to_owned(), namespace.to_owned(), name.to_owned()));
+        let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
+        self.changing(|store| store.delete(&key));
+    }
+
+    /// Ends at the next change of anything.
+    pub(crate) async fn changed(&self) {
+        // The sender lives as long as the server.
+        let _ = self.changed.subscribe().changed().await;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number that decides about a request: the same for the same one in every life.
-    fn lot(&self, asked: &Asked) -> u64 {
-        let what = asked.what();
-        let mut state = self.state();
-        let nth = state.counts.entry(what.clone()).or_default();
-        *nth += 1;
-        let mut hasher = DefaultHasher::new();
-        (what, *nth).hash(&mut hasher);
-        hasher.finish()
+    fn put(&self, key: &Key, object: Value) -> Value {
+        self.changing(|store| store.put(key, object))
     }
 
-    fn answer(&self, asked: &Asked, lot: u64, path: &str, body: &[u8]) -> Response<Answer> {
-        if asked.parameter("watch") == Some("true") {
-            return Response::new(self.watch(asked));
-        }
-        let one_in = self.state().one_in;
-        let fails = one_in > 0 && (lot >> 16).is_multiple_of(one_in);
+    /// Changes what is stored, and wakes the watches if anything changed.
+    fn changing<T>(&self, change: impl FnOnce(&mut Store) -> T) -> T {
+        let (result, version) = {
+            let store = &mut self.state().store;
+            (change(store), store.version)
+        };
+        self.changed.send_if_modified(|known| std::mem::replace(known, version) != version);
+        result
+    }
+
+    fn answer(&self, request: &ApiRequest, fault: RequestFault, path: &str, body: &[u8]) -> Response<Answer> {
         let refused = {
             let mut state = self.state();
-            let found = state.refusals.iter().position(|(what, _)| asked.what().starts_with(what));
+            let subject = request.subject();
+            let found = state.refusals.iter().position(|(what, _)| subject.starts_with(what));
             found.map(|at| state.refusals.remove(at).1)
         };
-        let (status, answer) = match refused {
-            Some(409) => refusal(409, "Conflict"),
-            Some(code) => refusal(code, "asked for"),
-            None if fails => refusal(500, "chance"),
-            None => self.decide(asked),
+        let from: u64 = request.parameter("resourceVersion").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let (status, answer) = match (refused, fault) {
+            (Some(409), _) | (None, RequestFault::Error(409)) => refusal(409, "Conflict"),
+            (Some(code), _) => refusal(code, "asked for"),
+            (None, RequestFault::Error(code)) => refusal(code, "chance"),
+            // As the API server has it, a version that is too old is an event.
+            (None, _) if request.is_watch() && self.state().store.is_compacted(from) => {
+                (200, json!({"type": "ERROR", "object": refusal(410, "Expired").1}))
+            }
+            (None, _) if request.is_watch() => return Response::new(self.watch(request, from)),
+            (None, _) => self.decide(request),
         };
-        let told = if asked.resource == "events" {
+        let content = if request.resource == "events" {
             // Their times and the names made of them are the library's, which asks the system for the time.
-            format!("{} {} {}", asked.body["reason"], asked.body["note"], asked.body["regarding"])
+            format!("{} {} {}", request.body["reason"], request.body["note"], request.body["regarding"])
         } else {
             String::from_utf8_lossy(body).into_owned()
         };
-        let path = if asked.resource == "events" { "events" } else { path };
-        let mut line = format!("{:>9} {} {path}", self.started.elapsed().as_millis(), asked.method);
-        let _ = write!(line, " {told} -> {status}");
+        let path = if request.resource == "events" { "events" } else { path };
+        let mut line = format!("{:>9} {} {path}", self.started.elapsed().as_millis(), request.method);
+        let _ = write!(line, " {content} -> {status}");
         self.state().log.push(line);
         let mut response = Response::new(Answer::from(answer.to_string()));
         *response.status_mut() = StatusCode::from_u16(status).expect("a status");
         response
     }
 
-    fn decide(&self, asked: &Asked) -> (u16, Value) {
-        let found = self.state().objects.get(&asked.key()).cloned();
-        match (&asked.method, asked.resource.as_str(), asked.name.as_str()) {
-            (_, "", _) if asked.group_version == "version" => (200, version()),
+    fn decide(&self, request: &ApiRequest) -> (u16, Value) {
+        let granted = self.state().granted;
+        match (&request.method, request.resource.as_str(), request.name.as_str()) {
+            (_, "", _) if request.group_version == "version" => (200, version()),
             (_, "", _) => {
                 let state = self.state();
-                let crds = state.objects.iter().filter(|((of, ..), _)| of == "customresourcedefinitions");
-                resources(&asked.group_version, crds.map(|(_, crd)| crd))
+                let objects = state.store.objects().iter();
+                let crds = objects.filter(|((resource, ..), _)| resource == "customresourcedefinitions");
+                resources(&request.group_version, crds.map(|(_, crd)| &**crd))
             }
             (&Method::GET, "namespaces", name) => (200, namespace(name)),
-            (&Method::POST, "serviceaccounts", _) if asked.sub == "token" => (201, token()),
-            (&Method::POST, "selfsubjectrulesreviews", _) => (201, rules()),
-            (&Method::GET, _, "") => (200, self.list(asked)),
-            (&Method::POST, _, _) => {
-                let mut key = asked.key();
-                key.2 = asked.body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-                if self.state().objects.contains_key(&key) {
-                    return refusal(409, "AlreadyExists");
-                }
-                (201, self.keep(asked, key, asked.body.clone()))
+            (&Method::POST, "serviceaccounts", _) if request.sub == "token" => (201, token()),
+            (&Method::POST, "selfsubjectrulesreviews", _) => (201, rules(granted)),
+            (_, resource, name) if request.as_account && !granted => forbidden(resource, name),
+            (&Method::GET, _, "") => (200, self.state().store.list(&request.selection())),
+            (&Method::GET, ..) => {
+                let found = self.state().store.get(&request.key()).cloned();
+                found.map_or_else(|| refusal(404, "NotFound"), |object| (200, Value::clone(&object)))
             }
-            (&Method::GET, ..) => found.map_or_else(|| refusal(404, "NotFound"), |object| (200, object)),
-            (&Method::DELETE, ..) => {
-                self.delete(&asked.key());
-                (200, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
-            }
-            _ => self.change(asked, found),
+            _ => self.write(request),
         }
     }
 
-    /// PUT of the status, and the three kinds of PATCH. Applying is merging: nobody else has fields here.
-    fn change(&self, asked: &Asked, found: Option<Value>) -> (u16, Value) {
-        let is_apply = asked.kind.starts_with("application/apply-patch");
-        let mut object = match found {
-            Some(object) => object,
-            None if is_apply => json!({}),
-            None => return refusal(404, "NotFound"),
+    /// Carries out a change, which the properties are checked with.
+    fn write(&self, request: &ApiRequest) -> (u16, Value) {
+        let key = request.key();
+        let found = self.state().store.get(&key).cloned();
+        let found = found.as_deref();
+        let changed = match changed(request, found) {
+            Ok(changed) => changed,
+            Err(refused) => return refused,
         };
-        if asked.method == Method::PUT {
-            let version = &asked.body["metadata"]["resourceVersion"];
-            if *version != object["metadata"]["resourceVersion"] || asked.sub != "status" {
-                return refusal(409, "Conflict");
-            }
-            object["status"] = asked.body["status"].clone();
-        } else if asked.kind == "application/json-patch+json" {
-            let patch: json_patch::Patch = serde_json::from_value(asked.body.clone()).unwrap_or_default();
-            if json_patch::patch(&mut object, &patch).is_err() {
-                return refusal(422, "Invalid");
-            }
-        } else {
-            json_patch::merge(&mut object, &asked.body);
+        if !request.is_write() && request.resource != "events" {
+            return (200, changed.unwrap_or_default());
         }
-        (200, self.keep(asked, asked.key(), object))
-    }
-
-    /// Stores an object, unless only the answer is asked for.
-    fn keep(&self, asked: &Asked, key: Key, object: Value) -> Value {
-        if asked.is_dry_run() { object } else { self.put(key, object) }
-    }
-
-    fn list(&self, asked: &Asked) -> Value {
-        let state = self.state();
-        let of_kind = state.objects.iter().filter(|((resource, ..), _)| *resource == asked.resource);
-        let items: Vec<&Value> = of_kind.map(|(_, object)| object).collect();
-        json!({
-            "kind": "List", "apiVersion": "v1", "items": items,
-            "metadata": {"resourceVersion": state.version.to_string()},
-        })
-    }
-
-    /// Stores an object under a new version, unless it is as it was.
-    fn put(&self, key: Key, mut object: Value) -> Value {
-        let mut state = self.state();
-        let before = state.objects.get(&key).cloned();
-        if before.as_ref() == Some(&object) {
-            return object;
+        let time = self.started.elapsed();
+        if request.is_write() {
+            let State { store, properties, .. } = &mut *self.state();
+            properties.check((&key, time), found, changed.as_ref(), store);
         }
-        state.version += 1;
-        let version = state.version;
-        let spec = |of: &Value| of["spec"].clone();
-        let generation =
-            before.as_ref().map_or(0, |b| b["metadata"]["generation"].as_i64().unwrap_or_default());
-        let edited = before.as_ref().is_none_or(|before| spec(before) != spec(&object));
-        object["metadata"]["generation"] = (generation + i64::from(edited)).into();
-        if let Some(status) = others_status(&key.0, &object) {
-            object["status"] = status;
-        }
-        object["metadata"]["resourceVersion"] = version.to_string().into();
-        if before.is_none() {
-            object["metadata"]["uid"] = format!("uid-{version}").into();
-            object["metadata"]["creationTimestamp"] = "1970-01-01T00:00:00Z".into();
-        }
-        let is_released = object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
-        if is_released && !object["metadata"]["deletionTimestamp"].is_null() {
-            drop(state);
-            self.end(&key);
-            return object;
-        }
-        let kind = if before.is_some() { "MODIFIED" } else { "ADDED" };
-        state.history.push((version, key.0.clone(), json!({"type": kind, "object": object}).to_string()));
-        state.objects.insert(key, object.clone());
-        drop(state);
-        self.changed.send_replace(version);
-        object
+        let Some(object) = changed else {
+            self.changing(|store| store.delete(&key));
+            return (200, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}));
+        };
+        let code = if request.method == Method::POST { 201 } else { 200 };
+        (code, self.put(&key, object))
     }
 
-    /// An object with finalizers goes when the last of them does.
-    fn delete(&self, key: &Key) {
-        let Some(mut object) = self.state().objects.get(key).cloned() else { return };
-        if object["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty()) {
-            object["metadata"]["deletionTimestamp"] = "1970-01-01T00:00:00Z".into();
-            self.put(key.clone(), object);
-        } else {
-            self.end(key);
-        }
-    }
-
-    fn end(&self, key: &Key) {
-        let mut state = self.state();
-        let Some(mut object) = state.objects.remove(key) else { return };
-        state.version += 1;
-        let version = state.version;
-        object["metadata"]["resourceVersion"] = version.to_string().into();
-        state.history.push((
-            version,
-            key.0.clone(),
-            json!({"type": "DELETED", "object": object}).to_string(),
-        ));
-        drop(state);
-        self.changed.send_replace(version);
-    }
-
-    /// The events of a resource after a version.
-    fn news(&self, resource: &str, from: u64) -> String {
-        let state = self.state();
-        let news = state.history.iter().filter(|(at, of, _)| *at > from && of == resource);
-        news.flat_map(|(_, _, event)| [event.as_str(), "\n"]).collect()
-    }
-
-    fn watch(&self, asked: &Asked) -> Answer {
-        let from: u64 = asked.parameter("resourceVersion").and_then(|text| text.parse().ok()).unwrap_or(0);
-        let follower = (self.clone(), asked.resource.clone(), from, self.changed.subscribe());
-        let lines = stream::unfold(follower, |(server, resource, from, mut changed)| async move {
+    fn watch(&self, request: &ApiRequest, from: u64) -> Answer {
+        let name = format!("events of {}", request.subject());
+        let follower = (self.clone(), request.selection(), from, name, self.changed.subscribe());
+        let lines = stream::unfold(follower, |(server, selection, mut from, name, mut changed)| async move {
             loop {
-                let version = *changed.borrow_and_update();
-                let text = server.news(&resource, from);
-                if !text.is_empty() {
-                    let lag = server.state().lag.get(&resource).copied();
-                    tokio::time::sleep(lag.unwrap_or_default()).await;
-                    let item = Ok::<_, std::convert::Infallible>(Bytes::from(text));
-                    return Some((item, (server, resource, version, changed)));
+                let mut version = *changed.borrow_and_update();
+                let mut text = server.state().store.events(&selection, from);
+                if text.is_empty() {
+                    from = version;
+                    changed.changed().await.ok()?;
+                    continue;
                 }
-                changed.changed().await.ok()?;
+                let draw = server.state().faults.draw(name.clone());
+                let delivery = server.state().faults.of_events(&selection.resource, draw);
+                match delivery {
+                    Delivery::Never => {
+                        server.state().store.compact();
+                        return None;
+                    }
+                    Delivery::After(late) => {
+                        tokio::time::sleep(late).await;
+                        version = *changed.borrow_and_update();
+                        text = server.state().store.events(&selection, from);
+                    }
+                    Delivery::Now => {}
+                }
+                let item = Ok::<_, std::convert::Infallible>(Bytes::from(text));
+                return Some((item, (server, selection, version, name, changed)));
             }
         });
         Answer::from_stream(lines)
     }
 }
 
+/// What an object becomes by a request; none when it is deleted.
+fn changed(request: &ApiRequest, found: Option<&Value>) -> Result<Option<Value>, (u16, Value)> {
+    let body = &request.body;
+    let asked = if request.method == Method::DELETE { &body["preconditions"] } else { &body["metadata"] };
+    let stands = |field: &str| {
+        asked[field].as_str().is_none_or(|value| found.is_none_or(|one| one["metadata"][field] == value))
+    };
+    let conflict = || refusal(409, "Conflict");
+    let object = match (&request.method, found) {
+        (&Method::POST, Some(_)) => return Err(refusal(409, "AlreadyExists")),
+        (&Method::POST, None) => body.clone(),
+        (_, None) if !request.is_apply() => return Err(refusal(404, "NotFound")),
+        _ if !(stands("uid") && stands("resourceVersion")) => return Err(conflict()),
+        (&Method::DELETE, _) => return Ok(None),
+        (&Method::PUT, Some(_)) if asked["resourceVersion"].is_null() => return Err(conflict()),
+        (&Method::PUT, _) => body.clone(),
+        (_, found) => {
+            let mut object = found.cloned().unwrap_or_else(|| json!({}));
+            if request.is_json_patch() {
+                let patch: json_patch::Patch = serde_json::from_value(body.clone()).unwrap_or_default();
+                json_patch::patch(&mut object, &patch).map_err(|_| refusal(422, "Invalid"))?;
+            } else {
+                // Applying is merging: nobody else has fields here.
+                json_patch::merge(&mut object, body);
+            }
+            object
+        }
+    };
+    let controllers = object["metadata"]["ownerReferences"]
+        .as_array()
+        .map_or(0, |owners| owners.iter().filter(|owner| owner["controller"] == true).count());
+    if controllers > 1 {
+        return Err(refusal(422, "Invalid"));
+    }
+    Ok(Some(match found {
+        // A status is written by itself.
+        Some(found) if request.sub == "status" => {
+            let mut whole = found.clone();
+            whole["status"] = object["status"].clone();
+            whole
+        }
+        Some(found) if request.method == Method::PUT => {
+            let mut whole = object;
+            whole["status"] = found["status"].clone();
+            whole
+        }
+        _ => object,
+    }))
+}
+
 /// Versions, UIDs and times depend on how often something failed.
 fn strip(value: &mut Value) {
-    const FLEETING: [&str; 4] = ["resourceVersion", "uid", "lastTransitionTime", "generation"];
+    const FLEETING: [&str; 5] =
+        ["resourceVersion", "uid", "lastTransitionTime", "generation", "observedGeneration"];
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| !FLEETING.contains(&name.as_str()));
