@@ -30,6 +30,9 @@ use super::{
 };
 use crate::admission_objects;
 
+/// Requests of one run, at most.
+const REQUESTS_MAX: usize = 20_000;
+
 struct State {
     store: Store,
     faults: Faults,
@@ -145,6 +148,9 @@ impl ApiServer {
         if process.has_crashed() && !(crashes && draw.is_multiple_of(2)) {
             return std::future::pending().await;
         }
+        if !self.has_room() {
+            return std::future::pending().await;
+        }
         let (fault, latency) = {
             let faults = &mut self.state().faults;
             (faults.of_request(request, draw), faults.latency(draw))
@@ -158,6 +164,16 @@ impl ApiServer {
             return Err("the connection was closed before the answer".into());
         }
         Ok(response)
+    }
+
+    /// Whether fewer requests came than a run may have; what never ends is ended here.
+    fn has_room(&self) -> bool {
+        let mut state = self.state();
+        if state.log.len() == REQUESTS_MAX {
+            state.properties.violations.push(format!("more than {REQUESTS_MAX} requests"));
+            state.log.push(String::new());
+        }
+        state.log.len() < REQUESTS_MAX
     }
 
     /// Refuses one request that begins with this: method, group and version, resource, namespace, name.

@@ -38,6 +38,8 @@ pub struct AuditEvent {
     pub uri: String,
     /// The answer's HTTP status.
     pub code: i64,
+    /// When the request came, RFC 3339: events are logged when they are answered.
+    pub received: String,
 }
 
 impl AuditEvent {
@@ -60,6 +62,8 @@ struct Line {
     #[serde(default)]
     object_ref: ObjectRef,
     response_status: Option<Value>,
+    #[serde(default)]
+    request_received_timestamp: String,
 }
 
 #[derive(Deserialize)]
@@ -110,5 +114,6 @@ fn event(line: &str) -> Result<AuditEvent> {
         name: line.object_ref.name,
         uri: line.request_uri,
         code: line.response_status.and_then(|status| status["code"].as_i64()).unwrap_or_default(),
+        received: line.request_received_timestamp,
     })
 }

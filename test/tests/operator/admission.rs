@@ -53,7 +53,14 @@ const SETTINGS: &str = "lighthouse-operator-settings";
 async fn tenant(scenario: &Scenario<'_>) -> Result<Client> {
     let rules = json!([{"apiGroups": ["olm.operatorframework.io"], "verbs": ["*"],
                         "resources": ["clusterextensions", "clusterobjectsets"]}]);
-    Ok(scenario.user(TENANT, rules).await?.1)
+    let tenant = scenario.user(TENANT, rules).await?.1;
+    // The authorizer learns of new roles by a watch.
+    olm_test::wait::until("the tenant's permissions to count", DEADLINE, async || {
+        Api::<ClusterExtension>::all(tenant.clone()).list(&ListParams::default().limit(1)).await?;
+        Ok(())
+    })
+    .await?;
+    Ok(tenant)
 }
 
 /// Gives the tenant one right over the scenario's account.

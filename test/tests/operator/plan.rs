@@ -20,7 +20,12 @@ use olm_api::{
     names::{IDENTITY_ANNOTATION, PLAN_DIGEST_ANNOTATION},
     v1::ClusterObjectSet,
 };
-use olm_test::{cluster::Options, process::cargo_program, rights::create_account, wait};
+use olm_test::{
+    cluster::{AuditEvent, Options},
+    process::cargo_program,
+    rights::create_account,
+    wait,
+};
 use serde_json::{Value, json};
 
 use self::{
@@ -358,14 +363,12 @@ impl Asked {
         let account = format!("system:serviceaccount:{}:{ACCOUNT}", scenario.name);
         let revision = format!("{}-{number}", scenario.name);
         let events = scenario.world.cluster.audit_events_since(mark)?;
-        let written = events
-            .iter()
-            .position(|event| {
-                event.resource == "clusterobjectsets" && event.name == revision && event.verb == "create"
-            })
-            .context("the revision's first write")?;
-        let asked = events.get(..written).unwrap_or_default();
-        let asked: Vec<_> = asked.iter().filter(|event| event.user == account).collect();
+        let is_write = |event: &&AuditEvent| {
+            event.resource == "clusterobjectsets" && event.name == revision && event.verb == "create"
+        };
+        let written = events.iter().find(is_write).context("the revision's first write")?;
+        let is_before = |event: &&AuditEvent| event.user == account && event.received < written.received;
+        let asked: Vec<_> = events.iter().filter(is_before).collect();
         Ok(Self {
             dry_runs: asked.iter().filter(|event| event.is_dry_run()).count(),
             reads: asked.iter().filter(|event| event.verb == "get").map(|event| event.name.clone()).collect(),

@@ -34,7 +34,9 @@ const CHANGES: std::ops::RangeInclusive<usize> = 3..=8;
 const WRITES_OF_ONE: u64 = 60;
 /// How long everything may take to settle once nothing fails any more: the longest backoff and the longest interval at
 /// which something is observed lie below.
-const SETTLES: Duration = Duration::from_mins(60);
+const SETTLES: Duration = Duration::from_hours(1);
+/// How long requests may still fail after the last change.
+const LAST_FAULTS_MILLISECONDS_MAX: u64 = 60_000;
 /// How long nothing may be written then.
 const QUIET: Duration = Duration::from_mins(40);
 
@@ -92,6 +94,10 @@ struct Run {
     processes: Vec<(Process, JoinHandle<()>)>,
     started: u64,
     history: Vec<String>,
+    /// An extension was deleted while the policy that retains its CRD was in force.
+    is_retained: bool,
+    /// That CRD was gone before the extension was made anew.
+    is_lost: bool,
     began: Instant,
 }
 
@@ -108,6 +114,8 @@ impl Run {
             processes: Vec::new(),
             started: 0,
             history: Vec::new(),
+            is_retained: false,
+            is_lost: false,
             began: Instant::now(),
         }
     }
@@ -147,10 +155,11 @@ impl Run {
 
     fn apply(&mut self, change: Change) {
         self.history.push(format!("{:.3} s: {change:?}", self.began.elapsed().as_secs_f64()));
+        self.is_lost |= self.is_retained && !self.has_crd();
         match change {
             Change::Publish(versions) => self.publish(versions),
             Change::Pin(version) => {
-                self.edit(&json!({"spec": {"source": {"catalog": {"version": version}}}}))
+                self.edit(&json!({"spec": {"source": {"catalog": {"version": version}}}}));
             }
             Change::RollBack(back) => self.annotate(ROLLBACK_TO_ANNOTATION, back.then_some("1")),
             Change::Pause(pause) => self.annotate(PAUSED_ANNOTATION, pause.then_some("true")),
@@ -209,12 +218,18 @@ impl Run {
     }
 
     /// Admission lets an extension with a policy go only while the policy is reported as in force.
-    fn delete(&self) {
+    fn delete(&mut self) {
         let Some(extension) = self.server.get("clusterextensions", "", "ext") else { return };
         let has_policy = !extension["metadata"]["annotations"][DELETION_POLICY_ANNOTATION].is_null();
-        if !has_policy || condition(&extension, "DeletionPolicy") == Some("True") {
+        let is_in_force = condition(&extension, "DeletionPolicy") == Some("True");
+        if self.exists() && (!has_policy || is_in_force) {
+            self.is_retained = has_policy && self.has_crd();
             self.server.remove("clusterextensions", "", "ext");
         }
+    }
+
+    fn has_crd(&self) -> bool {
+        self.server.get("customresourcedefinitions", "", "beacons.lighthouse.example.com").is_some()
     }
 
     /// Ends all processes but the last `left` of them at once.
@@ -257,10 +272,9 @@ impl Run {
         self.pass(time).await;
     }
 
-    /// Nothing fails any more, and the spec asks for the latest version. What is left of a deletion ends first.
+    /// The spec asks for the latest version, once what is left of a deletion has ended. Then nothing fails any more, and
+    /// nothing else changes: what has failed before has to be tried again by the program itself.
     async fn settle(&mut self) -> Result<Vec<String>, String> {
-        self.server.calm();
-        self.stop(1);
         self.server.grant(true);
         self.occupy(false);
         self.publish(2);
@@ -274,6 +288,14 @@ impl Run {
         ] {
             self.apply(change);
         }
+        let time = Duration::from_millis(self.random.u64(1..LAST_FAULTS_MILLISECONDS_MAX));
+        self.pass(time).await;
+        self.server.calm();
+        self.stop(1);
+        if !self.exists() {
+            self.pass(SETTLES).await;
+            self.apply(Change::Create);
+        }
         self.pass(SETTLES).await;
         let before = self.server.properties().writes;
         self.pass(QUIET).await;
@@ -286,6 +308,9 @@ impl Run {
         }
         if !after.violations.is_empty() {
             return Err(format!("{:#?}", after.violations));
+        }
+        if self.is_lost {
+            return Err("a CRD that the deletion policy retains was deleted with its extension".to_owned());
         }
         self.at_rest()
     }
