@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use kube::ResourceExt;
 use olm_api::{names::REINSTALL_ANNOTATION, v1::ClusterExtension};
-use olm_fbc::Property;
+use olm_fbc::{PROPERTY_KUBERNETES_VERSION, Property};
 use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
 use olm_render::Rendered;
 use olm_runtime::{AccountRef, MemoryShare};
@@ -33,9 +33,6 @@ use crate::{
 };
 use content::Content;
 use resolve::Chosen;
-
-/// Type of the property with the oldest version of Kubernetes that a bundle claims to run on.
-const KUBERNETES_VERSION: &str = "olm.kubeversion";
 
 /// What a reconcile is about to do.
 pub(crate) enum Decision {
@@ -224,8 +221,9 @@ fn declared(rendered: &Rendered) -> Result<Vec<Property>, Cause> {
 /// The oldest versions of Kubernetes that the bundle claims to run on, by its CSV and its properties.
 fn lowest_kubernetes(chosen: &Chosen, rendered: &Rendered) -> BTreeSet<String> {
     let own = rendered.declared.as_deref().unwrap_or_default().iter();
-    let own = own.filter(|one| one["type"] == KUBERNETES_VERSION).map(|one| &one["value"]);
-    let of_catalog = chosen.properties.iter().filter(|p| p.kind == KUBERNETES_VERSION).map(|p| &p.value);
+    let own = own.filter(|one| one["type"] == PROPERTY_KUBERNETES_VERSION).map(|one| &one["value"]);
+    let of_catalog =
+        chosen.properties.iter().filter(|p| p.kind == PROPERTY_KUBERNETES_VERSION).map(|p| &p.value);
     let versions = own.chain(of_catalog).filter_map(|value| value["version"].as_str()).map(str::to_owned);
     versions.chain(rendered.min_kube_version.clone()).collect()
 }

@@ -7,11 +7,14 @@ use std::fmt;
 
 use jiff::Timestamp;
 use olm_api::names::PAUSED_ANNOTATION;
-use olm_object::names::is_subdomain;
 use olm_resolve::DeprecationStatus;
 
-use crate::cluster_extension::observe::revisions::{BundleRecord, Revisions};
-use crate::{bundles::NextPull, deletion_policy::extension::PolicyState, facts::platform::Verdict};
+use crate::{
+    bundles::NextPull,
+    cluster_extension::observe::revisions::{BundleRecord, Revisions},
+    deletion_policy::extension::PolicyState,
+    facts::platform::Verdict,
+};
 
 /// Why a reconcile ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,9 +117,7 @@ impl StepError {
             Self::Bundle { cause, .. } => cause.kind != CauseKind::Transient,
         }
     }
-}
 
-impl StepError {
     /// What is known beyond upstream's text, for a person; only there where a person has to act.
     pub(crate) fn explanation(&self) -> Option<&str> {
         match self {
@@ -151,29 +152,6 @@ impl fmt::Display for StepError {
                 bundle.display_version(),
                 cause.text
             ),
-        }
-    }
-}
-
-impl BundleRecord {
-    /// Refuses a name that no status can hold: the bundle would be installed, and nobody would ever hear of it.
-    ///
-    /// # Errors
-    /// The name is no DNS1123 subdomain.
-    pub(crate) fn check_name(&self) -> Result<(), Cause> {
-        if is_subdomain(&self.name) {
-            return Ok(());
-        }
-        Err(Cause::terminal(
-            "the name of the bundle is not a valid DNS1123 subdomain, as status.install.bundle.name has to be: give the bundle another name in its catalog",
-        ))
-    }
-
-    /// The version as shown to people, the release included.
-    pub(crate) fn display_version(&self) -> String {
-        match self.release.as_deref() {
-            Some(release) if !release.is_empty() => format!("{}+{release}", self.version),
-            _ => self.version.clone(),
         }
     }
 }
@@ -274,30 +252,6 @@ impl Report {
                 StepError::Validation { .. } | StepError::Takeover { .. } | StepError::Revisions(_) => false,
             },
             Outcome::Recorded | Outcome::Pulling(_) => false,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_that_no_status_can_hold_is_refused() {
-        let named = |name: &str| BundleRecord {
-            name: name.to_owned(),
-            package: "p".to_owned(),
-            version: "1.0.0".to_owned(),
-            release: None,
-            reference: "r".to_owned(),
-        };
-        for name in ["a", "a.v1.0.0", "a-b.v1.0.0-2", "0.1", &"a".repeat(253)] {
-            assert_eq!(named(name).check_name(), Ok(()), "{name}");
-        }
-        for name in
-            ["", "A.v1.0.0", "a.v1.0.0+2", "a_b", "a..b", ".a", "a.", "-a", "a-.b", "ü", &"a".repeat(254)]
-        {
-            assert!(named(name).check_name().is_err_and(|e| e.kind == CauseKind::Terminal), "{name}");
         }
     }
 }

@@ -58,6 +58,15 @@ fn revision(number: i64) -> Value {
     })
 }
 
+/// A revision with an object of a kind that comes with another operator.
+fn watched() -> Value {
+    let mut watched = revision(1);
+    let object = &mut watched["spec"]["phases"][0]["objects"][0]["object"];
+    object["apiVersion"] = "monitoring.coreos.com/v1".into();
+    object["kind"] = "ServiceMonitor".into();
+    watched
+}
+
 /// The loop with `workers`, until the returned future is told to stop.
 async fn run_loop(client: Client, seed: u64, workers: u16, stop: CancellationToken) {
     Box::pin(run_loop_at(client, (seed, workers), Arc::new(Since(Instant::now())), stop)).await;
@@ -118,21 +127,33 @@ fn life(seed: u64, workers: u16) -> (Vec<String>, Vec<String>) {
     })
 }
 
-/// A revision that only gets errors is looked at when its deadline passes, whatever its backoff has come to.
-#[test]
-fn a_deadline_is_told_when_it_passes() {
-    let log = runtime().block_on(async {
+/// The requests of one worker while `course` runs.
+fn simulated(course: impl AsyncFnOnce(&ApiServer)) -> Vec<String> {
+    simulated_at(|| Arc::new(Since(Instant::now())), course)
+}
+
+/// The same, by a clock that is made when time begins.
+fn simulated_at(clock: impl FnOnce() -> Arc<dyn Clock>, course: impl AsyncFnOnce(&ApiServer)) -> Vec<String> {
+    runtime().block_on(async {
         let server = ApiServer::new(0);
         let stop = CancellationToken::new();
-        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+        let work = tokio::spawn(run_loop_at(server.client(), (3, 1), clock(), stop.clone()));
+        course(&server).await;
+        stop.cancel();
+        work.await.unwrap();
+        server.log()
+    })
+}
+
+/// A revision that only gets errors is checked when its deadline passes, whatever its backoff has come to.
+#[test]
+fn a_deadline_is_told_when_it_passes() {
+    let log = simulated(async |server| {
         let mut stuck = revision(1);
         stuck["spec"]["progressDeadlineMinutes"] = 47.into();
         stuck["spec"]["phases"][0]["objects"][0]["object"]["kind"] = "Unserved".into();
         server.create(stuck);
         tokio::time::sleep(Duration::from_mins(90)).await;
-        stop.cancel();
-        work.await.unwrap();
-        server.log()
     });
     let millis = |line: &String| line.trim_start().split(' ').next().unwrap().parse::<u64>().unwrap();
     let statuses: Vec<&String> = log.iter().filter(|line| line.contains("/status ")).collect();
@@ -147,19 +168,9 @@ fn a_deadline_is_told_when_it_passes() {
 /// What is recorded on a revision makes it another version, which its status goes with.
 #[test]
 fn an_object_that_is_left_out_brings_no_conflict() {
-    let log = runtime().block_on(async {
-        let server = ApiServer::new(0);
-        let stop = CancellationToken::new();
-        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
-        let mut watched = revision(1);
-        let object = &mut watched["spec"]["phases"][0]["objects"][0]["object"];
-        object["apiVersion"] = "monitoring.coreos.com/v1".into();
-        object["kind"] = "ServiceMonitor".into();
-        server.create(watched);
+    let log = simulated(async |server| {
+        server.create(watched());
         tokio::time::sleep(Duration::from_mins(20)).await;
-        stop.cancel();
-        work.await.unwrap();
-        server.log()
     });
     assert!(log.iter().any(|line| line.contains("left-out")), "nothing was left out: {log:#?}");
     assert!(log.iter().any(|line| line.contains("has rolled out")), "{log:#?}");
@@ -170,15 +181,8 @@ fn an_object_that_is_left_out_brings_no_conflict() {
 /// Nothing else brings a reconcile of a revision that has rolled out.
 #[test]
 fn an_object_that_was_left_out_is_written_when_its_kind_comes() {
-    let objects = runtime().block_on(async {
-        let server = ApiServer::new(0);
-        let stop = CancellationToken::new();
-        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
-        let mut watched = revision(1);
-        let object = &mut watched["spec"]["phases"][0]["objects"][0]["object"];
-        object["apiVersion"] = "monitoring.coreos.com/v1".into();
-        object["kind"] = "ServiceMonitor".into();
-        server.create(watched);
+    let _ = simulated(async |server| {
+        server.create(watched());
         tokio::time::sleep(Duration::from_hours(1)).await;
         assert!(!kinds(&server.objects()).contains(&"ServiceMonitor".to_owned()));
         server.create(json!({
@@ -191,11 +195,9 @@ fn an_object_that_was_left_out_is_written_when_its_kind_comes() {
             },
         }));
         tokio::time::sleep(Duration::from_secs(20)).await;
-        stop.cancel();
-        work.await.unwrap();
-        server.objects()
+        let objects = server.objects();
+        assert!(kinds(&objects).contains(&"ServiceMonitor".to_owned()), "{objects:#?}");
     });
-    assert!(kinds(&objects).contains(&"ServiceMonitor".to_owned()), "{objects:#?}");
 }
 
 fn kinds(objects: &[String]) -> Vec<String> {
@@ -205,18 +207,12 @@ fn kinds(objects: &[String]) -> Vec<String> {
 
 #[test]
 fn an_object_that_changes_while_it_is_removed_is_no_error() {
-    let log = runtime().block_on(async {
-        let server = ApiServer::new(0);
-        let stop = CancellationToken::new();
-        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+    let log = simulated(async |server| {
         server.create(revision(1));
         tokio::time::sleep(Duration::from_mins(20)).await;
         server.refuse_once("DELETE v1 configmaps n only-1", 409);
         server.create(revision(2));
         tokio::time::sleep(Duration::from_mins(20)).await;
-        stop.cancel();
-        work.await.unwrap();
-        server.log()
     });
     let deletions: Vec<_> =
         log.iter().filter(|line| line.contains("DELETE") && line.contains("only-1")).collect();
@@ -228,10 +224,7 @@ fn an_object_that_changes_while_it_is_removed_is_no_error() {
 /// An answer that says nothing about a revision is not held against it: it is asked for again.
 #[test]
 fn an_extension_that_cannot_be_read_for_a_moment_blocks_no_revision() {
-    let log = runtime().block_on(async {
-        let server = ApiServer::new(0);
-        let stop = CancellationToken::new();
-        let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+    let log = simulated(async |server| {
         let asked = "GET olm.operatorframework.io/v1 clusterextensions  ext";
         server.refuse_once(asked, 500);
         server.refuse_once(asked, 403);
@@ -240,9 +233,6 @@ fn an_extension_that_cannot_be_read_for_a_moment_blocks_no_revision() {
         annotations.remove("extensions.olm.operatorframework.io/revision-of").unwrap();
         server.create(unmarked);
         tokio::time::sleep(Duration::from_mins(20)).await;
-        stop.cancel();
-        work.await.unwrap();
-        server.log()
     });
     let refused: Vec<_> =
         log.iter().filter(|line| line.contains("/clusterextensions/ext") && !line.ends_with("404")).collect();
@@ -269,16 +259,10 @@ impl Clock for Broken {
 
 #[test]
 fn a_panic_is_reported_on_the_revision_without_its_text_and_heals() {
-    let log = runtime().block_on(async {
-        let server = ApiServer::new(0);
-        let stop = CancellationToken::new();
-        let clock = Arc::new(Broken(Since(Instant::now()), AtomicU32::new(0)));
-        let work = tokio::spawn(run_loop_at(server.client(), (3, 1), clock, stop.clone()));
+    let clock = || -> Arc<dyn Clock> { Arc::new(Broken(Since(Instant::now()), AtomicU32::new(0))) };
+    let log = simulated_at(clock, async |server| {
         server.create(revision(1));
         tokio::time::sleep(Duration::from_mins(20)).await;
-        stop.cancel();
-        work.await.unwrap();
-        server.log()
     });
     let statuses: Vec<&String> = log.iter().filter(|line| line.contains("/status ")).collect();
     let reported: Vec<_> = statuses.iter().filter(|line| line.contains(PANIC_REPORT)).collect();

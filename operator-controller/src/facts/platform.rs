@@ -18,6 +18,7 @@ use kube::{
     core::GroupVersionKind,
     runtime::watcher::{self, Event},
 };
+use olm_fbc::PROPERTY_MAX_OPENSHIFT_VERSION;
 use olm_runtime::Chance;
 use olm_text::cut;
 use prometheus_client::{
@@ -32,9 +33,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::kinds::Kinds;
 use crate::interest::{Interest, Interests};
-
-/// The property.
-const MAX_OPENSHIFT_VERSION: &str = "olm.maxOpenShiftVersion";
 
 /// A minor version of the platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,10 +109,10 @@ fn limit(properties: &str) -> Result<Option<Minor>, String> {
     let all: Option<Vec<Option<Property<'_>>>> =
         serde_json::from_str(properties).map_err(|_| "olm.properties is no list of properties".to_owned())?;
     let all: Vec<Property<'_>> = all.into_iter().flatten().flatten().collect();
-    let mut limits = all.iter().filter(|p| p.kind.as_deref() == Some(MAX_OPENSHIFT_VERSION));
+    let mut limits = all.iter().filter(|p| p.kind.as_deref() == Some(PROPERTY_MAX_OPENSHIFT_VERSION));
     let Some(first) = limits.next() else { return Ok(None) };
     if limits.next().is_some() {
-        return Err(format!("{MAX_OPENSHIFT_VERSION} is declared more than once"));
+        return Err(format!("{PROPERTY_MAX_OPENSHIFT_VERSION} is declared more than once"));
     }
     let written = first.value.map_or("null", RawValue::get).trim();
     let text: String = serde_json::from_str(written).unwrap_or_else(|_| written.to_owned());
@@ -124,7 +122,7 @@ fn limit(properties: &str) -> Result<Option<Minor>, String> {
         .filter(|limit| limit.major > 0);
     parsed.map(Some).ok_or_else(|| {
         let shown = cut(&text, 32);
-        format!("{MAX_OPENSHIFT_VERSION} is {shown:?}: it must be a minor version such as \"4.18\"")
+        format!("{PROPERTY_MAX_OPENSHIFT_VERSION} is {shown:?}: it must be a minor version such as \"4.18\"")
     })
 }
 

@@ -426,7 +426,7 @@ impl ApiServer {
 fn changed(request: &ApiRequest, found: Option<&Value>) -> Result<Option<Value>, (u16, Value)> {
     let body = &request.body;
     let asked = if request.method == Method::DELETE { &body["preconditions"] } else { &body["metadata"] };
-    let stands = |field: &str| {
+    let is_met = |field: &str| {
         asked[field].as_str().is_none_or(|value| found.is_none_or(|one| one["metadata"][field] == value))
     };
     let conflict = || refusal(409, "Conflict");
@@ -434,7 +434,7 @@ fn changed(request: &ApiRequest, found: Option<&Value>) -> Result<Option<Value>,
         (&Method::POST, Some(_)) => return Err(refusal(409, "AlreadyExists")),
         (&Method::POST, None) => body.clone(),
         (_, None) if !request.is_apply() => return Err(refusal(404, "NotFound")),
-        _ if !(stands("uid") && stands("resourceVersion")) => return Err(conflict()),
+        _ if !(is_met("uid") && is_met("resourceVersion")) => return Err(conflict()),
         (&Method::DELETE, _) => return Ok(None),
         (&Method::PUT, Some(_)) if asked["resourceVersion"].is_null() => return Err(conflict()),
         (&Method::PUT, _) => body.clone(),

@@ -22,7 +22,7 @@ use olm_api::{
     ownership::{revision_name, revision_of},
     v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_fbc::Property;
+use olm_fbc::{PROPERTY_GVK, PROPERTY_PACKAGE, Property};
 use olm_objectset::{Packed, default_probes, pack};
 use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, api_text, bounded, patch_as, post_as};
@@ -55,7 +55,7 @@ fn properties_text(properties: &[Property]) -> Result<String, String> {
     if text.len() <= CATALOG_PROPERTIES_BYTES_MAX {
         return Ok(text);
     }
-    let is_needed = |p: &&Property| ["olm.package", "olm.gvk"].contains(&p.kind.as_str());
+    let is_needed = |p: &&Property| [PROPERTY_PACKAGE, PROPERTY_GVK].contains(&p.kind.as_str());
     let text = encode(&all.into_iter().filter(is_needed).collect::<Vec<_>>())?;
     if text.len() <= CATALOG_PROPERTIES_BYTES_MAX { Ok(text) } else { Ok("[]".to_owned()) }
 }

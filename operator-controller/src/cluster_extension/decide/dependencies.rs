@@ -16,7 +16,7 @@ use olm_dependencies::{
     InstalledBundle, PendingBundle, Provider, Requirement, Work, can_proceed, cluster_extension, is_met,
     providers, requirements, unmet,
 };
-use olm_fbc::{PackageContent, Property};
+use olm_fbc::{PROPERTY_PACKAGE, PackageContent, Property};
 use olm_object::GroupVersionKind;
 use olm_runtime::DiscoveryError;
 use olm_semver::{BundleVersion, ReleaseSupport, Version};
@@ -296,9 +296,9 @@ fn properties(set: &ClusterObjectSet, bundle: &BundleRecord) -> Vec<Property> {
             all.push(own);
         }
     }
-    if !all.iter().any(|property| property.kind == "olm.package") {
+    if !all.iter().any(|property| property.kind == PROPERTY_PACKAGE) {
         let value = json!({"packageName": bundle.package, "version": bundle.version});
-        all.push(Property { kind: "olm.package".to_owned(), value });
+        all.push(Property { kind: PROPERTY_PACKAGE.to_owned(), value });
     }
     all
 }

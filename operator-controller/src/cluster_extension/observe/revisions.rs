@@ -15,9 +15,12 @@ use olm_api::{
     },
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
+use olm_object::names::is_subdomain;
 use olm_objectset::{Phase, phase_digest};
 use olm_render::CertificateProvider;
 use olm_runtime::AccountRef;
+
+use crate::cluster_extension::report::Cause;
 
 /// A bundle as a revision records it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -204,6 +207,27 @@ pub(crate) fn account_annotations(account: &AccountRef) -> [(&'static str, &str)
 }
 
 impl BundleRecord {
+    /// Refuses a name that no status can hold: the bundle would be installed and never reported.
+    ///
+    /// # Errors
+    /// The name is no DNS1123 subdomain.
+    pub(crate) fn check_name(&self) -> Result<(), Cause> {
+        if is_subdomain(&self.name) {
+            return Ok(());
+        }
+        Err(Cause::terminal(
+            "the name of the bundle is not a valid DNS1123 subdomain, as status.install.bundle.name has to be: give the bundle another name in its catalog",
+        ))
+    }
+
+    /// The version as shown to people, the release included.
+    pub(crate) fn display_version(&self) -> String {
+        match self.release.as_deref() {
+            Some(release) if !release.is_empty() => format!("{}+{release}", self.version),
+            _ => self.version.clone(),
+        }
+    }
+
     /// The annotations under which a revision records its bundle.
     pub(crate) fn annotations(&self) -> BTreeMap<String, String> {
         let fixed = [
@@ -226,6 +250,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::cluster_extension::report::CauseKind;
 
     fn set(number: i64, lifecycle_state: LifecycleState, succeeded: bool) -> ClusterObjectSet {
         let spec = ClusterObjectSetSpec { revision: number, lifecycle_state, ..Default::default() };
@@ -295,5 +320,24 @@ mod tests {
         let both = [(RENDERED_DIGEST_ANNOTATION, "sha256:r"), (CONTENT_DIGEST_ANNOTATION, "sha256:ours")];
         set.annotations_mut().extend(both.map(|(k, v)| (k.to_owned(), v.to_owned())));
         assert!(!holds(&set, &[phase("b")]));
+    }
+
+    #[test]
+    fn a_name_that_no_status_can_hold_is_refused() {
+        let named = |name: &str| BundleRecord {
+            name: name.to_owned(),
+            package: "p".to_owned(),
+            version: "1.0.0".to_owned(),
+            release: None,
+            reference: "r".to_owned(),
+        };
+        for name in ["a", "a.v1.0.0", "a-b.v1.0.0-2", "0.1", &"a".repeat(253)] {
+            assert_eq!(named(name).check_name(), Ok(()), "{name}");
+        }
+        for name in
+            ["", "A.v1.0.0", "a.v1.0.0+2", "a_b", "a..b", ".a", "a.", "-a", "a-.b", "ü", &"a".repeat(254)]
+        {
+            assert!(named(name).check_name().is_err_and(|e| e.kind == CauseKind::Terminal), "{name}");
+        }
     }
 }

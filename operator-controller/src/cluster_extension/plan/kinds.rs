@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use kube::ResourceExt;
 use olm_dependencies::{Requirement, requirements};
-use olm_fbc::Property;
+use olm_fbc::{PROPERTY_GVK_REQUIRED, Property};
 use olm_object::ObjectKey;
 use olm_objectset::{Phase, unserved_kind_report};
 use serde_json::json;
@@ -60,7 +60,7 @@ async fn providers(cx: &Context, observed: &Observed<'_>, unserved: &[&ObjectKey
     let mut wanted: Vec<Property> = Vec::new();
     for key in unserved {
         let value = json!({"group": key.group, "version": key.version, "kind": key.kind});
-        let property = Property { kind: "olm.gvk.required".to_owned(), value };
+        let property = Property { kind: PROPERTY_GVK_REQUIRED.to_owned(), value };
         if !wanted.contains(&property) {
             wanted.push(property);
         }

@@ -38,11 +38,8 @@ pub(crate) fn status(
     now: Timestamp,
 ) -> ClusterExtensionStatus {
     let mut status = extension.status.clone().unwrap_or_default();
-    let mut writer = ConditionWriter {
-        conditions: &mut status.conditions,
-        generation: extension.metadata.generation,
-        now,
-    };
+    let generation = extension.metadata.generation;
+    let mut writer = ConditionWriter { conditions: &mut status.conditions, generation, now };
     match (report.revisions.as_ref(), report.error()) {
         // Nothing was learned of what is installed: it stays as it was reported.
         (None, Some(error @ StepError::Validation { .. })) if writer.conditions.is_true(Installed) => {
@@ -88,8 +85,7 @@ pub(crate) fn status(
             }
         }
     }
-    let generation = extension.metadata.generation;
-    summary(&mut ConditionWriter { conditions: &mut status.conditions, generation, now }, report);
+    summary(&mut writer, report);
     report.policy.set_condition(&mut status.conditions, generation, now);
     status
 }
