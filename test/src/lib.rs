@@ -26,7 +26,6 @@ pub mod process;
 pub mod promtool;
 pub mod proxy;
 pub mod registry;
-pub mod requirements;
 pub mod rights;
 pub mod rights_used;
 pub mod sample_operator;

@@ -8,6 +8,9 @@ use std::process::Command;
 use serde_json::Value;
 
 #[cfg(test)]
+#[path = "workspace/requirements.rs"]
+mod requirements;
+#[cfg(test)]
 #[path = "workspace/unused.rs"]
 mod unused;
 
