@@ -35,7 +35,7 @@ test-takeover: check-tools ## clusters on which upstream installed operators, ta
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins
 	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test takeover -- --nocapture --test-threads=1
 
-e2e: check-tools ## on a cluster with nodes: KUBECONFIG, else kind, else a node of this machine's own (root on Debian)
+e2e: check-tools ## on a cluster with nodes: KUBECONFIG, else kind in docker or podman (OLM_E2E_NODE=own: without an engine, root on Debian)
 	@$(CARGO) build --quiet --locked --workspace --bins
 	@rm -rf $(RIGHTS_USED)-e2e
 	@OLM_TEST_RIGHTS=$(RIGHTS_USED)-e2e $${CARGO_TARGET_DIR:-target}/debug/olm-e2e
