@@ -430,6 +430,17 @@ fn links_between_documents_lead_somewhere() {
 }
 
 #[test]
+fn contributing_lists_every_crate() {
+    let text = read("CONTRIBUTING.md");
+    let table = text.lines().skip_while(|line| !line.starts_with("| folder | crate |")).skip(2);
+    let listed: BTreeSet<String> = table
+        .take_while(|line| line.starts_with('|'))
+        .filter_map(|line| line.split('|').nth(2).map(|name| name.trim().to_owned()))
+        .collect();
+    assert_eq!(listed, arrows().into_keys().collect());
+}
+
+#[test]
 fn no_file_carries_an_unresolved_conflict() {
     let signs = ["<".repeat(7) + " ", ">".repeat(7) + " "];
     let mut wrong = Vec::new();
