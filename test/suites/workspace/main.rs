@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+mod requirements;
 mod unused;
 
 /// Crates without IO, and the custom resources, which everybody uses.
