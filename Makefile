@@ -1,4 +1,4 @@
-# A list of commands; what they do is in Rust (test/src).
+# A list of commands; what they do is in Rust (test/kit, test/tools).
 CARGO ?= cargo
 
 .PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests kubernetes-types install-manifest image release requirements check-tools
@@ -60,9 +60,9 @@ FUZZ_SECONDS ?= 60
 fuzz: check-tools ## readers of foreign input, fed with hostile inputs and mutated corpora for FUZZ_SECONDS each, and their cost
 	@$(CARGO) run --quiet --locked -p olm-test --bin olm-fuzz -- --seconds $(FUZZ_SECONDS)
 
-fuzz-check: check-tools ## compiles the entry points for cargo-fuzz (to run them: cargo +nightly fuzz run --fuzz-dir test/fuzz NAME)
-	@cp Cargo.lock test/fuzz/Cargo.lock
-	$(CARGO) check --manifest-path test/fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}/fuzz
+fuzz-check: check-tools ## compiles the entry points for cargo-fuzz (to run them: cargo +nightly fuzz run --fuzz-dir test/tools/fuzz NAME)
+	@cp Cargo.lock test/tools/fuzz/Cargo.lock
+	$(CARGO) check --manifest-path test/tools/fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}/fuzz
 
 lint: ## format, clippy, generated files
 	$(CARGO) fmt --all --check
@@ -99,7 +99,7 @@ release: check-tools ## programs, images, chart, manifests, bills of materials, 
 	@$(STATIC) $${CARGO_TARGET_DIR:-target}/debug/olm-release --out target/dist \
 		--profile $(RELEASE_PROFILE) --prefix $(IMAGE_PREFIX) $(RELEASE_FLAGS)
 
-kubernetes-types: ## writes the table of Kubernetes' types, of the version in test/controlplane/go.mod
+kubernetes-types: ## writes the table of Kubernetes' types, of the version in test/kit/controlplane/go.mod
 	$(CARGO) run --quiet --locked -p olm-kubernetes-types
 
 install-manifest: ## install.yaml with images of IMAGE_PREFIX, to standard output
