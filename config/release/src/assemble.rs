@@ -15,6 +15,8 @@ use crate::source::Source;
 
 /// The prefix of images in the manifests of the repository.
 const PREFIX_IN_SOURCE: &str = "localhost/olmv1/";
+/// The file with the checksums, by which a folder with a release is recognized.
+const CHECKSUMS: &str = "SHA256SUMS";
 /// The folder of the chart, and the chart's name.
 const CHART: (&str, &str) = ("config/helm/olmv1", "olmv1");
 
@@ -59,7 +61,7 @@ impl Release<'_> {
         let parameters = json!({"profile": self.profile, "targets": targets, "rustc": self.rustc});
         let provenance = provenance(&digests(&files), self.source, &parameters, &lock, self.builder);
         files.insert("provenance.intoto.json".to_owned(), format!("{provenance}\n").into_bytes());
-        files.insert("SHA256SUMS".to_owned(), checksums(&digests(&files)).into_bytes());
+        files.insert(CHECKSUMS.to_owned(), checksums(&digests(&files)).into_bytes());
         fs::create_dir_all(out).with_context(|| format!("creating {}", out.display()))?;
         for (name, bytes) in &files {
             fs::write(out.join(name), bytes).with_context(|| format!("writing {name}"))?;
@@ -131,6 +133,20 @@ impl Release<'_> {
     fn read(&self, path: &str) -> anyhow::Result<Vec<u8>> {
         fs::read(self.root.join(path)).with_context(|| format!("reading {path}"))
     }
+}
+
+/// Removes the files of an earlier release.
+///
+/// # Errors
+/// The folder holds something else.
+pub(crate) fn clear(out: &Path) -> anyhow::Result<()> {
+    let Ok(mut entries) = fs::read_dir(out) else { return Ok(()) };
+    ensure!(
+        entries.next().is_none() || out.join(CHECKSUMS).is_file(),
+        "{} holds files and no release: name another folder",
+        out.display()
+    );
+    fs::remove_dir_all(out).with_context(|| format!("removing {}", out.display()))
 }
 
 /// The name of a file of a program.

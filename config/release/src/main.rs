@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Parser;
 
 use programs::Platform;
@@ -27,7 +27,7 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Puts a release together.
 #[derive(Parser)]
 struct Arguments {
-    /// Folder for the files of the release. What it holds is removed first.
+    /// Folder for the files of the release. An earlier release in it is removed first.
     #[arg(long)]
     out: PathBuf,
     /// Cargo profile of the programs.
@@ -86,10 +86,7 @@ fn main() -> anyhow::Result<()> {
         builder: &arguments.builder,
         source: &source,
     };
-    if arguments.out.exists() {
-        fs::remove_dir_all(&arguments.out)
-            .with_context(|| format!("removing {}", arguments.out.display()))?;
-    }
+    assemble::clear(&arguments.out)?;
     for (name, bytes) in release.write(&arguments.out)? {
         println!("{bytes:>10} {}", arguments.out.join(name).display());
     }

@@ -44,10 +44,7 @@ pub(crate) const PLATFORMS: [Platform; 2] = [
 impl Platform {
     /// Explains why nothing can be built for the platform on this machine; nothing if it can.
     pub(crate) fn obstacle(&self) -> anyhow::Result<Option<String>> {
-        if output(Command::new("rustc").arg("-vV"))?
-            .lines()
-            .any(|line| line == format!("host: {}", self.target))
-        {
+        if self.is_host()? {
             return Ok(None);
         }
         let libraries =
@@ -61,6 +58,11 @@ impl Platform {
         let linker = Command::new(self.linker).arg("--version").stdout(Stdio::null()).status();
         let works = linker.is_ok_and(|status| status.success());
         Ok((!works).then(|| format!("because the linker {} is missing", self.linker)))
+    }
+
+    fn is_host(&self) -> anyhow::Result<bool> {
+        let host = format!("host: {}", self.target);
+        Ok(output(Command::new("rustc").arg("-vV"))?.lines().any(|line| line == host))
     }
 
     /// The variable that names the linker to cargo.
@@ -79,7 +81,7 @@ pub(crate) fn build(root: &Path, platform: &Platform, profile: &str) -> anyhow::
     for program in &PROGRAMS {
         cargo.args(["--package", program.package, "--bin", program.name]);
     }
-    if !cfg!(target_arch = "x86_64") || platform.architecture != "amd64" {
+    if !platform.is_host()? {
         cargo.env(platform.linker_variable(), platform.linker);
     }
     let status = cargo.status().context("running cargo build")?;

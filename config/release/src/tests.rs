@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::assemble::{Build, Release};
+use crate::assemble::{Build, Release, clear};
 use crate::programs::{PLATFORMS, PROGRAMS};
 use crate::source::Source;
 
@@ -143,4 +143,19 @@ fn krew_gets_an_archive_with_the_command_and_the_license() {
 fn a_program_for_another_platform_is_refused() {
     let error = release("a", 183).unwrap_err().to_string();
     assert!(error.ends_with("operator-controller is for arm64, not for amd64"), "{error}");
+}
+
+#[test]
+fn an_earlier_release_is_removed_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    clear(&out).unwrap();
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("notes"), "").unwrap();
+    let error = clear(&out).unwrap_err().to_string();
+    assert!(error.ends_with("holds files and no release: name another folder"), "{error}");
+    assert!(out.join("notes").is_file());
+    fs::write(out.join("SHA256SUMS"), "").unwrap();
+    clear(&out).unwrap();
+    assert!(!out.exists());
 }
