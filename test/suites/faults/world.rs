@@ -12,8 +12,9 @@ use olm_api::{
     v1::{ClusterCatalog, ClusterExtension},
 };
 use olm_test::{
+    catalog::{self, chain, cluster_catalog},
     cluster::{Cluster, Options},
-    images::{Images, bundle_files, catalog},
+    images::{Images, bundle_files},
     operator::{self, Operator},
     proxy::Proxy,
     registry::Registry,
@@ -133,16 +134,11 @@ impl Sample {
             sample.folders.push(folder);
         }
         sample.publish(world, versions).await?;
-        let catalog: ClusterCatalog = serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
-            "metadata": {"name": name},
-            "spec": {"source": {"type": "Image", "image": {
-                "ref": format!("{}/{name}-catalog:latest", world.images.host()), "pollIntervalMinutes": 60,
-            }}},
-        }))?;
+        let reference = format!("{}/{name}-catalog:latest", world.images.host());
+        let catalog = cluster_catalog(name, &json!({"ref": reference, "pollIntervalMinutes": 60}));
         Api::all(client.clone()).create(&PostParams::default(), &catalog).await?;
         sample.give_account(&client).await?;
-        catalog_serves(&client, name).await?;
+        catalog::serves(&client, name, DEADLINE).await?;
         Ok(sample)
     }
 
@@ -167,7 +163,7 @@ impl Sample {
             .map(|(version, image)| (*version, image.as_str()))
             .collect();
         ensure!(bundles.len() == versions.len(), "not all of {versions:?} were pushed");
-        let content = format!("{}{more}", catalog(PACKAGE, &bundles));
+        let content = format!("{}{more}", chain(PACKAGE, &bundles));
         world.images.push_catalog(&content, &format!("{}-catalog:latest", self.name)).await
     }
 
@@ -194,15 +190,4 @@ impl Sample {
         }
         Ok(folder)
     }
-}
-
-/// Waits until a catalog serves.
-pub(crate) async fn catalog_serves(client: &Client, name: &str) -> Result<()> {
-    let api: Api<ClusterCatalog> = Api::all(client.clone());
-    wait::until("the catalog to serve", DEADLINE, async || {
-        let status = api.get(name).await?.status.unwrap_or_default();
-        let told = status.conditions.find(ConditionType::Progressing).map(|c| c.message.clone());
-        wait::check(status.conditions.is_true(ConditionType::Serving), || told.unwrap_or_default())
-    })
-    .await
 }

@@ -9,7 +9,7 @@ use olm_api::{
     v1::{ClusterCatalog, ClusterObjectSet},
 };
 use olm_image::{Compression, LayerBuilder, PackedLayer};
-use olm_test::{images::catalog, rights::create_account, wait};
+use olm_test::{catalog::chain, rights::create_account, wait};
 use serde_json::{Value, json};
 
 use crate::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
@@ -75,7 +75,7 @@ async fn bundle_images_that_cannot_be_used() -> Result<()> {
         world.images.push_bundle(empty.path(), &format!("{}/without-csv:v1", scenario.name)).await?;
     let missing = format!("{}/{}/missing@sha256:{}", world.images.host(), scenario.name, "0".repeat(64));
     let content =
-        [catalog("without-csv", &[("1.0.0", &without_csv)]), catalog("missing", &[("1.0.0", &missing)])];
+        [chain("without-csv", &[("1.0.0", &without_csv)]), chain("missing", &[("1.0.0", &missing)])];
     let reference = scenario.push_catalog(&content.concat(), "latest").await?;
     scenario.create_catalog(&reference, None).await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;

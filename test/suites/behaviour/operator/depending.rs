@@ -6,9 +6,10 @@ use olm_test::wait;
 use serde_json::{Value, json};
 
 use crate::{
-    small::{annotate, another, event, prepare, remove, small},
+    small::{annotate, another, event, prepare, remove},
     world::{DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 fn package(name: &str, range: &str) -> Value {
     json!({"packageName": name, "versionRange": range})

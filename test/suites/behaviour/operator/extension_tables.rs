@@ -27,9 +27,10 @@ use olm_test::{operator::SYSTEM_NAMESPACE, wait};
 use serde_json::{Value, json};
 
 use crate::{
-    small::{self, another, patch_catalog, prepare, remove, revisions, small},
+    small::{another, patch_catalog, prepare, remove, revisions},
     world::{ACCOUNT, DEADLINE, Scenario, World},
 };
+use olm_test::bundle::{Bundle, small};
 
 /// A condition and what it is to be: `Status/Reason/Message`, whole.
 type Row = (ConditionType, String);
@@ -154,7 +155,7 @@ fn deprecation(schema: &str, name: &str, message: &str) -> Value {
 }
 
 /// A package with two versions in channels `stable` and `old`.
-fn deprecated(package: &str, entries: &[Value]) -> (Vec<small::Small>, Value) {
+fn deprecated(package: &str, entries: &[Value]) -> (Vec<Bundle>, Value) {
     let bundles =
         vec![small(package, "1.0.0").channels(&["stable", "old"]), small(package, "2.0.0").replaces("1.0.0")];
     (bundles, json!({"schema": "olm.deprecations", "package": package, "entries": entries}))

@@ -31,9 +31,10 @@ use tempfile::TempDir;
 
 use self::compared::Kept;
 use crate::{
-    small::{annotate, small},
+    small::annotate,
     world::{ACCOUNT, COLLECTED, DEADLINE, Scenario, World, sample_bundle},
 };
+use olm_test::bundle::small;
 
 const PACKAGE: &str = "lighthouse-operator";
 

@@ -25,9 +25,10 @@ use olm_test::{
 use serde_json::json;
 
 use crate::{
-    small::{prepare, small},
+    small::prepare,
     world::{DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 const CATALOGS_LEASE: &str = "catalogd-operator-lock";
 /// Upstream's name for it, and ours.

@@ -15,9 +15,10 @@ use olm_test::wait;
 use serde_json::{Value, json};
 
 use crate::{
-    small::{prepare, revisions, small},
+    small::{prepare, revisions},
     world::{ACCOUNT, DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 const MARKED: &str = "marked";
 

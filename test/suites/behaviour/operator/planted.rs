@@ -29,9 +29,10 @@ use olm_test::{
 use serde_json::{Value, json};
 
 use crate::{
-    small::{prepare, small},
+    small::prepare,
     world::{ACCOUNT, DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 /// What the planter writes where the bundle has its version.
 const PLANTED: &str = "planted";

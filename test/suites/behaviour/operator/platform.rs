@@ -12,9 +12,10 @@ use olm_test::wait;
 use serde_json::json;
 
 use crate::{
-    small::{prepare, revisions, small},
+    small::{prepare, revisions},
     world::{DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 pub(crate) const PROPERTIES: &str = r#"[{"type":"olm.maxOpenShiftVersion","value":"4.18"}]"#;
 

@@ -18,9 +18,10 @@ use olm_test::{
 use serde_json::{Value, json};
 
 use crate::{
-    small::{prepare, small},
+    small::prepare,
     world::{ACCOUNT, COLLECTED, DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 const BLOCKED: &str = "False/Blocked/operation cannot proceed due to the following validation error(s): ";
 

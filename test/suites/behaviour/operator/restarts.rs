@@ -17,9 +17,10 @@ use olm_test::{operator::SYSTEM_NAMESPACE, wait};
 use serde_json::json;
 
 use crate::{
-    small::{self, annotate, small},
+    small::{self, annotate},
     world::{COLLECTED, DEADLINE, Scenario, World, sample_bundle},
 };
+use olm_test::bundle::small;
 
 const PACKAGE: &str = "lighthouse-operator";
 const KILLS: u64 = 10;

@@ -27,9 +27,10 @@ use serde_json::json;
 
 use crate::{
     platform::{PROPERTIES, cluster_version},
-    small::{prepare, small},
+    small::prepare,
     world::{ACCOUNT, DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 const FLAGS: [&str; 4] = [
     "--leader-elect",

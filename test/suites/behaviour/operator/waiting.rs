@@ -14,9 +14,10 @@ use olm_test::wait;
 use serde_json::json;
 
 use crate::{
-    small::{further_catalog, of_scenario, prepare, push, serves, small},
+    small::{further_catalog, of_scenario, prepare, push, serves},
     world::{DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 /// The definition belongs to the revision before, and is on its way out until the last object of its kind is gone. Its
 /// end is no event of the new revision.

@@ -40,7 +40,7 @@ const ROTATED: Duration = Duration::from_mins(3);
 pub(crate) async fn scenario<'a>(world: &'a World, base: &str) -> Result<Scenario<'a>> {
     let scenario = Scenario::new(world, base).await?;
     let folder = tempfile::tempdir()?;
-    bundle::write(folder.path(), &scenario.name)?;
+    bundle::with_webhooks(&scenario.name).write(folder.path())?;
     scenario.prepare(&scenario.name, &[("1.0.0", folder.path().to_owned())]).await?;
     scenario.create_extension(&scenario.name, json!({})).await?;
     Ok(scenario)
@@ -277,7 +277,7 @@ async fn certificates_come_before_deployments(scenario: &Scenario<'_>) -> Result
 async fn a_secret_of_somebody_else_is_not_used(world: &World) -> Result<()> {
     let scenario = Scenario::new(world, "foreigncert").await?;
     let folder = tempfile::tempdir()?;
-    bundle::write(folder.path(), &scenario.name)?;
+    bundle::with_webhooks(&scenario.name).write(folder.path())?;
     scenario.prepare(&scenario.name, &[("1.0.0", folder.path().to_owned())]).await?;
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let map = serde_json::from_value(json!({"metadata": {"name": "mine"}}))?;

@@ -16,15 +16,14 @@ use kube::{
 };
 use olm_api::{
     ConditionType,
-    names::{
-        BUNDLE_VERSION, CATALOG_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-    },
-    v1::{ClusterCatalog, ClusterExtension},
+    names::{BUNDLE_VERSION, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION},
+    v1::ClusterExtension,
 };
 use olm_test::{
+    catalog,
     cluster::{Cluster, Options, inventory, unique_name},
-    images::{Images, bundle_files, catalog},
+    extension::extension,
+    images::{Images, bundle_files},
     operator::Operator,
     registry::Registry,
     rights::{create_account, grant, rules_for},
@@ -40,8 +39,9 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 pub(crate) const COLLECTED: Duration = Duration::from_mins(6);
 /// The API group of the sample operator as it is shipped.
 const SAMPLE_GROUP: &str = "lighthouse.example.com";
+
 /// The account that installs.
-pub(crate) const ACCOUNT: &str = "installer";
+pub(crate) const ACCOUNT: &str = olm_test::extension::ACCOUNT;
 
 /// Held by whoever installs strimzi-kafka-operator: its CRDs can be there once only.
 pub(crate) static STRIMZI: Mutex<()> = Mutex::const_new(());
@@ -184,7 +184,7 @@ impl<'a> Scenario<'a> {
             pushed.push((*version, image));
         }
         let listed: Vec<(&str, &str)> = pushed.iter().map(|(v, i)| (*v, i.as_str())).collect();
-        Ok(catalog(package, &listed))
+        Ok(catalog::chain(package, &listed))
     }
 
     pub(crate) async fn push_catalog(&self, content: &str, tag: &str) -> Result<String> {
@@ -206,28 +206,15 @@ impl<'a> Scenario<'a> {
     }
 
     pub(crate) async fn create_catalog(&self, reference: &str, poll_minutes: Option<u32>) -> Result<()> {
-        let mut image = json!({"ref": reference});
-        if let Some(minutes) = poll_minutes {
-            image["pollIntervalMinutes"] = minutes.into();
-        }
-        let catalog: ClusterCatalog = serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
-            "metadata": {"name": self.name},
-            "spec": {"source": {"type": "Image", "image": image}},
-        }))?;
+        let image = json!({"ref": reference, "pollIntervalMinutes": poll_minutes});
+        let catalog = catalog::cluster_catalog(&self.name, &image);
         Api::all(self.client.clone()).create(&PostParams::default(), &catalog).await?;
         Ok(())
     }
 
     pub(crate) async fn catalog_serves(&self) -> Result<()> {
-        let api: Api<ClusterCatalog> = Api::all(self.client.clone());
-        wait::until("the catalog to serve", DEADLINE, || async {
-            self.world.operator.process().check_running()?;
-            let status = api.get(&self.name).await?.status.unwrap_or_default();
-            let told = status.conditions.find(ConditionType::Progressing).map(|c| c.message.clone());
-            wait::check(status.conditions.is_true(ConditionType::Serving), || told.unwrap_or_default())
-        })
-        .await
+        self.world.operator.process().check_running()?;
+        catalog::serves(&self.client, &self.name, DEADLINE).await
     }
 
     /// A catalog of these bundles that serves, and an account with exactly the rights for them.
@@ -247,22 +234,9 @@ impl<'a> Scenario<'a> {
 
     /// The test's extension: `package` from its own catalog, with further fields of `source.catalog`.
     pub(crate) async fn create_extension(&self, package: &str, filter: Value) -> Result<()> {
-        let mut catalog = json!({
-            "packageName": package,
-            "selector": {"matchLabels": {CATALOG_NAME_LABEL: self.name}},
-        });
-        if let (Some(catalog), Some(filter)) = (catalog.as_object_mut(), filter.as_object()) {
-            catalog.extend(filter.clone());
-        }
-        let extension: ClusterExtension = serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-            "metadata": {"name": self.name},
-            "spec": {
-                "namespace": self.name,
-                "serviceAccount": {"name": ACCOUNT},
-                "source": {"sourceType": "Catalog", "catalog": catalog},
-            },
-        }))?;
+        let name = &self.name;
+        let extension = extension(name, name, package, name, &filter);
+        let extension: ClusterExtension = serde_json::from_value(extension)?;
         self.extensions().create(&PostParams::default(), &extension).await?;
         Ok(())
     }

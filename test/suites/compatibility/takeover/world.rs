@@ -15,8 +15,9 @@ use kube::{
 };
 use olm_api::v1::{ClusterExtension, ClusterObjectSet};
 use olm_test::{
+    catalog::chain,
     cluster::{Cluster, Options},
-    images::{Images, catalog},
+    images::Images,
     operator::{Operator, kubectl},
     registry::Registry,
     takeover::{self, Dump},
@@ -233,7 +234,7 @@ async fn push(images: &Images, dump: &Dump) -> Result<Vec<(String, String)>> {
             pushed.insert((package, *version), image);
         }
         listed.extend(versions.iter().map(|version| (*version, pushed[&(package, *version)].as_str())));
-        content.push_str(&catalog(package, &listed));
+        content.push_str(&chain(package, &listed));
     }
     images.push_catalog(&content, "catalogs/newest:latest").await?;
     let mut pairs = Vec::new();

@@ -18,9 +18,10 @@ use serde_json::{Value, json};
 
 use super::{SUCCESSOR, TENANT, not_the_default, object_set, objection, set_default, wants};
 use crate::{
-    small::{prepare, small},
+    small::prepare,
     world::{ACCOUNT, DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 fn sets(client: &Client) -> Api<ClusterObjectSet> {
     Api::all(client.clone())

@@ -21,9 +21,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
-    small::{annotate, prepare, small},
+    small::{annotate, prepare},
     world::{DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 const OPEN: &str = "whoever may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount";
 const PASSED_OFF: &str =

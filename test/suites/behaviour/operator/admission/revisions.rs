@@ -23,9 +23,10 @@ use serde_json::{Value, json};
 
 use super::{objection, objection_to_change, wants};
 use crate::{
-    small::{another, prepare, revisions, small},
+    small::{another, prepare, revisions},
     world::{ACCOUNT, DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 /// The API group and version of extensions.
 const OURS: &str = "olm.operatorframework.io/v1";

@@ -24,7 +24,7 @@ use crate::{
 async fn converting(base: &str) -> Result<(Scenario<'static>, TempDir)> {
     let scenario = Scenario::new(World::shared().await?, base).await?;
     let folder = tempfile::tempdir()?;
-    bundle::write(folder.path(), &scenario.name)?;
+    bundle::with_webhooks(&scenario.name).write(folder.path())?;
     scenario.prepare(&scenario.name, &[("1.0.0", folder.path().to_owned())]).await?;
     scenario.create_extension(&scenario.name, json!({})).await?;
     scenario.installed("1.0.0").await?;

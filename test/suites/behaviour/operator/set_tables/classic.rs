@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::{create, inline, map, maps, scenario, shows, spec};
 use crate::{
-    small::{prepare, small},
+    small::prepare,
     world::{DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_of_a_csv_or_subscription_is_reported_with_its_owner() -> Result<()> {

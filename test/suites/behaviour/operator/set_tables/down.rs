@@ -12,9 +12,10 @@ use serde_json::json;
 
 use super::{begins, create, inline, map, rolled_out, scenario, shows, spec};
 use crate::{
-    small::{prepare, small},
+    small::prepare,
     world::{DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 const GROUP: &str = "absent.example.com";
 

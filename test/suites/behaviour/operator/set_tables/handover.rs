@@ -11,9 +11,10 @@ use serde_json::json;
 
 use super::{begins, controller, create_with, event, inline, map, maps, sets, shows, spec};
 use crate::{
-    small::{prepare, small},
+    small::prepare,
     world::{DEADLINE, Scenario, World},
 };
+use olm_test::bundle::small;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_change_hands_and_each_step_is_an_event() -> Result<()> {
