@@ -6,4 +6,3 @@ pub mod e2e;
 pub mod fuzz;
 pub mod hostile;
 pub mod node;
-pub mod requirements;

@@ -6,11 +6,11 @@ use crate::place::Facts;
 pub(crate) const NOT_OURS: [(&str, &str); 2] = [
     (
         "Installing: an account that is named only brings a warning",
-        "the original ignores spec.serviceAccount and warns; here it is honoured (docs/decisions/0001-differences.md, D8)",
+        "the original ignores spec.serviceAccount and warns; here it is honoured (docs/decisions/0001-differences.md)",
     ),
     (
         "Updating: an account that was named can be taken back",
-        "the original ignores spec.serviceAccount; here an extension without one is refused or takes the default (D8)",
+        "the original ignores spec.serviceAccount; here an extension without one is refused or takes the default (docs/decisions/0001-differences.md)",
     ),
 ];
 

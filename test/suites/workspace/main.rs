@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+mod requirements;
 mod unused;
 
 /// Crates without IO, and the custom resources, which everybody uses.
@@ -425,6 +426,17 @@ fn links_between_documents_lead_somewhere() {
         }
     }
     assert_none("links that lead nowhere", &broken);
+}
+
+#[test]
+fn contributing_lists_every_crate() {
+    let text = read("CONTRIBUTING.md");
+    let table = text.lines().skip_while(|line| !line.starts_with("| folder | crate |")).skip(2);
+    let listed: BTreeSet<String> = table
+        .take_while(|line| line.starts_with('|'))
+        .filter_map(|line| line.split('|').nth(2).map(|name| name.trim().to_owned()))
+        .collect();
+    assert_eq!(listed, arrows().into_keys().collect());
 }
 
 #[test]

@@ -23,7 +23,6 @@ async fn scenario(name: &str) -> Result<Scenario<'static>> {
     Ok(scenario)
 }
 
-// Shows S002-15, S002-16.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_no_bundle_meets() -> Result<()> {
     let scenario = scenario("unmet").await?;

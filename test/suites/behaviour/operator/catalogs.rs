@@ -7,8 +7,6 @@ use crate::world::{ACCOUNT, Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 
-// Shows S001-055, S001-091, S002-14: the image is looked at in the interval asked for, and a version that comes to
-// the catalog is installed by itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tag_that_moves_brings_the_upgrade_at_the_next_poll() -> Result<()> {
     let world = World::shared().await?;

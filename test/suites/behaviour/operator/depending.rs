@@ -15,8 +15,6 @@ fn package(name: &str, range: &str) -> Value {
     json!({"packageName": name, "versionRange": range})
 }
 
-// Shows S003-118, S003-122: what is missing is named, with what would bring it, and the extension goes on when it
-// is there.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "needy").await?;
@@ -123,7 +121,6 @@ async fn what_only_the_bundle_declares_counts_too() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// Shows S001-020: what a bundle needs of Kubernetes itself is checked.
 #[tokio::test(flavor = "multi_thread")]
 async fn dependencies_can_be_refused_as_upstream_does() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "refusing").await?;

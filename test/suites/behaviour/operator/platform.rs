@@ -26,8 +26,6 @@ async fn platform_reads(scenario: &Scenario<'_>) -> Result<Option<String>> {
     Ok(annotations.get("olm.properties").cloned())
 }
 
-// Shows S002-86, S002-88 to S002-91, S002-98, S002-100 to S002-102: the limit stands where the platform reads it at every
-// moment, the extension says what follows from it, and both are gone with the bundle.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_platform_limit_stands_where_the_platform_reads_it() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "platform").await?;

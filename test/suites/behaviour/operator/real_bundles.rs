@@ -39,11 +39,6 @@ const OPERATORS: [Operator; 5] = [
     },
 ];
 
-// Shows S002-30, S002-73, S002-74, S002-75, S002-76, S002-78: an extension is installed from a catalog into its
-// namespace, by the ServiceAccount it names and with that account's rights only, and reports what is installed.
-// Shows S001-001, S001-002, S001-015, S001-022, S001-115: operators are installed from their manifests as
-// Deployments, updated, and known by the state of the objects that make them up.
-// Shows S002-77: the extension is cluster-scoped, its resources are where they belong.
 #[tokio::test(flavor = "multi_thread")]
 async fn real_operators_live_from_installation_to_removal() -> Result<()> {
     let Some(folder) = real_bundles() else { return Ok(()) };

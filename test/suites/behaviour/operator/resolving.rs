@@ -20,7 +20,6 @@ async fn scenario(name: &str, bundles: &[Bundle], more: &[Value]) -> Result<Scen
     Ok(scenario)
 }
 
-// Shows S002-18, S002-19, S002-22 to S002-28, S002-31 to S002-54: each form of range brings what it says.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_form_of_range_brings_its_highest_version() -> Result<()> {
     let versions = [
@@ -86,7 +85,6 @@ async fn every_form_of_range_brings_its_highest_version() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// Shows S002-36: what is before a release is taken only where a range asks for it; without a range it counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn versions_before_a_release() -> Result<()> {
     let bundles = [small("early", "1.0.0"), small("early", "1.1.0-rc.1").replaces("1.0.0")];
@@ -98,7 +96,6 @@ async fn versions_before_a_release() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// Shows S002-03, S002-10, S004-40: a jump over versions that were skipped.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_skip_range_jumps_over_skipped_versions() -> Result<()> {
     let bundles = [
@@ -129,7 +126,6 @@ async fn a_skip_range_jumps_over_skipped_versions() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// Shows S002-56, S002-60, S002-62: a channel and another one; a release that comes to the channel comes by itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_channel_brings_its_versions() -> Result<()> {
     let bundles = [
@@ -147,8 +143,6 @@ async fn another_channel_brings_its_versions() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// Shows S001-040, S001-042, S001-219, S001-220: priorities decide between catalogs, negative ones included; equal
-// ones are ambiguous until somebody chooses.
 #[tokio::test(flavor = "multi_thread")]
 async fn priorities_decide_between_catalogs() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "priorities").await?;
@@ -208,7 +202,6 @@ async fn priorities_decide_between_catalogs() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// Shows S003-87: what is deprecated is said on the extension, each at its own condition.
 #[tokio::test(flavor = "multi_thread")]
 async fn deprecations_are_told() -> Result<()> {
     let bundles = [
@@ -235,7 +228,6 @@ async fn deprecations_are_told() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// Shows S002-73: without a catalog that is available nothing is installed, and what is installed stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_catalog_made_unavailable_and_available_again() -> Result<()> {
     let scenario = scenario("unavailable", &[small("away", "1.0.0")], &[]).await?;
@@ -264,7 +256,6 @@ async fn a_catalog_made_unavailable_and_available_again() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// Shows S002-69, S002-71: held back until the administrator lets it go.
 #[tokio::test(flavor = "multi_thread")]
 async fn major_updates_can_be_held_back() -> Result<()> {
     let bundles = [
@@ -290,7 +281,6 @@ async fn major_updates_can_be_held_back() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// Shows S002-72: who leaves the catalog's paths is warned.
 #[tokio::test(flavor = "multi_thread")]
 async fn leaving_the_catalogs_paths_brings_a_warning() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "warned").await?;
@@ -326,7 +316,6 @@ async fn leaving_the_catalogs_paths_brings_a_warning() -> Result<()> {
     Ok(())
 }
 
-// Shows S003-135: content that changed under an installed version is told, and waits for a hand.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_content_under_the_same_name_is_rolled_out_when_asked_for() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "reinstalled").await?;

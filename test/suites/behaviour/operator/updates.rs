@@ -16,10 +16,6 @@ async fn scenario(name: &str) -> Result<Scenario<'static>> {
     Ok(scenario)
 }
 
-// Shows S002-55, S002-57, S002-63, S002-64, S002-65, S002-68: an exact version is installed and stays until the
-// resource is edited, although the catalog has newer ones.
-// Shows S002-16, S002-70, S002-71, S002-82, S002-84, S002-85: the catalog's edges decide, back is no way to go,
-// and SelfCertified forces both.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_administrator_leaves_the_catalogs_path() -> Result<()> {
     let scenario = scenario("forced").await?;
@@ -52,8 +48,6 @@ async fn only_the_administrator_leaves_the_catalogs_path() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// Shows S002-11, S002-12, S002-15, S002-58, S002-80: a range brings its latest version, one step at a time, and
-// nothing outside.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_range_brings_its_latest_version_and_nothing_outside() -> Result<()> {
     let scenario = scenario("ranged").await?;
@@ -64,7 +58,6 @@ async fn a_range_brings_its_latest_version_and_nothing_outside() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// Shows S002-17, S002-29, S002-59, S002-61, S002-67, S002-79: a channel, or nothing at all, brings the latest.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_channel_brings_its_latest_version() -> Result<()> {
     let scenario = scenario("channel").await?;

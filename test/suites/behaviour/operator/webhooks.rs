@@ -123,8 +123,6 @@ async fn provider(scenario: &Scenario<'_>) -> Result<Vec<String>> {
     Ok(revisions(scenario).await?.iter().filter_map(of).collect())
 }
 
-// Shows S001-365, S001-366: an operator's webhooks see and change objects before they are stored, and are served,
-// trusted and renewed without anybody's help.
 #[tokio::test(flavor = "multi_thread")]
 async fn built_in_certificates_are_used_before_during_and_after_a_rotation() -> Result<()> {
     let world = World::start_with(&[LIFETIME]).await?;

@@ -41,7 +41,6 @@ fn channels(count: usize) -> Value {
     (0..count).map(|index| format!("channel-{index}")).collect()
 }
 
-// Shows S002-17, S002-61, S002-62, S002-67, S002-76, S002-79, S002-81, S002-85.
 #[tokio::test]
 async fn specs_within_the_rules_are_accepted() -> Result<()> {
     let forced = json!({
@@ -173,7 +172,6 @@ async fn names_are_immutable_but_the_account_may_be_cleared() -> Result<()> {
     check_updates::<ClusterExtension>(rows).await
 }
 
-// Shows S002-55, S002-65.
 #[tokio::test]
 async fn everything_else_may_change() -> Result<()> {
     let configured = with(&extension(), INSTALL, enforcement("None"));
@@ -191,7 +189,6 @@ async fn everything_else_may_change() -> Result<()> {
     check_updates::<ClusterExtension>(rows).await
 }
 
-// Shows S002-83.
 #[tokio::test]
 async fn defaults_are_filled_in_and_unknown_fields_dropped() -> Result<()> {
     let object = completed::<ClusterExtension>(with(&extension(), "spec.watchNamespace", "x")).await?;

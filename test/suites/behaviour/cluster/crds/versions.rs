@@ -12,8 +12,6 @@ fn accepted(texts: impl IntoIterator<Item = String>) -> Rows {
     texts.into_iter().fold(Rows::of(&extension()), |rows, text| rows.yes(VERSION, text))
 }
 
-// Shows S002-18, S002-19, S002-20, S002-22, S002-23, S002-24, S002-25, S002-26, S002-27, S002-28, S002-29,
-// S002-31, S002-57, S002-58, S002-80.
 #[tokio::test]
 async fn the_documented_strings_are_accepted() -> Result<()> {
     let documented = [
@@ -54,7 +52,6 @@ async fn every_operator_takes_every_form_of_version() -> Result<()> {
     check_creates::<ClusterExtension>(accepted(texts)).await
 }
 
-// Shows S002-21.
 #[tokio::test]
 async fn terms_are_joined_by_blanks_commas_and_bars() -> Result<()> {
     let joined =
