@@ -1,6 +1,9 @@
 //! Bundles in the format registry+v1. A test names what its bundle contains; everything else is as in most bundles.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
 use olm_bundle::BundleFiles;
@@ -315,4 +318,25 @@ pub fn webhook(kind: &str, name: &str, deployment: &str, more: Value) -> Value {
         webhook.extend(more);
     }
     webhook
+}
+
+/// The folder of a sample bundle of the project, `lighthouse-operator`.
+pub fn lighthouse(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/samples/lighthouse/bundles").join(version)
+}
+
+/// The API group of the sample bundles.
+pub const LIGHTHOUSE_GROUP: &str = "lighthouse.example.com";
+
+/// Copies the folder of a bundle with a text replaced.
+pub fn copy(from: &Path, to: &Path, (old, new): (&str, &str)) -> Result<()> {
+    for part in ["manifests", "metadata"] {
+        fs::create_dir_all(to.join(part))?;
+        for entry in fs::read_dir(from.join(part))? {
+            let entry = entry?;
+            let text = fs::read_to_string(entry.path())?.replace(old, new);
+            fs::write(to.join(part).join(entry.file_name()), text)?;
+        }
+    }
+    Ok(())
 }

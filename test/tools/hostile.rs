@@ -3,7 +3,6 @@
 
 mod shapes;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -13,6 +12,7 @@ use olm_api::ConditionType::{Installed, Progressing};
 use olm_api::v1::{ClusterCatalog, ClusterExtension};
 use serde_json::{Value, json};
 
+use crate::bundle::lighthouse;
 use crate::catalog::{chain, cluster_catalog};
 use crate::catalogd::Settings;
 use crate::cluster::{Cluster, Options};
@@ -84,8 +84,7 @@ async fn prepare_honest(
     client: &Client,
     images: &Images,
 ) -> Result<(ClusterCatalog, ClusterExtension)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let folder = folder.join("../config/samples/lighthouse/bundles").join(VERSION);
+    let folder = lighthouse(VERSION);
     let image = images.push_bundle(&folder, "honest:v1").await?;
     let reference = images.push_catalog(&chain(HONEST, &[(VERSION, &image)]), "honest-catalog:v1").await?;
     cluster.create_namespace("honest").await?;

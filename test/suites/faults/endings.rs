@@ -12,18 +12,19 @@ use olm_api::v1::ClusterExtension;
 use olm_test::{
     catalog,
     cluster::{Cluster, Options},
-    extension::extension,
+    extension::{ACCOUNT, extension},
     images::Images,
     operator::{GRACE, Operator, SYSTEM_NAMESPACE},
     registry::Registry,
     rights::create_account,
     supervisor::State,
     wait,
+    world::DEADLINE,
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::world::{ACCOUNT, DEADLINE, everything, seed};
+use crate::world::{everything, seed};
 
 const LEASES: [&str; 2] = ["9c4404e7.operatorframework.io", "catalogd-operator-lock"];
 const MOMENTS: usize = 50;

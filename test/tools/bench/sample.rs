@@ -1,6 +1,6 @@
 //! What is installed in the figures: the sample operator, and generated packages.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use kube::Client;
@@ -8,12 +8,12 @@ use olm_api::v1::ClusterExtension;
 use olm_bundle::BundleFiles;
 use serde_json::{Value, json};
 
-use super::World;
-use crate::bundle::{Bundle, IMAGE, config_map, crd, deployment};
+use crate::bundle::{Bundle, IMAGE, config_map, crd, deployment, lighthouse};
 use crate::catalog::chain;
 use crate::extension::{ACCOUNT, extension};
 use crate::images::bundle_files;
 use crate::rights::{create_account, grant, rules_for};
+use crate::world::World;
 
 /// Version of every bundle here.
 const VERSION: &str = "1.0.0";
@@ -46,9 +46,7 @@ pub(super) struct Sample {
 impl Sample {
     /// The operator of the project's samples: a CRD, a Deployment, RBAC, a ConfigMap.
     pub(super) async fn lighthouse(world: &World, name: &str) -> Result<Self> {
-        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join("../config/samples/lighthouse/bundles")
-            .join(VERSION);
+        let folder = lighthouse(VERSION);
         Self::push(world, name, "lighthouse-operator", "lighthouse-operator", &folder).await
     }
 

@@ -6,12 +6,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use olm_test::cluster::Cluster;
-use olm_test::images::Images;
-use olm_test::operator::{Operator, kubectl, overlay};
-use olm_test::process::cargo_program;
-use olm_test::registry::Registry;
-use olm_test::wait;
+use olm_test::{
+    cluster::Cluster,
+    images::Images,
+    operator::{Operator, kubectl, overlay},
+    process::cargo_program,
+    registry::Registry,
+    wait,
+};
 
 use crate::installed::own_cluster;
 use crate::rendering::config;
@@ -115,7 +117,10 @@ async fn the_tutorials_work_as_they_are_written() -> Result<()> {
 
     let told = followed("tutorials/first-extension.md")?;
     ensure!(told.contains("clusterextension.olm.operatorframework.io/lighthouse condition met"), "{told}");
-    ensure!(told.contains("lighthouse would become revision lighthouse-2\n"), "olm diff before the upgrade: {told}");
+    ensure!(
+        told.contains("lighthouse would become revision lighthouse-2\n"),
+        "olm diff before the upgrade: {told}"
+    );
     wait::until("what the extension installed to be gone", DEADLINE, async || {
         let left = kubectl(&cluster, &["get", "deployments,configmaps", "-n=lighthouse", "-o=name"])?;
         wait::check(left.trim() == "configmap/kube-root-ca.crt", || left.clone())

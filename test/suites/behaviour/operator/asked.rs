@@ -15,14 +15,17 @@ use olm_api::{
     names::{BUNDLE_REFERENCE, BUNDLE_VERSION, EXTENSIONS_PREFIX, ROLLED_BACK_TO_ANNOTATION},
     v1::ClusterObjectSet,
 };
-use olm_test::{operator::SYSTEM_NAMESPACE, wait};
+use olm_test::{
+    bundle::{Bundle, small},
+    extension::ACCOUNT,
+    operator::SYSTEM_NAMESPACE,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    small::{annotate, prepare, revisions},
-    world::{DEADLINE, Scenario, World},
-};
-use olm_test::bundle::{Bundle, small};
+use crate::small::{annotate, prepare, revisions};
 
 const KIND: &str = "Beacon";
 
@@ -242,7 +245,7 @@ async fn going_back_needs_the_rights_for_it() -> Result<()> {
     scenario.installed("2.0.0").await?;
     let bindings: Api<k8s_openapi::api::rbac::v1::RoleBinding> =
         Api::namespaced(scenario.client.clone(), &scenario.name);
-    let name = format!("{}-{}", scenario.name, crate::world::ACCOUNT);
+    let name = format!("{}-{}", scenario.name, ACCOUNT);
     let mut binding = bindings.get(&name).await?;
     bindings.delete(&name, &DeleteParams::default()).await?;
     annotate(&scenario, "rollback-to", json!("1")).await?;

@@ -9,17 +9,23 @@ use olm_api::{
     v1::{ClusterCatalog, ClusterObjectSet},
 };
 use olm_image::{Compression, LayerBuilder, PackedLayer};
-use olm_test::{catalog::chain, rights::create_account, wait};
+use olm_test::{
+    bundle::lighthouse,
+    catalog::chain,
+    extension::ACCOUNT,
+    rights::create_account,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
-
-use crate::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 
 async fn scenario(name: &str) -> Result<Scenario<'static>> {
     let world = World::shared().await?;
     let scenario = Scenario::new(world, name).await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
     Ok(scenario)
 }
 
@@ -146,9 +152,7 @@ async fn a_registry_that_is_down_stops_only_what_needs_it() -> Result<()> {
     // A world of its own: the other tests need their registry.
     let world = World::start().await?;
     let scenario = Scenario::new(&world, "down").await?;
-    scenario
-        .prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0")), ("1.1.0", sample_bundle("1.1.0"))])
-        .await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))]).await?;
     scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
     scenario.installed("1.0.0").await?;
     world.registry.stop()?;

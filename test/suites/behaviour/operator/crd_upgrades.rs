@@ -1,5 +1,6 @@
 //! Upgrades that change CRDs: unsafe changes are blocked, stored objects are validated, administrators decide.
 
+use crate::real_bundles::{STRIMZI, real_bundles};
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
@@ -17,11 +18,11 @@ use olm_crd::{Allowance, Policy, compare};
 use olm_test::{
     bundle::{Bundle, IMAGE, crd, deployment, reads_config_maps, unschedulable},
     process::cargo_program,
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::{Value, json};
-
-use crate::world::{DEADLINE, STRIMZI, Scenario, World, real_bundles};
 
 const PACKAGE: &str = "widgets";
 

@@ -23,14 +23,17 @@ use olm_api::{
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_test::{operator::SYSTEM_NAMESPACE, wait};
+use olm_test::{
+    bundle::{Bundle, small},
+    extension::ACCOUNT,
+    operator::SYSTEM_NAMESPACE,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    small::{another, patch_catalog, prepare, remove, revisions},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
-use olm_test::bundle::{Bundle, small};
+use crate::small::{another, patch_catalog, prepare, remove, revisions};
 
 /// A condition and what it is to be: `Status/Reason/Message`, whole.
 type Row = (ConditionType, String);

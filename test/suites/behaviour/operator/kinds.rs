@@ -11,14 +11,17 @@ use olm_api::{
     ConditionType::{Installed, Progressing, Ready, Stalled},
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
-use olm_test::{rights, wait};
+use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
+    rights,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    small::{annotate, prepare, revisions},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
-use olm_test::bundle::small;
+use crate::small::{annotate, prepare, revisions};
 
 const LEFT_OUT: &str = "extensions.olm.operatorframework.io/left-out";
 

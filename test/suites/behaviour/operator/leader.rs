@@ -14,20 +14,19 @@ use olm_api::{
     v1::ClusterCatalog,
 };
 use olm_test::{
+    bundle::small,
     cluster::{Cluster, Options},
     images::Images,
     operator::{Operator, SYSTEM_NAMESPACE},
     registry::Registry,
+    scenario::Scenario,
     supervisor::State,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::json;
 
-use crate::{
-    small::{annotate, catalogs, patch_catalog, prepare},
-    world::{DEADLINE, Scenario, World},
-};
-use olm_test::bundle::small;
+use crate::small::{annotate, catalogs, patch_catalog, prepare};
 
 const LEASES: [&str; 2] = ["9c4404e7.operatorframework.io", "catalogd-operator-lock"];
 

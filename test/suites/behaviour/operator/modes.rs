@@ -12,12 +12,13 @@ use kube::{
 use olm_api::ConditionType::{Installed, Progressing, Stalled};
 use olm_test::{
     bundle::{Bundle, IMAGE, deployment, reads_config_maps},
+    extension::ACCOUNT,
     rights::create_account,
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::{Value, json};
-
-use crate::world::{ACCOUNT, DEADLINE, Scenario, World};
 
 /// An operator with rules in the namespaces that it watches.
 fn bundle(name: &str, modes: &[&str]) -> Bundle {

@@ -22,9 +22,12 @@ use olm_api::{
 };
 use olm_test::{
     cluster::{AuditEvent, Options},
+    extension::ACCOUNT,
     process::cargo_program,
     rights::create_account,
+    scenario::Scenario,
     wait,
+    world::{COLLECTED, DEADLINE, World},
 };
 use serde_json::{Value, json};
 
@@ -32,7 +35,6 @@ use self::{
     bundle::{PACKAGE, PASSWORDS, Version, write},
     webhook::NoDryRuns,
 };
-use crate::world::{ACCOUNT, COLLECTED, DEADLINE, Scenario, World};
 
 /// Objects of a version: account, Secret, ConfigMap, CRD, role, binding, Deployment.
 const OBJECTS: usize = 7;

@@ -8,14 +8,15 @@ use kube::{
     core::GroupVersionKind,
 };
 use olm_api::ConditionType::Upgradeable;
-use olm_test::wait;
 use serde_json::json;
 
-use crate::{
-    small::{prepare, revisions},
-    world::{DEADLINE, Scenario, World},
+use crate::small::{prepare, revisions};
+use olm_test::{
+    bundle::small,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
-use olm_test::bundle::small;
 
 pub(crate) const PROPERTIES: &str = r#"[{"type":"olm.maxOpenShiftVersion","value":"4.18"}]"#;
 

@@ -12,21 +12,22 @@ use olm_api::{
     v1::{ClusterCatalog, ClusterExtension},
 };
 use olm_test::{
+    bundle::lighthouse,
     catalog::{chain, cluster_catalog},
     catalogd::Settings,
     cluster::{Cluster, Options},
-    extension::extension,
+    extension::{ACCOUNT, extension},
     faults::{Fault, FaultyRegistry},
     images::Images,
     operator::{GRACE, Operator, install},
     process::StateDirectory,
     registry::Registry,
     rights::create_account,
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::{Value, json};
-
-use super::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
 
 const LIGHTHOUSE: &str = "lighthouse-operator";
 /// As many as there are workers.
@@ -57,7 +58,7 @@ async fn world_with(count: usize) -> Result<(World, Vec<FaultyRegistry>, StateDi
     let settings = Settings::default().env("CONTAINERS_REGISTRIES_CONF", conf.display().to_string());
     let operator = Operator::start_installed_with(&cluster, &settings).await?;
     let images = Images::new(&registry)?;
-    Ok((World { operator, images, cluster, registry }, hostile, directory))
+    Ok((World { operator, proxy: None, images, cluster, registry }, hostile, directory))
 }
 
 /// Requests an extension of a package whose bundle is a tag that the hostile registry never answers for.
@@ -97,7 +98,7 @@ async fn bundles_that_never_come_delay_no_other_extension_and_hold_up_no_end() -
     create_account(&traps.client, &traps.name, ACCOUNT).await?;
     traps.catalog_serves().await?;
     let honest = Scenario::new(&world, "honest").await?;
-    honest.prepare(LIGHTHOUSE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    honest.prepare(LIGHTHOUSE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
 
     let mut hanging = Vec::new();
     for number in 0..HANGING {
@@ -177,7 +178,7 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
     }
     let honest = Scenario::new(&world, "honest").await?;
     let start = Instant::now();
-    honest.prepare(LIGHTHOUSE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    honest.prepare(LIGHTHOUSE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
     println!(
         "beside {} pulls that hang: a catalog is packed, pushed and served in {:.1?}",
         2 * REGISTRIES,
@@ -203,7 +204,7 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
 async fn what_hung_is_installed_when_the_registry_answers_again() -> Result<()> {
     let (world, hostile, _directory) = world().await?;
     let scenario = Scenario::new(&world, "recovers").await?;
-    let bundle = sample_bundle("1.0.0");
+    let bundle = lighthouse("1.0.0");
     world.images.push_bundle(&scenario.own(&bundle)?, "recovers:v1").await?;
     let image = format!("{}/recovers:v1", hostile.address());
     let reference = scenario.push_catalog(&chain(LIGHTHOUSE, &[("1.0.0", &image)]), "latest").await?;

@@ -12,16 +12,16 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
     rights::{create_account, grant, rules_for},
+    scenario::Scenario,
     wait,
+    world::{COLLECTED, DEADLINE, World},
 };
 use serde_json::{Value, json};
 
-use crate::{
-    small::prepare,
-    world::{ACCOUNT, COLLECTED, DEADLINE, Scenario, World},
-};
-use olm_test::bundle::small;
+use crate::small::prepare;
 
 const BLOCKED: &str = "False/Blocked/operation cannot proceed due to the following validation error(s): ";
 

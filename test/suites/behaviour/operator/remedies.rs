@@ -11,14 +11,17 @@ use olm_api::{
     names::IDENTITY_ANNOTATION,
     v1::ClusterExtension,
 };
-use olm_test::{rights, wait};
+use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
+    rights,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    small::{another, catalogs, extension, further_catalog, of_scenario, prepare, revisions, serves},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
-use olm_test::bundle::small;
+use crate::small::{another, catalogs, extension, further_catalog, of_scenario, prepare, revisions, serves};
 
 /// Waits until a condition of any extension is `Status/Reason/Message` with all of these parts.
 async fn shows(scenario: &Scenario<'_>, name: &str, type_: ConditionType, parts: &[&str]) -> Result<()> {

@@ -5,14 +5,17 @@ use olm_api::ConditionType::{
     BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated, Progressing, Ready,
     Stalled,
 };
-use olm_test::wait;
 use serde_json::{Value, json};
 
-use crate::{
-    small::{annotate, event, further_catalog, of_scenario, patch_catalog, prepare, push, revisions, serves},
-    world::{DEADLINE, Scenario, World},
+use crate::small::{
+    annotate, event, further_catalog, of_scenario, patch_catalog, prepare, push, revisions, serves,
 };
-use olm_test::bundle::{Bundle, small};
+use olm_test::{
+    bundle::{Bundle, small},
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 
 async fn scenario(name: &str, bundles: &[Bundle], more: &[Value]) -> Result<Scenario<'static>> {
     let scenario = Scenario::new(World::shared().await?, name).await?;

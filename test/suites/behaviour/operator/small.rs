@@ -6,10 +6,10 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
-use olm_test::{bundle::Bundle, catalog, rights, wait};
+use olm_test::{
+    bundle::Bundle, catalog, extension::ACCOUNT, rights, scenario::Scenario, wait, world::DEADLINE,
+};
 use serde_json::{Value, json};
-
-use crate::world::{ACCOUNT, DEADLINE, Scenario};
 
 /// Gives the account `installer` the rights for a bundle alone.
 pub(crate) async fn grant(scenario: &Scenario<'_>, bundle: &Bundle) -> Result<()> {

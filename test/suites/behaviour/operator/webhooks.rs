@@ -23,13 +23,16 @@ use olm_api::{
     names::{WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
     v1::ClusterObjectSet,
 };
-use olm_test::{cluster::Cluster, wait};
+use olm_test::{
+    cluster::Cluster,
+    extension::ACCOUNT,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    extension_tables::written::{kinds, wanted},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
+use crate::extension_tables::written::{kinds, wanted};
 use server::WebhookServer;
 
 /// Long enough for every step of a rotation to be seen, short enough to wait for.

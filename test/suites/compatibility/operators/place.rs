@@ -19,6 +19,7 @@ use olm_test::{
     operator::{Operator, USER},
     process::cargo_program,
     registry::Registry,
+    world::World,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -68,9 +69,7 @@ impl Place {
     /// Starts everything, with one catalog of both versions of `operators`.
     pub(crate) async fn start(folder: PathBuf, operators: &[&Expected]) -> Result<Self> {
         let options = Options { nodes: NODES, ..Options::default() };
-        let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
-        let images = Images::new(&registry)?;
-        let program = Operator::start(&cluster, &images, &[]).await?;
+        let World { operator: program, cluster, images, registry, .. } = World::start_on(options).await?;
         let mut place = Self {
             client: cluster.client().await?,
             olm: cargo_program("olm-cli", "olm")?,

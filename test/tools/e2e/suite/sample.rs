@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use olm_test::process::cargo_program;
-use olm_test::sample_operator::{PROGRAM, SampleOperator, VERSIONS};
+use olm_test::{
+    process::cargo_program,
+    sample_operator::{PROGRAM, SampleOperator, VERSIONS},
+};
 use serde_json::{Value, json};
 
 use crate::world::World;

@@ -15,15 +15,17 @@ use olm_api::{
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_test::wait;
 use serde_json::{Value, json};
 
 use super::{object_set, wants};
-use crate::{
-    small::{extension, prepare},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
+use crate::small::{extension, prepare};
+use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
-use olm_test::bundle::small;
 
 /// The only account that the attacker may use.
 const WEAK: &str = "weak";

@@ -18,9 +18,12 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_test::{
+    bundle::small,
     operator::{SYSTEM_NAMESPACE, USER},
     rights::create_account,
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::json;
 
@@ -28,9 +31,7 @@ use super::{rows, shows};
 use crate::{
     set_tables::event,
     small::{self, annotate, prepare, revisions},
-    world::{DEADLINE, Scenario, World},
 };
-use olm_test::bundle::small;
 
 /// The program's roles, as they are to be again.
 pub(crate) struct Rights {

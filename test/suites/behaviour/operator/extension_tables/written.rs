@@ -19,15 +19,20 @@ use olm_api::{
 };
 use olm_object::ObjectKey;
 use olm_objectset::unpack;
-use olm_test::{cluster::AuditEvent, operator::SYSTEM_NAMESPACE, rights, wait};
+use olm_test::{
+    bundle::{Bundle, small, webhook},
+    cluster::AuditEvent,
+    extension::ACCOUNT,
+    operator::SYSTEM_NAMESPACE,
+    rights,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
 use super::{rows, shows};
-use crate::{
-    small::{prepare, revisions},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
-use olm_test::bundle::{Bundle, small, webhook};
+use crate::small::{prepare, revisions};
 
 /// The phases of a revision and the objects of each, as they stand in its Secrets.
 async fn written(client: &Client, set: &ClusterObjectSet) -> Result<Vec<(String, Vec<Value>)>> {

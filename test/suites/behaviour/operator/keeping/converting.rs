@@ -10,16 +10,18 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PropagationPolicy},
 };
 use olm_api::ConditionType::{DeletionPolicy, Ready};
-use olm_test::{rights::create_account, wait};
+use olm_test::{
+    extension::ACCOUNT,
+    rights::create_account,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{by, gone, objection, remove_rights};
-use crate::{
-    small::annotate,
-    webhooks::bundle,
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
+use crate::{small::annotate, webhooks::bundle};
 
 async fn converting(base: &str) -> Result<(Scenario<'static>, TempDir)> {
     let scenario = Scenario::new(World::shared().await?, base).await?;

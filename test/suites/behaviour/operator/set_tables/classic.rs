@@ -7,15 +7,16 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use olm_api::ConditionType::Progressing;
-use olm_test::wait;
 use serde_json::{Value, json};
 
 use super::{create, inline, map, maps, scenario, shows, spec};
-use crate::{
-    small::prepare,
-    world::{DEADLINE, Scenario, World},
+use crate::small::prepare;
+use olm_test::{
+    bundle::small,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
-use olm_test::bundle::small;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_of_a_csv_or_subscription_is_reported_with_its_owner() -> Result<()> {

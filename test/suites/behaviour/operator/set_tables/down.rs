@@ -7,15 +7,16 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use olm_api::ConditionType::{Progressing, Succeeded};
-use olm_test::wait;
 use serde_json::json;
 
 use super::{begins, create, inline, map, rolled_out, scenario, shows, spec};
-use crate::{
-    small::prepare,
-    world::{DEADLINE, Scenario, World},
+use crate::small::prepare;
+use olm_test::{
+    bundle::small,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
-use olm_test::bundle::small;
 
 const GROUP: &str = "absent.example.com";
 

@@ -6,15 +6,16 @@ use olm_api::{
     ConditionType::{Progressing, Ready},
     v1::LifecycleState,
 };
-use olm_test::wait;
 use serde_json::json;
 
 use super::{begins, controller, create_with, event, inline, map, maps, sets, shows, spec};
-use crate::{
-    small::prepare,
-    world::{DEADLINE, Scenario, World},
+use crate::small::prepare;
+use olm_test::{
+    bundle::small,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
-use olm_test::bundle::small;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_change_hands_and_each_step_is_an_event() -> Result<()> {

@@ -8,10 +8,9 @@ use kube::{
 use olm_test::{
     bundle::{Bundle, IMAGE, crd_with_versions, deployment, webhook},
     cluster::Cluster,
+    scenario::Scenario,
 };
 use serde_json::{Value, json};
-
-use crate::world::Scenario;
 
 /// A port that no container has, so that the pods' own endpoints are none for the webhooks.
 const TARGET_PORT: &str = "webhooks";
