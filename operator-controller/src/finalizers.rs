@@ -4,15 +4,15 @@ use std::fmt::Debug;
 
 use kube::{Api, ResourceExt, api::Patch};
 use olm_api::names::PROGRAM_FIELD_MANAGER;
-use olm_runtime::{api_text, bounded, patch_as};
+use olm_runtime::{api_text, bounded, if_exists, patch_as};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// Attempts before somebody who writes all the time is left to the next pass.
 const ATTEMPTS: usize = 3;
 
-/// Makes `finalizers` present (`wanted`) or absent on `object`; does nothing when they already are. Returns the
-/// object as it is afterwards, when it was written.
+/// Makes `finalizers` present (`wanted`) or absent on `object`, with an annotation in the same write; does nothing when
+/// they already are. Returns the object as it is afterwards, when it was written.
 ///
 /// Who else wrote meanwhile changed something else: the object is read again and the finalizers are tried once more.
 /// Waiting for the other's event would be to wait for ever after an answer without one.
@@ -22,41 +22,13 @@ const ATTEMPTS: usize = 3;
 pub(crate) async fn set<K>(
     api: &Api<K>,
     object: &K,
-    finalizers: &[&str],
-    wanted: bool,
-) -> Result<Option<K>, String>
-where
-    K: ResourceExt + Clone + Debug + DeserializeOwned,
-{
-    write(api, object, (finalizers, wanted), None).await
-}
-
-/// Adds `finalizers` like [`set`], and an annotation in the same write.
-///
-/// # Errors
-/// The API server's answer.
-pub(crate) async fn set_with<K>(
-    api: &Api<K>,
-    object: &K,
-    finalizers: &[&str],
-    annotation: Option<(&str, &str)>,
-) -> Result<Option<K>, String>
-where
-    K: ResourceExt + Clone + Debug + DeserializeOwned,
-{
-    write(api, object, (finalizers, true), annotation).await
-}
-
-async fn write<K>(
-    api: &Api<K>,
-    object: &K,
     (finalizers, wanted): (&[&str], bool),
     annotation: Option<(&str, &str)>,
 ) -> Result<Option<K>, String>
 where
     K: ResourceExt + Clone + Debug + DeserializeOwned,
 {
-    let told = |error: &kube::Error| format!("error updating finalizers: {}", api_text(error));
+    let failed = |error: &kube::Error| format!("error updating finalizers: {}", api_text(error));
     let params = patch_as(PROGRAM_FIELD_MANAGER);
     let (name, mut newer) = (object.name_any(), None::<K>);
     for attempt in 1..=ATTEMPTS {
@@ -72,19 +44,18 @@ where
             operations.push(json!({"op": "add", "path": "/metadata/annotations", "value": all}));
         }
         let patch = serde_json::from_value(patch).map_err(|e| e.to_string())?;
-        match bounded(api.patch(&name, &params, &Patch::Json::<()>(patch))).await {
-            Ok(written) => return Ok(Some(written)),
-            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+        match if_exists(api.patch(&name, &params, &Patch::Json::<()>(patch))).await {
+            Ok(written) => return Ok(written),
             // A `test` that does not hold is answered with 422.
             Err(kube::Error::Api(status))
                 if attempt < ATTEMPTS && (status.is_conflict() || status.code == 422) =>
             {
-                let Some(found) = bounded(api.get_opt(&name)).await.map_err(|e| told(&e))? else {
+                let Some(found) = bounded(api.get_opt(&name)).await.map_err(|e| failed(&e))? else {
                     return Ok(None);
                 };
                 newer = Some(found);
             }
-            Err(error) => return Err(told(&error)),
+            Err(error) => return Err(failed(&error)),
         }
     }
     Ok(None)

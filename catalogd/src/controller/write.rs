@@ -8,7 +8,7 @@ use olm_api::{
     names::{CATALOG_NAME_LABEL, CATALOGD_FIELD_MANAGER, DELETE_SERVER_CACHE_FINALIZER},
     v1::{ClusterCatalog, ClusterCatalogStatus},
 };
-use olm_runtime::bounded;
+use olm_runtime::{bounded, if_exists};
 use serde_json::{Value, json};
 
 use super::{Reconciler, has_finalizer};
@@ -50,11 +50,8 @@ impl Reconciler {
         self.writes.forget(&catalog.uid().unwrap_or_default());
         let name = catalog.name_any();
         let removal = Patch::Json::<()>(operations_of(operations)?);
-        match bounded(self.api.patch(&name, &patch_params(), &removal)).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(source) => Err(CatalogdError::Api { action: "removing finalizer", source }),
-            Ok(_) => Ok(()),
-        }
+        let removed = if_exists(self.api.patch(&name, &patch_params(), &removal)).await;
+        removed.map(drop).map_err(|source| CatalogdError::Api { action: "removing finalizer", source })
     }
 
     async fn patch(

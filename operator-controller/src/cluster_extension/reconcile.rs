@@ -18,7 +18,7 @@ use olm_api::{
     ownership::is_taken_over,
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
-use olm_runtime::{Next, OwnWrites, api_text, bounded, post_as};
+use olm_runtime::{Next, OwnWrites, api_text, if_exists, post_as};
 
 use super::{
     Context,
@@ -157,7 +157,7 @@ impl Extensions {
         let is_new = extension.status.as_ref().is_none_or(|status| status.conditions.is_empty());
         let uid = extension.uid().filter(|_| is_new && !is_taken_over(&extension.metadata));
         let record = uid.as_deref().map(|uid| (TAKEN_OVER_ANNOTATION, uid));
-        match finalizers::set_with(&self.api(), extension, &FINALIZERS, record).await {
+        match finalizers::set(&self.api(), extension, (&FINALIZERS, true), record).await {
             Ok(written) => {
                 // Secrets come after the finalizers.
                 self.tidy().extend(written.and_then(|extension| extension.uid()));
@@ -212,7 +212,7 @@ impl Extensions {
                 }
             }
         }
-        let removed = finalizers::set(&self.api(), extension, &FINALIZERS, false).await;
+        let removed = finalizers::set(&self.api(), extension, (&FINALIZERS, false), None).await;
         removed.map_or_else(Next::Retry, |_| Next::Await)
     }
 
@@ -249,17 +249,13 @@ impl Extensions {
             }
             return Ok(());
         }
-        let mut updated = extension.clone();
-        updated.status = Some(after.clone());
+        let updated = ClusterExtension { status: Some(after.clone()), ..extension.clone() };
         let params = post_as(PROGRAM_FIELD_MANAGER);
-        match bounded(self.api().replace_status(&extension.name_any(), &params, &updated)).await {
-            Ok(written) => {
-                self.writes.wrote(&written, self.cx.clock.now());
-                self.cx.events.extension(extension, &before, &after, report).await;
-                Ok(())
-            }
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(api_text(&error)),
+        let written = if_exists(self.api().replace_status(&extension.name_any(), &params, &updated)).await;
+        if let Some(written) = written.map_err(|e| api_text(&e))? {
+            self.writes.wrote(&written, self.cx.clock.now());
+            self.cx.events.extension(extension, &before, &after, report).await;
         }
+        Ok(())
     }
 }

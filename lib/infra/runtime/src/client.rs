@@ -365,5 +365,18 @@ pub async fn bounded<T>(request: impl Future<Output = Result<T, kube::Error>>) -
     })
 }
 
+/// Bounds a request about an object that may be gone: nothing if it is.
+///
+/// # Errors
+/// As [`bounded`].
+pub async fn if_exists<T>(
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<Option<T>, kube::Error> {
+    match bounded(request).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a revision leaves behind: objects go in reverse order of phases, unless they are somebody else's by now.
+//! Removes the objects that a revision still owns, in reverse order of phases.
 
 use kube::{
     Api,
@@ -6,14 +6,17 @@ use kube::{
 };
 use olm_object::ObjectKey;
 use olm_objectset::{BEFORE_REVISIONS, Teardown, controller_of, owner_references, teardown};
-use olm_runtime::{DiscoveryError, api_text, bounded};
+use olm_runtime::{DiscoveryError, api_text, bounded, if_exists};
 use serde_json::{Value, json};
 
-use super::{super::content::LoadedPhase, Executor, get};
-use crate::concurrently::{REQUESTS, concurrently};
+use super::executor::{Executor, get};
+use crate::{
+    cluster_object_set::observe::content::LoadedPhase,
+    concurrently::{REQUESTS, concurrently},
+};
 
 impl Executor<'_> {
-    /// Removes what the revision still owns, in reverse order of phases. `true` when nothing is left.
+    /// Removes what the revision still owns. `true` when nothing is left.
     ///
     /// # Errors
     /// A request failed; the text names the object.
@@ -42,7 +45,7 @@ impl Executor<'_> {
 
     async fn remove(&self, stored: &Value) -> Result<bool, String> {
         let key = ObjectKey::of(stored);
-        let told = |error: &kube::Error| format!("Object {key}: {}", api_text(error));
+        let failed = |error: &kube::Error| format!("Object {key}: {}", api_text(error));
         let kind = match self.kind(&key).await {
             Ok(kind) => kind,
             // A kind that is gone has no objects.
@@ -50,26 +53,19 @@ impl Executor<'_> {
             Err(error) => return Err(format!("Object {key}: {error}")),
         };
         let api = self.api(&kind, &key);
-        let Some(live) = get(&api, &key.name).await.map_err(|e| told(&e))? else { return Ok(true) };
-        self.memory.forget_object(&self.owner.uid, &key);
-        let fate = match teardown(&live, &self.owner) {
+        let Some(live) = get(&api, &key.name).await.map_err(|e| failed(&e))? else { return Ok(true) };
+        let action = match teardown(&live, &self.owner) {
             // No later revision wanted what Helm had made.
             Teardown::Leave if self.is_of_helm(&live) && self.owner.policy.keeps_when_dropped(&key) => {
                 Teardown::Keep
             }
             Teardown::Leave if self.is_of_helm(&live) => Teardown::Delete,
-            fate => fate,
+            action => action,
         };
-        match fate {
+        match action {
             Teardown::Leave => Ok(true),
-            Teardown::Keep => {
-                self.form(&api, &key, &live).await.map_err(|e| told(&e))?;
-                Ok(true)
-            }
-            Teardown::Release => {
-                self.release(&api, &key, &live).await.map_err(|e| told(&e))?;
-                Ok(true)
-            }
+            Teardown::Keep => self.form(&api, &key, &live).await.map(|()| true).map_err(|e| failed(&e)),
+            Teardown::Release => self.release(&api, &key, &live).await.map(|()| true).map_err(|e| failed(&e)),
             Teardown::Delete if live.pointer("/metadata/deletionTimestamp").is_some() => Ok(false),
             Teardown::Delete => {
                 let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -77,24 +73,26 @@ impl Executor<'_> {
                     uid: text("/metadata/uid"),
                     resource_version: text("/metadata/resourceVersion"),
                 });
-                match bounded(api.delete(&key.name, &params)).await {
-                    Ok(_) => Ok(false),
-                    Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
+                match if_exists(api.delete(&key.name, &params)).await {
+                    Ok(deleted) => Ok(deleted.is_none()),
                     // It has changed since it was read: the next reconcile finds out whose it is by now.
                     Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
-                    Err(error) => Err(told(&error)),
+                    Err(error) => Err(failed(&error)),
                 }
             }
         }
     }
 
-    /// Whether the extension itself controls an object, as the original's Helm runtime had it.
+    /// Whether the extension itself controls an object, as upstream's Helm runtime had it.
     pub(crate) fn is_of_helm(&self, live: &Value) -> bool {
         let controller = controller_of(live).and_then(|reference| reference.get("uid")?.as_str());
-        self.siblings.iter().any(|s| s.revision == BEFORE_REVISIONS && Some(s.uid.as_str()) == controller)
+        self.siblings
+            .known
+            .iter()
+            .any(|s| s.revision == BEFORE_REVISIONS && Some(s.uid.as_str()) == controller)
     }
 
-    /// Drops this revision's owner reference; somebody else is the controller.
+    /// Drops this revision's owner reference; the object has another controller.
     async fn release(
         &self,
         api: &Api<DynamicObject>,

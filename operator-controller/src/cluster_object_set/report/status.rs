@@ -1,143 +1,57 @@
-//! From what happened to a revision to its conditions. Texts and reasons are the original's.
+//! From the report of a reconcile to the status of a ClusterObjectSet. Texts and reasons of the conditions that upstream
+//! has are upstream's.
 
 use jiff::Timestamp;
 use olm_api::{
     Activity, ConditionStatus, ConditionType, ConditionWriter, Conditions, Reason,
     names::BUNDLE_VERSION,
-    v1::{ClusterObjectSet, LifecycleState},
+    v1::{ClusterObjectSet, ClusterObjectSetStatus, LifecycleState},
 };
-use olm_runtime::ClientError;
 
-use crate::advice::advice;
+use crate::{
+    cluster_object_set::report::{Deadline, Outcome, Report, deadline},
+    deletion_policy::revision as deletion_policy,
+};
 
-/// What became of one pass over a revision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// Somebody must act; nothing is tried until then.
-    Blocked(String),
-    /// An error that is tried again.
-    Retrying(String),
-    /// An error that is tried again, although only a person can remove what is in the way.
-    Stuck {
-        /// The error.
-        message: String,
-        /// What is in the way.
-        obstacle: Obstacle,
-    },
-    /// Objects are not all there, or not all healthy.
-    Incomplete {
-        /// The messages of failed probes.
-        failures: Vec<String>,
-        /// What is waited for before probes could say anything, in our words.
-        waits: Vec<String>,
-        /// Whether an object is waited for that is being deleted.
-        awaits_deletion: bool,
-    },
-    /// Everything is there and healthy.
-    Complete,
-    /// Teardown goes on.
-    Archiving,
-    /// Teardown is over.
-    Archived,
-}
-
-/// What keeps a revision from being carried out until somebody does something about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Obstacle {
-    /// Objects belong to somebody else.
-    Collision,
-    /// The API server does not allow it.
-    Forbidden,
-    /// The ServiceAccount or the namespace is missing: what to do about it.
-    Missing(String),
-}
-
-impl Obstacle {
-    /// What to do, in one sentence.
-    fn advice(&self) -> &str {
-        match self {
-            Self::Collision => {
-                "The object belongs to the owner that the message names: delete that owner or this extension, or the object if nobody needs it."
-            }
-            Self::Forbidden => {
-                "Allow it to the ServiceAccount (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names."
-            }
-            Self::Missing(advice) => advice,
-        }
+/// The status after a reconcile. Conditions that the report does not concern stay as they are.
+pub(crate) fn status(set: &ClusterObjectSet, report: &Report, now: Timestamp) -> ClusterObjectSetStatus {
+    let mut status = set.status.clone().unwrap_or_default();
+    match &report.outcome {
+        Outcome::Recorded | Outcome::AwaitsTakeover | Outcome::Unprepared(_) => return status,
+        Outcome::PolicyTakenBack => {}
+        _ => set_conditions(&mut status.conditions, set, report, now),
     }
-}
-
-/// Whether the roll-out may still take its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deadline {
-    /// There is none, or it no longer counts.
-    None,
-    /// It lies ahead.
-    At(Timestamp),
-    /// It has passed.
-    Passed {
-        /// How many minutes the revision had.
-        minutes: i32,
-    },
-}
-
-impl Outcome {
-    /// What is in the way, if only a person can remove it.
-    pub(crate) fn obstacle(&self) -> Option<&Obstacle> {
-        if let Self::Stuck { obstacle, .. } = self { Some(obstacle) } else { None }
+    deletion_policy::set_condition(&mut status.conditions, set, report, now);
+    status.conditions = in_order(&status.conditions);
+    if let Some(content) = report.content.as_ref().filter(|_| status.observed_phases.is_empty()) {
+        status.observed_phases.clone_from(content);
     }
-
-    /// What it means that there is no client of the ServiceAccount.
-    pub(crate) fn without_account(error: &ClientError) -> Self {
-        let message = error.to_string();
-        match advice(error) {
-            Some(advice) => Self::Stuck { message, obstacle: Obstacle::Missing(advice) },
-            None => Self::Retrying(message),
-        }
-    }
-}
-
-/// The deadline of a revision at `now`.
-pub(crate) fn deadline(set: &ClusterObjectSet, now: Timestamp) -> Deadline {
-    let succeeded = set.status.as_ref().is_some_and(|s| s.conditions.is_true(ConditionType::Succeeded));
-    let created = set.metadata.creation_timestamp.as_ref();
-    let (Some(minutes), Some(created)) = (set.spec.progress_deadline_minutes, created) else {
-        return Deadline::None;
-    };
-    if succeeded || set.spec.lifecycle_state == LifecycleState::Archived {
-        return Deadline::None;
-    }
-    let at = created.0 + jiff::SignedDuration::from_mins(i64::from(minutes));
-    if now >= at { Deadline::Passed { minutes } } else { Deadline::At(at) }
+    status
 }
 
 /// Whether the status says that nothing is left to do for an archived revision.
 pub(crate) fn torn_down(set: &ClusterObjectSet) -> bool {
-    let told = set.status.as_ref().and_then(|s| s.conditions.find(ConditionType::Progressing));
+    let progressing = set.status.as_ref().and_then(|s| s.conditions.find(ConditionType::Progressing));
     set.spec.lifecycle_state == LifecycleState::Archived
-        && told.is_some_and(|c| c.reason == Reason::Archived.as_str())
+        && progressing.is_some_and(|c| c.reason == Reason::Archived.as_str())
 }
 
-/// Writes what `outcome` means into `conditions`.
-pub(crate) fn set_conditions(
-    conditions: &mut Conditions,
-    set: &ClusterObjectSet,
-    outcome: &Outcome,
-    deadline: Deadline,
-    now: Timestamp,
-) {
+fn set_conditions(conditions: &mut Conditions, set: &ClusterObjectSet, report: &Report, now: Timestamp) {
     use ConditionStatus::{False, True, Unknown};
     use ConditionType::{Available, Progressing, Succeeded};
 
     let generation = set.metadata.generation;
     let version =
         set.metadata.annotations.as_ref().and_then(|a| a.get(BUNDLE_VERSION)).map_or("", String::as_str);
-    // What came first stays, what was taken over from a release included.
+    // It is set once: a revision that was made of a release has another text.
     let succeeded = conditions.is_true(Succeeded);
+    let deadline = deadline(set, now);
     let mut writer = ConditionWriter { conditions, generation, now };
     let rolling_out = format!("Revision {version} is rolling out.");
-    match outcome {
+    match &report.outcome {
+        Outcome::Recorded | Outcome::AwaitsTakeover | Outcome::Unprepared(_) | Outcome::PolicyTakenBack => {}
         Outcome::Blocked(message) => writer.put(Progressing, False, Reason::Blocked, message),
+        Outcome::Unusable(error) => writer.put(Progressing, False, Reason::Blocked, &error.to_string()),
         Outcome::Retrying(message) | Outcome::Stuck { message, .. } => {
             progressing(&mut writer, Reason::Retrying, message, deadline);
             if set.status.as_ref().is_some_and(|s| s.conditions.find(Available).is_some()) {
@@ -173,45 +87,33 @@ pub(crate) fn set_conditions(
             writer.put(Available, Unknown, Reason::Archived, "revision is archived");
         }
     }
-    summarize(&mut writer, outcome);
+    summarize(&mut writer, report);
 }
 
 /// Sums up for GitOps tools, with what this program adds to upstream's texts.
-fn summarize(writer: &mut ConditionWriter<'_>, outcome: &Outcome) {
+fn summarize(writer: &mut ConditionWriter<'_>, report: &Report) {
     let Some(progressing) = writer.conditions.find(ConditionType::Progressing).cloned() else { return };
     let reason = Reason::named(&progressing.reason).unwrap_or(Reason::Retrying);
-    let added: &[&str] = match outcome {
-        Outcome::Incomplete { waits, .. } => &waits.iter().map(String::as_str).collect::<Vec<_>>(),
-        Outcome::Stuck { obstacle, .. } => &[obstacle.advice()],
-        _ => &[],
+    let added = match &report.outcome {
+        Outcome::Incomplete { waits, .. } => waits.iter().map(String::as_str).collect(),
+        Outcome::Stuck { obstacle, .. } => vec![obstacle.advice()],
+        _ => Vec::new(),
     };
-    let message = [&[progressing.message.as_str()], added].concat().join("\n");
-    let ready = matches!(outcome, Outcome::Complete | Outcome::Archived);
-    let activity = match outcome {
+    let lines = |more: &[&str]| [&[progressing.message.as_str()], more].concat().join("\n");
+    let message = lines(&added);
+    let ready = matches!(report.outcome, Outcome::Complete | Outcome::Archived);
+    let activity = match report.outcome {
         _ if ready => Activity::None,
         _ if progressing.status == ConditionStatus::False.as_str() => Activity::Stalled(reason, &message),
         Outcome::Stuck { .. } => Activity::Stalled(Reason::Blocked, &message),
         _ => Activity::Reconciling(reason, &message),
     };
-    writer.summarize(ready, reason, &message, activity);
+    let unseen: Vec<&str> = report.unseen.iter().map(String::as_str).collect();
+    writer.summarize(ready, reason, &lines(&[added, unseen].concat()), activity);
 }
 
-/// Adds sentences to what `Ready` says; the original's conditions stay as they are.
-pub(crate) fn add_to_ready(conditions: &mut Conditions, sentences: &[String], now: Timestamp) {
-    let Some(mut ready) = conditions.find(ConditionType::Ready).cloned().filter(|_| !sentences.is_empty())
-    else {
-        return;
-    };
-    for sentence in sentences {
-        ready.message.push('\n');
-        ready.message.push_str(sentence);
-    }
-    let generation = ready.observed_generation;
-    conditions.mirror(&ready, generation, now);
-}
-
-/// Puts what is ours behind what the original has: the order tells nothing of the way here.
-pub(crate) fn in_order(conditions: &Conditions) -> Conditions {
+/// Puts what upstream does not have behind what it has, whatever was written first.
+fn in_order(conditions: &Conditions) -> Conditions {
     use ConditionType::{DeletionPolicy, Ready, Reconciling, Stalled};
     let ours = [DeletionPolicy, Ready, Reconciling, Stalled].map(ConditionType::as_str);
     let place = |type_: &str| ours.iter().position(|our| *our == type_).map_or(0, |at| at + 1);
@@ -238,10 +140,11 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use olm_api::{
         ConditionUpdate,
-        v1::{ClusterObjectSetSpec, ClusterObjectSetStatus},
+        v1::{ClusterObjectSetSpec, ClusterObjectSetStatus, ObservedPhase},
     };
 
     use super::*;
+    use crate::cluster_object_set::{observe::content::ContentError, report::Obstacle};
 
     fn set() -> ClusterObjectSet {
         let mut set =
@@ -252,14 +155,14 @@ mod tests {
         set
     }
 
-    fn told(
+    fn upstreams(
         set: &ClusterObjectSet,
         outcome: &Outcome,
         now: Timestamp,
     ) -> Vec<(String, String, String, String)> {
         const OURS: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
         let mut conditions = set.status.clone().unwrap_or_default().conditions;
-        set_conditions(&mut conditions, set, outcome, deadline(set, now), now);
+        set_conditions(&mut conditions, set, &outcome.clone().into(), now);
         conditions
             .iter()
             .inspect(|c| assert_eq!(c.observed_generation, Some(4)))
@@ -280,7 +183,7 @@ mod tests {
     /// What GitOps tools see, in one line.
     fn summary(set: &ClusterObjectSet, outcome: &Outcome, now: Timestamp) -> String {
         let mut conditions = set.status.clone().unwrap_or_default().conditions;
-        set_conditions(&mut conditions, set, outcome, deadline(set, now), now);
+        set_conditions(&mut conditions, set, &outcome.clone().into(), now);
         let one = |type_: ConditionType| {
             let found = conditions.find(type_)?;
             Some(format!("{type_}={}/{}/{}", found.status, found.reason, found.message))
@@ -292,7 +195,7 @@ mod tests {
     #[test]
     fn each_outcome_is_summed_up_for_gitops_tools() {
         let mut set = set();
-        // What an earlier pass said is taken back where it no longer holds.
+        // What an earlier reconcile reported is taken back where it no longer holds.
         for type_ in [ConditionType::Reconciling, ConditionType::Stalled] {
             let update = ConditionUpdate::new(type_, ConditionStatus::True, Reason::Retrying, "old", None);
             set.status.get_or_insert_default().conditions.set(update, Timestamp::UNIX_EPOCH);
@@ -323,10 +226,10 @@ mod tests {
         }
         set.spec.progress_deadline_minutes = Some(1);
         let late = Timestamp::from_second(60).unwrap();
-        let told = summary(&set, &Outcome::Retrying("r".into()), late);
+        let found = summary(&set, &Outcome::Retrying("r".into()), late);
         let text = "Revision has not rolled out for 1 minute(s). Last status: r";
         let reason = "ProgressDeadlineExceeded";
-        assert_eq!(told, format!("Ready=False/{reason}/{text} Stalled=True/{reason}/{text}"));
+        assert_eq!(found, format!("Ready=False/{reason}/{text} Stalled=True/{reason}/{text}"));
     }
 
     #[test]
@@ -335,9 +238,13 @@ mod tests {
         let rolling = "Revision 1.2.3 is rolling out.";
         let cases = [
             (Outcome::Blocked("b".into()), vec![row("Progressing", "False", "Blocked", "b")]),
+            (
+                Outcome::Unusable(ContentError::Changed("c".into())),
+                vec![row("Progressing", "False", "Blocked", "c")],
+            ),
             (Outcome::Retrying("r".into()), vec![row("Progressing", "True", "Retrying", "r")]),
             (
-                Outcome::Stuck { message: "s".into(), obstacle: Obstacle::Collision },
+                Outcome::Stuck { message: "s".into(), obstacle: Obstacle::Collision { with_set: true } },
                 vec![row("Progressing", "True", "Retrying", "s")],
             ),
             (
@@ -380,17 +287,51 @@ mod tests {
             ),
         ];
         for (outcome, wanted) in cases {
-            assert_eq!(told(&set(), &outcome, now), wanted, "{outcome:?}");
+            assert_eq!(upstreams(&set(), &outcome, now), wanted, "{outcome:?}");
         }
+    }
+
+    #[test]
+    fn a_reconcile_that_ended_before_anything_was_found_out_reports_nothing() {
+        let mut set = set();
+        let complete = status(&set, &Outcome::Complete.into(), Timestamp::UNIX_EPOCH);
+        assert!(complete.conditions.is_true(ConditionType::Ready));
+        set.status = Some(complete.clone());
+        for outcome in [Outcome::Recorded, Outcome::AwaitsTakeover, Outcome::Unprepared("u".into())] {
+            assert_eq!(status(&set, &outcome.into(), Timestamp::MAX), complete);
+        }
+        let error = status(&set, &Outcome::Retrying("e".into()).into(), Timestamp::MAX);
+        assert!(!error.conditions.is_true(ConditionType::Ready));
+    }
+
+    #[test]
+    fn changes_that_are_not_seen_are_reported_in_ready_alone() {
+        let report = Report { unseen: vec!["not seen".into()], ..Outcome::Retrying("r".into()).into() };
+        let status = status(&set(), &report, Timestamp::UNIX_EPOCH);
+        let of = |type_| status.conditions.find(type_).map(|condition| condition.message.as_str());
+        assert_eq!(of(ConditionType::Ready), Some("r\nnot seen"));
+        assert_eq!(of(ConditionType::Reconciling), Some("r"));
+        assert_eq!(of(ConditionType::Progressing), Some("r"));
+    }
+
+    #[test]
+    fn the_digests_of_the_content_are_recorded_once() {
+        let digest = |digest: &str| Some(vec![ObservedPhase { name: "p".into(), digest: digest.into() }]);
+        let report = |content| Report { content, ..Outcome::Complete.into() };
+        let mut set = set();
+        assert!(status(&set, &report(None), Timestamp::UNIX_EPOCH).observed_phases.is_empty());
+        set.status = Some(status(&set, &report(digest("a")), Timestamp::UNIX_EPOCH));
+        let after = status(&set, &report(digest("b")), Timestamp::UNIX_EPOCH);
+        assert_eq!(Some(after.observed_phases), digest("a"));
     }
 
     #[test]
     fn an_error_makes_known_availability_unknown_but_never_creates_it() {
         let mut set = set();
         let mut conditions = Conditions::default();
-        set_conditions(&mut conditions, &set, &Outcome::Complete, Deadline::None, Timestamp::UNIX_EPOCH);
+        set_conditions(&mut conditions, &set, &Outcome::Complete.into(), Timestamp::UNIX_EPOCH);
         set.status = Some(ClusterObjectSetStatus { conditions, ..Default::default() });
-        let rows = told(&set, &Outcome::Retrying("e".into()), Timestamp::UNIX_EPOCH);
+        let rows = upstreams(&set, &Outcome::Retrying("e".into()), Timestamp::UNIX_EPOCH);
         assert_eq!(rows[1], row("Available", "Unknown", "Reconciling", "e"));
         assert_eq!(rows[2], row("Succeeded", "True", "Succeeded", "Revision succeeded rolling out."));
     }
@@ -402,7 +343,7 @@ mod tests {
         let before = Timestamp::from_second(599).unwrap();
         let after = Timestamp::from_second(600).unwrap();
         assert_eq!(deadline(&set, before), Deadline::At(after));
-        let rows = told(&set, &incomplete(&[], &[]), after);
+        let rows = upstreams(&set, &incomplete(&[], &[]), after);
         assert_eq!(
             rows[0],
             row(
@@ -413,6 +354,10 @@ mod tests {
             )
         );
         assert_eq!(rows[1].2, "RollingOut");
-        assert_eq!(told(&set, &Outcome::Complete, after)[0].2, "Succeeded", "a late roll-out still succeeds");
+        assert_eq!(
+            upstreams(&set, &Outcome::Complete, after)[0].2,
+            "Succeeded",
+            "a late roll-out still succeeds"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The content of a revision: inline objects, and objects in Secrets.
 //!
-//! Secrets in the system namespace are read by the controller and must belong to the revision; all others are
-//! read as the ServiceAccount, so that nobody reads more through a revision than the ServiceAccount may.
+//! Secrets in the system namespace are read by the controller, each once ([`ContentSecrets`]), and must belong to the revision;
+//! all others are read as the ServiceAccount, so that nobody reads more through a revision than the ServiceAccount may.
 //!
 //! Whoever may create Secrets in the system namespace could put something else there, before or after the revision is
 //! made. So content counts there only under its own digest: the key, which the immutable spec refers to, is the
@@ -9,20 +9,22 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
-use kube::{Api, Client, Resource, ResourceExt};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client, ResourceExt};
 use olm_api::{
     names::{
         CONTENT_DIGEST_ANNOTATION, OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REINSTALL_ANNOTATION,
         RENDERED_DIGEST_ANNOTATION, REVISION_NAME_LABEL,
     },
-    v1::{ClusterObjectSet, CollisionProtection, ObjectSourceRef, ObservedPhase, PhaseObject},
+    v1::{ClusterObjectSet, CollisionProtection, ObjectSourceRef, ObservedPhase},
 };
 use olm_object::ObjectKey;
 use olm_objectset::{PackError, Phase, content_digest, content_key, phase_digest, unpack};
 use olm_runtime::{api_text, bounded};
 use serde_json::Value;
 use thiserror::Error;
+
+use crate::facts::content_secrets::{Belonging, ContentSecrets, SecretContent};
 
 /// An object of a revision with the protection that applies to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +41,7 @@ pub(crate) struct LoadedPhase {
 }
 
 /// Why a revision's content cannot be used.
-#[derive(Debug, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum ContentError {
     #[error(
         "the following secrets are not immutable (referenced secrets must have immutable set to true): {0}"
@@ -72,41 +74,32 @@ pub(crate) enum ContentError {
 }
 
 impl ContentError {
-    /// Whether only a person can heal it.
+    /// Whether only a person can put it right.
     pub(crate) fn is_blocking(&self) -> bool {
-        match self {
-            Self::Mutable(_)
-            | Self::Refused { .. }
-            | Self::Foreign { .. }
-            | Self::Altered { .. }
-            | Self::Digest { .. }
-            | Self::Changed(_) => true,
-            Self::Missing { .. }
-            | Self::Duplicate { .. }
-            | Self::MissingKey { .. }
-            | Self::Unreadable { .. } => false,
-        }
+        !matches!(
+            self,
+            Self::Missing { .. } | Self::Duplicate { .. } | Self::MissingKey { .. } | Self::Unreadable { .. }
+        )
     }
 }
 
-/// Reads the content of `set`.
+/// Reads the content of `set`; as `account` what does not lie in the system namespace.
 ///
 /// # Errors
-/// A Secret is missing, mutable, somebody else's, was replaced, or holds something else than objects.
+/// A Secret is missing, mutable, another revision's, was replaced, or holds something else than objects.
 pub(crate) async fn load(
     set: &ClusterObjectSet,
-    controller: &Client,
+    contents: &ContentSecrets,
     account: Option<&Client>,
-    system_namespace: &str,
 ) -> Result<Vec<LoadedPhase>, ContentError> {
-    let secrets = secrets(set, controller, account, system_namespace).await?;
+    let secrets = secrets(set, contents, account).await?;
     let mut phases = Vec::with_capacity(set.spec.phases.len());
     for phase in &set.spec.phases {
         let mut items = Vec::with_capacity(phase.objects.len());
         for object in &phase.objects {
             let stored = match (&object.object, &object.ref_) {
                 (Some(inline), _) => inline.clone(),
-                (None, Some(place)) => read(&phase.name, place, &secrets, system_namespace)?,
+                (None, Some(place)) => read(&phase.name, place, &secrets, contents.namespace())?,
                 (None, None) => continue,
             };
             let protection = object
@@ -121,7 +114,7 @@ pub(crate) async fn load(
     Ok(phases)
 }
 
-/// Refuses an object that is there twice: each copy would undo what the other does.
+/// Refuses an object that is listed twice: each copy would undo what the other does.
 fn check_unique(phases: &[LoadedPhase]) -> Result<(), ContentError> {
     let mut first: BTreeMap<[String; 4], &str> = BTreeMap::new();
     for (phase, item) in phases.iter().flat_map(|phase| phase.items.iter().map(move |item| (phase, item))) {
@@ -192,82 +185,73 @@ fn check_unchanged(recorded: &[ObservedPhase], found: &[ObservedPhase]) -> Resul
     )))
 }
 
-type Secrets = BTreeMap<(String, String), Result<Secret, Unread>>;
+/// The Secrets of a revision by `<namespace>/<name>`.
+type Secrets = BTreeMap<String, Result<SecretContent, ContentError>>;
 
-/// Why a Secret was not read.
-struct Unread {
-    cause: String,
-    /// The account may not read it.
-    refused: bool,
-}
-
-impl From<String> for Unread {
-    fn from(cause: String) -> Self {
-        Self { cause, refused: false }
-    }
-}
-
-impl From<kube::Error> for Unread {
-    fn from(error: kube::Error) -> Self {
-        let refused = matches!(&error, kube::Error::Api(status) if status.is_forbidden());
-        Self { cause: api_text(&error), refused }
-    }
+fn name_of(place: &ObjectSourceRef) -> String {
+    format!("{}/{}", place.namespace, place.name)
 }
 
 async fn secrets(
     set: &ClusterObjectSet,
-    controller: &Client,
+    contents: &ContentSecrets,
     account: Option<&Client>,
-    system_namespace: &str,
 ) -> Result<Secrets, ContentError> {
     let mut secrets = Secrets::new();
-    let references =
-        set.spec.phases.iter().flat_map(|p| &p.objects).filter_map(|o: &PhaseObject| o.ref_.as_ref());
-    for reference in references {
-        let place = (reference.namespace.clone(), reference.name.clone());
-        if secrets.contains_key(&place) {
-            continue;
-        }
-        let client = if reference.namespace == system_namespace { Some(controller) } else { account };
-        let found = match client {
-            _ if reference.namespace.is_empty() => Err("the reference has no namespace".to_owned().into()),
-            None => Err("the revision has no service account to read it with".to_owned().into()),
-            Some(client) => {
-                let api: Api<Secret> = Api::namespaced(client.clone(), &reference.namespace);
-                bounded(api.get(&reference.name)).await.map_err(Unread::from)
+    for phase in &set.spec.phases {
+        for object in &phase.objects {
+            let Some(place) = object.ref_.as_ref() else { continue };
+            if !secrets.contains_key(&name_of(place)) {
+                secrets.insert(name_of(place), secret(&phase.name, place, contents, account).await);
             }
-        };
-        secrets.insert(place, found);
+        }
     }
-    let mutable: Vec<String> = secrets
-        .iter()
-        .filter(|(_, secret)| secret.as_ref().is_ok_and(|s| s.immutable != Some(true)))
-        .map(|((namespace, name), _)| format!("{namespace}/{name}"))
-        .collect();
+    let read = || secrets.iter().filter_map(|(name, found)| Some((name, found.as_ref().ok()?)));
+    let mutable: Vec<&str> =
+        read().filter(|(_, secret)| !secret.immutable).map(|(name, _)| name.as_str()).collect();
     if !mutable.is_empty() {
         return Err(ContentError::Mutable(mutable.join(", ")));
     }
-    for ((namespace, name), secret) in &secrets {
-        let Ok(secret) = secret else { continue };
-        if namespace == system_namespace && !is_content_of(set, secret) {
-            return Err(ContentError::Foreign {
-                secret: format!("{namespace}/{name}"),
-                revision: set.name_any(),
-            });
-        }
+    let system = format!("{}/", contents.namespace());
+    if let Some((name, _)) = read().find(|(name, one)| name.starts_with(&system) && !is_content_of(set, one))
+    {
+        return Err(ContentError::Foreign { secret: name.clone(), revision: set.name_any() });
     }
     Ok(secrets)
 }
 
-/// Whether a Secret of the system namespace holds content of this very revision. An owner is known by its name: a
-/// Secret that an earlier revision of this name left has another UID until it is adopted.
-fn is_content_of(set: &ClusterObjectSet, secret: &Secret) -> bool {
-    let revision = set.name_any();
-    let is_set = |r: &&OwnerReference| r.kind == ClusterObjectSet::kind(&());
-    secret.type_.as_deref() == Some(OBJECT_DATA_SECRET_TYPE)
-        && secret.labels().get(REVISION_NAME_LABEL) == Some(&revision)
-        && secret.labels().get(OWNER_NAME_LABEL) == set.labels().get(OWNER_NAME_LABEL)
-        && secret.owner_references().iter().filter(is_set).all(|owner| owner.name == revision)
+async fn secret(
+    phase: &str,
+    place: &ObjectSourceRef,
+    contents: &ContentSecrets,
+    account: Option<&Client>,
+) -> Result<SecretContent, ContentError> {
+    let (secret, ObjectSourceRef { namespace, name, .. }) = (name_of(place), place);
+    let missing = |cause: &str| {
+        let (phase, secret) = (phase.to_owned(), secret.clone());
+        ContentError::Missing { phase, secret, cause: cause.to_owned() }
+    };
+    let found = match account {
+        _ if namespace.is_empty() => return Err(missing("the reference has no namespace")),
+        _ if namespace == contents.namespace() => contents.get(name).await,
+        None => return Err(missing("the revision has no service account to read it with")),
+        Some(account) => {
+            let api: Api<Secret> = Api::namespaced(account.clone(), namespace);
+            bounded(api.get(name)).await.map(SecretContent::from)
+        }
+    };
+    found.map_err(|error| match &error {
+        kube::Error::Api(status) if status.is_forbidden() => {
+            ContentError::Refused { secret: secret.clone(), cause: api_text(&error) }
+        }
+        _ => missing(&api_text(&error)),
+    })
+}
+
+/// Whether a Secret of the system namespace holds content of this very revision.
+fn is_content_of(set: &ClusterObjectSet, secret: &SecretContent) -> bool {
+    let extension = set.labels().get(OWNER_NAME_LABEL).cloned();
+    secret.belonging == Some(Belonging { revision: set.name_any(), extension })
 }
 
 fn read(
@@ -276,29 +260,12 @@ fn read(
     secrets: &Secrets,
     system_namespace: &str,
 ) -> Result<Value, ContentError> {
-    let secret = format!("{}/{}", place.namespace, place.name);
-    let found = match secrets.get(&(place.namespace.clone(), place.name.clone())) {
-        Some(Ok(found)) => found,
-        Some(Err(Unread { cause, refused })) => {
-            let cause = cause.clone();
-            return Err(if *refused {
-                ContentError::Refused { secret, cause }
-            } else {
-                ContentError::Missing { phase: phase.to_owned(), secret, cause }
-            });
-        }
-        None => {
-            return Err(ContentError::Missing {
-                phase: phase.to_owned(),
-                secret,
-                cause: "not read".to_owned(),
-            });
-        }
-    };
-    let key = place.key.clone();
-    let Some(bytes) = found.data.as_ref().and_then(|data| data.get(&key)) else {
-        return Err(ContentError::MissingKey { phase: phase.to_owned(), key, secret });
-    };
+    let (secret, key) = (name_of(place), place.key.clone());
+    let missing_key =
+        || ContentError::MissingKey { phase: phase.to_owned(), key: key.clone(), secret: secret.clone() };
+    let found = secrets.get(&secret).ok_or_else(missing_key)?;
+    let data = &found.as_ref().map_err(Clone::clone)?.data;
+    let bytes = data.get(&key).ok_or_else(missing_key)?;
     if place.namespace == system_namespace && key != content_key(&bytes.0) {
         return Err(ContentError::Altered { secret, key });
     }
@@ -318,6 +285,7 @@ fn read(
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use olm_api::v1::ClusterObjectSetSpec;
 
     use super::*;
@@ -327,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_may_be_there_once() {
+    fn an_object_may_be_listed_once() {
         let item = |version: &str, name: &str| Item {
             stored: serde_json::json!({"apiVersion": version, "kind": "Role", "metadata": {"name": name, "namespace": "n"}}),
             protection: CollisionProtection::Prevent,
@@ -387,7 +355,8 @@ mod tests {
             ),
         ];
         for (owner, secret, wanted) in rows {
-            assert_eq!(is_content_of(&set(owner), &secret), wanted, "{owner:?} {secret:?}");
+            let found = SecretContent::from(secret.clone());
+            assert_eq!(is_content_of(&set(owner), &found), wanted, "{owner:?} {secret:?}");
         }
     }
 
@@ -400,7 +369,7 @@ mod tests {
             ..Secret::default()
         };
         let read = |namespace: &str, key: &str| {
-            let secrets: Secrets = [((namespace.to_owned(), "s".to_owned()), Ok(secret(key)))].into();
+            let secrets: Secrets = [(format!("{namespace}/s"), Ok(secret(key).into()))].into();
             let place = ObjectSourceRef { name: "s".into(), namespace: namespace.into(), key: key.into() };
             super::read("deploy", &place, &secrets, "sys")
         };

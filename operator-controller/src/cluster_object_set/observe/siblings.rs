@@ -1,9 +1,9 @@
-//! The revisions of one extension among each other: who is whose sibling, and who is superseded.
+//! The other revisions of the extension that a revision belongs to.
 
 use std::collections::BTreeSet;
 
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::{ListParams, Patch},
 };
 use olm_api::{
@@ -12,65 +12,59 @@ use olm_api::{
     v1::{ClusterObjectSet, LifecycleState},
 };
 use olm_objectset::{BEFORE_REVISIONS, Sibling};
-use olm_runtime::{api_text, bounded, patch_as};
+use olm_runtime::{api_text, bounded, if_exists, patch_as};
 use serde_json::json;
 
-use crate::cluster_object_set::reconcile::ObjectSets;
+use crate::cluster_object_set::Context;
 
-/// The other revisions that carry the extension's name.
-pub(crate) struct Family {
-    pub(crate) siblings: Vec<Sibling>,
-    /// UIDs of all of them, siblings or not, when the API server was asked.
+/// The siblings of a revision.
+pub(crate) struct Siblings {
+    pub(crate) known: Vec<Sibling>,
+    /// UIDs of all sets that carry the extension's name, siblings or not, when the API server was asked.
     pub(crate) present: Option<BTreeSet<String>>,
 }
 
-impl ObjectSets {
-    pub(crate) fn known_family(&self, set: &ClusterObjectSet) -> Family {
-        let state = self.ports.sets.state();
-        let siblings = siblings(set, state.iter().filter_map(|guarded| guarded.0.as_ref().ok()));
-        Family { siblings, present: None }
-    }
+/// Those that the watch shows.
+pub(crate) fn known(cx: &Context, set: &ClusterObjectSet) -> Siblings {
+    let state = cx.sets.state();
+    let known = siblings(set, state.iter().filter_map(|guarded| guarded.0.as_ref().ok()));
+    Siblings { known, present: None }
+}
 
-    pub(crate) async fn listed_family(&self, set: &ClusterObjectSet) -> Result<Family, String> {
-        let listed = self.list(set).await?;
-        let present = listed.iter().filter_map(ResourceExt::uid).collect();
-        Ok(Family { siblings: siblings(set, listed.iter()), present: Some(present) })
-    }
+/// Those that the API server lists.
+///
+/// # Errors
+/// Its answer.
+pub(crate) async fn listed(cx: &Context, set: &ClusterObjectSet) -> Result<Siblings, String> {
+    let owner = set.labels().get(OWNER_NAME_LABEL);
+    let params = owner.map(|owner| ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={owner}")));
+    let listed = bounded(cx.api().list(&params.unwrap_or_default())).await.map_err(|e| api_text(&e))?;
+    let present = listed.iter().filter_map(ResourceExt::uid).collect();
+    Ok(Siblings { known: siblings(set, listed.iter()), present: Some(present) })
+}
 
-    async fn list(&self, set: &ClusterObjectSet) -> Result<Vec<ClusterObjectSet>, String> {
-        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        let params = match set.labels().get(OWNER_NAME_LABEL) {
-            Some(owner) => ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={owner}")),
-            None => ListParams::default(),
-        };
-        Ok(bounded(api.list(&params)).await.map_err(|e| api_text(&e))?.items)
-    }
-
-    /// Archives the revisions that this one supersedes.
-    pub(crate) async fn archive_older(&self, set: &ClusterObjectSet) -> Result<(), String> {
-        let mut older: Vec<String> = self
-            .ports
-            .sets
-            .state()
-            .iter()
-            .filter_map(|guarded| guarded.0.as_ref().ok())
-            .filter(|other| is_sibling(set, other) && other.spec.revision < set.spec.revision)
-            .filter(|other| other.spec.lifecycle_state == LifecycleState::Active)
-            .map(ResourceExt::name_any)
-            .collect();
-        older.sort_unstable();
-        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        for name in older {
-            let patch = json!({"spec": {"lifecycleState": "Archived"}});
-            let params = patch_as(PROGRAM_FIELD_MANAGER);
-            match bounded(api.patch(&name, &params, &Patch::Merge(&patch))).await {
-                Ok(_) => tracing::info!(revision = name, superseded_by = set.name_any(), "revision archived"),
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => return Err(format!("archiving revision {name:?}: {}", api_text(&error))),
-            }
+/// Archives the revisions that this one supersedes.
+///
+/// # Errors
+/// The API server's answer.
+pub(crate) async fn archive_older(cx: &Context, set: &ClusterObjectSet) -> Result<(), String> {
+    let state = cx.sets.state();
+    let others = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+    let mut older: Vec<String> = others
+        .filter(|other| is_sibling(set, other) && other.spec.revision < set.spec.revision)
+        .filter(|other| other.spec.lifecycle_state == LifecycleState::Active)
+        .map(ResourceExt::name_any)
+        .collect();
+    older.sort_unstable();
+    for name in older {
+        let patch = json!({"spec": {"lifecycleState": "Archived"}});
+        let params = patch_as(PROGRAM_FIELD_MANAGER);
+        let archived = if_exists(cx.api().patch(&name, &params, &Patch::Merge(&patch))).await;
+        if archived.map_err(|e| format!("archiving revision {name:?}: {}", api_text(&e)))?.is_some() {
+            tracing::info!(revision = name, superseded_by = set.name_any(), "revision archived");
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Two object sets are siblings when both are revisions of one extension.
