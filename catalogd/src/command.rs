@@ -41,7 +41,7 @@ pub enum CommandError {
     /// The value of a feature gate.
     #[error(transparent)]
     Gate(#[from] GateSyntax),
-    /// Clients, certificate or ports.
+    /// Clients, certificate, ports, or a part that failed.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// The store.
@@ -56,7 +56,7 @@ impl Command {
     /// Runs until `shutdown`.
     ///
     /// # Errors
-    /// The flags contradict each other, something at the start fails, or the lease is lost.
+    /// The flags contradict each other, something at the start or a part of the process fails, or the lease is lost.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), CommandError> {
         let config = self.config()?;
         log_gates(config.gates());
@@ -72,9 +72,9 @@ impl Command {
         process.follow_pull_secrets(move || woken.wake()).await;
         let tls = process.serve((SERVING_SECRET, &names), move || ready.ready()).await?;
         let address = self.catalogs.address(CATALOGS_ADDRESS);
-        process.spawn_server("catalogs", address, catalogd.router(), Some(tls))?;
+        process.spawn_server("the server of catalogs", address, catalogd.router(), Some(tls))?;
         let led = lead(&process, catalogd).await;
-        process.end().await;
+        process.end().await?;
         Ok(led?)
     }
 

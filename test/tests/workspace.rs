@@ -55,7 +55,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
     ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
     ("olm-image", &["olm-text"]),
     ("olm-certs", &[]),
-    ("olm-runtime", &["olm-text", "olm-object", "olm-api", "olm-certs", "olm-image"]),
+    ("olm-runtime", &["olm-text", "olm-object", "olm-certs", "olm-image"]),
     (
         "catalogd",
         &[

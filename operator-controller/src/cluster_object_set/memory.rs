@@ -1,19 +1,14 @@
 //! What is known of the objects of revisions since they were last looked at.
 //!
-//! An object whose watch shows the resource version of the last look has not changed: it is not read again. A revision
-//! that was written counts as written even while the watch still shows it as it was before. A new process loses the
-//! memory and begins with a list that is up to date.
+//! An object whose watch shows the resource version of the last look has not changed: it is not read again. A new
+//! process loses the memory and begins with a list that is up to date.
 
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
-    time::Duration,
 };
 
-use jiff::Timestamp;
-use olm_api::v1::ClusterObjectSet;
 use olm_object::ObjectKey;
-use olm_runtime::OwnWrites;
 
 /// What the last look at an object found; after it the object was as desired.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,7 +31,6 @@ pub(crate) struct Look {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     looks: Mutex<HashMap<String, HashMap<ObjectKey, Look>>>,
-    written: OwnWrites,
 }
 
 impl Memory {
@@ -55,18 +49,7 @@ impl Memory {
         }
     }
 
-    /// Keeps which version of a revision the API server answered a write with.
-    pub(crate) fn wrote(&self, set: &ClusterObjectSet, at: Timestamp) {
-        self.written.wrote(set, at);
-    }
-
-    /// How long to wait for the watch when it shows a revision as it was before the last write, whose event is to come.
-    pub(crate) fn behind(&self, set: &ClusterObjectSet, now: Timestamp) -> Option<Duration> {
-        self.written.behind(set, now)
-    }
-
     pub(crate) fn forget(&self, revision: &str) {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner).remove(revision);
-        self.written.forget(revision);
     }
 }

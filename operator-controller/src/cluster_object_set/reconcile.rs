@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kube::{Api, Client, Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
+use kube::{Client, Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{
     names::{
         OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, TEARDOWN_FINALIZER, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
@@ -18,9 +18,7 @@ use olm_api::{
 use olm_object::ObjectKey;
 use olm_objectset::{DeletionPolicy, Owner, invalid_selector};
 use olm_render::CertificateProvider;
-use olm_runtime::{
-    Accounts, Clock, Discovery, Next, OwnerChanged, PANIC_REPORT, WatchManager, api_text, bounded, post_as,
-};
+use olm_runtime::{Accounts, Clock, Discovery, Next, ObjectWriter, OwnerChanged, PANIC_REPORT, WatchManager};
 
 use crate::cluster_object_set::content;
 use crate::cluster_object_set::content::{ContentError, LoadedPhase};
@@ -73,6 +71,7 @@ pub(crate) struct Ports {
 /// The controller of ClusterObjectSets.
 pub(crate) struct ObjectSets {
     pub(crate) ports: Ports,
+    objects: ObjectWriter<ClusterObjectSet>,
     memory: Memory,
     certificates: webhook_certificates::Memory,
 }
@@ -106,7 +105,10 @@ impl Report {
 
 impl ObjectSets {
     pub(crate) fn new(ports: Ports) -> Self {
-        Self { ports, memory: Memory::default(), certificates: webhook_certificates::Memory::default() }
+        let (client, clock) = (ports.accounts.controller(), ports.clock.clone());
+        let objects = ObjectWriter::new(client, PROGRAM_FIELD_MANAGER, clock);
+        let (memory, certificates) = (Memory::default(), webhook_certificates::Memory::default());
+        Self { ports, objects, memory, certificates }
     }
 
     /// One pass, and the interests whose firing brings the next one.
@@ -122,11 +124,12 @@ impl ObjectSets {
         if set.metadata.deletion_timestamp.is_some() {
             self.ports.watches.release(&uid);
             self.memory.forget(&uid);
-            return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
+            self.objects.forget(&uid);
+            return self.release(&set).await;
         }
         if torn_down(&set) {
             // Its account and content may be gone by now: nothing is asked of them any more.
-            return self.finalizer(&set, false).await.map_or_else(Next::Retry, |_| Next::Await);
+            return self.release(&set).await;
         }
         match self.is_before_takeover(&set).await {
             Ok(false) => {}
@@ -135,7 +138,7 @@ impl ObjectSets {
             Err(error) => return Next::Retry(error),
         }
         let now = self.ports.clock.now();
-        if let Some(left) = self.memory.behind(&set, now) {
+        if let Some(left) = self.objects.behind(&set) {
             // What was recorded of the content, and how far the roll-out got, would be taken for undone.
             return Next::After(left);
         }
@@ -229,7 +232,7 @@ impl ObjectSets {
         if set.spec.lifecycle_state == LifecycleState::Archived {
             return self.archive(set, client, phases).await.into();
         }
-        let given = match self.finalizer(set, true).await {
+        let given = match self.objects.add_finalizers(set, &[TEARDOWN_FINALIZER], |_| {}).await {
             Ok(given) => given,
             Err(error) => return Outcome::Retrying(error).into(),
         };
@@ -393,8 +396,7 @@ impl ObjectSets {
         deadline: Deadline,
         now: Timestamp,
     ) -> Result<(), String> {
-        let before = set.status.clone().unwrap_or_default();
-        let mut after = before.clone();
+        let mut after = set.status.clone().unwrap_or_default();
         set_conditions(&mut after.conditions, set, &report.outcome, deadline, now);
         add_to_ready(&mut after.conditions, unseen, now);
         keeping::set_condition(&mut after.conditions, set, report.policy.as_ref(), &report.outcome, now);
@@ -404,11 +406,7 @@ impl ObjectSets {
         {
             after.observed_phases.clone_from(observed);
         }
-        if after == before {
-            Ok(())
-        } else {
-            self.replace_status(set, after, report.outcome.obstacle()).await
-        }
+        self.replace_status(set, after, report.outcome.obstacle()).await
     }
 
     async fn replace_status(
@@ -418,38 +416,21 @@ impl ObjectSets {
         obstacle: Option<&Obstacle>,
     ) -> Result<(), String> {
         let before = set.status.clone().unwrap_or_default();
-        let mut updated = set.clone();
-        updated.status = Some(after.clone());
-        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        let params = post_as(PROGRAM_FIELD_MANAGER);
-        match bounded(api.replace_status(&set.name_any(), &params, &updated)).await {
-            Ok(written) => {
-                self.wrote(&written);
-                self.ports.events.set(set, (&before, &after), obstacle).await;
-                Ok(())
-            }
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(api_text(&error)),
+        if self.objects.set_status(set, after.clone()).await?.is_some() {
+            self.ports.events.set(set, (&before, &after), obstacle).await;
         }
+        Ok(())
     }
 
-    /// Adds or removes the teardown finalizer, if that is not done yet.
-    async fn finalizer(
-        &self,
-        set: &ClusterObjectSet,
-        wanted: bool,
-    ) -> Result<Option<ClusterObjectSet>, String> {
-        let api: Api<ClusterObjectSet> = Api::all(self.ports.accounts.controller());
-        let written = crate::finalizers::set(&api, set, &[TEARDOWN_FINALIZER], wanted).await?;
-        if let Some(written) = written.as_ref().filter(|_| wanted) {
-            self.wrote(written);
-        }
-        Ok(written)
+    /// Removes the teardown finalizer.
+    async fn release(&self, set: &ClusterObjectSet) -> Next {
+        let removed = self.objects.remove_finalizers(set, &[TEARDOWN_FINALIZER]).await;
+        removed.map_or_else(Next::Retry, |_| Next::Await)
     }
 
     /// Keeps the version of a revision that was written.
     pub(crate) fn wrote(&self, set: &ClusterObjectSet) {
-        self.memory.wrote(set, self.ports.clock.now());
+        self.objects.wrote(set);
     }
 }
 
@@ -457,7 +438,7 @@ impl ObjectSets {
 /// belong.
 fn owners(set: &ClusterObjectSet) -> Vec<OwnerChanged> {
     let named = |kind: &str, name: String| OwnerChanged::Named { kind: kind.to_owned(), name };
-    let kept = |uid: String| OwnerChanged::Kept { uid };
+    let kept = |uid: String| OwnerChanged::Uid { uid };
     let own = [named("ClusterObjectSet", set.name_any()), kept(set.uid().unwrap_or_default())];
     let references = set.owner_references().iter();
     let extensions = references.clone().filter(|r| r.kind == "ClusterExtension");

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::FutureExt;
 use olm_api::{
     ConditionType,
-    names::{MANAGED_BY, MANAGED_BY_LABEL},
+    names::{MANAGED_BY, MANAGED_BY_LABEL, OWNER_UID_ANNOTATION},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
 use olm_runtime::{
@@ -168,7 +168,7 @@ impl Loops {
         cluster_object_set::Ports {
             accounts: shared.accounts.clone(),
             discovery: shared.discovery.clone(),
-            watches: WatchManager::new(client, &managed, changed, self.chance.clone()),
+            watches: WatchManager::new(client, &managed, OWNER_UID_ANNOTATION, changed, self.chance.clone()),
             sets: shared.sets.clone(),
             events: shared.events.clone(),
             settings: shared.settings.clone(),

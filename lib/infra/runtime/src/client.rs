@@ -28,9 +28,15 @@ use kube::{
 use olm_object::names;
 use tokio::time::Instant;
 
-pub use error::{ClientError, api_text, is_namespace_missing, is_namespace_terminating};
+pub use error::ClientError;
 
-use crate::{connection, fence::Fence, metrics::RequestCount, proxy};
+use crate::{
+    connection,
+    fence::Fence,
+    metrics::RequestCount,
+    object::{is_namespace_missing, is_namespace_terminating},
+    proxy,
+};
 
 /// How long one request may take; watches are not bound by it.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);

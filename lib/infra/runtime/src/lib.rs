@@ -1,5 +1,5 @@
 //! The parts of a controller process: flags, clients and accounts, discovery, watches, controllers with backoff, leader
-//! election, servers, metrics and logs. Nothing here knows what is being installed.
+//! election, servers, metrics and logs. Nothing here knows OLM: its kinds, labels and annotations are handed in.
 
 mod backoff;
 mod chance;
@@ -16,8 +16,7 @@ mod jobs;
 mod lease;
 mod memory;
 mod metrics;
-mod objects;
-mod own_writes;
+mod object;
 mod process;
 mod proxy;
 mod pull_secrets;
@@ -33,8 +32,8 @@ mod tls;
 pub use backoff::{Backoff, Limits as BackoffLimits};
 pub use chance::{Chance, WatchBackoff};
 pub use client::{
-    AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, api_text, bounded, cluster_config, connect,
-    connect_counted, is_namespace_missing, is_namespace_terminating, patch_as, post_as,
+    AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect, connect_counted,
+    patch_as, post_as,
 };
 pub use clock::{Clock, SystemClock};
 pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, run as run_controller};
@@ -46,9 +45,8 @@ pub use interests::{Interest, Interests, Wanted};
 pub use jobs::{Job, JobContext, JobEnded, Jobs, Panicked};
 pub use lease::{DEFAULT_TERMS, Elector, LeaseLost, Terms};
 pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
-pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};
-pub use objects::ObjectStates;
-pub use own_writes::OwnWrites;
+pub use metrics::{CertificateReads, ControllerMetrics, Metrics, ObjectStates, RequestCount};
+pub use object::{ObjectWriter, OwnWrites, api_text, is_namespace_missing, is_namespace_terminating};
 pub use process::{Process, ProcessError, run_main};
 pub use pull_secrets::{PullSecretError, PullSecrets};
 pub use source::{Newest, Source};

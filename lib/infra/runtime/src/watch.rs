@@ -5,8 +5,8 @@
 //! needs no permission to read them.
 //!
 //! A watch runs while a holder needs it. Of each object only UID and resource version are kept: enough to know that it
-//! has not changed since it was last checked. A change wakes the object's controller owner, which an annotation names
-//! where a deletion policy keeps the object.
+//! has not changed since it was last checked. A change wakes the object's controller owner, which an annotation of
+//! the caller's choice names where the object has no reference to it.
 //!
 //! A watch that the API server keeps refusing is known as such: nothing is claimed of its objects any more, who needs
 //! the kind is woken, and again when the watch works.
@@ -27,7 +27,6 @@ use kube::{
         watcher::{self, Event},
     },
 };
-use olm_api::names::OWNER_UID_ANNOTATION;
 use tokio::task::JoinHandle;
 
 use self::trouble::Trouble;
@@ -43,9 +42,9 @@ pub enum OwnerChanged {
         /// Name of the owner.
         name: String,
     },
-    /// The object is kept without a reference: the UID in its annotation. Also whoever needs a kind whose watch began
-    /// to fail, or works again.
-    Kept {
+    /// The object has no reference: the UID in its annotation. Also a holder of a kind whose watch began to fail, or
+    /// works again.
+    Uid {
         /// UID of the owner.
         uid: String,
     },
@@ -131,15 +130,24 @@ impl Drop for Watch {
 pub struct WatchManager {
     client: Client,
     label_selector: String,
+    owner_annotation: &'static str,
     changed: Changed,
     chance: Chance,
     watches: Arc<Mutex<BTreeMap<Key, Watch>>>,
 }
 
 impl WatchManager {
-    /// Watches objects with the given label selector; `changed` is called with the owners of changed objects.
-    pub fn new(client: Client, label_selector: &str, changed: Changed, chance: Chance) -> Self {
-        Self { client, label_selector: label_selector.to_owned(), changed, chance, watches: Arc::default() }
+    /// Watches objects with the given label selector; `changed` is called with the owners of changed objects. The
+    /// annotation has the UID of the owner of an object that does not refer to it.
+    pub fn new(
+        client: Client,
+        label_selector: &str,
+        owner_annotation: &'static str,
+        changed: Changed,
+        chance: Chance,
+    ) -> Self {
+        let label_selector = label_selector.to_owned();
+        Self { client, label_selector, owner_annotation, changed, chance, watches: Arc::default() }
     }
 
     /// Says that `holder` needs exactly `wanted`; watches without a holder end.
@@ -230,7 +238,7 @@ impl WatchManager {
             events.backoff(self.chance.watch_backoff()),
             known.clone(),
             self.changed.clone(),
-            kind.resource.kind.clone(),
+            (kind.resource.kind.clone(), self.owner_annotation),
         ));
         Watch { known, task }
     }
@@ -263,7 +271,7 @@ async fn follow(
     events: impl Stream<Item = watcher::Result<Event<Metadata>>>,
     known: Arc<Mutex<Known>>,
     changed: Changed,
-    kind: String,
+    (kind, owner_annotation): (String, &'static str),
 ) {
     let mut events = std::pin::pin!(events);
     let mut listed: HashMap<Place, Entry> = HashMap::new();
@@ -288,17 +296,17 @@ async fn follow(
                 Vec::new()
             }
             Ok(Event::InitApply(object)) => {
-                let (place, entry) = record(&object);
+                let (place, entry) = record(&object, owner_annotation);
                 listed.insert(place, entry);
                 Vec::new()
             }
             Ok(Event::InitDone) => replace(&known, std::mem::take(&mut listed)),
             Ok(Event::Apply(object)) => {
-                let (place, entry) = record(&object);
+                let (place, entry) = record(&object, owner_annotation);
                 note(&known, place, Some(entry))
             }
             Ok(Event::Delete(object)) => {
-                let (place, entry) = record(&object);
+                let (place, entry) = record(&object, owner_annotation);
                 let mut woken = note(&known, place, None);
                 woken.extend(entry.owner.filter(|owner| !woken.contains(owner)));
                 woken
@@ -321,7 +329,7 @@ fn set_failing(known: &Mutex<Known>, text: Option<String>) -> Vec<OwnerChanged> 
     let is_news = known.failing.is_some() != text.is_some();
     known.failing = text;
     let holders = known.holders.iter().filter(|_| is_news);
-    holders.map(|uid| OwnerChanged::Kept { uid: uid.clone() }).collect()
+    holders.map(|uid| OwnerChanged::Uid { uid: uid.clone() }).collect()
 }
 
 /// Notes an object as it is now and returns its controller owners, the one before and the one now: who loses an
@@ -352,13 +360,14 @@ fn replace(known: &Mutex<Known>, listed: HashMap<Place, Entry>) -> Vec<OwnerChan
     owners
 }
 
-fn record(object: &Metadata) -> (Place, Entry) {
+fn record(object: &Metadata, owner_annotation: &str) -> (Place, Entry) {
     let place = (object.namespace().unwrap_or_default(), object.name_any());
     let controller = object.owner_references().iter().find(|r| r.controller == Some(true));
-    let kept =
-        || object.annotations().get(OWNER_UID_ANNOTATION).map(|uid| OwnerChanged::Kept { uid: uid.clone() });
-    let owner =
-        controller.map(|r| OwnerChanged::Named { kind: r.kind.clone(), name: r.name.clone() }).or_else(kept);
+    let annotated =
+        || object.annotations().get(owner_annotation).map(|uid| OwnerChanged::Uid { uid: uid.clone() });
+    let owner = controller
+        .map(|r| OwnerChanged::Named { kind: r.kind.clone(), name: r.name.clone() })
+        .or_else(annotated);
     let entry = Entry {
         uid: object.uid().unwrap_or_default(),
         resource_version: object.resource_version().unwrap_or_default(),
