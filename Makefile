@@ -1,4 +1,4 @@
-# A list of commands; what they do is in Rust (test/src).
+# A list of commands; what they do is in Rust (test/kit, test/tools).
 CARGO ?= cargo
 
 .PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests kubernetes-types install-manifest image requirements check-tools
@@ -60,9 +60,9 @@ FUZZ_SECONDS ?= 60
 fuzz: check-tools ## readers of foreign input, fed with hostile inputs and mutated corpora for FUZZ_SECONDS each, and their cost
 	@$(CARGO) run --quiet --locked -p olm-test --bin olm-fuzz -- --seconds $(FUZZ_SECONDS)
 
-fuzz-check: check-tools ## compiles the entry points for cargo-fuzz (to run them: cargo +nightly fuzz run --fuzz-dir test/fuzz NAME)
-	@cp Cargo.lock test/fuzz/Cargo.lock
-	$(CARGO) check --manifest-path test/fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}/fuzz
+fuzz-check: check-tools ## compiles the entry points for cargo-fuzz (to run them: cargo +nightly fuzz run --fuzz-dir test/tools/fuzz NAME)
+	@cp Cargo.lock test/tools/fuzz/Cargo.lock
+	$(CARGO) check --manifest-path test/tools/fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}/fuzz
 
 lint: ## format, clippy, generated files
 	$(CARGO) fmt --all --check
@@ -88,14 +88,14 @@ image: check-tools ## one OCI archive for each program, for ctr, podman, kind an
 	@$(CARGO) run --quiet --locked -p olm-image-build -- --binaries $(IMAGE_BINARIES) --out $(IMAGES) \
 		--prefix $(IMAGE_PREFIX) $(PROGRAMS)
 
-kubernetes-types: ## writes the table of Kubernetes' types, of the version in test/controlplane/go.mod
+kubernetes-types: ## writes the table of Kubernetes' types, of the version in test/kit/controlplane/go.mod
 	$(CARGO) run --quiet --locked -p olm-kubernetes-types
 
 install-manifest: ## install.yaml with images of IMAGE_PREFIX, to standard output
 	@sed 's#localhost/olmv1/#$(IMAGE_PREFIX)/#' config/install.yaml
 
-requirements: ## the requirements that no test shows yet
-	@$(CARGO) run --quiet --locked -p olm-test --bin olm-requirements
+requirements: ## checks test/requirements.md: every requirement has a test that exists; prints counts
+	@$(CARGO) test --quiet --locked -p olm-test --test workspace -- requirements:: --nocapture
 
 check-tools: # names what is missing before minutes are spent on building
 	@ok=true; need() { command -v "$$1" >/dev/null || { echo "$$1 is missing: $$2" >&2; ok=false; }; }; \
