@@ -8,18 +8,17 @@
 //! nothing.
 
 mod decide;
-mod events;
 mod fetch;
 
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use kube::{Client, ResourceExt, api::ObjectMeta};
+use kube::{Client, Resource, ResourceExt, api::ObjectMeta};
 use olm_api::{
     names::{CATALOG_NAME_LABEL, CATALOGD_FIELD_MANAGER, DELETE_SERVER_CACHE_FINALIZER},
     v1::{AvailabilityMode, ClusterCatalog, ClusterCatalogStatus},
 };
-use olm_runtime::{Clock, Job, MemoryBudget, Next, ObjectWriter, PANIC_REPORT};
+use olm_runtime::{Clock, EventPublisher, Job, MemoryBudget, Next, ObjectWriter, PANIC_REPORT};
 use tokio::sync::watch;
 
 use crate::{
@@ -27,7 +26,6 @@ use crate::{
     status::{Facts, Outcome, Served, status},
 };
 use decide::{Check, decide, poll_interval};
-use events::Events;
 pub(crate) use fetch::FetchJobs;
 use fetch::{Fetcher, in_progress};
 
@@ -41,7 +39,7 @@ pub(crate) struct Reconciler {
     pub(crate) leader: watch::Receiver<bool>,
     /// `<scheme>://<host>/catalogs`.
     pub(crate) base_url: String,
-    events: Events,
+    events: EventPublisher,
     fetcher: Arc<Fetcher>,
     jobs: FetchJobs,
     objects: ObjectWriter<ClusterCatalog>,
@@ -85,7 +83,7 @@ impl Reconciler {
         base_url: String,
         jobs: FetchJobs,
     ) -> Self {
-        let events = Events::new(client.clone());
+        let events = EventPublisher::new(client.clone(), "catalogd", None);
         let fetcher = Arc::new(Fetcher::new(Arc::clone(&store), source, Arc::clone(&clock), memory));
         let objects = ObjectWriter::new(client, CATALOGD_FIELD_MANAGER, Arc::clone(&clock));
         Self { store, clock, leader, base_url, events, fetcher, jobs, objects }
@@ -115,7 +113,7 @@ impl Reconciler {
         }
         let outcome = Outcome::Failed { message: PANIC_REPORT, terminal: false, advice: None };
         match self.report(&catalog.name_any(), catalog, outcome).await {
-            Ok(Some(_)) => self.events.failed(catalog, false, PANIC_REPORT).await,
+            Ok(Some(_)) => self.warn(catalog, false, PANIC_REPORT).await,
             Ok(None) => {}
             Err(error) => tracing::warn!(catalog = catalog.name_any(), %error, "reporting a panic"),
         }
@@ -170,7 +168,8 @@ impl Reconciler {
                 self.report(name, catalog, Outcome::Succeeded).await?;
                 // After the status: clients wait for that one.
                 if let Some(reference) = unpacked {
-                    self.events.unpacked(catalog, &reference).await;
+                    let note = format!("Serving content of {reference}");
+                    self.events.publish(&catalog.object_ref(&()), false, "Unpacked", &note).await;
                 }
                 Ok(wait.map_or(Next::Await, Next::After))
             }
@@ -178,7 +177,8 @@ impl Reconciler {
                 if let Some(message) = message
                     && self.report(name, catalog, Outcome::Pulling { message: &message }).await?.is_some()
                 {
-                    self.events.pulling(catalog, &message).await;
+                    let note = format!("Pulling {message}");
+                    self.events.publish(&catalog.object_ref(&()), false, "Pulling", &note).await;
                 }
                 Ok(Next::After(again))
             }
@@ -186,11 +186,17 @@ impl Reconciler {
                 let (message, terminal) = (error.to_string(), error.is_terminal());
                 let outcome = Outcome::Failed { message: &message, terminal, advice: error.advice() };
                 if self.report(name, catalog, outcome).await?.is_some() {
-                    self.events.failed(catalog, terminal, &message).await;
+                    self.warn(catalog, terminal, &message).await;
                 }
                 Ok(next)
             }
         }
+    }
+
+    /// Publishes that the catalog cannot be made as its spec says.
+    async fn warn(&self, catalog: &ClusterCatalog, terminal: bool, message: &str) {
+        let reason = if terminal { "Blocked" } else { "Retrying" };
+        self.events.publish(&catalog.object_ref(&()), true, reason, message).await;
     }
 
     /// Removes the content of a catalog that is deleted or unavailable, then its finalizer.

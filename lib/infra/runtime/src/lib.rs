@@ -8,6 +8,7 @@ mod clock;
 mod connection;
 mod controller;
 mod discovery;
+mod events;
 mod fence;
 mod flags;
 mod gates;
@@ -30,7 +31,7 @@ mod shutdown;
 mod tls;
 
 pub use backoff::{Backoff, Limits as BackoffLimits};
-pub use chance::{Chance, WatchBackoff};
+pub use chance::Chance;
 pub use client::{
     AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect, connect_counted,
     patch_as, post_as,
@@ -38,6 +39,7 @@ pub use client::{
 pub use clock::{Clock, SystemClock};
 pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
+pub use events::EventPublisher;
 pub use fence::{Fence, Lapsed};
 pub use flags::{FlagError, ProcessFlags, ProcessSettings};
 pub use gates::{FeatureGates, GateSyntax, log_gates};
@@ -56,6 +58,6 @@ pub use watch::{Changed, OwnerChanged, Seen, WatchManager, Watched};
 pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};
 pub use shutdown::{ends_in_time, on_signal, run_program};
 pub use tls::{
-    CertWatcher, Certificate, SelfSigned, ServingCert, ServingSecret, ServingSecretError, TlsError,
-    TlsProfile, TlsProfileError, self_signed, server_config,
+    CertWatcher, Certificate, SelfSigned, ServingCert, ServingSecret, TlsError, TlsProfile, TlsProfileError,
+    self_signed, server_config,
 };

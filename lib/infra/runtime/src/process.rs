@@ -124,9 +124,6 @@ pub struct Process {
 
 impl Process {
     /// Makes clients and metrics; nothing runs yet.
-    ///
-    /// # Errors
-    /// The cluster's configuration cannot be used.
     pub fn new(settings: ProcessSettings, shutdown: &CancellationToken) -> Result<Self, ProcessError> {
         let fence = Fence::default();
         let mut registry = Registry::default();
@@ -173,9 +170,6 @@ impl Process {
 
     /// Serves metrics and health, and follows the serving certificate: that of the flags, else one for `names` that is
     /// kept in the Secret `secret`. Returns what further servers are to use.
-    ///
-    /// # Errors
-    /// An address cannot be listened on, or the certificate not be used.
     pub async fn serve(
         &mut self,
         (secret, names): (&str, &[String]),
@@ -202,9 +196,6 @@ impl Process {
     }
 
     /// Serves in a task of its own; a server that fails or panics ends the process with an error.
-    ///
-    /// # Errors
-    /// The address cannot be listened on.
     pub fn spawn_server(
         &mut self,
         name: &'static str,
@@ -256,9 +247,6 @@ impl Process {
     }
 
     /// Ends the process: waits 3 s for its parts and drops them then.
-    ///
-    /// # Errors
-    /// A part failed or panicked.
     pub async fn end(mut self) -> Result<(), ProcessError> {
         self.shutdown.cancel();
         let mut result = Ok(());

@@ -15,18 +15,16 @@ mod trouble;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use futures::{Stream, StreamExt};
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, PartialObjectMeta},
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use self::trouble::Trouble;
@@ -152,10 +150,10 @@ impl WatchManager {
 
     /// Says that `holder` needs exactly `wanted`; watches without a holder end.
     pub fn hold(&self, holder: &str, wanted: &[Watched]) {
-        let mut watches = self.watches();
+        let mut watches = self.watches.lock();
         let keys: BTreeSet<Key> = wanted.iter().map(Watched::key).collect();
         watches.retain(|key, watch| {
-            let mut known = watch.known();
+            let mut known = watch.known.lock();
             if !keys.contains(key) {
                 known.holders.remove(holder);
             }
@@ -163,7 +161,7 @@ impl WatchManager {
         });
         for one in wanted {
             let watch = watches.entry(one.key()).or_insert_with(|| self.start(one));
-            watch.known().holders.insert(holder.to_owned());
+            watch.known.lock().holders.insert(holder.to_owned());
         }
     }
 
@@ -174,7 +172,7 @@ impl WatchManager {
 
     /// What is known of an object.
     pub fn seen(&self, resource: &ApiResource, namespace: &str, name: &str) -> Seen {
-        let watches = self.watches();
+        let watches = self.watches.lock();
         let (kind, place) = (kind_of(resource), (namespace.to_owned(), name.to_owned()));
         // Of several watches of one object each may fail for itself.
         let first = (kind.clone(), Some((place.clone(), AccountRef::default())));
@@ -184,11 +182,11 @@ impl WatchManager {
         });
         let of_kind = watches.get(&(kind.clone(), None));
         let usable = |watch: &&Watch| {
-            let known = watch.known();
+            let known = watch.known.lock();
             known.synced && known.failing.is_none()
         };
         let Some(watch) = of_kind.into_iter().chain(of_object).find(usable) else { return Seen::Unknown };
-        match watch.known().objects.get(&place) {
+        match watch.known.lock().objects.get(&place) {
             Some(entry) => {
                 Seen::Present { uid: entry.uid.clone(), resource_version: entry.resource_version.clone() }
             }
@@ -199,9 +197,9 @@ impl WatchManager {
     /// The kinds that `holder` needs and that cannot be watched, as `<Kind>.<group/version>`, each with what the API
     /// server says. Until the watch works again, changes of their objects wake nobody.
     pub fn failing(&self, holder: &str) -> BTreeMap<String, String> {
-        let watches = self.watches();
+        let watches = self.watches.lock();
         let failing = watches.iter().filter_map(|(((group, version, kind), _), watch)| {
-            let known = watch.known();
+            let known = watch.known.lock();
             let text = known.failing.clone().filter(|_| known.holders.contains(holder))?;
             let separator = if group.is_empty() { "" } else { "/" };
             Some((format!("{kind}.{group}{separator}{version}"), text))
@@ -211,11 +209,7 @@ impl WatchManager {
 
     /// Number of watches that run now.
     pub fn count(&self) -> usize {
-        self.watches().len()
-    }
-
-    fn watches(&self) -> MutexGuard<'_, BTreeMap<Key, Watch>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watches.lock().len()
     }
 
     fn start(&self, watched: &Watched) -> Watch {
@@ -233,9 +227,8 @@ impl WatchManager {
                 (kind, api, config.fields(&format!("metadata.name={name}")))
             }
         };
-        let events = kube::runtime::watcher(api, config);
         let task = tokio::spawn(follow(
-            events.backoff(self.chance.watch_backoff()),
+            self.chance.watch(api, config),
             known.clone(),
             self.changed.clone(),
             (kind.resource.kind.clone(), self.owner_annotation),
@@ -252,12 +245,6 @@ impl Watched {
                 (kind_of(&kind.resource), Some(((namespace.clone(), name.clone()), account.clone())))
             }
         }
-    }
-}
-
-impl Watch {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -325,7 +312,7 @@ async fn follow(
 
 /// Notes that the watch keeps failing, or works again; returns whom to wake, which is everybody if that is news.
 fn set_failing(known: &Mutex<Known>, text: Option<String>) -> Vec<OwnerChanged> {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = known.lock();
     let is_news = known.failing.is_some() != text.is_some();
     known.failing = text;
     let holders = known.holders.iter().filter(|_| is_news);
@@ -335,7 +322,7 @@ fn set_failing(known: &Mutex<Known>, text: Option<String>) -> Vec<OwnerChanged> 
 /// Notes an object as it is now and returns its controller owners, the one before and the one now: who loses an
 /// object to another one is to know.
 fn note(known: &Mutex<Known>, place: Place, now: Option<Entry>) -> Vec<OwnerChanged> {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = known.lock();
     let mut owners: Vec<OwnerChanged> = now.iter().filter_map(|entry| entry.owner.clone()).collect();
     let before = match now {
         Some(entry) => known.objects.insert(place, entry),
@@ -348,7 +335,7 @@ fn note(known: &Mutex<Known>, place: Place, now: Option<Entry>) -> Vec<OwnerChan
 
 /// Takes a new list for the truth and returns the owners of everything that differs from the old one.
 fn replace(known: &Mutex<Known>, listed: HashMap<Place, Entry>) -> Vec<OwnerChanged> {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = known.lock();
     let before = std::mem::replace(&mut known.objects, listed);
     known.synced = true;
     let appeared = known.objects.iter().filter(|(place, entry)| before.get(*place) != Some(entry));

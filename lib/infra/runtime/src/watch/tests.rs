@@ -65,7 +65,7 @@ fn counting(lists: Arc<Mutex<BTreeMap<String, usize>>>) -> Client {
             if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
                 std::future::pending::<()>().await;
             }
-            *lists.lock().unwrap().entry(request.uri().path().to_owned()).or_default() += 1;
+            *lists.lock().entry(request.uri().path().to_owned()).or_default() += 1;
             let list = serde_json::json!({
                 "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
                 "metadata": {"resourceVersion": "1"}, "items": [],
@@ -87,7 +87,7 @@ async fn a_watch_that_is_refused_is_told_to_who_needs_the_kind_and_so_is_its_end
     let stream = futures::stream::unfold(stream, |mut stream| async { Some((stream.recv().await?, stream)) });
     let following = tokio::spawn(follow(stream, known.clone(), changed, ("Beacon".to_owned(), OWNER)));
     let both = ["uid-1", "uid-2"].map(|uid| OwnerChanged::Uid { uid: uid.to_owned() });
-    let failing = || known.lock().unwrap().failing.clone();
+    let failing = || known.lock().failing.clone();
     let refuse = || {
         let status = kube::core::Status::failure("no beacons for you", "Forbidden").with_code(403);
         events.send(Err(watcher::Error::WatchStartFailed(kube::Error::Api(status.boxed())))).unwrap();
@@ -141,14 +141,14 @@ async fn a_kind_is_watched_once_and_only_while_somebody_needs_it() {
     assert_eq!(watches.count(), 0);
     watches.hold("three", &[all(&maps)]);
     absent(&maps).await;
-    let lists = lists.lock().unwrap().clone();
+    let lists = lists.lock().clone();
     assert_eq!(lists.get("/api/v1/configmaps"), Some(&2), "once for both, and once again");
     assert_eq!(lists.get("/api/v1/secrets"), Some(&1));
 }
 
 #[tokio::test]
 async fn one_object_is_watched_with_the_permissions_of_its_account() {
-    let lists = |client: &Arc<Mutex<BTreeMap<String, usize>>>| client.lock().unwrap().clone();
+    let lists = |client: &Arc<Mutex<BTreeMap<String, usize>>>| client.lock().clone();
     let [own, of_account] = [(); 2].map(|()| Arc::new(Mutex::new(BTreeMap::new())));
     let watches = WatchManager::new(counting(own.clone()), "a=b", OWNER, Arc::new(drop), Chance::seeded(1));
     let secret = kind("Secret");
