@@ -99,7 +99,7 @@ mod tests {
     async fn who_waits_is_woken() {
         let places = Places::new(1);
         let first = places.take("a").await;
-        let order = std::sync::Mutex::new(Vec::new());
+        let order = Mutex::new(Vec::new());
         let work = async |number: usize| {
             let _place = places.take("a").await;
             order.lock().push(number);
@@ -110,6 +110,6 @@ mod tests {
             drop(first);
         };
         tokio::join!(work(1), work(2), work(3), end);
-        assert_eq!(order.into_inner().unwrap(), [1, 2, 3]);
+        assert_eq!(order.into_inner(), [1, 2, 3]);
     }
 }

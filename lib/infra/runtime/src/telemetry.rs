@@ -5,7 +5,6 @@ mod traces;
 use std::io::{self, IsTerminal, Write};
 
 use olm_text::{cut, one_line, visible_json};
-use parking_lot::Mutex;
 use serde_json::Value;
 use tracing_subscriber::{
     EnvFilter,
@@ -96,7 +95,7 @@ fn shortened(line: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex, PoisonError};
 
     use super::*;
 
@@ -105,7 +104,7 @@ mod tests {
 
     impl Write for Kept {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().extend_from_slice(bytes);
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -116,7 +115,7 @@ mod tests {
 
     impl Kept {
         fn text(&self) -> String {
-            String::from_utf8(self.0.lock().clone()).unwrap()
+            String::from_utf8(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap()
         }
     }
 
