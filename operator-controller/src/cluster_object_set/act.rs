@@ -23,7 +23,6 @@ use crate::{
     },
     deletion_policy::revision as deletion_policy,
     facts::kinds::Survey,
-    finalizers,
     webhook_certificates::{CaBundles, Keeper, Kept},
 };
 use executor::Executor;
@@ -31,9 +30,8 @@ use executor::Executor;
 /// Carries a decision out; how the reconcile ends with it.
 pub(crate) async fn act(cx: &Context, observed: &Observed<'_>, decision: Decision) -> Report {
     if decision == Decision::Protect {
-        let protected = finalizers::set(&cx.api(), observed.set, (&[TEARDOWN_FINALIZER], true), None).await;
-        let protected = protected.map(|written| written.iter().for_each(|written| cx.wrote(written)));
-        return protected.map_or_else(Outcome::Retrying, |()| Outcome::Recorded).into();
+        let protected = cx.objects.add_finalizers(observed.set, &[TEARDOWN_FINALIZER], |_| {}).await;
+        return protected.map_or_else(Outcome::Retrying, |_| Outcome::Recorded).into();
     }
     let executor = Executor::new(cx, observed, siblings::known(cx, observed.set));
     let policy = deletion_policy::settle(observed.set, &executor, &observed.phases).await;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use kube::{Api, Client, ResourceExt, api::Patch, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{names::PROGRAM_FIELD_MANAGER, v1::ClusterObjectSet};
-use olm_runtime::{Accounts, Clock, Discovery, OwnWrites, WatchManager, api_text, if_exists, patch_as};
+use olm_runtime::{Accounts, Clock, Discovery, ObjectWriter, WatchManager, api_text, if_exists, patch_as};
 use serde_json::{Value, json};
 
 use crate::{
@@ -34,7 +34,7 @@ pub(crate) struct Context {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) checks: Checks,
     pub(crate) certificates: webhook_certificates::Memory,
-    pub(crate) writes: OwnWrites,
+    pub(crate) objects: ObjectWriter<ClusterObjectSet>,
 }
 
 impl Context {
@@ -59,7 +59,7 @@ impl Context {
         let params = patch_as(PROGRAM_FIELD_MANAGER);
         let patch = Patch::Merge(&patch);
         let written = if_exists(self.api().patch_metadata(&set.name_any(), &params, &patch)).await;
-        written.map_err(|e| api_text(&e))?.iter().for_each(|written| self.wrote(written));
+        written.map_err(|e| api_text(&e))?.iter().for_each(|written| self.objects.wrote(written));
         Ok(())
     }
 
@@ -68,12 +68,7 @@ impl Context {
         let uid = set.uid().unwrap_or_default();
         self.watches.release(&uid);
         self.checks.forget(&uid);
-        self.writes.forget(&uid);
+        self.objects.forget(&uid);
         self.contents.forget(&set.name_any());
-    }
-
-    /// Remembers that a revision was written: nothing is done before its watch shows that.
-    pub(crate) fn wrote(&self, set: &impl kube::Resource) {
-        self.writes.wrote(set, self.clock.now());
     }
 }

@@ -4,11 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use olm_api::{
-    names::{PROGRAM_FIELD_MANAGER, TEARDOWN_FINALIZER},
-    v1::ClusterObjectSet,
-};
-use olm_runtime::{Next, OwnerChanged, PANIC_REPORT, api_text, if_exists, post_as};
+use olm_api::{names::TEARDOWN_FINALIZER, v1::ClusterObjectSet};
+use olm_runtime::{Next, OwnerChanged, PANIC_REPORT};
 
 use super::{
     Context,
@@ -21,10 +18,7 @@ use super::{
     },
     requeue::{requeue, retry},
 };
-use crate::{
-    finalizers,
-    interest::{Interest, Wanted},
-};
+use crate::interest::{Interest, Wanted};
 
 /// The controller of ClusterObjectSets.
 pub(crate) struct ObjectSets(pub(crate) Context);
@@ -43,7 +37,7 @@ impl ObjectSets {
         if set.metadata.deletion_timestamp.is_some() || torn_down(set) {
             return self.release(set).await;
         }
-        if let Some(left) = self.0.writes.behind(set, now) {
+        if let Some(left) = self.0.objects.behind(set) {
             return Next::After(left);
         }
         let report = self.run(set, wanted).await;
@@ -79,7 +73,7 @@ impl ObjectSets {
     /// gone by now: they are not asked for.
     async fn release(&self, set: &ClusterObjectSet) -> Next {
         self.0.forget(set);
-        let removed = finalizers::set(&self.0.api(), set, (&[TEARDOWN_FINALIZER], false), None).await;
+        let removed = self.0.objects.remove_finalizers(set, &[TEARDOWN_FINALIZER]).await;
         removed.map_or_else(Next::Retry, |_| Next::Await)
     }
 
@@ -98,14 +92,7 @@ impl ObjectSets {
         now: Timestamp,
     ) -> Result<(), String> {
         let (before, after) = (set.status.clone().unwrap_or_default(), status(set, report, now));
-        if after == before {
-            return Ok(());
-        }
-        let updated = ClusterObjectSet { status: Some(after.clone()), ..set.clone() };
-        let params = post_as(PROGRAM_FIELD_MANAGER);
-        let written = if_exists(self.0.api().replace_status(&set.name_any(), &params, &updated)).await;
-        if let Some(written) = written.map_err(|e| api_text(&e))? {
-            self.0.wrote(&written);
+        if self.0.objects.set_status(set, after.clone()).await?.is_some() {
             self.0.events.set(set, (&before, &after), report.outcome.obstacle()).await;
         }
         Ok(())
@@ -116,7 +103,7 @@ impl ObjectSets {
 /// belong.
 fn owners(set: &ClusterObjectSet) -> Vec<OwnerChanged> {
     let named = |kind: &str, name: String| OwnerChanged::Named { kind: kind.to_owned(), name };
-    let kept = |uid: String| OwnerChanged::Kept { uid };
+    let kept = |uid: String| OwnerChanged::Uid { uid };
     let own = [named("ClusterObjectSet", set.name_any()), kept(set.uid().unwrap_or_default())];
     let references = set.owner_references().iter();
     let extensions = references.clone().filter(|r| r.kind == "ClusterExtension");

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use futures::{FutureExt, future::BoxFuture};
 use olm_api::{
     ConditionType,
-    names::{MANAGED_BY, MANAGED_BY_LABEL},
+    names::{MANAGED_BY, MANAGED_BY_LABEL, OWNER_UID_ANNOTATION, PROGRAM_FIELD_MANAGER},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
 use olm_runtime::{
-    AccountRef, Accounts, BackoffLimits, Chance, Clock, ControllerSettings, Discovery, Metrics, OwnWrites,
+    AccountRef, Accounts, BackoffLimits, Chance, Clock, ControllerSettings, Discovery, Metrics, ObjectWriter,
     Source, WatchManager, run_controller,
 };
 use tokio_util::sync::CancellationToken;
@@ -169,7 +169,13 @@ impl Loops {
         cluster_object_set::Context {
             accounts: shared.accounts.clone(),
             discovery: shared.discovery.clone(),
-            watches: WatchManager::new(client, &managed, changed, self.chance.clone()),
+            watches: WatchManager::new(
+                client.clone(),
+                &managed,
+                OWNER_UID_ANNOTATION,
+                changed,
+                self.chance.clone(),
+            ),
             sets: shared.sets.clone(),
             contents: shared.contents.clone(),
             events: shared.events.clone(),
@@ -181,7 +187,7 @@ impl Loops {
             clock: shared.clock.clone(),
             checks: cluster_object_set::Checks::default(),
             certificates: webhook_certificates::Memory::default(),
-            writes: OwnWrites::default(),
+            objects: ObjectWriter::new(client.clone(), PROGRAM_FIELD_MANAGER, shared.clock.clone()),
         }
     }
 

@@ -52,9 +52,9 @@ const ALLOWED: [(&str, &[&str]); 30] = [
     ("olm-objectset", &["olm-text", "olm-go", "olm-object", "olm-api"]),
     ("olm-rbac", &["olm-object"]),
     ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
-    ("olm-image", &["olm-text"]),
+    ("olm-image", &["olm-go", "olm-text"]),
     ("olm-certs", &[]),
-    ("olm-runtime", &["olm-text", "olm-object", "olm-api", "olm-certs", "olm-image"]),
+    ("olm-runtime", &["olm-text", "olm-object", "olm-certs", "olm-image"]),
     (
         "catalogd",
         &[

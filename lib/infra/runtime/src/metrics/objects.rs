@@ -1,11 +1,9 @@
 //! How many objects of each kind are in which state: a metric beside those of controller-runtime.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use kube::Resource;
+use parking_lot::Mutex;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{family::Family, gauge::Gauge},
@@ -43,7 +41,7 @@ impl ObjectStates {
     /// Counts the object in its state: status and reason of its `condition`.
     fn set(&self, kind: &'static str, name: &str, condition: &'static str, status: &str, reason: &str) {
         let labels = StateLabels { kind, condition, status: status.to_owned(), reason: reason.to_owned() };
-        let mut known = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.states.lock();
         let before = known.insert((kind.to_owned(), name.to_owned()), labels.clone());
         if before.as_ref() == Some(&labels) {
             return;
@@ -74,7 +72,7 @@ impl ObjectStates {
 
     /// The object is gone.
     pub(crate) fn gone(&self, kind: &str, name: &str) {
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = self.states.lock();
         if let Some(before) = states.remove(&(kind.to_owned(), name.to_owned())) {
             self.leaves(&before);
         }

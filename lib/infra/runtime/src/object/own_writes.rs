@@ -3,14 +3,11 @@
 //! A reconcile that begins right after another one has written may find the object in the watch's cache as it was
 //! before; the event of the write is still to come, and causes another reconcile.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
 use kube::{Resource, api::ObjectMeta};
+use parking_lot::Mutex;
 
 /// How long a reconcile waits for the watch to show what was written. Longer, and the version written is not believed
 /// any more: a cluster that was restored from a backup counts anew from an earlier one.
@@ -37,7 +34,7 @@ impl OwnWrites {
     /// The same, under the UID of another object that it belongs to: of several the newest counts.
     pub fn wrote_for(&self, uid: &str, written: &ObjectMeta, at: Timestamp) {
         let Some(version) = version(written) else { return };
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let written = all.entry(uid.to_owned()).or_insert(Written { version, at });
         if written.version <= version {
             *written = Written { version, at };
@@ -51,7 +48,7 @@ impl OwnWrites {
 
     /// How long to wait for a watch that has seen versions up to this one to show what was written for an object (UID).
     pub fn unseen(&self, uid: &str, seen: u64, now: Timestamp) -> Option<Duration> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         let written = all.get(uid).filter(|written| seen < written.version)?;
         let waited = Duration::try_from(now.duration_since(written.at)).unwrap_or_default();
         BEHIND_MAX.checked_sub(waited).filter(|left| !left.is_zero())
@@ -59,7 +56,7 @@ impl OwnWrites {
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.0.lock().remove(uid);
     }
 }
 
