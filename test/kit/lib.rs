@@ -5,10 +5,9 @@
 
 pub mod catalogd;
 pub mod cluster;
-pub mod controlplane;
 pub mod data;
+pub mod distribution;
 pub mod faults;
-mod go_module;
 pub mod helm;
 pub mod images;
 pub mod kstatus;
@@ -19,7 +18,6 @@ pub mod pki;
 pub mod process;
 pub mod promtool;
 pub mod proxy;
-pub mod registry;
 pub mod rights;
 pub mod rights_used;
 pub mod sample_operator;
@@ -30,3 +28,6 @@ pub mod takeover;
 pub mod tools;
 pub mod upstream;
 pub mod wait;
+
+/// A registry in memory, for everything but tests of registries themselves; those use [`distribution`].
+pub use olm_test_registry as registry;

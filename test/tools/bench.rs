@@ -51,7 +51,7 @@ impl World {
             api_server_args: vec![format!("--audit-policy-file={}", policy.display())],
             ..Options::default()
         };
-        let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
+        let (cluster, registry) = (Cluster::start(options).await?, Registry::start()?);
         let images = Images::new(&registry)?;
         let operator = Operator::start(&cluster, &images, &[]).await?;
         Ok(Self { operator, cluster, images, _registry: registry, _policy: directory })
@@ -72,7 +72,7 @@ impl World {
 async fn standalone(large: &large_catalog::LargeCatalog, folder: &Path) -> Result<()> {
     println!("note: catalogd on its own");
     let options = Options { nodes: 0, ..Options::default() };
-    let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(options).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     let conf = images.registries_conf().display().to_string();
     let settings = Settings::default()

@@ -47,7 +47,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start(flags: &[&str]) -> Result<Self> {
-        let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+        let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
         let images = Images::new(&registry)?;
         let proxy = Proxy::start(&operator::kubeconfig(&cluster)?).await?;
         let operator = Operator::start_as(&cluster, proxy.kubeconfig(), &images, flags).await?;

@@ -33,7 +33,7 @@ const CORE: [&str; 18] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 29] = [
+const ALLOWED: [(&str, &[&str]); 31] = [
     ("olm-text", &[]),
     ("olm-go", &[]),
     ("olm-object", &[]),
@@ -120,6 +120,8 @@ const ALLOWED: [(&str, &[&str]); 29] = [
     ("olm-kubernetes-types", &[]),
     ("olm-image-build", &["olm-image"]),
     ("olm-sample-operator", &["olm-runtime"]),
+    ("olm-test-programs", &[]),
+    ("olm-test-registry", &[]),
     (
         "olm-test",
         &[
@@ -142,6 +144,8 @@ const ALLOWED: [(&str, &[&str]); 29] = [
             "olm-runtime",
             "catalogd",
             "operator-controller",
+            "olm-test-programs",
+            "olm-test-registry",
         ],
     ),
 ];

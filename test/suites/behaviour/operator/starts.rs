@@ -113,7 +113,7 @@ async fn restarts_quietly(scenario: &Scenario<'_>, proxy: &Proxy, late: &str) ->
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing() -> Result<()> {
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     let proxy = Proxy::start(&operator::kubeconfig(&cluster)?).await?;
     let operator = Operator::start_as(&cluster, proxy.kubeconfig(), &images, &FLAGS).await?;

@@ -70,7 +70,7 @@ impl World {
     }
 
     async fn start_as(options: Options, flags: &[&str]) -> Result<Self> {
-        let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
+        let (cluster, registry) = (Cluster::start(options).await?, Registry::start()?);
         let images = Images::new(&registry)?;
         let operator = Operator::start(&cluster, &images, flags).await?;
         Ok(Self { operator, images, cluster, registry })

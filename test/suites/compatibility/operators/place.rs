@@ -70,7 +70,7 @@ impl Place {
     /// Starts everything, with one catalog of both versions of `operators`.
     pub(crate) async fn start(folder: PathBuf, operators: &[&Expected]) -> Result<Self> {
         let options = Options { nodes: NODES, ..Options::default() };
-        let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
+        let (cluster, registry) = (Cluster::start(options).await?, Registry::start()?);
         let images = Images::new(&registry)?;
         let program = Operator::start(&cluster, &images, &[]).await?;
         let mut place = Self {
