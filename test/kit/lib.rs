@@ -3,10 +3,13 @@
 //! Everything listens on loopback and nothing outlives the test process: programs are started by a
 //! supervisor of their own ([`process`]), which ends them when the test process is gone, however it went.
 
+pub mod bundle;
+pub mod catalog;
 pub mod catalogd;
 pub mod cluster;
 pub mod data;
 pub mod distribution;
+pub mod extension;
 pub mod faults;
 pub mod helm;
 pub mod images;
@@ -21,6 +24,7 @@ pub mod proxy;
 pub mod rights;
 pub mod rights_used;
 pub mod sample_operator;
+pub mod scenario;
 pub mod scrape;
 pub mod supervisor;
 pub mod takeover;
@@ -28,6 +32,7 @@ pub mod takeover;
 pub mod tools;
 pub mod upstream;
 pub mod wait;
+pub mod world;
 
 /// A registry in memory, for everything but tests of registries themselves; those use [`distribution`].
 pub use olm_test_registry as registry;

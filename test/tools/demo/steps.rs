@@ -127,7 +127,9 @@ impl Demo {
         let cluster = Cluster::start(options).await?;
         if bare {
             tokio::spawn(stand_in::run(cluster.client().await?));
-            screen::note("It has no controllers and no nodes: the demo itself marks Deployments as available.");
+            screen::note(
+                "It has no controllers and no nodes: the demo itself marks Deployments as available.",
+            );
         }
         match &self.place {
             Place::Own => self.screen.done("control plane and registry are up"),
