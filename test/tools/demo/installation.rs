@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Event;
 use kube::{
@@ -47,18 +47,22 @@ impl Installation {
     pub(crate) async fn check_absent(&self) -> Result<()> {
         let found = self.objects.iter().map(async |object| {
             let found = self.found(object).await?;
-            ensure!(found.is_none(), self.exists(object));
+            ensure!(found.is_none(), "{}", self.exists(object, found.as_ref()));
             Ok(())
         });
         try_join_all(found).await.map(drop)
     }
 
-    fn exists(&self, object: &DynamicObject) -> anyhow::Error {
-        anyhow!(
-            "{} exists on {}, and the demo replaces nothing: remove it, or use another cluster",
-            label(object),
-            self.cluster
-        )
+    /// Why the demo refuses an object that was there before.
+    fn exists(&self, object: &DynamicObject, found: Option<&DynamicObject>) -> String {
+        let run = found.and_then(|found| found.metadata.labels.as_ref()?.get(RUN));
+        let remedy = match run {
+            Some(run) => {
+                format!("an earlier demo left it behind; delete everything with the label {RUN}={run}")
+            }
+            None => "the demo replaces nothing; use a cluster without OLM v1".to_owned(),
+        };
+        format!("{} exists on {}: {remedy}", label(object), self.cluster)
     }
 
     /// Creates the objects that `wanted` selects.
@@ -70,7 +74,7 @@ impl Installation {
                 // Its CRD was created a moment ago.
                 Err(kube::Error::Api(status)) if status.code == 404 => bail!("its kind is not served yet"),
                 Err(kube::Error::Api(status)) if status.is_already_exists() => {
-                    Err(wait::Final(self.exists(object).to_string()).into())
+                    Err(wait::Final(self.exists(object, None)).into())
                 }
                 Err(error) => Err(wait::Final(error.to_string()).into()),
             };
