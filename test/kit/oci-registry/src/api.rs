@@ -81,7 +81,7 @@ fn route(
     let unknown = || Refused(StatusCode::NOT_FOUND, "NAME_UNKNOWN", format!("no such address: {path}"));
     let rest = path.strip_prefix("/v2/").ok_or_else(unknown)?;
     if let Some((repository, upload)) = rest.split_once("/blobs/uploads/") {
-        return uploads(store, method, repository, upload, query, body);
+        return uploads(store, method, repository, upload, query, &body);
     }
     if let Some(repository) = rest.strip_suffix("/tags/list") {
         return Ok(tags(store, repository, query));
@@ -103,7 +103,7 @@ fn uploads(
     repository: &str,
     upload: &str,
     query: &Query,
-    body: Bytes,
+    body: &[u8],
 ) -> Answer {
     let number = match *method {
         Method::POST if upload.is_empty() => store.upload(),
@@ -116,7 +116,7 @@ fn uploads(
         let message = format!("more than {BODY_BYTES_MAX} bytes");
         return Err(Refused(StatusCode::PAYLOAD_TOO_LARGE, "SIZE_INVALID", message));
     }
-    received.extend_from_slice(&body);
+    received.extend_from_slice(body);
     let end = received.len();
     match *method {
         Method::DELETE => {

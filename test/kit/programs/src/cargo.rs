@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    io::{BufReader, IsTerminal as _, Read},
+    io::{BufRead, BufReader, IsTerminal as _},
     process::{Command, Stdio},
 };
 
@@ -84,9 +84,9 @@ impl Line {
 }
 
 /// Calls `take` with each line; a progress bar ends its lines with a carriage return.
-fn each_line(source: impl Read, mut take: impl FnMut(&str)) -> Result<()> {
+fn each_line(source: impl BufRead, mut take: impl FnMut(&str)) -> Result<()> {
     let mut line = Vec::new();
-    for byte in source.bytes() {
+    for byte in std::io::Read::bytes(source) {
         match byte.context("reading cargo's output")? {
             b'\n' | b'\r' => {
                 take(&String::from_utf8_lossy(&line));

@@ -102,8 +102,7 @@ impl Tools {
         let given = |tool: Tool| self.assets.is_some() && API_SERVER.contains(&tool);
         if let Some(tool) = self.missing(wanted).into_iter().find(|&tool| given(tool)) {
             anyhow::bail!(
-                "KUBEBUILDER_ASSETS must name a folder with {}: there is no {}",
-                "etcd, kube-apiserver and kubectl",
+                "KUBEBUILDER_ASSETS must name a folder with etcd, kube-apiserver and kubectl: there is no {}",
                 self.path(tool).display()
             );
         }
