@@ -33,7 +33,7 @@ const CORE: [&str; 18] = [
 ];
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 30] = [
+const ALLOWED: [(&str, &[&str]); 32] = [
     ("olm-text", &[]),
     ("olm-go", &[]),
     ("olm-object", &[]),
@@ -121,6 +121,8 @@ const ALLOWED: [(&str, &[&str]); 30] = [
     ("olm-image-build", &["olm-image"]),
     ("olm-release", &["olm-image", "olm-image-build"]),
     ("olm-sample-operator", &["olm-runtime"]),
+    ("olm-test-programs", &[]),
+    ("olm-test-registry", &[]),
     (
         "olm-test",
         &[
@@ -143,6 +145,8 @@ const ALLOWED: [(&str, &[&str]); 30] = [
             "olm-runtime",
             "catalogd",
             "operator-controller",
+            "olm-test-programs",
+            "olm-test-registry",
         ],
     ),
 ];

@@ -1,42 +1,34 @@
-//! A real image registry, on loopback or a link to a node, plain HTTP, its content in a directory that goes with it.
-//!
-//! Stopped and started again it has the same address and content, as a registry after an outage.
+//! The registry of the distribution project, for tests of what we do with registries: on loopback, plain HTTP.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::controlplane::{Tool, Tools};
 use crate::process::{Process, StateDirectory, free_ports};
 use crate::supervisor::Program;
 use crate::wait;
+use olm_test_programs::controlplane::{Tool, Tools};
 
 const ATTEMPTS: usize = 3;
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A registry. Dropped, it is gone.
-pub struct Registry {
+/// A registry. Dropped, it is gone with its content.
+pub struct Distribution {
     // Dropped in this order: the program before its files.
     process: Process,
-    host: String,
     port: u16,
     _directory: StateDirectory,
 }
 
-impl Registry {
+impl Distribution {
     /// Starts an empty registry and waits until it answers.
     pub async fn start() -> Result<Self> {
-        Self::start_on("127.0.0.1").await
-    }
-
-    /// The same, on another address of this machine.
-    pub async fn start_on(host: &str) -> Result<Self> {
         crate::cluster::install_crypto_provider();
-        let tools = tokio::task::spawn_blocking(Tools::locate).await??;
+        let tools = tokio::task::spawn_blocking(|| Tools::locate(&[Tool::Registry])).await??;
         let mut attempt = 1;
         loop {
-            match Self::try_start(&tools, host).await {
+            match Self::try_start(&tools).await {
                 Ok(registry) => return Ok(registry),
                 Err(error)
                     if attempt < ATTEMPTS && format!("{error:#}").contains("address already in use") =>
@@ -48,7 +40,7 @@ impl Registry {
         }
     }
 
-    async fn try_start(tools: &Tools, host: &str) -> Result<Self> {
+    async fn try_start(tools: &Tools) -> Result<Self> {
         let directory = StateDirectory::new("registry")?;
         let [port] = free_ports()?;
         let config = serde_json::json!({
@@ -58,7 +50,7 @@ impl Registry {
                 "filesystem": {"rootdirectory": directory.path().join("content")},
                 "delete": {"enabled": true},
             },
-            "http": {"addr": format!("{host}:{port}")},
+            "http": {"addr": format!("127.0.0.1:{port}")},
         });
         let file = directory.path().join("config.yml");
         fs::write(&file, config.to_string())?;
@@ -73,35 +65,19 @@ impl Registry {
                 log: directory.path().join("registry.log"),
             },
         )?;
-        let registry = Self { process, host: host.to_owned(), port, _directory: directory };
+        let registry = Self { process, port, _directory: directory };
         registry.ready().await?;
         Ok(registry)
     }
 
-    /// Host and port, as image references begin with: `<address>:<port>`.
+    /// Host and port, as image references begin with: `127.0.0.1:<port>`.
     pub fn address(&self) -> String {
-        format!("{}:{}", self.host, self.port)
+        format!("127.0.0.1:{}", self.port)
     }
 
-    /// The address of its API: `http://<address>:<port>`.
+    /// The address of its API: `http://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address())
-    }
-
-    /// Stops it: connections are refused from now on.
-    pub fn stop(&self) -> Result<()> {
-        self.process.kill().map(drop)
-    }
-
-    /// Starts it again, at the same address with the same content.
-    pub async fn start_again(&self) -> Result<()> {
-        self.process.restart()?;
-        self.ready().await
-    }
-
-    /// What it wrote so far.
-    pub fn log(&self) -> String {
-        self.process.log()
     }
 
     async fn ready(&self) -> Result<()> {
