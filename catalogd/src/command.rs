@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{CatalogFlags, Catalogd, Config, ConfigError, LEASE, SERVING_SECRET, StoreError, campaign};
 
-/// Where catalog content is served without the flag.
+/// The default address of catalog content.
 const CATALOGS_ADDRESS: &str = ":8443";
-/// Where metrics are served without the flag.
+/// The default address of metrics.
 const METRICS_ADDRESS: &str = ":7443";
 
 /// Serves the content of ClusterCatalogs.
@@ -48,7 +48,7 @@ pub enum CommandError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The lease went to another process.
-    #[error("{0}: this one ends to start afresh")]
+    #[error("{0}: this process ends and starts again")]
     LeaseLost(#[from] LeaseLost),
 }
 

@@ -50,7 +50,7 @@ pub enum OperatorError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Another process may lead now.
-    #[error("{0}: this one ends to start afresh")]
+    #[error("{0}: this process ends and starts again")]
     LeadershipLost(#[from] LeaseLost),
 }
 

@@ -79,12 +79,12 @@ impl ObjectSets {
         let missing = format!("revision {:?} is missing required annotations", set.name_any());
         if let Some((extension, _)) = claimed(&set.metadata).next() {
             return Err(Outcome::Blocked(format!(
-                "{missing}: only the controller of ClusterExtension {extension:?} may write them, and it has not done so"
+                "{missing}: only the controller may write them for ClusterExtension {extension:?}, and it has not done so"
             )));
         }
         let complaint = self.ports.guard.complaint().unwrap_or_default();
         let name_it = format!(
-            "set {SERVICE_ACCOUNT_NAME_ANNOTATION} and {SERVICE_ACCOUNT_NAMESPACE_ANNOTATION} to the service account that it shall use"
+            "set {SERVICE_ACCOUNT_NAME_ANNOTATION} and {SERVICE_ACCOUNT_NAMESPACE_ANNOTATION} to the service account to use"
         );
         let Some(default) = self.ports.settings.default_account() else {
             return Err(Outcome::Blocked(format!(

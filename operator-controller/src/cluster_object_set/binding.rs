@@ -61,11 +61,11 @@ impl ObjectSets {
         client.map_err(|error| match error {
             ClientError::AccountReplaced { .. } => Outcome::Blocked(match revision_of(&set.metadata) {
                 Some(owner) => format!(
-                    "{error}: whoever may use the service account allows it by removing the annotation {IDENTITY_ANNOTATION} of ClusterExtension {:?}",
+                    "{error}: someone who may use the service account can allow it by removing the annotation {IDENTITY_ANNOTATION} of ClusterExtension {:?}",
                     owner.name
                 ),
                 None => format!(
-                    "{error}: whoever may use the service account allows it by removing the annotation {SERVICE_ACCOUNT_UID_ANNOTATION}"
+                    "{error}: someone who may use the service account can allow it by removing the annotation {SERVICE_ACCOUNT_UID_ANNOTATION}"
                 ),
             }),
             error => Outcome::without_account(&error),

@@ -58,7 +58,7 @@ pub(crate) struct Executor<'a> {
 }
 
 /// What an object waits for that somebody deleted and that something still holds.
-const BEING_DELETED: &str = "is being deleted, and made anew once it has gone";
+const BEING_DELETED: &str = "is being deleted, and will be created again afterwards";
 
 /// An object after it was looked at.
 struct Step {
@@ -77,7 +77,7 @@ enum Done {
     Unhealthy(Vec<String>),
     /// Probes have nothing to say yet; what it waits for.
     Waits(String),
-    /// It is being deleted, and made anew once it has gone.
+    /// It is being deleted, and will be created again afterwards.
     Goes,
     /// The report, and whether the other owner is a ClusterObjectSet.
     Collision(String, bool),
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(of(&[&healthy, &waiting]), incomplete(&[], &waits, false));
         assert_eq!(of(&[&waiting, &second]), incomplete(&["Object ConfigMap.v1 c: z"], &waits, false));
         let goes = done("g", Done::Goes);
-        let waits = ["Object ConfigMap.v1 g: is being deleted, and made anew once it has gone"];
+        let waits = ["Object ConfigMap.v1 g: is being deleted, and will be created again afterwards"];
         assert_eq!(of(&[&healthy, &goes]), incomplete(&[], &waits, true));
         assert_eq!(
             of(&[&unhealthy, &collision]),

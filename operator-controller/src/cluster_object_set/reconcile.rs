@@ -378,7 +378,7 @@ impl ObjectSets {
     fn unseen(&self, uid: &str) -> Vec<String> {
         let told = |(kind, text): (String, String)| {
             format!(
-                "Changes of {kind} objects are not seen, because the watch of the kind fails ({text}): until it works again, they are looked at from time to time."
+                "Changes of {kind} objects are not noticed at once, because watching the kind fails ({text}). Until that works again, they are checked every 30 seconds."
             )
         };
         self.ports.watches.failing(uid).into_iter().map(told).collect()

@@ -115,7 +115,10 @@ async fn the_tutorials_work_as_they_are_written() -> Result<()> {
 
     let told = followed("tutorials/first-extension.md")?;
     ensure!(told.contains("clusterextension.olm.operatorframework.io/lighthouse condition met"), "{told}");
-    ensure!(told.contains("lighthouse would become revision lighthouse-2\n"), "olm diff before the upgrade: {told}");
+    ensure!(
+        told.contains("lighthouse would become revision lighthouse-2\n"),
+        "olm diff before the upgrade: {told}"
+    );
     wait::until("what the extension installed to be gone", DEADLINE, async || {
         let left = kubectl(&cluster, &["get", "deployments,configmaps", "-n=lighthouse", "-o=name"])?;
         wait::check(left.trim() == "configmap/kube-root-ca.crt", || left.clone())

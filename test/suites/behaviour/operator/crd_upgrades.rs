@@ -278,7 +278,7 @@ async fn the_check_can_be_turned_off_and_removed_crds_are_announced() -> Result<
     scenario.patch_extension(enforcement("Strict")).await?;
     scenario.set_version("1.2.0").await?;
     let goes = format!(
-        "CRD {crd:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and its custom resources go with it."
+        "CRD {crd:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and its custom resources are deleted with it."
     );
     says(scenario, Ready, &["False/RollingOut/", &goes]).await?;
     let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
