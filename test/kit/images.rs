@@ -12,7 +12,7 @@ use olm_image::{
     folders_layer,
 };
 
-use crate::{process::StateDirectory, registry::Registry};
+use crate::{bundle::Bundle, process::StateDirectory, registry::Registry};
 
 /// Label of a catalog image: where its content is.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
@@ -69,6 +69,14 @@ impl Images {
         self.push(&ImageBuilder::new().layer(layer).build(), name).await
     }
 
+    /// Packs a bundle and pushes it.
+    pub async fn push_made(&self, bundle: &Bundle, name: &str) -> Result<String> {
+        let layer = LayerBuilder::new(Compression::Gzip);
+        let files = bundle.files();
+        let layer = files.iter().try_fold(layer, |layer, (path, content)| layer.file(path, content))?;
+        self.push(&ImageBuilder::new().layer(layer.build()?).build(), name).await
+    }
+
     /// Packs the text of a file-based catalog and pushes it.
     pub async fn push_catalog(&self, content: &str, name: &str) -> Result<String> {
         let layer = LayerBuilder::new(Compression::Gzip).file("configs/catalog.yaml", content)?.build()?;
@@ -80,34 +88,6 @@ impl Images {
         let builder = ImageBuilder::new().label(CONFIGS_LABEL, "/configs");
         self.push(&layers.into_iter().fold(builder, ImageBuilder::layer).build(), name).await
     }
-}
-
-/// The text of a file-based catalog with one channel, `stable`, in which each bundle replaces the one before.
-///
-/// `bundles` are version and image, in upgrade order; names are `<package>.v<version>`.
-pub fn catalog(package: &str, bundles: &[(&str, &str)]) -> String {
-    let name = |version: &str| format!("{package}.v{version}");
-    let mut entries = Vec::new();
-    let mut blobs = Vec::new();
-    let mut before: Option<&str> = None;
-    for (version, image) in bundles {
-        let mut entry = serde_json::json!({"name": name(version)});
-        if let Some(before) = before {
-            entry["replaces"] = name(before).into();
-        }
-        entries.push(entry);
-        before = Some(version);
-        blobs.push(serde_json::json!({
-            "schema": "olm.bundle", "package": package, "name": name(version), "image": image,
-            "properties": [{"type": "olm.package", "value": {"packageName": package, "version": version}}],
-        }));
-    }
-    let head = [
-        serde_json::json!({"schema": "olm.package", "name": package, "defaultChannel": "stable"}),
-        serde_json::json!({"schema": "olm.channel", "package": package, "name": "stable", "entries": entries}),
-    ];
-    let lines: Vec<String> = head.iter().chain(&blobs).map(ToString::to_string).collect();
-    lines.join("\n") + "\n"
 }
 
 /// The files of a bundle folder, as the renderer takes them.

@@ -3,10 +3,13 @@
 //! Everything listens on loopback and nothing outlives the test process: programs are started by a
 //! supervisor of their own ([`process`]), which ends them when the test process is gone, however it went.
 
+pub mod bundle;
+pub mod catalog;
 pub mod catalogd;
 pub mod cluster;
 pub mod controlplane;
 pub mod data;
+pub mod extension;
 pub mod faults;
 mod go_module;
 pub mod helm;
@@ -23,6 +26,7 @@ pub mod registry;
 pub mod rights;
 pub mod rights_used;
 pub mod sample_operator;
+pub mod scenario;
 pub mod scrape;
 pub mod supervisor;
 pub mod takeover;
@@ -30,3 +34,4 @@ pub mod takeover;
 pub mod tools;
 pub mod upstream;
 pub mod wait;
+pub mod world;

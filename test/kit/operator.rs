@@ -19,6 +19,8 @@ use crate::{
 
 /// The user that the program is known as in the cluster.
 pub const USER: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
+/// What a kubelet gives the program to end: `terminationGracePeriodSeconds` of its Deployment.
+pub const GRACE: Duration = Duration::from_secs(40);
 /// The namespace of its Secrets and leases.
 pub const SYSTEM_NAMESPACE: &str = "olmv1-system";
 pub(crate) const GROUPS: [&str; 3] =

@@ -3,13 +3,15 @@
 //! Names that are the cluster's own (CRD, roles, webhook configurations) are derived from the package's, so that
 //! several can be installed in one cluster.
 
-use std::{fs, path::Path};
-
 use anyhow::Result;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 
-use crate::images::{Images, catalog};
+use crate::{
+    bundle::{Bundle, crd_with_versions, deployment, webhook},
+    catalog::chain,
+    images::Images,
+};
 
 /// The program's name, and its image's.
 pub const PROGRAM: &str = "olm-sample-operator";
@@ -70,22 +72,19 @@ impl SampleOperator {
         object
     }
 
-    /// Writes a bundle into a folder.
-    pub fn write_bundle(&self, folder: &Path, version: &str) -> Result<()> {
-        for part in ["manifests", "metadata"] {
-            fs::create_dir_all(folder.join(part))?;
-        }
-        fs::write(folder.join("manifests/csv.json"), format!("{:#}", self.csv(version)))?;
-        fs::write(folder.join("manifests/crd.json"), format!("{:#}", self.crd(version)))?;
-        let annotations = json!({"annotations": {
-            "operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
-            "operators.operatorframework.io.bundle.manifests.v1": "manifests/",
-            "operators.operatorframework.io.bundle.metadata.v1": "metadata/",
-            "operators.operatorframework.io.bundle.package.v1": self.package,
-            "operators.operatorframework.io.bundle.channels.v1": "stable",
-        }});
-        fs::write(folder.join("metadata/annotations.yaml"), format!("{annotations:#}"))?;
-        Ok(())
+    /// A bundle.
+    pub fn bundle(&self, version: &str) -> Bundle {
+        let (name, group) = (&self.package, &self.group);
+        let rules = json!([
+            {"apiGroups": [group], "resources": ["samples"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": [group], "resources": ["samples/status"], "verbs": ["patch"]},
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "list", "patch", "watch"]},
+        ]);
+        let bundle = Bundle::new(name, version)
+            .annotation("capabilities", "Basic Install")
+            .contains(self.crd(version))
+            .operator(self.deployment(version), &rules);
+        self.webhooks().into_iter().fold(bundle, Bundle::webhook)
     }
 
     /// Pushes bundles of these versions, and a catalog of them as `<package>-catalog:<tag>`, each replacing the one
@@ -93,94 +92,49 @@ impl SampleOperator {
     pub async fn push(&self, images: &Images, versions: &[&str], tag: &str) -> Result<String> {
         let mut bundles = Vec::new();
         for version in versions {
-            let folder = tempfile::tempdir()?;
-            self.write_bundle(folder.path(), version)?;
             let name = format!("{}-bundle:v{version}", self.package);
-            bundles.push((*version, images.push_bundle(folder.path(), &name).await?));
+            bundles.push((*version, images.push_made(&self.bundle(version), &name).await?));
         }
         let listed: Vec<(&str, &str)> =
             bundles.iter().map(|(version, image)| (*version, image.as_str())).collect();
-        images
-            .push_catalog(&catalog(&self.package, &listed), &format!("{}-catalog:{tag}", self.package))
-            .await
+        images.push_catalog(&chain(&self.package, &listed), &format!("{}-catalog:{tag}", self.package)).await
     }
 
-    fn csv(&self, version: &str) -> Value {
-        let (name, group) = (&self.package, &self.group);
-        let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
-            .map(|mode| json!({"type": mode, "supported": mode == "AllNamespaces"}));
-        let permissions = json!([{"serviceAccountName": name, "rules": [
-            {"apiGroups": [group], "resources": ["samples"], "verbs": ["get", "list", "watch"]},
-            {"apiGroups": [group], "resources": ["samples/status"], "verbs": ["patch"]},
-            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "list", "patch", "watch"]},
-        ]}]);
-        json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-            "metadata": {"name": self.bundle_name(version), "annotations": {"capabilities": "Basic Install"}},
-            "spec": {
-                "displayName": "Sample", "description": "Makes a ConfigMap for each Sample.", "version": version,
-                "maturity": "stable", "provider": {"name": "olm"}, "installModes": modes,
-                "customresourcedefinitions": {"owned": [
-                    {"name": self.crd_name(), "kind": "Sample", "version": "v1", "displayName": "Sample"},
-                    {"name": self.crd_name(), "kind": "Sample", "version": "v2", "displayName": "Sample"},
-                ]},
-                "webhookdefinitions": self.webhooks(),
-                "install": {"strategy": "deployment", "spec": {
-                    "clusterPermissions": permissions,
-                    "deployments": [{"name": name, "spec": self.deployment(version)}],
-                }},
-            },
-        })
-    }
-
-    fn webhooks(&self) -> Value {
-        let admission = |kind: &str, prefix: &str, path: &str| {
-            json!({
-                "type": kind, "generateName": format!("{prefix}.{}", self.group), "deploymentName": self.package,
-                "containerPort": 443, "targetPort": WEBHOOK_PORT, "webhookPath": path, "sideEffects": "None",
-                "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "timeoutSeconds": 10,
-                "rules": [{
-                    "apiGroups": [self.group], "apiVersions": ["v1", "v2"], "operations": ["CREATE", "UPDATE"],
-                    "resources": ["samples"],
-                }],
-            })
+    fn webhooks(&self) -> [Value; 3] {
+        let serve = |kind: &str, prefix: &str, path: &str, mut more: Value| {
+            more["targetPort"] = WEBHOOK_PORT.into();
+            more["webhookPath"] = path.into();
+            webhook(kind, &format!("{prefix}.{}", self.group), &self.package, more)
         };
-        json!([
-            admission("ValidatingAdmissionWebhook", "validate", "/validate"),
-            admission("MutatingAdmissionWebhook", "default", "/default"),
-            {
-                "type": "ConversionWebhook", "generateName": format!("convert.{}", self.group),
-                "deploymentName": self.package, "containerPort": 443, "targetPort": WEBHOOK_PORT,
-                "webhookPath": "/convert", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-                "conversionCRDs": [self.crd_name()],
-            },
-        ])
+        let rules = json!([{
+            "apiGroups": [self.group], "apiVersions": ["v1", "v2"], "operations": ["CREATE", "UPDATE"],
+            "resources": ["samples"],
+        }]);
+        let admission = json!({"timeoutSeconds": 10, "rules": rules});
+        [
+            serve("ValidatingAdmissionWebhook", "validate", "/validate", admission.clone()),
+            serve("MutatingAdmissionWebhook", "default", "/default", admission),
+            serve("ConversionWebhook", "convert", "/convert", json!({"conversionCRDs": [self.crd_name()]})),
+        ]
     }
 
     fn deployment(&self, version: &str) -> Value {
-        let labels = json!({"app": self.package});
         let probe = |path: &str| json!({"httpGet": {"path": path, "port": HEALTH_PORT}, "periodSeconds": 2});
-        json!({
-            "replicas": 1, "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "serviceAccountName": self.package,
-                    "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
-                    "containers": [{
-                        "name": "manager", "image": self.image, "imagePullPolicy": "IfNotPresent",
-                        "args": [format!("--operator-version={version}"), format!("--group={}", self.group)],
-                        "ports": [{"name": "webhooks", "containerPort": WEBHOOK_PORT}],
-                        "livenessProbe": probe("/healthz"), "readinessProbe": probe("/readyz"),
-                        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
-                        "securityContext": {
-                            "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
-                            "capabilities": {"drop": ["ALL"]},
-                        },
-                    }],
-                },
+        let mut deployment = deployment(&self.package, &self.image);
+        let pod = &mut deployment["spec"]["template"]["spec"];
+        pod["securityContext"] = json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}});
+        pod["containers"][0] = json!({
+            "name": "manager", "image": self.image, "imagePullPolicy": "IfNotPresent",
+            "args": [format!("--operator-version={version}"), format!("--group={}", self.group)],
+            "ports": [{"name": "webhooks", "containerPort": WEBHOOK_PORT}],
+            "livenessProbe": probe("/healthz"), "readinessProbe": probe("/readyz"),
+            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+            "securityContext": {
+                "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+                "capabilities": {"drop": ["ALL"]},
             },
-        })
+        });
+        deployment
     }
 
     fn crd(&self, version: &str) -> Value {
@@ -188,32 +142,25 @@ impl SampleOperator {
             "configMap": {"type": "string"}, "copies": {"type": "integer"},
             "operatorVersion": {"type": "string"}, "observedGeneration": {"type": "integer", "format": "int64"},
         }});
-        let served = |name: &str, text: (&str, Value)| {
-            let (field, schema) = text;
-            json!({
-                "name": name, "served": true, "storage": name == "v1", "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "required": ["spec"], "properties": {
-                    "spec": {
-                        "type": "object", "required": [field],
-                        "properties": {field: schema, "copies": {"type": "integer", "format": "int64"}},
-                    },
-                    "status": status,
-                }}},
-                "additionalPrinterColumns": [
-                    {"name": "Operator", "type": "string", "jsonPath": ".status.operatorVersion"},
-                ],
-            })
+        let schema = |field: &str, schema: Value| {
+            json!({"type": "object", "required": ["spec"], "properties": {
+                "spec": {
+                    "type": "object", "required": [field],
+                    "properties": {field: schema, "copies": {"type": "integer", "format": "int64"}},
+                },
+                "status": status,
+            }})
         };
         let text = json!({"type": "string"});
         let content = json!({"type": "object", "required": ["text"], "properties": {"text": text}});
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": self.crd_name(), "annotations": {"sample-operator-version": version}},
-            "spec": {
-                "group": self.group, "scope": "Namespaced",
-                "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
-                "versions": [served("v1", ("message", text.clone())), served("v2", ("content", content))],
-            },
-        })
+        let versions = [("v1", schema("message", text.clone())), ("v2", schema("content", content))];
+        let mut crd = crd_with_versions(&self.group, "Sample", &versions);
+        crd["metadata"]["annotations"] = json!({"sample-operator-version": version});
+        for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
+            version["subresources"] = json!({"status": {}});
+            version["additionalPrinterColumns"] =
+                json!([{"name": "Operator", "type": "string", "jsonPath": ".status.operatorVersion"}]);
+        }
+        crd
     }
 }

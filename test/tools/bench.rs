@@ -23,48 +23,32 @@ use serde_json::json;
 use crate::catalogd::{Catalogd, Settings};
 use crate::cluster::{Cluster, Options};
 use crate::images::Images;
-use crate::operator::Operator;
 use crate::process::{Process, StateDirectory, target_folder};
 use crate::registry::Registry;
+use crate::world::World;
 
 /// For anything that should happen by itself; a bench that waits longer has failed.
 const DEADLINE: Duration = Duration::from_mins(2);
 /// The programs whose size is told.
 const PROGRAMS: [&str; 3] = ["operator-controller", "catalogd", "olm"];
 
-/// Everything of the release build's own that figures are taken on.
-struct World {
-    operator: Operator,
-    cluster: Cluster,
-    images: Images,
-    _registry: Registry,
-    _policy: StateDirectory,
+/// The release build on a control plane that records requests of accounts.
+async fn start() -> Result<World> {
+    let directory = StateDirectory::new("bench-policy")?;
+    let policy = directory.path().join("audit-policy.json");
+    std::fs::write(&policy, audit_policy().to_string())?;
+    // The last of two flags holds.
+    let api_server_args = vec![format!("--audit-policy-file={}", policy.display())];
+    World::start_on(Options { api_server_args, ..Options::default() }).await
 }
 
-impl World {
-    async fn start() -> Result<Self> {
-        let directory = StateDirectory::new("bench-policy")?;
-        let policy = directory.path().join("audit-policy.json");
-        std::fs::write(&policy, audit_policy().to_string())?;
-        let options = Options {
-            // The last of two flags holds.
-            api_server_args: vec![format!("--audit-policy-file={}", policy.display())],
-            ..Options::default()
-        };
-        let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
-        let images = Images::new(&registry)?;
-        let operator = Operator::start(&cluster, &images, &[]).await?;
-        Ok(Self { operator, cluster, images, _registry: registry, _policy: directory })
-    }
-
-    fn subject(&self) -> Subject<'_> {
-        Subject {
-            cluster: &self.cluster,
-            images: &self.images,
-            process: self.operator.process(),
-            catalogs_url: self.operator.catalogs_url(),
-            readiness_url: self.operator.readiness_url(),
-        }
+fn subject(world: &World) -> Subject<'_> {
+    Subject {
+        cluster: &world.cluster,
+        images: &world.images,
+        process: world.operator.process(),
+        catalogs_url: world.operator.catalogs_url(),
+        readiness_url: world.operator.readiness_url(),
     }
 }
 
@@ -166,9 +150,9 @@ pub async fn run(parts: &[Part]) -> Result<()> {
     if !wanted(Part::Catalogs) && !wanted(Part::Extensions) {
         return Ok(());
     }
-    let world = World::start().await?;
+    let world = start().await?;
     if let (Some(large), Some(folder)) = (&large, &data) {
-        let subject = world.subject();
+        let subject = subject(&world);
         catalogs::small(&subject, large).await?;
         catalogs::large(&subject, large).await?;
         catalogs::queries(&subject, large).await?;

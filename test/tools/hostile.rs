@@ -3,20 +3,21 @@
 
 mod shapes;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 use olm_api::ConditionType::{Installed, Progressing};
-use olm_api::names::CATALOG_NAME_LABEL;
 use olm_api::v1::{ClusterCatalog, ClusterExtension};
 use serde_json::{Value, json};
 
+use crate::bundle::lighthouse;
+use crate::catalog::{chain, cluster_catalog};
 use crate::catalogd::Settings;
 use crate::cluster::{Cluster, Options};
-use crate::images::{Images, bundle_files, catalog};
+use crate::extension::{ACCOUNT, extension};
+use crate::images::{Images, bundle_files};
 use crate::operator::{Operator, install};
 use crate::registry::Registry;
 use crate::rights::{create_account, grant, rules_for};
@@ -28,7 +29,6 @@ use crate::wait;
 const MEMORY_BYTES: u64 = 256 << 20;
 /// For everything to be judged; a debug build on a busy machine takes minutes.
 const DEADLINE: Duration = Duration::from_mins(8);
-const ACCOUNT: &str = "installer";
 const HONEST: &str = "lighthouse-operator";
 const VERSION: &str = "1.0.0";
 
@@ -84,14 +84,14 @@ async fn prepare_honest(
     client: &Client,
     images: &Images,
 ) -> Result<(ClusterCatalog, ClusterExtension)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let folder = folder.join("../config/samples/lighthouse/bundles").join(VERSION);
+    let folder = lighthouse(VERSION);
     let image = images.push_bundle(&folder, "honest:v1").await?;
-    let reference = images.push_catalog(&catalog(HONEST, &[(VERSION, &image)]), "honest-catalog:v1").await?;
+    let reference = images.push_catalog(&chain(HONEST, &[(VERSION, &image)]), "honest-catalog:v1").await?;
     cluster.create_namespace("honest").await?;
     create_account(client, "honest", ACCOUNT).await?;
     grant(client, "honest", ACCOUNT, &rules_for(&[bundle_files(&folder)?], "honest")?).await?;
-    Ok((cluster_catalog("honest", &reference)?, extension("honest", "honest", HONEST, "honest")?))
+    let extension = extension("honest", "honest", HONEST, "honest", &Value::Null);
+    Ok((cluster_catalog("honest", &json!({"ref": reference})), serde_json::from_value(extension)?))
 }
 
 async fn prepare_hostile(cluster: &Cluster, client: &Client, images: &Images) -> Result<Hostile> {
@@ -101,14 +101,15 @@ async fn prepare_hostile(cluster: &Cluster, client: &Client, images: &Images) ->
     let mut extensions = Vec::new();
     for shape in shapes::bundles() {
         let image = images.push(&shape.image()?, &format!("{}:v1", shape.name)).await?;
-        lines.push_str(&catalog(shape.name, &[(VERSION, &image)]));
-        extensions.push((extension(shape.name, "hostile", shape.name, "hostile")?, shape.rejection));
+        lines.push_str(&chain(shape.name, &[(VERSION, &image)]));
+        let extension = extension(shape.name, "hostile", shape.name, "hostile", &Value::Null);
+        extensions.push((serde_json::from_value(extension)?, shape.rejection));
     }
     let reference = images.push_catalog(&lines, "hostile-catalog:v1").await?;
-    let mut catalogs = vec![(cluster_catalog("hostile", &reference)?, "")];
+    let mut catalogs = vec![(cluster_catalog("hostile", &json!({"ref": reference})), "")];
     for shape in shapes::catalogs() {
         let reference = images.push_catalog(&shape.text, &format!("{}:v1", shape.name)).await?;
-        catalogs.push((cluster_catalog(shape.name, &reference)?, shape.rejection));
+        catalogs.push((cluster_catalog(shape.name, &json!({"ref": reference})), shape.rejection));
     }
     Ok(Hostile { catalogs, extensions })
 }
@@ -171,28 +172,4 @@ async fn arrive(
     lives()?;
     let judged = start.elapsed().saturating_sub(honest);
     Ok(Figures { group_peak: group.peak()?, resident_peak: usage::memory(pid)?.peak, honest, judged })
-}
-
-fn cluster_catalog(name: &str, reference: &str) -> Result<ClusterCatalog> {
-    object(json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog", "metadata": {"name": name},
-        "spec": {"source": {"type": "Image", "image": {"ref": reference}}},
-    }))
-}
-
-fn extension(name: &str, namespace: &str, package: &str, catalog: &str) -> Result<ClusterExtension> {
-    object(json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": name},
-        "spec": {
-            "namespace": namespace, "serviceAccount": {"name": ACCOUNT},
-            "source": {"sourceType": "Catalog", "catalog": {
-                "packageName": package,
-                "selector": {"matchLabels": {CATALOG_NAME_LABEL: catalog}},
-            }},
-        },
-    }))
-}
-
-fn object<K: serde::de::DeserializeOwned>(value: Value) -> Result<K> {
-    Ok(serde_json::from_value(value)?)
 }

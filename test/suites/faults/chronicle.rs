@@ -16,10 +16,9 @@ use olm_api::{
     names::BUNDLE_NAME,
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
-use olm_test::wait;
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use crate::world::DEADLINE;
+use olm_test::{wait, world::DEADLINE};
 
 #[derive(Clone, Debug)]
 enum State {

@@ -11,10 +11,8 @@ use kube::{
     core::GroupVersionKind,
     discovery::Scope,
 };
-use olm_test::{operator::SYSTEM_NAMESPACE, wait};
+use olm_test::{operator::SYSTEM_NAMESPACE, wait, world::DEADLINE};
 use serde_json::{Value, json};
-
-use crate::world::DEADLINE;
 
 /// Creates them.
 pub(crate) async fn create(client: &Client, extension: &str) -> Result<()> {

@@ -8,20 +8,23 @@ use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use olm_api::v1::{ClusterCatalog, ClusterExtension};
+use olm_api::v1::ClusterExtension;
 use olm_test::{
+    catalog,
     cluster::{Cluster, Options},
-    images::{Images, catalog},
-    operator::{Operator, SYSTEM_NAMESPACE},
+    extension::{ACCOUNT, extension},
+    images::Images,
+    operator::{GRACE, Operator, SYSTEM_NAMESPACE},
     registry::Registry,
     rights::create_account,
     supervisor::State,
     wait,
+    world::DEADLINE,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::world::{ACCOUNT, DEADLINE, catalog_serves, everything, seed};
+use crate::world::{everything, seed};
 
 const LEASES: [&str; 2] = ["9c4404e7.operatorframework.io", "catalogd-operator-lock"];
 const MOMENTS: usize = 50;
@@ -29,11 +32,6 @@ const MOMENTS: usize = 50;
 const MOMENTS_OF_A_SAMPLE: usize = 4;
 /// Within so much time everything has begun that hangs.
 const MOMENT_MILLISECONDS_MAX: u64 = 4000;
-/// After a signal, the Leases are released and the process has ended within these times.
-const RELEASED: Duration = Duration::from_secs(5);
-const ENDED: Duration = Duration::from_secs(10);
-/// On a machine that has other things to do the sample only tells a stop from none.
-const PATIENCE: u32 = 3;
 /// A Lease that is lost is noticed when it is to be renewed.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -89,23 +87,16 @@ impl Stage {
         cluster.create_namespace("stuck").await?;
         create_account(&client, "stuck", ACCOUNT).await?;
         let bundle = format!("{hanging}/stuck/bundle@sha256:{:0>64}", 7);
-        let content = catalog("stuck", &[("1.0.0", &bundle)]);
+        let content = catalog::chain("stuck", &[("1.0.0", &bundle)]);
         images.push_catalog(&content, "good-catalog:latest").await?;
         for (name, host) in [("good", images.host()), ("hanging", hanging.as_str())] {
-            let catalog: ClusterCatalog = serde_json::from_value(json!({
-                "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog", "metadata": {"name": name},
-                "spec": {"source": {"type": "Image", "image": {"ref": format!("{host}/{name}-catalog:latest")}}},
-            }))?;
+            let reference = format!("{host}/{name}-catalog:latest");
+            let catalog = catalog::cluster_catalog(name, &json!({"ref": reference}));
             Api::all(client.clone()).create(&PostParams::default(), &catalog).await?;
         }
-        catalog_serves(&client, "good").await?;
-        let extension: ClusterExtension = serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": "stuck"},
-            "spec": {
-                "namespace": "stuck", "serviceAccount": {"name": ACCOUNT},
-                "source": {"sourceType": "Catalog", "catalog": {"packageName": "stuck"}},
-            },
-        }))?;
+        catalog::serves(&client, "good", DEADLINE).await?;
+        let extension = extension("stuck", "stuck", "stuck", "good", &Value::Null);
+        let extension: ClusterExtension = serde_json::from_value(extension)?;
         Api::all(client.clone()).create(&PostParams::default(), &extension).await?;
         let leases = Api::namespaced(client, SYSTEM_NAMESPACE);
         Ok(Self { operator, leases, _images: images, _registry: registry, _cluster: cluster })
@@ -134,11 +125,11 @@ impl Stage {
         let began = Instant::now();
         let stopping = async {
             match end {
-                End::Signal => self.operator.process().terminate(PATIENCE * ENDED).await.map(drop),
+                End::Signal => self.operator.process().terminate(GRACE).await.map(drop),
                 End::Robbed(lease) => {
                     let thief = json!({"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 3600}});
                     self.leases.patch(LEASES[lease], &PatchParams::default(), &Patch::Merge(&thief)).await?;
-                    wait::until("the end of the process", PATIENCE * ENDED, async || {
+                    wait::until("the end of the process", GRACE, async || {
                         match self.operator.process().state()? {
                             State::Running => bail!("it runs\n{}", self.operator.process().log_tail()),
                             _ => Ok(()),
@@ -150,7 +141,7 @@ impl Stage {
             Ok::<_, anyhow::Error>(began.elapsed())
         };
         let releasing = async {
-            wait::until("the leases to be released", PATIENCE * RELEASED, async || {
+            wait::until("the leases to be released", GRACE, async || {
                 let holders = self.holders().await?;
                 let free = holders.iter().all(|holder| holder.is_empty() || holder == "thief");
                 wait::check(free, || format!("{holders:?}"))
@@ -171,9 +162,9 @@ impl Stage {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ended_at_random_moments_it_releases_its_leases_and_is_gone_in_time() -> Result<()> {
+async fn ended_at_random_moments_it_releases_its_leases_and_is_gone_within_the_grace_period() -> Result<()> {
     let stage = Stage::build().await?;
-    stage.operator.process().terminate(PATIENCE * ENDED).await?;
+    stage.operator.process().terminate(GRACE).await?;
     let mut random = fastrand::Rng::with_seed(seed());
     let moments = if everything() { MOMENTS } else { MOMENTS_OF_A_SAMPLE };
     let mut figures = Vec::new();
@@ -191,7 +182,5 @@ async fn ended_at_random_moments_it_releases_its_leases_and_is_gone_in_time() ->
     let most = |of: fn(&(Duration, Duration)) -> Duration| figures.iter().map(of).max().unwrap_or_default();
     let (released, ended) = (most(|took| took.0), most(|took| took.1));
     println!("{moments} ends: released in {released:.1?} at most, ended in {ended:.1?}");
-    let patience = if everything() { 1 } else { PATIENCE };
-    ensure!(released <= patience * (RELEASED + RETRY) && ended <= patience * ENDED, "{figures:?}");
     Ok(())
 }

@@ -3,11 +3,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use olm_test::proxy::{Fault, Weather};
+use olm_test::{
+    proxy::{Fault, Weather},
+    world::World,
+};
 
 use crate::{
     theatre::{Harm, Theatre, WHOLE},
-    world::{World, everything, seed},
+    world::{alone, everything, seed},
 };
 
 /// Faults in one stage of a life, at most: the wait for the next attempt doubles with each in a row, and must end
@@ -20,7 +23,7 @@ const LIVES_OF_A_SAMPLE: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
-    let world = World::alone().await?;
+    let world = alone().await?;
     let theatre = Theatre::build(&world, "injected", WHOLE).await?;
     let faults = [409, 410, 429, 500, 503].map(Fault::Status);
     let faults: Vec<_> = faults.into_iter().chain([Fault::Drop, Fault::Lose]).collect();
@@ -32,7 +35,7 @@ async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
         let one_in = fastrand::Rng::with_seed(seed).usize(ONE_IN);
         let weather = Weather::new(seed, one_in, &faults, FAULTS_MAX);
         let life = theatre.live(Harm::Weather(weather)).await;
-        let life = life.with_context(|| format!("seed {seed}, so far: {:#?}", world.proxy.damage()))?;
+        let life = life.with_context(|| format!("seed {seed}, so far: {:#?}", world.proxy().damage()))?;
         ensure!(!life.damage.is_empty(), "nothing failed with seed {seed}");
         damage += life.damage.len();
     }
@@ -42,7 +45,7 @@ async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_that_restarts_does_not_change_the_end() -> Result<()> {
-    let world = World::alone().await?;
+    let world = alone().await?;
     let theatre = Theatre::build(&world, "restarted", WHOLE).await?;
     let mut random = fastrand::Rng::with_seed(seed());
     let lives = if everything() { 6 } else { 1 };

@@ -6,8 +6,9 @@ use anyhow::{Context, Result};
 
 use crate::{
     theatre::{Harm, Stage, Theatre, WHOLE},
-    world::{World, everything, seed},
+    world::{alone, everything, seed},
 };
+use olm_test::world::World;
 
 /// Kills, four in each life.
 const KILLS: usize = 100;
@@ -18,7 +19,7 @@ const MOMENTS_MILLISECONDS: u64 = 2000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_random_moments_the_end_is_the_same() -> Result<()> {
-    let world = World::alone().await?;
+    let world = alone().await?;
     let theatre = Theatre::build(&world, "killed", WHOLE).await?;
     let mut random = fastrand::Rng::with_seed(seed());
     let wanted = if everything() { KILLS } else { KILLS_OF_A_SAMPLE };

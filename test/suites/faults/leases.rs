@@ -6,17 +6,18 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use olm_test::{
+    extension::Extension,
     operator::{self, Operator, SYSTEM_NAMESPACE},
     proxy::{Blow, Proxy, WriteName},
     supervisor::State,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::json;
 
 use crate::{
-    extension::Extension,
     theatre::STILL,
-    world::{DEADLINE, Sample, World},
+    world::{PACKAGE, Sample, alone},
 };
 
 const LEASE: &str = "9c4404e7.operatorframework.io";
@@ -55,7 +56,7 @@ impl Candidate {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on() -> Result<()> {
-    let world = World::alone().await?;
+    let world = alone().await?;
     let client = world.cluster.client().await?;
     let sample = Sample::new(&world, "frozen", &["1.0.0", "1.1.0"]).await?;
     // The program of the other tests must not do the work.
@@ -67,7 +68,7 @@ async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on() -> Result<()
     };
     let first = Candidate::start(&world).await?;
     let extension = Extension::new(&client, &sample.name);
-    extension.create(&extension.spec(&json!({"version": "1.0.0"}))).await?;
+    extension.create(extension.object(PACKAGE, &json!({"version": "1.0.0"}))).await?;
     wait::until("the installation", DEADLINE, async || extension.is_installed("1.0.0").await).await?;
     let led = holder().await?;
     let second = Candidate::start(&world).await?;

@@ -11,16 +11,17 @@ use kube::{
 };
 use olm_api::names::IDENTITY_ANNOTATION;
 use olm_test::{
+    extension::{ACCOUNT, Extension},
     proxy::{Fault, Weather},
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::json;
 
 use crate::{
-    extension::Extension,
     snapshot::{Snapshot, difference},
     theatre::{STILL, settled},
-    world::{ACCOUNT, DEADLINE, Sample, World},
+    world::{PACKAGE, Sample, alone},
 };
 
 const SETTINGS: &str = "lighthouse-operator-settings";
@@ -41,11 +42,11 @@ impl<'a> Installed<'a> {
         let client = world.cluster.client().await?;
         let sample = Sample::new(world, name, &["1.0.0", "1.1.0"]).await?;
         let extension = Extension::new(&client, name);
-        extension.create(&extension.spec(&json!({"version": "1.0.0"}))).await?;
+        extension.create(extension.object(PACKAGE, &json!({"version": "1.0.0"}))).await?;
         wait::until("the installation", DEADLINE, async || extension.is_installed("1.0.0").await).await?;
-        world.proxy.quiet(STILL, DEADLINE).await?;
+        world.proxy().quiet(STILL, DEADLINE).await?;
         let state = settled(&client).await?;
-        world.proxy.reset();
+        world.proxy().reset();
         Ok(Self { world, client, extension, sample, state })
     }
 
@@ -58,10 +59,10 @@ impl<'a> Installed<'a> {
             Ok(())
         })
         .await?;
-        self.world.proxy.quiet(STILL, DEADLINE).await?;
-        let writes: Vec<_> = self.world.proxy.writes().iter().map(|write| write.name.to_string()).collect();
+        self.world.proxy().quiet(STILL, DEADLINE).await?;
+        let writes: Vec<_> = self.world.proxy().writes().iter().map(|write| write.name.to_string()).collect();
         ensure!(writes.len() <= WRITES_TO_MEND, "{} writes: {writes:#?}", writes.len());
-        self.world.proxy.reset();
+        self.world.proxy().reset();
         Ok(())
     }
 
@@ -80,7 +81,7 @@ impl<'a> Installed<'a> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_that_others_delete_or_edit_come_back_as_they_were() -> Result<()> {
-    let world = World::alone().await?;
+    let world = alone().await?;
     let installed = Installed::new(&world, "edited").await?;
     let deployments: Api<Deployment> = installed.api();
     deployments.delete("lighthouse-operator", &DeleteParams::default()).await?;
@@ -101,14 +102,14 @@ async fn objects_that_others_delete_or_edit_come_back_as_they_were() -> Result<(
         Ok(())
     })
     .await?;
-    world.proxy.quiet(STILL, DEADLINE).await?;
-    ensure!(world.proxy.writes().len() <= WRITES_TO_MEND, "{:#?}", world.proxy.writes());
+    world.proxy().quiet(STILL, DEADLINE).await?;
+    ensure!(world.proxy().writes().len() <= WRITES_TO_MEND, "{:#?}", world.proxy().writes());
     installed.remove().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_another_controller_takes_is_left_to_it_and_made_anew_when_it_is_gone() -> Result<()> {
-    let world = World::alone().await?;
+    let world = alone().await?;
     let installed = Installed::new(&world, "stolen").await?;
     let settings: Api<ConfigMap> = installed.api();
     let thief: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "thief"}}))?;
@@ -134,16 +135,16 @@ async fn an_object_that_another_controller_takes_is_left_to_it_and_made_anew_whe
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_refused_or_whose_account_was_replaced_is_replaced() -> Result<()> {
-    let world = World::alone().await?;
+    let world = alone().await?;
     let installed = Installed::new(&world, "account").await?;
-    world.proxy.weather(Some(Weather::new(1, 1, &[Fault::Status(401)], 1)));
+    world.proxy().weather(Some(Weather::new(1, 1, &[Fault::Status(401)], 1)));
     let settings: Api<ConfigMap> = installed.api();
     settings.delete(SETTINGS, &DeleteParams::default()).await?;
     wait::until("a refused token", DEADLINE, async || {
-        wait::check(world.proxy.damage().len() == 1, || "none yet".to_owned())
+        wait::check(world.proxy().damage().len() == 1, || "none yet".to_owned())
     })
     .await?;
-    let told: Vec<_> = world.proxy.damage();
+    let told: Vec<_> = world.proxy().damage();
     installed.as_before().await?;
     println!("{told:?}");
 

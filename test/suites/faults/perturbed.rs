@@ -9,11 +9,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use olm_test::proxy::{Blow, WriteName};
+use olm_test::{
+    proxy::{Blow, WriteName},
+    world::World,
+};
 
 use crate::{
     theatre::{Harm, KEEPING, Life, Play, Stage, Theatre, WHOLE},
-    world::{World, everything, seed},
+    world::{alone, everything, seed},
 };
 
 /// How the process and what it sees are struck.
@@ -54,7 +57,7 @@ async fn whatever_happens_at_a_write_a_crd_that_is_to_be_kept_is_kept() -> Resul
 
 /// Strikes at the writes from a stage on: at all of them in all ways, or at a few.
 async fn perturb(name: &str, play: Play, from: Stage) -> Result<()> {
-    let world = World::alone().await?;
+    let world = alone().await?;
     let theatre = Theatre::build(&world, name, play).await?;
     if from == play[0] {
         theatre.idle().await.context("at rest")?;

@@ -13,8 +13,10 @@ use kube::{Client, api::DeleteParams};
 use olm_api::names::{DELETION_POLICY_ANNOTATION, PLAN_DIGEST_ANNOTATION, ROLLBACK_TO_ANNOTATION};
 use olm_objectset::DeletionPolicy;
 use olm_test::{
+    extension::Extension,
     proxy::{Blow, Weather, WriteName},
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -23,9 +25,9 @@ use crate::{
     belongings::{Belongings, Identity},
     chronicle::Chronicle,
     decoys,
-    extension::Extension,
+    extension::retains,
     snapshot::{Id, Snapshot, difference},
-    world::{COLLECTED, DEADLINE, Sample, World, everything},
+    world::{COLLECTED, PACKAGE, Sample, everything, restart},
 };
 
 /// Without a request for so long the program is done.
@@ -139,7 +141,7 @@ impl<'a> Theatre<'a> {
     /// A life that stops after the installation: nothing is written for longer than timers run, nor by a process that
     /// starts anew.
     pub(crate) async fn idle(&self) -> Result<()> {
-        let proxy = &self.world.proxy;
+        let proxy = self.world.proxy();
         proxy.reset();
         self.stage(Stage::Install, &Harm::None, 0, &AtomicBool::new(false)).await?;
         let before = proxy.writes().len();
@@ -152,7 +154,7 @@ impl<'a> Theatre<'a> {
         tokio::time::sleep(if everything() { IDLE } else { IDLE_OF_A_SAMPLE }).await;
         nothing_since("an installed extension at rest")?;
         let asked_before = proxy.requests().len();
-        self.world.restart().await?;
+        restart(self.world).await?;
         wait::until("a look at the extension", DEADLINE, async || {
             let requests = proxy.requests();
             let mut since = requests.iter().skip(asked_before);
@@ -167,9 +169,9 @@ impl<'a> Theatre<'a> {
 
     /// One life, from a fresh start of the program to an empty cluster.
     pub(crate) async fn live(&self, harm: Harm) -> Result<Life> {
-        let proxy = &self.world.proxy;
+        let proxy = self.world.proxy();
         proxy.reset();
-        self.world.restart().await?;
+        restart(self.world).await?;
         proxy.quiet(STILL, DEADLINE).await.context("after the start")?;
         let idle: Vec<_> = proxy.writes().iter().map(|write| write.name.to_string()).collect();
         ensure!(idle.is_empty(), "a start with nothing to do wrote {idle:?}");
@@ -197,7 +199,7 @@ impl<'a> Theatre<'a> {
     }
 
     async fn stages(&self, harm: &Harm) -> Result<(BTreeMap<Stage, usize>, BTreeMap<Stage, Duration>)> {
-        let proxy = &self.world.proxy;
+        let proxy = self.world.proxy();
         let over = CancellationToken::new();
         let acted = AtomicBool::new(false);
         let act = async {
@@ -231,9 +233,9 @@ impl<'a> Theatre<'a> {
 
     /// What follows a blow.
     async fn follow_up(&self, blow: Blow) -> Result<()> {
-        let proxy = &self.world.proxy;
+        let proxy = self.world.proxy();
         match blow {
-            Blow::Before | Blow::After => self.world.restart().await?,
+            Blow::Before | Blow::After => restart(self.world).await?,
             Blow::Stale => {
                 proxy.quiet(BLIND, DEADLINE).await?;
                 proxy.release();
@@ -247,14 +249,14 @@ impl<'a> Theatre<'a> {
     }
 
     async fn stage(&self, stage: Stage, harm: &Harm, from: usize, acted: &AtomicBool) -> Result<()> {
-        let proxy = &self.world.proxy;
+        let proxy = self.world.proxy();
         self.begin(stage).await?;
         match harm {
             Harm::Kills(moments) => {
                 if let Some(moment) = moments.get(&stage) {
                     // Chosen at random: what is going on then is what is tested.
                     tokio::time::sleep(*moment).await;
-                    self.world.restart().await?;
+                    restart(self.world).await?;
                 }
             }
             Harm::ApiServer { after, compact } => {
@@ -297,7 +299,7 @@ impl<'a> Theatre<'a> {
         };
         match stage {
             Stage::Install | Stage::Return => {
-                extension.create(&extension.spec(&json!({"version": "1.0.0"}))).await
+                extension.create(extension.object(PACKAGE, &json!({"version": "1.0.0"}))).await
             }
             Stage::Upgrade => extension.set_version("1.1.0").await,
             Stage::Rollback => annotate(ROLLBACK_TO_ANNOTATION, "1").await,
@@ -316,7 +318,7 @@ impl<'a> Theatre<'a> {
         match stage {
             Stage::Install | Stage::Rollback | Stage::Return => extension.is_installed("1.0.0").await,
             Stage::Upgrade => extension.is_installed("1.1.0").await,
-            Stage::Retain => extension.keeps(DeletionPolicy::RetainCrds.as_str()).await,
+            Stage::Retain => retains(extension, DeletionPolicy::RetainCrds.as_str()).await,
             Stage::Keep | Stage::Delete => extension.is_gone().await,
         }
     }
@@ -325,7 +327,7 @@ impl<'a> Theatre<'a> {
     async fn rest(&self, stage: Stage, harm: &Harm) -> Result<Snapshot> {
         let wanted = self.ends.borrow().get(&stage).cloned();
         let Some(wanted) = wanted else {
-            self.world.proxy.quiet(STILL, DEADLINE).await?;
+            self.world.proxy().quiet(STILL, DEADLINE).await?;
             return settled(&self.client).await?.since(&self.before);
         };
         let deadline = if matches!(stage, Stage::Keep | Stage::Delete) { COLLECTED } else { harm.deadline() };
@@ -349,8 +351,8 @@ impl<'a> Theatre<'a> {
 
     /// Removes what a failed life left, as an administrator would.
     pub(crate) async fn clear(&self) -> Result<()> {
-        self.world.proxy.reset();
-        self.world.restart().await?;
+        self.world.proxy().reset();
+        restart(self.world).await?;
         // It may be gone already.
         let _ = self.extension.api.delete(&self.extension.name, &DeleteParams::default()).await;
         wait::until("the extension's end", DEADLINE, async || self.extension.is_gone().await).await?;

@@ -17,15 +17,19 @@ use olm_api::{
     names::{DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION},
     v1::{ClusterCatalog, ClusterObjectSet},
 };
-use olm_test::wait;
 use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::{
-    extension::Extension,
+    extension::{is_unpaused, retains},
     snapshot::{Id, Snapshot, difference},
     theatre::{STILL, settled},
-    world::{COLLECTED, DEADLINE, PACKAGE, Sample, World, everything, seed},
+    world::{COLLECTED, PACKAGE, Sample, alone, everything, seed},
+};
+use olm_test::{
+    extension::Extension,
+    wait,
+    world::{DEADLINE, World},
 };
 
 const NAME: &str = "walk";
@@ -68,7 +72,7 @@ impl Wish {
         self.catalog.iter().filter(wanted).filter(offered).max().copied()
     }
 
-    fn spec(&self, extension: &Extension) -> Value {
+    fn object(&self, extension: &Extension) -> Value {
         let mut filter = json!({"upgradeConstraintPolicy": "SelfCertified"});
         if let Some(version) = self.version {
             filter["version"] = version.into();
@@ -76,7 +80,8 @@ impl Wish {
         if !self.channels.is_empty() {
             filter["channels"] = self.channels.clone().into();
         }
-        let mut spec = extension.spec(&filter);
+        let mut object = extension.object(PACKAGE, &filter);
+        let spec = &mut object["spec"];
         spec["install"] = json!({"preflight": {"crdUpgradeSafety": {"enforcement": "None"}}});
         if let Some(value) = self.environment {
             let environment = json!([{"name": "WALKED", "value": value.to_string()}]);
@@ -86,7 +91,7 @@ impl Wish {
         if let Some(minutes) = self.deadline_minutes {
             spec["progressDeadlineMinutes"] = minutes.into();
         }
-        spec
+        object
     }
 
     /// Changes one thing, and says which.
@@ -171,7 +176,8 @@ impl Walker<'_> {
     async fn set(&self, wish: &Wish) -> Result<()> {
         // Fields that are left out go away.
         let now = serde_json::to_value(self.extension.api.get(&self.extension.name).await?)?;
-        let spec = wish.spec(&self.extension);
+        let mut object = wish.object(&self.extension);
+        let spec = object["spec"].take();
         let mut operations = vec![json!({"op": "replace", "path": "/spec", "value": spec})];
         if now["spec"] == spec {
             operations.clear();
@@ -195,7 +201,9 @@ impl Walker<'_> {
     /// Creates the extension as the wish has it.
     async fn create(&self, wish: &Wish) -> Result<()> {
         let policy = wish.deletion_policy.map(|policy| json!({DELETION_POLICY_ANNOTATION: policy}));
-        self.extension.create_with(&wish.spec(&self.extension), &policy.unwrap_or_default()).await
+        let mut object = wish.object(&self.extension);
+        object["metadata"]["annotations"] = policy.unwrap_or_default();
+        self.extension.create(object).await
     }
 
     /// The names of all revisions.
@@ -236,9 +244,9 @@ impl Walker<'_> {
         wait::until("the wish", COLLECTED, async || {
             self.extension.is_installed(version).await?;
             // What was asked for during a pause is begun after it.
-            self.extension.goes_on().await?;
+            is_unpaused(&self.extension).await?;
             match wish.deletion_policy.filter(|policy| *policy != "Delete") {
-                Some(policy) => self.extension.keeps(policy).await,
+                Some(policy) => retains(&self.extension, policy).await,
                 None => Ok(()),
             }
         })
@@ -247,7 +255,7 @@ impl Walker<'_> {
 
     /// The objects at rest, without what tells of the way there.
     async fn end(&self) -> Result<BTreeMap<Id, Value>> {
-        self.world.proxy.quiet(STILL, DEADLINE).await?;
+        self.world.proxy().quiet(STILL, DEADLINE).await?;
         let found = settled(&self.client).await?.since(&self.before)?;
         found.check_owners()?;
         Ok(without_history(&found.normal()))
@@ -393,7 +401,7 @@ fn forget_counters(value: &mut Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_the_way_the_end_is_that_of_the_last_wish() -> Result<()> {
-    let world = World::alone().await?;
+    let world = alone().await?;
     let client = world.cluster.client().await?;
     let sample = Sample::new(&world, NAME, &VERSIONS).await?;
     let extension = Extension::new(&client, NAME);

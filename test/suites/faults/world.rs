@@ -7,91 +7,59 @@ use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
 };
-use olm_api::{
-    ConditionType,
-    v1::{ClusterCatalog, ClusterExtension},
-};
+use olm_api::v1::ClusterExtension;
 use olm_test::{
-    cluster::{Cluster, Options},
-    images::{Images, bundle_files, catalog},
-    operator::{self, Operator},
-    proxy::Proxy,
-    registry::Registry,
+    bundle::{LIGHTHOUSE_GROUP, copy, lighthouse},
+    catalog::{self, chain, cluster_catalog},
+    extension::ACCOUNT,
+    images::bundle_files,
     rights::{create_account, grant, rules_for},
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-/// For anything that should happen by itself. Generous: two cores run a whole control plane.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 /// For what the cluster's own controllers do about a deletion. The collector learns of new kinds every 30 s only, and
 /// goes slower after a miss. The API server, which removes a CRD, waits twice as long after each conflict over one of
 /// that name, up to 1000 s: after hundreds of lives there were some.
 pub(crate) const COLLECTED: Duration = Duration::from_mins(20);
 /// The package of the sample operator.
 pub(crate) const PACKAGE: &str = "lighthouse-operator";
-/// The account that installs.
-pub(crate) const ACCOUNT: &str = "installer";
-/// The API group of the sample operator as it is shipped.
-const SAMPLE_GROUP: &str = "lighthouse.example.com";
-
-/// A control plane, a registry, a proxy and our program.
-pub(crate) struct World {
-    pub(crate) operator: Operator,
-    pub(crate) images: Images,
-    pub(crate) proxy: Proxy,
-    pub(crate) cluster: Cluster,
-    _registry: Registry,
+/// The world of all tests, for one test at a time; nothing is disturbed, and the program has just started.
+pub(crate) async fn alone() -> Result<MutexGuard<'static, World>> {
+    static SHARED: OnceCell<Mutex<World>> = OnceCell::const_new();
+    let start =
+        || async { World::start_behind_proxy(&["--max-concurrent-reconciles=1"]).await.map(Mutex::new) };
+    let world = SHARED.get_or_try_init(start).await?.lock().await;
+    world.proxy().reset();
+    restart(&world).await?;
+    empty(&world).await?;
+    Ok(world)
 }
 
-impl World {
-    pub(crate) async fn start(flags: &[&str]) -> Result<Self> {
-        let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
-        let images = Images::new(&registry)?;
-        let proxy = Proxy::start(&operator::kubeconfig(&cluster)?).await?;
-        let operator = Operator::start_as(&cluster, proxy.kubeconfig(), &images, flags).await?;
-        Ok(Self { operator, images, proxy, cluster, _registry: registry })
-    }
+/// Removes what a test that failed left: its objects would be in the way of the next one's.
+async fn empty(world: &World) -> Result<()> {
+    let extensions: Api<ClusterExtension> = Api::all(world.cluster.client().await?);
+    wait::until("the extensions of failed tests to be gone", DEADLINE, async || {
+        let left = extensions.list(&ListParams::default()).await?.items;
+        for extension in &left {
+            // It may be gone by now.
+            drop(extensions.delete(&extension.name_any(), &DeleteParams::default()).await);
+        }
+        let names: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
+        wait::check(names.is_empty(), || format!("{names:?}"))
+    })
+    .await
+}
 
-    /// The world of all tests, for one test at a time; nothing is disturbed, and the program has just started.
-    pub(crate) async fn alone() -> Result<MutexGuard<'static, Self>> {
-        static SHARED: OnceCell<Mutex<World>> = OnceCell::const_new();
-        let world = SHARED
-            .get_or_try_init(|| async {
-                Self::start(&["--max-concurrent-reconciles=1"]).await.map(Mutex::new)
-            })
-            .await?;
-        let world = world.lock().await;
-        world.proxy.reset();
-        world.restart().await?;
-        world.empty().await?;
-        Ok(world)
-    }
-
-    /// Removes what a test that failed left: its objects would be in the way of the next one's.
-    async fn empty(&self) -> Result<()> {
-        let extensions: Api<ClusterExtension> = Api::all(self.cluster.client().await?);
-        wait::until("the extensions of failed tests to be gone", DEADLINE, async || {
-            let left = extensions.list(&ListParams::default()).await?.items;
-            for extension in &left {
-                // It may be gone by now.
-                drop(extensions.delete(&extension.name_any(), &DeleteParams::default()).await);
-            }
-            let names: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
-            wait::check(names.is_empty(), || format!("{names:?}"))
-        })
-        .await
-    }
-
-    /// Kills the program and starts it again.
-    pub(crate) async fn restart(&self) -> Result<()> {
-        self.operator.process().kill()?;
-        // What was stopped shall not reach the cluster after the death of who sent it.
-        self.proxy.thaw();
-        self.operator.process().restart()?;
-        self.operator.ready().await
-    }
+/// Kills the program and starts it again.
+pub(crate) async fn restart(world: &World) -> Result<()> {
+    world.operator.process().kill()?;
+    // What was stopped shall not reach the cluster after the death of who sent it.
+    world.proxy().thaw();
+    world.operator.process().restart()?;
+    world.operator.ready().await
 }
 
 /// Whether everything is to be run, as `make test-faults` does, not a sample.
@@ -133,16 +101,11 @@ impl Sample {
             sample.folders.push(folder);
         }
         sample.publish(world, versions).await?;
-        let catalog: ClusterCatalog = serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
-            "metadata": {"name": name},
-            "spec": {"source": {"type": "Image", "image": {
-                "ref": format!("{}/{name}-catalog:latest", world.images.host()), "pollIntervalMinutes": 60,
-            }}},
-        }))?;
+        let reference = format!("{}/{name}-catalog:latest", world.images.host());
+        let catalog = cluster_catalog(name, &json!({"ref": reference, "pollIntervalMinutes": 60}));
         Api::all(client.clone()).create(&PostParams::default(), &catalog).await?;
         sample.give_account(&client).await?;
-        catalog_serves(&client, name).await?;
+        catalog::serves(&client, name, DEADLINE).await?;
         Ok(sample)
     }
 
@@ -167,23 +130,14 @@ impl Sample {
             .map(|(version, image)| (*version, image.as_str()))
             .collect();
         ensure!(bundles.len() == versions.len(), "not all of {versions:?} were pushed");
-        let content = format!("{}{more}", catalog(PACKAGE, &bundles));
+        let content = format!("{}{more}", chain(PACKAGE, &bundles));
         world.images.push_catalog(&content, &format!("{}-catalog:latest", self.name)).await
     }
 
     /// Writes a bundle: the sample with the group replaced, a Secret, and an object that only this version has.
     fn write(&self, version: &str) -> Result<PathBuf> {
-        let samples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../config/samples/lighthouse/bundles");
         let folder = self.directory.path().join(version);
-        for part in ["manifests", "metadata"] {
-            fs::create_dir_all(folder.join(part))?;
-            for entry in fs::read_dir(samples.join(version).join(part))? {
-                let entry = entry?;
-                let text = fs::read_to_string(entry.path())?
-                    .replace(SAMPLE_GROUP, &format!("{}.example.com", self.name));
-                fs::write(folder.join(part).join(entry.file_name()), text)?;
-            }
-        }
+        copy(&lighthouse(version), &folder, (LIGHTHOUSE_GROUP, &format!("{}.example.com", self.name)))?;
         let only = format!("only-{}", version.replace('.', "-"));
         let more = [
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "lighthouse-key"}, "stringData": {"key": version}}),
@@ -194,15 +148,4 @@ impl Sample {
         }
         Ok(folder)
     }
-}
-
-/// Waits until a catalog serves.
-pub(crate) async fn catalog_serves(client: &Client, name: &str) -> Result<()> {
-    let api: Api<ClusterCatalog> = Api::all(client.clone());
-    wait::until("the catalog to serve", DEADLINE, async || {
-        let status = api.get(name).await?.status.unwrap_or_default();
-        let told = status.conditions.find(ConditionType::Progressing).map(|c| c.message.clone());
-        wait::check(status.conditions.is_true(ConditionType::Serving), || told.unwrap_or_default())
-    })
-    .await
 }

@@ -1,9 +1,10 @@
 //! Bundles and catalogs made of named pieces, so that a scenario says in one line what its package brings.
 
-use std::{fs, path::Path};
-
 use anyhow::{Context, Result, bail};
-use olm_test::sample_operator::SampleOperator;
+use olm_test::{
+    bundle::{self, config_map, crd, deployment, reads_config_maps},
+    sample_operator::SampleOperator,
+};
 use serde_json::{Value, json};
 
 use crate::place::Facts;
@@ -80,124 +81,52 @@ impl Bundle {
         bundle
     }
 
-    pub(crate) fn name(&self) -> String {
-        format!("{}.v{}", self.package, self.version)
-    }
-
-    /// Writes the bundle's files; its Pods run these images.
-    pub(crate) fn write(&self, folder: &Path, place: &Facts) -> Result<()> {
+    /// The bundle with its place in a catalog; its Pods run the images of this place.
+    pub(crate) fn made(&self, place: &Facts) -> bundle::Bundle {
+        let Self { id, package, version, .. } = self;
+        let mut made = bundle::Bundle::new(package, version);
         if self.pieces.contains(&Piece::SampleOperator) {
-            let sample = SampleOperator::new(&self.package, &place.webhook_image);
-            return sample.write_bundle(folder, &self.version);
+            made = SampleOperator::new(package, &place.webhook_image).bundle(version);
         }
-        let (manifests, metadata) = (folder.join("manifests"), folder.join("metadata"));
-        fs::create_dir_all(&manifests)?;
-        fs::create_dir_all(&metadata)?;
-        let annotations = json!({"annotations": {
-            "operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
-            "operators.operatorframework.io.bundle.package.v1": self.package,
-        }});
-        fs::write(metadata.join("annotations.yaml"), annotations.to_string())?;
-        let objects = self
-            .pieces
-            .iter()
-            .filter_map(|piece| self.object(piece))
-            .chain([self.csv(&place.operator_image)]);
-        for (index, object) in objects.enumerate() {
-            fs::write(manifests.join(format!("{index}.yaml")), object.to_string())?;
+        if let Some(replaced) = &self.replaces {
+            made = made.replaces(replaced);
         }
-        Ok(())
-    }
-
-    fn object(&self, piece: &Piece) -> Option<Value> {
-        let id = &self.id;
-        Some(match piece {
-            Piece::Crd => self.crd(&json!({"size": {"type": "integer"}})),
-            Piece::LargeCrd(fields) => {
-                let words = "all work and no play ".repeat(DESCRIPTION_BYTES / 21);
-                let field = |index| {
-                    (
-                        format!("field{index}"),
-                        json!({"type": "string", "description": format!("{index} {words}")}),
-                    )
-                };
-                self.crd(&(0..*fields).map(field).collect::<serde_json::Map<_, _>>().into())
-            }
-            Piece::ConfigMap(name) => json!({
-                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("{id}-{name}")},
-                "data": {"color": "green"},
-            }),
-            Piece::NetworkPolicy => json!({
-                "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
-                "metadata": {"name": format!("{id}-policy")},
-                "spec": {"podSelector": {"matchLabels": {"app": id}}, "policyTypes": ["Ingress"]},
-            }),
-            _ => return None,
-        })
-    }
-
-    fn crd(&self, fields: &Value) -> Value {
-        let group = format!("{}.example.com", self.id);
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("gadgets.{group}")},
-            "spec": {
-                "group": group, "scope": "Namespaced",
-                "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
-                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {"spec": {"type": "object", "properties": fields}},
-                }}}],
-            },
-        })
-    }
-
-    fn csv(&self, image: &str) -> Value {
-        let mut annotations = json!({});
+        let group = format!("{id}.example.com");
         let mut modes = Vec::new();
-        let mut owned = Vec::new();
-        let mut install = json!({"deployments": []});
         for piece in &self.pieces {
-            match piece {
-                Piece::Properties(properties) => annotations["olm.properties"] = properties.as_str().into(),
-                Piece::Mode(mode) => modes.push(mode.as_str()),
-                Piece::Crd | Piece::LargeCrd(_) => owned.push(json!({
-                    "name": format!("gadgets.{}.example.com", self.id), "version": "v1", "kind": "Gadget",
+            made = match piece {
+                Piece::Crd => made.contains(crd(&group, "Gadget", &json!({"size": {"type": "integer"}}))),
+                Piece::LargeCrd(fields) => made.contains(crd(&group, "Gadget", &described(*fields))),
+                Piece::ConfigMap(name) => {
+                    made.contains(config_map(&format!("{id}-{name}"), &json!({"color": "green"})))
+                }
+                Piece::NetworkPolicy => made.contains(json!({
+                    "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+                    "metadata": {"name": format!("{id}-policy")},
+                    "spec": {"podSelector": {"matchLabels": {"app": id}}, "policyTypes": ["Ingress"]},
                 })),
-                Piece::Deployment(runs) => install = self.operator(*runs, image),
-                Piece::ConfigMap(_) | Piece::NetworkPolicy | Piece::SampleOperator => {}
-            }
+                Piece::Deployment(runs) => {
+                    made.operator(self.operator(*runs, &place.operator_image), &reads_config_maps())
+                }
+                Piece::Properties(properties) => made.annotation("olm.properties", properties),
+                Piece::Mode(mode) => {
+                    modes.push(mode.as_str());
+                    made.modes(&modes)
+                }
+                Piece::SampleOperator => made,
+            };
         }
-        let supported =
-            |mode: &str| if modes.is_empty() { mode == "AllNamespaces" } else { modes.contains(&mode) };
-        let modes: Vec<Value> = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
-            .iter()
-            .map(|mode| json!({"type": mode, "supported": supported(mode)}))
-            .collect();
-        json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-            "metadata": {"name": self.name(), "annotations": annotations},
-            "spec": {
-                "displayName": self.package, "version": self.version, "installModes": modes,
-                "customresourcedefinitions": {"owned": owned},
-                "install": {"strategy": "deployment", "spec": install},
-            },
-        })
+        made
     }
 
     fn operator(&self, runs: Runs, image: &str) -> Value {
-        let name = format!("{}-operator", self.id);
+        let image = if runs == Runs::NoImage { "localhost:1/nobody/has:this" } else { image };
+        let mut deployment = deployment(&format!("{}-operator", self.id), image);
         let labels = json!({"app": self.id});
-        let mut template = json!({
-            "metadata": {"labels": labels, "annotations": {}},
-            "spec": {
-                "serviceAccountName": name, "terminationGracePeriodSeconds": 1,
-                "containers": [{"name": "manager", "image": image}],
-            },
-        });
-        if runs == Runs::NoImage {
-            template["spec"]["containers"][0]["image"] = "localhost:1/nobody/has:this".into();
-        }
+        deployment["spec"]["selector"]["matchLabels"] = labels.clone();
+        let template = &mut deployment["spec"]["template"];
+        template["metadata"]["labels"] = labels;
+        template["spec"]["terminationGracePeriodSeconds"] = 1.into();
         if runs == Runs::Never || runs == Runs::Gated {
             template["spec"]["readinessGates"] = json!([{"conditionType": READINESS_GATE}]);
         }
@@ -205,49 +134,17 @@ impl Bundle {
             // Where Pods are played nothing goes wrong by itself.
             template["metadata"]["annotations"]["olm-test/never-ready"] = "true".into();
         }
-        let rules =
-            json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}]);
-        json!({
-            "deployments": [{"name": name, "spec": {
-                "replicas": 1, "selector": {"matchLabels": labels}, "template": template,
-            }}],
-            "clusterPermissions": [{"serviceAccountName": name, "rules": rules}],
-        })
-    }
-
-    fn blob(&self, image: &str) -> Value {
-        json!({
-            "schema": "olm.bundle", "package": self.package, "name": self.name(), "image": image,
-            "properties": [{"type": "olm.package", "value": {"packageName": self.package, "version": self.version}}],
-        })
+        deployment
     }
 }
 
-/// The text of a catalog with these bundles and the references of their images: one channel, `stable`, a package.
-pub(crate) fn catalog(bundles: &[(Bundle, String)]) -> String {
-    let mut packages: Vec<&str> = bundles.iter().map(|(bundle, _)| bundle.package.as_str()).collect();
-    packages.sort_unstable();
-    packages.dedup();
-    let mut lines = Vec::new();
-    for package in packages {
-        lines.push(json!({"schema": "olm.package", "name": package, "defaultChannel": "stable"}));
-        let entries: Vec<Value> = bundles
-            .iter()
-            .filter(|(bundle, _)| bundle.package == package)
-            .map(|(bundle, _)| {
-                let mut entry = json!({"name": bundle.name()});
-                if let Some(version) = &bundle.replaces {
-                    entry["replaces"] = format!("{package}.v{version}").into();
-                }
-                entry
-            })
-            .collect();
-        lines
-            .push(json!({"schema": "olm.channel", "package": package, "name": "stable", "entries": entries}));
-    }
-    lines.extend(bundles.iter().map(|(bundle, image)| bundle.blob(image)));
-    let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-    lines.join("\n") + "\n"
+/// Fields with long descriptions.
+fn described(fields: usize) -> Value {
+    let words = "all work and no play ".repeat(DESCRIPTION_BYTES / 21);
+    let field = |index| {
+        (format!("field{index}"), json!({"type": "string", "description": format!("{index} {words}")}))
+    };
+    (0..fields).map(field).collect()
 }
 
 /// Reads `CRD; Deployment(gated); ConfigMap(settings)`.

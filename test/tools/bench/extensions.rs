@@ -18,7 +18,8 @@ use serde::de::DeserializeOwned;
 
 use super::sample::{Content, Sample};
 use super::watching::{Watch, appears_and};
-use super::{DEADLINE, World, catalogs, figure, milliseconds, percentile, usage};
+use super::{DEADLINE, catalogs, figure, milliseconds, percentile, subject, usage};
+use crate::world::World;
 use crate::{operator, wait};
 
 /// Installations of the sample, of which the median counts.
@@ -46,8 +47,8 @@ struct Costs {
 pub(super) async fn one_by_one(world: &World) -> Result<()> {
     let client = world.cluster.client().await?;
     let sample = Sample::lighthouse(world, "bench-sample").await?;
-    catalogs::push(&world.subject(), sample.catalog.as_bytes(), "bench-sample-catalog").await?;
-    catalogs::create_and_serve(&world.subject(), "bench-sample-catalog").await?;
+    catalogs::push(&subject(world), sample.catalog.as_bytes(), "bench-sample-catalog").await?;
+    catalogs::create_and_serve(&subject(world), "bench-sample-catalog").await?;
     sample.prepare(world, &client).await?;
     let mut costs = Costs::default();
     for round in 1..=ROUNDS {
@@ -191,8 +192,8 @@ pub(super) async fn many_at_once(world: &World) -> Result<()> {
         catalog.push_str(&sample.catalog);
         samples.push(sample);
     }
-    catalogs::push(&world.subject(), catalog.as_bytes(), "bench-many-catalog").await?;
-    catalogs::create_and_serve(&world.subject(), "bench-many-catalog").await?;
+    catalogs::push(&subject(world), catalog.as_bytes(), "bench-many-catalog").await?;
+    catalogs::create_and_serve(&subject(world), "bench-many-catalog").await?;
     let pid = world.operator.process().pid();
     usage::idle(pid).await?;
 

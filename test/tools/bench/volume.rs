@@ -15,9 +15,10 @@ use olm_api::v1::ClusterExtension;
 use super::extensions::is_installed;
 use super::sample::{Content, Sample};
 use super::watching::Watch;
-use super::{World, catalogs, figure, usage};
+use super::{catalogs, figure, start, subject, usage};
 use crate::cluster::AuditEvent;
 use crate::operator;
+use crate::world::World;
 
 /// Packages that are pushed and prepared at a time.
 const PREPARED_AT_A_TIME: usize = 8;
@@ -52,12 +53,12 @@ async fn run(content: Content, count: usize) -> Result<()> {
         Content::Operator => "operators",
     };
     let name = format!("volume-{sort}-{count}");
-    let world = World::start().await?;
+    let world = start().await?;
     let client = world.cluster.client().await?;
     let samples = prepare(&world, &client, content, count).await?;
     let catalog: String = samples.iter().map(|sample| sample.catalog.as_str()).collect();
-    catalogs::push(&world.subject(), catalog.as_bytes(), &name).await?;
-    catalogs::create_and_serve(&world.subject(), &name).await?;
+    catalogs::push(&subject(&world), catalog.as_bytes(), &name).await?;
+    catalogs::create_and_serve(&subject(&world), &name).await?;
     let pid = world.operator.process().pid();
     usage::idle(pid).await?;
     figure(&format!("{name}-memory-before"), usage::memory(pid)?.resident, "MB");

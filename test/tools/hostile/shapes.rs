@@ -7,22 +7,22 @@ use anyhow::Result;
 use olm_image::{Compression, ImageBuilder, LayerBuilder, PackedImage};
 use serde_json::{Value, json};
 
+use crate::bundle::Bundle;
+
 /// Bytes of a file that a node's memory would notice.
 const LARGE_FILE_BYTES: u64 = 30 << 20;
 /// Bytes of the largest file that a bundle may have.
 const LARGEST_FILE_BYTES: usize = 15 << 20;
 
 /// A hostile bundle.
-pub(super) struct Bundle {
+pub(super) struct Hostile {
     /// Its name, its package's and its extension's.
     pub(super) name: &'static str,
     /// Part of what its extension has to say.
     pub(super) rejection: &'static str,
-    /// Files beside those of every bundle.
-    files: Vec<(String, String)>,
-    /// Files of [`LARGE_FILE_BYTES`] beside them.
+    bundle: Bundle,
+    /// Files of [`LARGE_FILE_BYTES`] beside the others.
     large_files: usize,
-    cluster_permissions: Value,
 }
 
 /// A hostile catalog.
@@ -33,34 +33,19 @@ pub(super) struct Catalog {
     pub(super) text: String,
 }
 
-impl Bundle {
-    fn new(name: &'static str, rejection: &'static str, files: &[(&str, String)]) -> Self {
-        let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.clone())).collect();
-        Self { name, rejection, files, large_files: 0, cluster_permissions: json!([]) }
+impl Hostile {
+    fn new(name: &'static str, rejection: &'static str, files: impl IntoIterator<Item = String>) -> Self {
+        let files = files.into_iter().enumerate();
+        let bundle = files.fold(Bundle::new(name, "1.0.0"), |bundle, (index, text)| {
+            bundle.file(&format!("manifests/a{index}.yaml"), text)
+        });
+        Self { name, rejection, bundle, large_files: 0 }
     }
 
     pub(super) fn image(&self) -> Result<PackedImage> {
-        let annotations = json!({"annotations": {
-            "operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
-            "operators.operatorframework.io.bundle.package.v1": self.name,
-        }});
-        let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
-            .map(|mode| json!({"type": mode, "supported": mode == "AllNamespaces"}));
-        let csv = json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-            "metadata": {"name": format!("{}.v1.0.0", self.name)},
-            "spec": {
-                "displayName": self.name, "version": "1.0.0", "installModes": modes,
-                "install": {"strategy": "deployment", "spec": {
-                    "deployments": [], "clusterPermissions": self.cluster_permissions,
-                }},
-            },
-        });
-        let mut layer = LayerBuilder::new(Compression::Gzip)
-            .file("metadata/annotations.yaml", annotations.to_string())?
-            .file("manifests/csv.yaml", csv.to_string())?;
-        for (path, text) in &self.files {
-            layer = layer.file(path, text)?;
+        let mut layer = LayerBuilder::new(Compression::Gzip);
+        for (path, content) in self.bundle.files().iter() {
+            layer = layer.file(path, content)?;
         }
         for index in 0..self.large_files {
             let content = std::io::repeat(b'#').take(LARGE_FILE_BYTES);
@@ -71,30 +56,23 @@ impl Bundle {
 }
 
 /// One of each shape.
-pub(super) fn bundles() -> [Bundle; 8] {
+pub(super) fn bundles() -> [Hostile; 8] {
     // Of nodes, of memory for one text, or of memory for all: whichever limit comes first.
     let too_much = "more than";
+    let mut files =
+        Hostile::new("files", "file \"manifests/large-0.yaml\" is larger than 16777216 bytes", []);
+    files.large_files = 12;
+    let mut product = Hostile::new("product", "service account requires the following permissions", []);
+    product.bundle = product.bundle.rules("clusterPermissions", &"product".into(), &rules());
     [
-        Bundle {
-            large_files: 12,
-            ..Bundle::new("files", "file \"manifests/large-0.yaml\" is larger than 16777216 bytes", &[])
-        },
-        Bundle::new("scalars", too_much, &[("manifests/a.yaml", list("0", 4_100_000))]),
-        Bundle {
-            files: (0..10).map(|index| (format!("manifests/{index}.yaml"), list("{}", 1_900_000))).collect(),
-            ..Bundle::new("braces", too_much, &[])
-        },
-        Bundle::new("laughs", too_much, &[("manifests/a.yaml", laughs())]),
-        Bundle {
-            cluster_permissions: product(),
-            ..Bundle::new("product", "service account requires the following permissions", &[])
-        },
-        Bundle::new("repair", "error parsing objects in", &[("manifests/a.yaml", unindented())]),
-        Bundle::new("deep", "unable to decode", &[("manifests/a.yaml", "[".repeat(1_000_000))]),
-        Bundle {
-            files: (0..4).map(|index| (format!("manifests/{index}.yaml"), long(index))).collect(),
-            ..Bundle::new("long", too_much, &[])
-        },
+        files,
+        Hostile::new("scalars", too_much, [list("0", 4_100_000)]),
+        Hostile::new("braces", too_much, (0..10).map(|_| list("{}", 1_900_000))),
+        Hostile::new("laughs", too_much, [laughs()]),
+        product,
+        Hostile::new("repair", "error parsing objects in", [unindented()]),
+        Hostile::new("deep", "unable to decode", ["[".repeat(1_000_000)]),
+        Hostile::new("long", too_much, (0..4).map(long)),
     ]
 }
 
@@ -136,12 +114,9 @@ fn laughs() -> String {
 }
 
 /// A rule that stands for more combinations than there is memory for.
-fn product() -> Value {
+fn rules() -> Value {
     let names = |what: &str| -> Vec<String> { (0..2_000).map(|index| format!("{what}{index}")).collect() };
-    let rule = json!({
-        "apiGroups": names("g"), "resources": names("r"), "resourceNames": names("n"), "verbs": names("v"),
-    });
-    json!([{"serviceAccountName": "product", "rules": [rule]}])
+    json!([{"apiGroups": names("g"), "resources": names("r"), "resourceNames": names("n"), "verbs": names("v")}])
 }
 
 /// A quoted text whose lines are indented too little, after a line that is indented very far.

@@ -7,11 +7,10 @@ use anyhow::{Result, ensure};
 use flate2::{Compression as Level, write::GzEncoder};
 use olm_api::ConditionType::{Progressing, Serving};
 use olm_image::{Compression, LayerBuilder, PackedLayer};
-use olm_test::wait;
+use olm_test::{catalogd::Catalogd, wait};
 use tar::{EntryType, Header};
 
 use crate::world::{Alone, Catalog, DEADLINE, all, content, files};
-use olm_test::catalogd::Catalogd;
 
 /// Far above what catalogd needs, far below what these images ask for. A debug build of it.
 const MEMORY_BYTES_MAX: u64 = 400 << 20;

@@ -8,11 +8,13 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
-use olm_test::cluster::{Cluster, Options, unique_name};
-use olm_test::process::{Process, StateDirectory, cargo_program};
-use olm_test::registry::Registry;
-use olm_test::supervisor::{Program, State};
-use olm_test::wait;
+use olm_test::{
+    cluster::{Cluster, Options, unique_name},
+    process::{Process, StateDirectory, cargo_program},
+    registry::Registry,
+    supervisor::{Program, State},
+    wait,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

@@ -58,7 +58,7 @@ impl Running {
     /// Applies what the bundle renders to, except what makes no sense here, and starts the program as its account.
     async fn start(&mut self, version: &str) -> Result<()> {
         let folder = tempfile::tempdir()?;
-        self.sample.write_bundle(folder.path(), version)?;
+        self.sample.bundle(version).write(folder.path())?;
         let bundle = Bundle::read(&bundle_files(folder.path())?, MEMORY_BYTES_MAX)?;
         let rendered = render(bundle, &Options::new(&self.name))?;
         let objects: Vec<Value> = rendered

@@ -17,9 +17,11 @@ use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
 use olm_crd::{Policy, Schema, Tristate};
-use olm_test::cluster::{Cluster, Options, unique_name};
-use olm_test::objects::Objects;
-use olm_test::wait;
+use olm_test::{
+    cluster::{Cluster, Options, unique_name},
+    objects::Objects,
+    wait,
+};
 use serde_json::{Value, json};
 
 /// Objects for each definition.

@@ -6,12 +6,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use olm_test::cluster::Cluster;
-use olm_test::images::Images;
-use olm_test::operator::{Operator, kubectl, overlay};
-use olm_test::process::cargo_program;
-use olm_test::registry::Registry;
-use olm_test::wait;
+use olm_test::{
+    cluster::Cluster,
+    images::Images,
+    operator::{Operator, kubectl, overlay},
+    process::cargo_program,
+    registry::Registry,
+    wait,
+};
 
 use crate::installed::own_cluster;
 use crate::rendering::config;

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use olm_test::images::Images;
-use olm_test::operator::{Operator, kubectl};
-use olm_test::registry::Registry;
-use olm_test::upstream::list_file;
-use olm_test::wait;
+use olm_test::{
+    images::Images,
+    operator::{Operator, kubectl},
+    registry::Registry,
+    upstream::list_file,
+    wait,
+};
 use serde_json::{Value, json};
 
 use crate::installed::{catalogs_can_be_created, get, own_cluster};

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use olm_test::cluster::{Cluster, Options};
-use olm_test::operator::kubectl;
-use olm_test::wait;
+use olm_test::{
+    cluster::{Cluster, Options},
+    operator::kubectl,
+    wait,
+};
 use serde_json::{Value, json};
 
 use crate::rendering::{ACCOUNT, config_arg};

@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use olm_test::cluster::Cluster;
-use olm_test::images::Images;
-use olm_test::operator::{Operator, kubectl};
-use olm_test::registry::Registry;
-use olm_test::wait;
+use olm_test::{
+    cluster::Cluster,
+    images::Images,
+    operator::{Operator, kubectl},
+    registry::Registry,
+    wait,
+};
 use serde_json::{Value, json};
 
 use crate::followed::{Step, steps};

@@ -5,10 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
-use olm_test::cluster::Cluster;
-use olm_test::helm::helm;
-use olm_test::operator::kubectl;
-use olm_test::wait;
+use olm_test::{cluster::Cluster, helm::helm, operator::kubectl, wait};
 
 use crate::installed::{catalogs_can_be_created, deployed, get, own_cluster};
 use crate::rendering::{config_arg, run};

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use olm_test::controlplane::{Tool, Tools};
-use olm_test::helm::{KUBE_VERSION, helm};
+use olm_test::{
+    controlplane::{Tool, Tools},
+    helm::{KUBE_VERSION, helm},
+};
 use serde_json::Value;
 
 /// Objects by kind, namespace and name.

@@ -8,14 +8,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use olm_test::cluster::{Cluster, Options};
-use olm_test::images::Images;
-use olm_test::operator::kubectl;
-use olm_test::pki::Authority;
-use olm_test::process::{Process, StateDirectory, cargo_program, free_ports};
-use olm_test::registry::Registry;
-use olm_test::supervisor::Program;
-use olm_test::wait;
+use olm_test::{
+    cluster::{Cluster, Options},
+    images::Images,
+    operator::kubectl,
+    pki::Authority,
+    process::{Process, StateDirectory, cargo_program, free_ports},
+    registry::Registry,
+    supervisor::Program,
+    wait,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

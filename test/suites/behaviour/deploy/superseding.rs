@@ -1,9 +1,11 @@
 //! install.yaml over what upstream left, however that was applied.
 
 use anyhow::Result;
-use olm_test::cluster::Cluster;
-use olm_test::operator::kubectl;
-use olm_test::upstream::{dump, list_file, objects};
+use olm_test::{
+    cluster::Cluster,
+    operator::kubectl,
+    upstream::{dump, list_file, objects},
+};
 use serde_json::Value;
 
 use crate::installed::{catalogs_can_be_created, deployed, get, own_cluster, rights_are_those_of_the_table};

@@ -27,18 +27,18 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_test::{
+    bundle::lighthouse,
+    extension::ACCOUNT,
     images::bundle_files,
     operator::SYSTEM_NAMESPACE,
     rights::{create_account, grant, rules_for},
+    scenario::Scenario,
+    world::{DEADLINE, World},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{
-    small::remove,
-    starts::reconciled,
-    world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle},
-};
+use crate::{small::remove, starts::reconciled};
 
 const PACKAGE: &str = "lighthouse-operator";
 const TENANT: &str = "tenant";
@@ -149,7 +149,7 @@ fn wants(objection: Option<&str>, wanted: &str) -> Result<()> {
 async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     let world = World::start().await?;
     let scenario = Scenario::new(&world, "guard").await?;
-    let bundles = ["1.0.0", "1.1.0"].map(|version| (version, sample_bundle(version)));
+    let bundles = ["1.0.0", "1.1.0"].map(|version| (version, lighthouse(version)));
     scenario.prepare(PACKAGE, &bundles).await?;
     scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
     scenario.installed("1.0.0").await?;

@@ -15,26 +15,32 @@ use olm_api::{
     names::{BUNDLE_REFERENCE, BUNDLE_VERSION, EXTENSIONS_PREFIX, ROLLED_BACK_TO_ANNOTATION},
     v1::ClusterObjectSet,
 };
-use olm_test::{operator::SYSTEM_NAMESPACE, wait};
+use olm_test::{
+    bundle::{Bundle, small},
+    extension::ACCOUNT,
+    operator::SYSTEM_NAMESPACE,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    small::{Small, annotate, prepare, revisions, small},
-    world::{DEADLINE, Scenario, World},
-};
+use crate::small::{annotate, prepare, revisions};
 
 const KIND: &str = "Beacon";
 
 /// An operator whose kind got a field more with 1.1.0, installed at 1.0.0.
 async fn beacons_operator(
     base: &str,
-    next: impl FnOnce(Small) -> Small,
+    next: impl FnOnce(Bundle) -> Bundle,
 ) -> Result<(Scenario<'static>, String)> {
     let scenario = Scenario::new(World::shared().await?, base).await?;
     let package = format!("{}-op", scenario.name);
-    let first = small(&package, "1.0.0").brings(&scenario.group(), KIND).fields(&["colour"]);
+    let first =
+        small(&package, "1.0.0").brings_with(&scenario.group(), KIND, &json!({"colour": {"type": "string"}}));
     let second = small(&package, "1.1.0").replaces("1.0.0");
-    let second = next(second.brings(&scenario.group(), KIND).fields(&["colour", "interval"]));
+    let fields = json!({"colour": {"type": "string"}, "interval": {"type": "string"}});
+    let second = next(second.brings_with(&scenario.group(), KIND, &fields));
     prepare(&scenario, &[first, second], &[]).await?;
     scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
     scenario.installed("1.0.0").await?;
@@ -242,7 +248,7 @@ async fn going_back_needs_the_rights_for_it() -> Result<()> {
     scenario.installed("2.0.0").await?;
     let bindings: Api<k8s_openapi::api::rbac::v1::RoleBinding> =
         Api::namespaced(scenario.client.clone(), &scenario.name);
-    let name = format!("{}-{}", scenario.name, crate::world::ACCOUNT);
+    let name = format!("{}-{}", scenario.name, ACCOUNT);
     let mut binding = bindings.get(&name).await?;
     bindings.delete(&name, &DeleteParams::default()).await?;
     annotate(&scenario, "rollback-to", json!("1")).await?;
@@ -337,7 +343,7 @@ async fn a_roll_out_in_flight_goes_on_while_paused() -> Result<()> {
     prepare(&scenario, &[small(&package, "1.0.0")], &[]).await?;
     // Nothing is begun while paused.
     let paused = json!({"metadata": {"annotations": {format!("{EXTENSIONS_PREFIX}paused"): "true"}}});
-    let mut extension: Value = serde_json::to_value(crate::small::extension(&scenario, &package)?)?;
+    let mut extension: Value = crate::small::extension(&scenario, &package);
     extension["metadata"]["annotations"] = paused["metadata"]["annotations"].clone();
     scenario.extensions().create(&PostParams::default(), &serde_json::from_value(extension)?).await?;
     let text = format!(

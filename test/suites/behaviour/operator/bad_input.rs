@@ -9,17 +9,23 @@ use olm_api::{
     v1::{ClusterCatalog, ClusterObjectSet},
 };
 use olm_image::{Compression, LayerBuilder, PackedLayer};
-use olm_test::{images::catalog, rights::create_account, wait};
+use olm_test::{
+    bundle::lighthouse,
+    catalog::chain,
+    extension::ACCOUNT,
+    rights::create_account,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
-
-use crate::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 
 async fn scenario(name: &str) -> Result<Scenario<'static>> {
     let world = World::shared().await?;
     let scenario = Scenario::new(world, name).await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
     Ok(scenario)
 }
 
@@ -74,7 +80,7 @@ async fn bundle_images_that_cannot_be_used() -> Result<()> {
         world.images.push_bundle(empty.path(), &format!("{}/without-csv:v1", scenario.name)).await?;
     let missing = format!("{}/{}/missing@sha256:{}", world.images.host(), scenario.name, "0".repeat(64));
     let content =
-        [catalog("without-csv", &[("1.0.0", &without_csv)]), catalog("missing", &[("1.0.0", &missing)])];
+        [chain("without-csv", &[("1.0.0", &without_csv)]), chain("missing", &[("1.0.0", &missing)])];
     let reference = scenario.push_catalog(&content.concat(), "latest").await?;
     scenario.create_catalog(&reference, None).await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
@@ -146,9 +152,7 @@ async fn a_registry_that_is_down_stops_only_what_needs_it() -> Result<()> {
     // A world of its own: the other tests need their registry.
     let world = World::start().await?;
     let scenario = Scenario::new(&world, "down").await?;
-    scenario
-        .prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0")), ("1.1.0", sample_bundle("1.1.0"))])
-        .await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))]).await?;
     scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
     scenario.installed("1.0.0").await?;
     world.registry.stop()?;

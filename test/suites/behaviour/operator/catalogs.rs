@@ -1,9 +1,13 @@
 //! Catalogs that change.
 
 use anyhow::{Result, ensure};
+use olm_test::{
+    bundle::lighthouse,
+    extension::ACCOUNT,
+    scenario::Scenario,
+    world::{DEADLINE, World},
+};
 use serde_json::json;
-
-use crate::world::{ACCOUNT, Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 
@@ -11,8 +15,8 @@ const PACKAGE: &str = "lighthouse-operator";
 async fn a_tag_that_moves_brings_the_upgrade_at_the_next_poll() -> Result<()> {
     let world = World::shared().await?;
     let scenario = Scenario::new(world, "moving").await?;
-    let first = [("1.0.0", sample_bundle("1.0.0"))];
-    let both = [("1.0.0", sample_bundle("1.0.0")), ("1.1.0", sample_bundle("1.1.0"))];
+    let first = [("1.0.0", lighthouse("1.0.0"))];
+    let both = [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))];
     scenario.push(PACKAGE, &first, "latest").await?;
     scenario.create_catalog(&scenario.catalog_image("latest"), Some(1)).await?;
     olm_test::rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
@@ -31,7 +35,7 @@ async fn a_tag_that_moves_brings_the_upgrade_at_the_next_poll() -> Result<()> {
 async fn an_extension_stays_installed_and_repaired_when_its_catalog_goes() -> Result<()> {
     let world = World::shared().await?;
     let scenario = Scenario::new(world, "orphaned").await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
     scenario.create_extension(PACKAGE, json!({"version": "1.x"})).await?;
     scenario.installed("1.0.0").await?;
     let catalogs: kube::Api<olm_api::v1::ClusterCatalog> = kube::Api::all(scenario.client.clone());
@@ -46,7 +50,7 @@ async fn an_extension_stays_installed_and_repaired_when_its_catalog_goes() -> Re
     let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
         kube::Api::namespaced(scenario.client.clone(), &scenario.name);
     maps.delete("lighthouse-operator-settings", &kube::api::DeleteParams::default()).await?;
-    olm_test::wait::until("the config map to be back", crate::world::DEADLINE, || async {
+    olm_test::wait::until("the config map to be back", DEADLINE, || async {
         let back = maps.get_opt("lighthouse-operator-settings").await?.is_some();
         olm_test::wait::check(back, || "it is not there".into())
     })
@@ -60,7 +64,7 @@ async fn an_extension_stays_installed_and_repaired_when_its_catalog_goes() -> Re
 async fn of_two_spellings_of_an_edge_the_last_counts() -> Result<()> {
     let world = World::shared().await?;
     let scenario = Scenario::new(world, "spellings").await?;
-    let both = [("1.0.0", sample_bundle("1.0.0")), ("1.1.0", sample_bundle("1.1.0"))];
+    let both = [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))];
     scenario.push(PACKAGE, &both[..1], "latest").await?;
     scenario.create_catalog(&scenario.catalog_image("latest"), Some(1)).await?;
     olm_test::rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;

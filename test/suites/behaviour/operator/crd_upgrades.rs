@@ -1,5 +1,6 @@
 //! Upgrades that change CRDs: unsafe changes are blocked, stored objects are validated, administrators decide.
 
+use crate::real_bundles::{STRIMZI, real_bundles};
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
@@ -14,10 +15,14 @@ use olm_api::{
     names::{ALLOW_CRD_CHANGES_ANNOTATION, BUNDLE_VERSION},
 };
 use olm_crd::{Allowance, Policy, compare};
-use olm_test::{process::cargo_program, wait};
+use olm_test::{
+    bundle::{Bundle, IMAGE, crd, deployment, reads_config_maps, unschedulable},
+    process::cargo_program,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
-
-use crate::world::{DEADLINE, STRIMZI, Scenario, World, real_bundles};
 
 const PACKAGE: &str = "widgets";
 
@@ -37,75 +42,21 @@ const VERSIONS: [Version; 3] = [
     Version { number: "1.2.0", size_max: None, runs: false },
 ];
 
-fn csv(version: Version, group: &str, reads_widgets: bool) -> Value {
-    let number = version.number;
-    let mut spec = json!({
-        "version": number,
-        "installModes": [{"type": "AllNamespaces", "supported": true}],
-        "install": {"strategy": "deployment", "spec": {"deployments": [{"name": "widgets", "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": "widgets"}},
-            "template": {
-                "metadata": {"labels": {"app": "widgets"}},
-                "spec": {"serviceAccountName": "widgets", "containers": [{"name": "c", "image": "example.com/c:v1"}]},
-            },
-        }}], "clusterPermissions": []}},
-    });
-    let install = &mut spec["install"]["spec"];
-    if !version.runs {
-        install["deployments"][0]["spec"]["template"]["spec"]["nodeSelector"] = json!({"nowhere": "true"});
-    }
-    if version.size_max.is_some() {
-        let owned = json!([{"name": format!("widgets.{group}"), "kind": "Widget", "version": "v1"}]);
-        spec["customresourcedefinitions"] = json!({"owned": owned});
-    }
-    // Without any rule there would be no account for the Deployment.
-    let (group, resource) = if reads_widgets { (group, "widgets") } else { ("", "configmaps") };
-    spec["install"]["spec"]["clusterPermissions"] = json!([{"serviceAccountName": "widgets", "rules": [
-        {"apiGroups": [group], "resources": [resource], "verbs": ["get", "list", "watch"]},
-    ]}]);
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1",
-        "kind": "ClusterServiceVersion",
-        "metadata": {"name": format!("widgets.v{number}")},
-        "spec": spec,
-    })
-}
-
-fn crd(group: &str, size_max: u32) -> Value {
-    let size = json!({"type": "integer", "maximum": size_max});
-    let spec = json!({"type": "object", "properties": {"size": size}});
-    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("widgets.{group}")},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
-        },
-    })
-}
-
 /// Writes the bundles below `folder`, each into one named like its version.
 fn write_bundles(folder: &Path, group: &str, reads_widgets: bool) -> Result<()> {
     for version in VERSIONS {
-        let bundle = folder.join(version.number);
-        for name in ["manifests", "metadata"] {
-            fs::create_dir_all(bundle.join(name))?;
-        }
-        let manifests = bundle.join("manifests");
-        fs::write(manifests.join("csv.yaml"), csv(version, group, reads_widgets).to_string())?;
+        let deployment = if version.runs { deployment(PACKAGE, IMAGE) } else { unschedulable(PACKAGE) };
+        let rules = if reads_widgets {
+            json!([{"apiGroups": [group], "resources": ["widgets"], "verbs": ["get", "list", "watch"]}])
+        } else {
+            reads_config_maps()
+        };
+        let mut bundle = Bundle::new(PACKAGE, version.number).operator(deployment, &rules);
         if let Some(size_max) = version.size_max {
-            fs::write(manifests.join("crd.yaml"), crd(group, size_max).to_string())?;
+            let size = json!({"size": {"type": "integer", "maximum": size_max}});
+            bundle = bundle.contains(crd(group, "Widget", &size));
         }
-        let annotations = json!({"annotations": {
-            "operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
-            "operators.operatorframework.io.bundle.package.v1": PACKAGE,
-        }});
-        fs::write(bundle.join("metadata/annotations.yaml"), annotations.to_string())?;
+        bundle.write(&folder.join(version.number))?;
     }
     Ok(())
 }

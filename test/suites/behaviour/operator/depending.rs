@@ -2,12 +2,14 @@
 
 use anyhow::{Result, ensure};
 use olm_api::ConditionType::{Installed, Progressing, Ready, Stalled};
-use olm_test::wait;
 use serde_json::{Value, json};
 
-use crate::{
-    small::{annotate, another, event, prepare, remove, small},
-    world::{DEADLINE, Scenario, World},
+use crate::small::{annotate, another, event, prepare, remove};
+use olm_test::{
+    bundle::small,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
 
 fn package(name: &str, range: &str) -> Value {

@@ -9,10 +9,16 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use olm_api::ConditionType::{Progressing, Stalled};
-use olm_test::{operator, rights::create_account, wait};
+use olm_test::{
+    bundle::lighthouse,
+    extension::ACCOUNT,
+    operator,
+    rights::create_account,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
-
-use crate::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 /// The ConfigMap that the sample brings.
@@ -41,18 +47,18 @@ async fn each_stage_is_told_to_a_person() -> Result<()> {
     let world = World::shared().await?;
     let scenario = Scenario::new(world, "describe").await?;
     // The first version waits for a node that there is not yet.
-    let first = scenario.own(&sample_bundle("1.0.0"))?;
+    let first = scenario.own(&lighthouse("1.0.0"))?;
     let csv = first.join("manifests/lighthouse-operator.clusterserviceversion.yaml");
     let pod = "                containers:\n";
     let held = format!("                nodeSelector: {{{}: here}}\n{pod}", scenario.name);
     fs::write(&csv, fs::read_to_string(&csv)?.replacen(pod, &held, 1))?;
     // The third one asks more of the users' objects.
-    let third = scenario.own(&sample_bundle("2.0.0"))?;
+    let third = scenario.own(&lighthouse("2.0.0"))?;
     let crd = third.join("manifests/beacons.lighthouse.example.com.crd.yaml");
     let stricter =
         fs::read_to_string(&crd)?.replace("required: [colour]", "required: [colour, intervalSeconds]");
     fs::write(&crd, stricter)?;
-    let bundles = [("1.0.0", first), ("1.1.0", sample_bundle("1.1.0")), ("2.0.0", third)];
+    let bundles = [("1.0.0", first), ("1.1.0", lighthouse("1.1.0")), ("2.0.0", third)];
     let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
     scenario.create_catalog(&reference, None).await?;
     scenario.catalog_serves().await?;

@@ -23,13 +23,17 @@ use olm_api::{
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_test::{operator::SYSTEM_NAMESPACE, wait};
+use olm_test::{
+    bundle::{Bundle, small},
+    extension::ACCOUNT,
+    operator::SYSTEM_NAMESPACE,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    small::{self, another, patch_catalog, prepare, remove, revisions, small},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
+use crate::small::{another, patch_catalog, prepare, remove, revisions};
 
 /// A condition and what it is to be: `Status/Reason/Message`, whole.
 type Row = (ConditionType, String);
@@ -154,7 +158,7 @@ fn deprecation(schema: &str, name: &str, message: &str) -> Value {
 }
 
 /// A package with two versions in channels `stable` and `old`.
-fn deprecated(package: &str, entries: &[Value]) -> (Vec<small::Small>, Value) {
+fn deprecated(package: &str, entries: &[Value]) -> (Vec<Bundle>, Value) {
     let bundles =
         vec![small(package, "1.0.0").channels(&["stable", "old"]), small(package, "2.0.0").replaces("1.0.0")];
     (bundles, json!({"schema": "olm.deprecations", "package": package, "entries": entries}))

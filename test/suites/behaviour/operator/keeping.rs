@@ -25,14 +25,17 @@ use olm_api::{
     names::{OWNER_UID_ANNOTATION, REVISION_ANNOTATION},
     v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_test::wait;
 use serde_json::json;
 use tempfile::TempDir;
 
 use self::compared::Kept;
-use crate::{
-    small::{annotate, small},
-    world::{ACCOUNT, COLLECTED, DEADLINE, Scenario, World, sample_bundle},
+use crate::small::annotate;
+use olm_test::{
+    bundle::{lighthouse, small},
+    extension::ACCOUNT,
+    scenario::Scenario,
+    wait,
+    world::{COLLECTED, DEADLINE, World},
 };
 
 const PACKAGE: &str = "lighthouse-operator";
@@ -63,7 +66,7 @@ async fn sets(scenario: &Scenario<'_>) -> Result<Vec<ClusterObjectSet>> {
 /// The sample bundle with names of its own throughout, cluster roles included, which are named by their rules: what
 /// one test keeps must not stand in another's way.
 fn own_bundle(scenario: &Scenario<'_>) -> Result<TempDir> {
-    let (sample, own) = (sample_bundle("1.0.0"), tempfile::tempdir()?);
+    let (sample, own) = (lighthouse("1.0.0"), tempfile::tempdir()?);
     for part in ["manifests", "metadata"] {
         fs::create_dir_all(own.path().join(part))?;
         for entry in fs::read_dir(sample.join(part))? {

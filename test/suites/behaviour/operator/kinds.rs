@@ -11,13 +11,17 @@ use olm_api::{
     ConditionType::{Installed, Progressing, Ready, Stalled},
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
-use olm_test::{rights, wait};
+use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
+    rights,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    small::{annotate, prepare, revisions, small},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
+use crate::small::{annotate, prepare, revisions};
 
 const LEFT_OUT: &str = "extensions.olm.operatorframework.io/left-out";
 
@@ -158,20 +162,10 @@ async fn an_annotation_makes_optional_kinds_block() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "link").await?;
     let bundle = small("linked", "1.0.0").ships(object("console.openshift.io/v1", "ConsoleLink"));
     prepare(&scenario, &[bundle], &[]).await?;
-    let extension: ClusterExtension = serde_json::from_value(json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-        "metadata": {
-            "name": scenario.name,
-            "annotations": {"extensions.olm.operatorframework.io/unknown-kinds": "Block"},
-        },
-        "spec": {
-            "namespace": scenario.name, "serviceAccount": {"name": ACCOUNT},
-            "source": {"sourceType": "Catalog", "catalog": {
-                "packageName": "linked",
-                "selector": {"matchLabels": {"olm.operatorframework.io/metadata.name": scenario.name}},
-            }},
-        },
-    }))?;
+    let mut extension = crate::small::extension(&scenario, "linked");
+    extension["metadata"]["annotations"] =
+        json!({"extensions.olm.operatorframework.io/unknown-kinds": "Block"});
+    let extension: ClusterExtension = serde_json::from_value(extension)?;
     scenario.extensions().create(&PostParams::default(), &extension).await?;
     let text = "True/Retrying/error for resolved bundle \"linked.v1.0.0\" with version \"1.0.0\": creating new Revision: \
         Object ConsoleLink.console.openshift.io/v1 mine: no matches for kind \"ConsoleLink\" in version \"console.openshift.io/v1\": \
@@ -233,9 +227,8 @@ async fn another_unknown_kind_blocks_and_names_who_brings_it() -> Result<()> {
 async fn a_kind_whose_definition_is_in_the_same_phase_is_waited_for() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "same-phase").await?;
     let group = scenario.group();
-    let files = tempfile::tempdir()?;
     rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
-    small("none", "1.0.0").brings(&group, "Beacon").grant(&scenario, files.path()).await?;
+    crate::small::grant(&scenario, &small("none", "1.0.0").brings(&group, "Beacon")).await?;
     grant(&scenario, &group, "beacons").await?;
     let mut beacon = object(&format!("{group}/v1"), "Beacon");
     beacon["metadata"]["namespace"] = scenario.name.as_str().into();

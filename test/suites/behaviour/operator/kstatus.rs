@@ -14,13 +14,15 @@ use olm_api::{
 };
 use olm_object::text;
 use olm_test::{
+    bundle::lighthouse,
+    extension::ACCOUNT,
     kstatus::{Status, find, is_about_this_generation, judge},
     rights::create_account,
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::{Value, json};
-
-use crate::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 
@@ -151,7 +153,7 @@ async fn until(step: &str, history: &History, generation: i64, end: Status) -> R
 #[tokio::test(flavor = "multi_thread")]
 async fn extensions_are_judged_rightly_at_every_state() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "kstatus").await?;
-    let bundles = [("1.0.0", sample_bundle("1.0.0")), ("1.1.0", sample_bundle("1.1.0"))];
+    let bundles = [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))];
     let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
     scenario.create_catalog(&reference, None).await?;
     scenario.catalog_serves().await?;
@@ -200,7 +202,7 @@ async fn extensions_are_judged_rightly_at_every_state() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn catalogs_are_judged_rightly_at_every_state() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "kstatus-catalog").await?;
-    let bundles = [("1.0.0", sample_bundle("1.0.0"))];
+    let bundles = [("1.0.0", lighthouse("1.0.0"))];
     let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
     let history = History::of::<ClusterCatalog>(&scenario).await?;
     scenario.create_catalog(&reference, None).await?;

@@ -15,19 +15,19 @@ use kube::{
     api::{DeleteParams, ListParams, PostParams},
 };
 use olm_test::{
+    bundle::small,
     catalogd::{Catalogd, Settings},
     cluster::{Cluster, Options},
     images::Images,
     operator::{Operator, SYSTEM_NAMESPACE, install},
     registry::Registry,
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::json;
 
-use crate::{
-    small::{prepare, small},
-    world::{DEADLINE, Scenario, World},
-};
+use crate::small::prepare;
 
 const CATALOGS_LEASE: &str = "catalogd-operator-lock";
 /// Upstream's name for it, and ours.
@@ -116,7 +116,7 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
     .await?;
 
     let operator = Operator::start_installed(&cluster, &images, &TERMS).await?;
-    let world = World { operator, images, cluster, registry };
+    let world = World { operator, proxy: None, images, cluster, registry };
     let remedy = "which scales it to 0 replicas";
     logged(&world.operator, &[LEFT_BEHIND, CATALOGD, "apply config/install.yaml", remedy]).await?;
     // Its catalogs are theirs, and extensions are worked on here.

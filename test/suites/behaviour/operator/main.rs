@@ -37,4 +37,3 @@ mod starts;
 mod updates;
 mod waiting;
 mod webhooks;
-mod world;

@@ -11,12 +11,15 @@ use olm_api::names::{
     OWNER_UID_ANNOTATION, REVISION_ANNOTATION, REVISION_OF_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
     SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
 };
-use olm_test::wait;
 use serde_json::{Value, json};
 
-use crate::{
-    small::{prepare, revisions, small},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
+use crate::small::{prepare, revisions};
+use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
 
 const MARKED: &str = "marked";

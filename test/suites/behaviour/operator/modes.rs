@@ -1,7 +1,5 @@
 //! Install modes and configuration, from the extension's spec to what runs.
 
-use std::{fs, path::Path};
-
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -12,47 +10,31 @@ use kube::{
     api::{ListParams, PostParams},
 };
 use olm_api::ConditionType::{Installed, Progressing, Stalled};
-use olm_test::{rights::create_account, wait};
+use olm_test::{
+    bundle::{Bundle, IMAGE, deployment, reads_config_maps},
+    extension::ACCOUNT,
+    rights::create_account,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
-use crate::world::{ACCOUNT, DEADLINE, Scenario, World};
-
-fn write_bundle(folder: &Path, name: &str, modes: &[&str]) -> Result<()> {
-    let modes: Vec<_> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
-    let csv = json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": format!("{name}.v1.0.0")},
-        "spec": {
-            "version": "1.0.0", "installModes": modes,
-            "install": {"strategy": "deployment", "spec": {
-                "permissions": [{
-                    "serviceAccountName": name,
-                    "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}],
-                }],
-                "deployments": [{"name": name, "spec": {
-                    "replicas": 1,
-                    "selector": {"matchLabels": {"app": name}},
-                    "template": {"metadata": {"labels": {"app": name}}, "spec": {
-                        "serviceAccountName": name,
-                        "containers": [{"name": "manager", "image": "registry.k8s.io/pause:3.10"}],
-                    }},
-                }}],
-            }},
-        },
-    });
-    fs::create_dir_all(folder.join("manifests"))?;
-    fs::create_dir_all(folder.join("metadata"))?;
-    fs::write(folder.join("manifests/csv.json"), csv.to_string())?;
-    let annotations = format!("annotations:\n  operators.operatorframework.io.bundle.package.v1: {name}\n");
-    fs::write(folder.join("metadata/annotations.yaml"), annotations)?;
-    Ok(())
+/// An operator with rules in the namespaces that it watches.
+fn bundle(name: &str, modes: &[&str]) -> Bundle {
+    let mut deployment = deployment(name, IMAGE);
+    deployment["spec"]["template"]["spec"]["serviceAccountName"] = name.into();
+    Bundle::new(name, "1.0.0")
+        .modes(modes)
+        .rules("permissions", &name.into(), &reads_config_maps())
+        .workload(deployment)
 }
 
 /// A catalog with a bundle of these modes, and an account that may do everything.
 async fn scenario(base: &str, modes: &[&str]) -> Result<Scenario<'static>> {
     let scenario = Scenario::new(World::shared().await?, base).await?;
     let folder = tempfile::tempdir()?;
-    write_bundle(folder.path(), &scenario.name, modes)?;
+    bundle(&scenario.name, modes).write(folder.path())?;
     let reference = scenario.push(&scenario.name, &[("1.0.0", folder.path().to_owned())], "latest").await?;
     scenario.create_catalog(&reference, None).await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;

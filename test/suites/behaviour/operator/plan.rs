@@ -22,9 +22,12 @@ use olm_api::{
 };
 use olm_test::{
     cluster::{AuditEvent, Options},
+    extension::ACCOUNT,
     process::cargo_program,
     rights::create_account,
+    scenario::Scenario,
     wait,
+    world::{COLLECTED, DEADLINE, World},
 };
 use serde_json::{Value, json};
 
@@ -32,7 +35,6 @@ use self::{
     bundle::{PACKAGE, PASSWORDS, Version, write},
     webhook::NoDryRuns,
 };
-use crate::world::{ACCOUNT, COLLECTED, DEADLINE, Scenario, World};
 
 /// Objects of a version: account, Secret, ConfigMap, CRD, role, binding, Deployment.
 const OBJECTS: usize = 7;
@@ -199,11 +201,11 @@ async fn upgrade_is_shown(scenario: &Scenario<'_>) -> Result<Answer> {
             &format!("  ~ CustomResourceDefinition.apiextensions.k8s.io/v1 widgets.{group}\n"),
             "spec.versions[v1].schema.openAPIV3Schema.properties.spec.properties.colour: + {\"type\":\"string\"}\n",
             &format!("  ~ Deployment.apps/v1 {name}/plans\n"),
-            "      spec.template.spec.containers[c].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
+            "      spec.template.spec.containers[manager].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
             &format!("  ~ Secret.v1 {name}/plans-login\n      data.password: \"sha256:"),
             &format!("  - ConfigMap.v1 {name}/plans-old\n"),
             &format!("  + ConfigMap.v1 {name}/plans-new\n"),
-            &format!("  Deployment {name}/plans [c]: example.com/c:v1 -> example.com/c:v2\n"),
+            &format!("  Deployment {name}/plans [manager]: example.com/c:v1 -> example.com/c:v2\n"),
             "Permissions that the ServiceAccount lacks\n",
             "  secrets: get,list in the whole cluster\n",
             &format!("New permissions of the operator\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
@@ -242,7 +244,7 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
         &[
             &format!("Permissions that the ServiceAccount lacks: {unknown}"),
             &format!("Dry-run: {unknown}"),
-            "spec.template.spec.containers[c].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
+            "spec.template.spec.containers[manager].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
             &format!("  plan       {digest}\n"),
         ],
     )
@@ -406,7 +408,7 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     let place = format!("{}-place", scenario.name);
     scenario.world.cluster.create_namespace(&place).await?;
     create_account(&scenario.client, &place, ACCOUNT).await?;
-    let mut waiting = serde_json::to_value(crate::small::extension(&scenario, PACKAGE)?)?;
+    let mut waiting = crate::small::extension(&scenario, PACKAGE);
     waiting["metadata"]["name"] = place.as_str().into();
     waiting["spec"]["namespace"] = place.as_str().into();
     scenario.extensions().create(&PostParams::default(), &serde_json::from_value(waiting)?).await?;

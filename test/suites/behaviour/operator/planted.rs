@@ -22,16 +22,17 @@ use olm_api::{
 };
 use olm_objectset::content_key;
 use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
     operator::SYSTEM_NAMESPACE,
     rights::{create_account, grant, rules_for},
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::{Value, json};
 
-use crate::{
-    small::{prepare, small},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
+use crate::small::prepare;
 
 /// What the planter writes where the bundle has its version.
 const PLANTED: &str = "planted";

@@ -8,12 +8,14 @@ use kube::{
     core::GroupVersionKind,
 };
 use olm_api::ConditionType::Upgradeable;
-use olm_test::wait;
 use serde_json::json;
 
-use crate::{
-    small::{prepare, revisions, small},
-    world::{DEADLINE, Scenario, World},
+use crate::small::{prepare, revisions};
+use olm_test::{
+    bundle::small,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
 
 pub(crate) const PROPERTIES: &str = r#"[{"type":"olm.maxOpenShiftVersion","value":"4.18"}]"#;

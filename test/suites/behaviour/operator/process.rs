@@ -5,21 +5,23 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, ResourceExt};
 use olm_api::ConditionType;
 use olm_test::{
+    bundle::lighthouse,
     catalogd::{Catalogd, Settings},
     cluster::{Cluster, Options},
+    extension::ACCOUNT,
     images::Images,
     operator::{Operator, SYSTEM_NAMESPACE},
     process::Process,
     promtool,
     registry::Registry,
     rights::create_account,
+    scenario::Scenario,
     scrape::{self, Scraper, let_read, token},
     wait,
+    world::{DEADLINE, World},
 };
 use reqwest::{Certificate, StatusCode};
 use serde_json::{Map, Value, json};
-
-use super::world::{DEADLINE, Scenario, World, sample_bundle};
 
 const LIGHTHOUSE: &str = "lighthouse-operator";
 /// The families of the original's metrics, but those of the Go runtime.
@@ -140,16 +142,14 @@ async fn a_catalogd_on_its_own_serves_what_is_installed() -> Result<()> {
         Catalogd::start(&cluster, &Settings::default().env("CONTAINERS_REGISTRIES_CONF", conf)).await?;
     let address = format!("--catalogd-address={}", catalogd.url().trim_start_matches("https://"));
     let operator = Operator::start(&cluster, &images, &[&address]).await?;
-    let world = World { operator, images, cluster, registry };
+    let world = World { operator, proxy: None, images, cluster, registry };
     let scenario = Scenario::new(&world, "split").await?;
-    let (first, second) = (
-        [("1.0.0", sample_bundle("1.0.0"))],
-        [("1.0.0", sample_bundle("1.0.0")), ("1.1.0", sample_bundle("1.1.0"))],
-    );
+    let (first, second) =
+        ([("1.0.0", lighthouse("1.0.0"))], [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))]);
     let reference = scenario.push(LIGHTHOUSE, &first, "latest").await?;
     scenario.create_catalog(&scenario.catalog_image("latest"), Some(1)).await?;
     ensure!(!reference.is_empty());
-    create_account(&scenario.client, &scenario.name, super::world::ACCOUNT).await?;
+    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.grant(&second).await?;
     scenario.catalog_serves().await?;
     scenario.create_extension(LIGHTHOUSE, json!({})).await?;

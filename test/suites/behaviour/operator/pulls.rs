@@ -9,29 +9,29 @@ use anyhow::{Result, ensure};
 use kube::{Api, api::PostParams};
 use olm_api::{
     ConditionType::{Installed, Ready},
-    names::CATALOG_NAME_LABEL,
     v1::{ClusterCatalog, ClusterExtension},
 };
 use olm_test::{
+    bundle::lighthouse,
+    catalog::{chain, cluster_catalog},
     catalogd::Settings,
     cluster::{Cluster, Options},
+    extension::{ACCOUNT, extension},
     faults::{Fault, FaultyRegistry},
-    images::{Images, catalog},
-    operator::{Operator, install},
+    images::Images,
+    operator::{GRACE, Operator, install},
     process::StateDirectory,
     registry::Registry,
     rights::create_account,
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
-use serde_json::json;
-
-use super::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
+use serde_json::{Value, json};
 
 const LIGHTHOUSE: &str = "lighthouse-operator";
 /// As many as there are workers.
 const HANGING: usize = 8;
-/// What the program has to end within when it is asked to.
-const END: Duration = Duration::from_secs(10);
 
 /// More registries than the pulls that the process used to have a place for.
 const REGISTRIES: usize = 20;
@@ -58,23 +58,15 @@ async fn world_with(count: usize) -> Result<(World, Vec<FaultyRegistry>, StateDi
     let settings = Settings::default().env("CONTAINERS_REGISTRIES_CONF", conf.display().to_string());
     let operator = Operator::start_installed_with(&cluster, &settings).await?;
     let images = Images::new(&registry)?;
-    Ok((World { operator, images, cluster, registry }, hostile, directory))
+    Ok((World { operator, proxy: None, images, cluster, registry }, hostile, directory))
 }
 
 /// Requests an extension of a package whose bundle is a tag that the hostile registry never answers for.
 async fn create_hanging(scenario: &Scenario<'_>, number: usize) -> Result<String> {
     let name = format!("{}-{number}", scenario.name);
-    let extension: ClusterExtension = serde_json::from_value(json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-        "metadata": {"name": name},
-        "spec": {
-            "namespace": scenario.name, "serviceAccount": {"name": ACCOUNT},
-            "source": {"sourceType": "Catalog", "catalog": {
-                "packageName": format!("hanging-{number}"),
-                "selector": {"matchLabels": {CATALOG_NAME_LABEL: scenario.name}},
-            }},
-        },
-    }))?;
+    let package = format!("hanging-{number}");
+    let extension = extension(&name, &scenario.name, &package, &scenario.name, &Value::Null);
+    let extension: ClusterExtension = serde_json::from_value(extension)?;
     scenario.extensions().create(&PostParams::default(), &extension).await?;
     Ok(name)
 }
@@ -86,10 +78,7 @@ async fn ready(scenario: &Scenario<'_>, name: &str) -> Result<String> {
 }
 
 async fn create_dripping(scenario: &Scenario<'_>, name: &str, reference: &str) -> Result<()> {
-    let catalog: ClusterCatalog = serde_json::from_value::<ClusterCatalog>(json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog", "metadata": {"name": name},
-        "spec": {"source": {"type": "Image", "image": {"ref": reference}}},
-    }))?;
+    let catalog = cluster_catalog(name, &json!({"ref": reference}));
     Api::all(scenario.client.clone()).create(&PostParams::default(), &catalog).await?;
     Ok(())
 }
@@ -102,14 +91,14 @@ async fn bundles_that_never_come_delay_no_other_extension_and_hold_up_no_end() -
     for number in 0..HANGING {
         let repository = format!("hanging-{number}");
         hostile.set(&repository, Some(Fault::Hang));
-        content += &catalog(&repository, &[("1.0.0", &format!("{}/{repository}:v1", hostile.address()))]);
+        content += &chain(&repository, &[("1.0.0", &format!("{}/{repository}:v1", hostile.address()))]);
     }
     let reference = traps.push_catalog(&content, "latest").await?;
     traps.create_catalog(&reference, None).await?;
     create_account(&traps.client, &traps.name, ACCOUNT).await?;
     traps.catalog_serves().await?;
     let honest = Scenario::new(&world, "honest").await?;
-    honest.prepare(LIGHTHOUSE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    honest.prepare(LIGHTHOUSE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
 
     let mut hanging = Vec::new();
     for number in 0..HANGING {
@@ -144,7 +133,7 @@ async fn bundles_that_never_come_delay_no_other_extension_and_hold_up_no_end() -
     traps.world.images.push_catalog(&blob, "drip:v1").await?;
     hostile.set("drip", Some(Fault::Drip(Duration::from_secs(5))));
     create_dripping(&traps, "drip", &format!("{}/drip:v1", hostile.address())).await?;
-    world.operator.process().terminate(END).await?;
+    world.operator.process().terminate(GRACE).await?;
     Ok(())
 }
 
@@ -161,7 +150,7 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
         let repository = format!("hanging-{number}");
         registry.set(&repository, Some(Fault::Hang));
         registry.set("drip", Some(Fault::Drip(Duration::from_millis(500))));
-        content += &catalog(&repository, &[("1.0.0", &format!("{}/{repository}:v1", registry.address()))]);
+        content += &chain(&repository, &[("1.0.0", &format!("{}/{repository}:v1", registry.address()))]);
     }
     let reference = traps.push_catalog(&content, "latest").await?;
     traps.create_catalog(&reference, None).await?;
@@ -189,7 +178,7 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
     }
     let honest = Scenario::new(&world, "honest").await?;
     let start = Instant::now();
-    honest.prepare(LIGHTHOUSE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    honest.prepare(LIGHTHOUSE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
     println!(
         "beside {} pulls that hang: a catalog is packed, pushed and served in {:.1?}",
         2 * REGISTRIES,
@@ -215,10 +204,10 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
 async fn what_hung_is_installed_when_the_registry_answers_again() -> Result<()> {
     let (world, hostile, _directory) = world().await?;
     let scenario = Scenario::new(&world, "recovers").await?;
-    let bundle = sample_bundle("1.0.0");
+    let bundle = lighthouse("1.0.0");
     world.images.push_bundle(&scenario.own(&bundle)?, "recovers:v1").await?;
     let image = format!("{}/recovers:v1", hostile.address());
-    let reference = scenario.push_catalog(&catalog(LIGHTHOUSE, &[("1.0.0", &image)]), "latest").await?;
+    let reference = scenario.push_catalog(&chain(LIGHTHOUSE, &[("1.0.0", &image)]), "latest").await?;
     scenario.create_catalog(&reference, None).await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.grant(&[("1.0.0", bundle)]).await?;

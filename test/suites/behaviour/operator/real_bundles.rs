@@ -1,6 +1,9 @@
 //! Real operators: installed with exactly the rights they need, upgraded, repaired, removed.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -9,10 +12,24 @@ use kube::{
     api::{DeleteParams, ListParams},
 };
 use olm_api::{ConditionType, names::BUNDLE_VERSION};
-use olm_test::{cluster::Cluster, operator::USER, wait};
+use olm_test::{
+    cluster::Cluster,
+    extension::ACCOUNT,
+    operator::USER,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::json;
+use tokio::sync::Mutex;
 
-use crate::world::{DEADLINE, STRIMZI, Scenario, World, real_bundles};
+/// Held by tests that install strimzi-kafka-operator: its CRDs can be there once only.
+pub(crate) static STRIMZI: Mutex<()> = Mutex::const_new(());
+
+/// The folder with real bundles, or `None`, reported on standard output.
+pub(crate) fn real_bundles() -> Option<PathBuf> {
+    olm_test::data::folder("bundles")
+}
 
 /// A real operator and two of its versions.
 #[derive(Clone, Copy)]
@@ -98,7 +115,7 @@ async fn deployment_comes_back(scenario: &Scenario<'_>, version: &str) -> Result
 /// The audit log: every create, and every patch by our field manager, came from the ServiceAccount; the
 /// program's own identity wrote none of the revision's objects.
 fn written_by_the_account(cluster: &Cluster, scenario: &Scenario<'_>, mark: u64) -> Result<()> {
-    let account = format!("system:serviceaccount:{}:{}", scenario.name, crate::world::ACCOUNT);
+    let account = format!("system:serviceaccount:{}:{}", scenario.name, ACCOUNT);
     let kinds = [
         "customresourcedefinitions",
         "deployments",

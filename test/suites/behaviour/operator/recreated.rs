@@ -12,15 +12,16 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
     rights::{create_account, grant, rules_for},
+    scenario::Scenario,
     wait,
+    world::{COLLECTED, DEADLINE, World},
 };
 use serde_json::{Value, json};
 
-use crate::{
-    small::{prepare, small},
-    world::{ACCOUNT, COLLECTED, DEADLINE, Scenario, World},
-};
+use crate::small::prepare;
 
 const BLOCKED: &str = "False/Blocked/operation cannot proceed due to the following validation error(s): ";
 

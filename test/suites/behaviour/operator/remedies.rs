@@ -11,13 +11,17 @@ use olm_api::{
     names::IDENTITY_ANNOTATION,
     v1::ClusterExtension,
 };
-use olm_test::{rights, wait};
+use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
+    rights,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    small::{another, catalogs, extension, further_catalog, of_scenario, prepare, revisions, serves, small},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
+use crate::small::{another, catalogs, extension, further_catalog, of_scenario, prepare, revisions, serves};
 
 /// Waits until a condition of any extension is `Status/Reason/Message` with all of these parts.
 async fn shows(scenario: &Scenario<'_>, name: &str, type_: ConditionType, parts: &[&str]) -> Result<()> {
@@ -104,7 +108,7 @@ async fn an_installed_extension_says_that_its_account_or_its_namespace_is_gone()
 
 /// An extension of `package` in another namespace.
 async fn elsewhere(scenario: &Scenario<'_>, name: &str, package: &str, namespace: &str) -> Result<()> {
-    let mut extension = serde_json::to_value(extension(scenario, package)?)?;
+    let mut extension = extension(scenario, package);
     extension["metadata"]["name"] = name.into();
     extension["spec"]["namespace"] = namespace.into();
     let extension: ClusterExtension = serde_json::from_value(extension)?;
@@ -197,7 +201,7 @@ async fn a_broken_catalog_and_a_misspelt_package_are_told_apart() -> Result<()> 
 async fn a_bundle_image_that_does_not_exist_is_stalled_with_the_remedy() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "noimage").await?;
     let missing = format!("{}/no-such-bundle:v1.0.0", scenario.world.images.host());
-    let content = olm_test::images::catalog("noimage", &[("1.0.0", &missing)]);
+    let content = olm_test::catalog::chain("noimage", &[("1.0.0", &missing)]);
     let reference = scenario.push_catalog(&content, "latest").await?;
     scenario.create_catalog(&reference, None).await?;
     rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;

@@ -5,18 +5,19 @@ use olm_api::ConditionType::{
     BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated, Progressing, Ready,
     Stalled,
 };
-use olm_test::wait;
 use serde_json::{Value, json};
 
-use crate::{
-    small::{
-        Small, annotate, event, further_catalog, of_scenario, patch_catalog, prepare, push, revisions,
-        serves, small,
-    },
-    world::{DEADLINE, Scenario, World},
+use crate::small::{
+    annotate, event, further_catalog, of_scenario, patch_catalog, prepare, push, revisions, serves,
+};
+use olm_test::{
+    bundle::{Bundle, small},
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
 
-async fn scenario(name: &str, bundles: &[Small], more: &[Value]) -> Result<Scenario<'static>> {
+async fn scenario(name: &str, bundles: &[Bundle], more: &[Value]) -> Result<Scenario<'static>> {
     let scenario = Scenario::new(World::shared().await?, name).await?;
     prepare(&scenario, bundles, more).await?;
     Ok(scenario)
@@ -44,7 +45,7 @@ async fn every_form_of_range_brings_its_highest_version() -> Result<()> {
         "2.5.0",
         "3.0.0-rc.1",
     ];
-    let bundles: Vec<Small> = versions.iter().map(|version| small("ranged", version)).collect();
+    let bundles: Vec<Bundle> = versions.iter().map(|version| small("ranged", version)).collect();
     let scenario = scenario("ranges", &bundles, &[]).await?;
     // Each leads somewhere else than the one before, so that nothing is shown by standing still.
     let ranges = [

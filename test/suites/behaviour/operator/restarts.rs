@@ -13,13 +13,16 @@ use olm_api::{
     names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL},
     v1::{ClusterObjectSet, LifecycleState},
 };
-use olm_test::{operator::SYSTEM_NAMESPACE, wait};
+use olm_test::{
+    bundle::{lighthouse, small},
+    operator::SYSTEM_NAMESPACE,
+    scenario::Scenario,
+    wait,
+    world::{COLLECTED, DEADLINE, World},
+};
 use serde_json::json;
 
-use crate::{
-    small::{self, annotate, small},
-    world::{COLLECTED, DEADLINE, Scenario, World, sample_bundle},
-};
+use crate::small::{self, annotate};
 
 const PACKAGE: &str = "lighthouse-operator";
 const KILLS: u64 = 10;
@@ -44,7 +47,7 @@ async fn killed_at_random_moments_it_always_ends_installed() -> Result<()> {
 async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> Result<()> {
     let world = World::start().await?;
     let scenarios = [Scenario::new(&world, "suspect").await?, Scenario::new(&world, "innocent").await?];
-    let bundles = [("1.0.0", sample_bundle("1.0.0"))];
+    let bundles = [("1.0.0", lighthouse("1.0.0"))];
     let [suspect, innocent] = &scenarios;
     suspect.prepare(PACKAGE, &bundles).await?;
     small::prepare(innocent, &[small("innocent", "1.0.0")], &[]).await?;
@@ -73,7 +76,7 @@ async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> R
 
 async fn one_life(world: &World, random: &mut fastrand::Rng) -> Result<()> {
     let scenario = Scenario::new(world, "killed").await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
     scenario.create_extension(PACKAGE, json!({})).await?;
     tokio::time::sleep(Duration::from_millis(random.u64(0..1200))).await;
     world.operator.process().restart()?;
@@ -100,7 +103,7 @@ async fn one_life(world: &World, random: &mut fastrand::Rng) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn content_without_an_owner_goes_when_its_extension_goes() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "strays").await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
     scenario.create_extension(PACKAGE, json!({})).await?;
     scenario.installed("1.0.0").await?;
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
@@ -132,7 +135,7 @@ async fn content_without_an_owner_goes_when_its_extension_goes() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revision_made_anew_does_not_take_content_that_goes() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "anew").await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
     scenario.create_extension(PACKAGE, json!({})).await?;
     scenario.installed("1.0.0").await?;
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);

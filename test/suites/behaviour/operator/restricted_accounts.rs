@@ -8,15 +8,17 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use olm_api::ConditionType::{Installed, Progressing};
 use olm_test::{
+    bundle::lighthouse,
     cluster::{Cluster, Options},
+    extension::ACCOUNT,
     images::Images,
     operator::{self, Operator, SYSTEM_NAMESPACE},
     process::cargo_program,
     registry::Registry,
+    scenario::Scenario,
+    world::World,
 };
 use serde_json::json;
-
-use crate::world::{ACCOUNT, Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 const CONTROLLER: &str = "operator-controller-controller-manager";
@@ -34,8 +36,8 @@ async fn only_accounts_that_were_granted_are_used() -> Result<()> {
     let answer = operator::kubectl(&cluster, &[&token[..], &[as_controller.as_str()]].concat());
     ensure!(answer.is_err(), "the controller may still make tokens for every account: {answer:?}");
     let operator = Operator::start_installed(&cluster, &images, &[]).await?;
-    let world = World { operator, images, cluster, registry };
-    let bundles = [("1.0.0", sample_bundle("1.0.0")), ("1.1.0", sample_bundle("1.1.0"))];
+    let world = World { operator, proxy: None, images, cluster, registry };
+    let bundles = [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))];
 
     // The owner grants everything at once, as printed.
     let granted = Scenario::new(&world, "granted").await?;

@@ -2,10 +2,10 @@
 
 use anyhow::{Result, ensure};
 use olm_api::ConditionType::{Installed, Progressing};
-use olm_test::rights::create_account;
+use olm_test::{
+    bundle::lighthouse, extension::ACCOUNT, rights::create_account, scenario::Scenario, world::World,
+};
 use serde_json::json;
-
-use crate::world::{ACCOUNT, Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 
@@ -13,7 +13,7 @@ const PACKAGE: &str = "lighthouse-operator";
 async fn a_missing_account_and_missing_rights_are_told_and_heal() -> Result<()> {
     let world = World::shared().await?;
     let scenario = Scenario::new(world, "rights").await?;
-    let bundles = [("1.0.0", sample_bundle("1.0.0"))];
+    let bundles = [("1.0.0", lighthouse("1.0.0"))];
     let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
     scenario.create_catalog(&reference, None).await?;
     scenario.catalog_serves().await?;
@@ -57,7 +57,7 @@ async fn a_missing_account_and_missing_rights_are_told_and_heal() -> Result<()> 
 async fn the_rights_granted_are_exactly_what_is_needed() -> Result<()> {
     let world = World::shared().await?;
     let scenario = Scenario::new(world, "exact").await?;
-    let bundles = [("1.0.0", sample_bundle("1.0.0")), ("1.1.0", sample_bundle("1.1.0"))];
+    let bundles = [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))];
     scenario.prepare(PACKAGE, &bundles).await?;
     let mark = world.cluster.audit_mark()?;
     scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;

@@ -26,13 +26,14 @@ use kube::{
 };
 use olm_api::{ConditionType, v1::ClusterObjectSet};
 use olm_test::{
+    extension::ACCOUNT,
     kstatus::{Status, is_about_this_generation, judge},
     rights::{create_account, grant, rules_for},
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::{Value, json};
-
-use crate::world::{ACCOUNT, DEADLINE, Scenario, World};
 
 /// A namespace with an account that may do everything with ConfigMaps, Secrets and Deployments in it.
 async fn scenario<'a>(world: &'a World, name: &str) -> Result<Scenario<'a>> {

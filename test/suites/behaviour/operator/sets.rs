@@ -11,12 +11,14 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_test::{
+    bundle::lighthouse,
+    extension::ACCOUNT,
     rights::{create_account, grant, rules_for},
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::{Value, json};
-
-use crate::world::{ACCOUNT, DEADLINE, Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 
@@ -134,7 +136,7 @@ async fn a_mutable_secret_blocks_a_set() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_extension_tells_of_the_collision_and_heals() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "taken").await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", sample_bundle("1.0.0"))]).await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let foreign: ConfigMap =
         serde_json::from_value(config_map(&scenario.name, "lighthouse-operator-settings"))?;

@@ -15,20 +15,20 @@ use olm_api::{
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
 use olm_test::{
-    cluster::{Cluster, Options},
-    images::Images,
-    operator::{self, Operator, SYSTEM_NAMESPACE},
+    bundle::small,
+    extension::ACCOUNT,
+    operator::{Operator, SYSTEM_NAMESPACE},
     proxy::{Fault, Proxy, Weather},
-    registry::Registry,
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::{
     platform::{PROPERTIES, cluster_version},
-    small::{prepare, small},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
+    small::prepare,
 };
 
 const FLAGS: [&str; 4] = [
@@ -113,11 +113,8 @@ async fn restarts_quietly(scenario: &Scenario<'_>, proxy: &Proxy, late: &str) ->
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing() -> Result<()> {
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
-    let images = Images::new(&registry)?;
-    let proxy = Proxy::start(&operator::kubeconfig(&cluster)?).await?;
-    let operator = Operator::start_as(&cluster, proxy.kubeconfig(), &images, &FLAGS).await?;
-    let world = World { operator, images, cluster, registry };
+    let world = World::start_behind_proxy(&FLAGS).await?;
+    let proxy = world.proxy();
     let scenario = Scenario::new(&world, "starts").await?;
     let bundle = small("limited", "1.0.0").annotation("olm.properties", PROPERTIES);
     prepare(&scenario, &[bundle], &[]).await?;
@@ -150,7 +147,7 @@ async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing()
         "list clusterobjectsets",
         "get validatingadmissionpolicies",
     ] {
-        restarts_quietly(&scenario, &proxy, late).await.with_context(|| format!("with {late} late"))?;
+        restarts_quietly(&scenario, proxy, late).await.with_context(|| format!("with {late} late"))?;
     }
 
     // Another process, which has only followed so far.
@@ -159,7 +156,7 @@ async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing()
     before.retain(|name, _| !name.starts_with("ClusterCatalog "));
     let second = Operator::start_as(&world.cluster, proxy.kubeconfig(), &world.images, &FLAGS).await?;
     world.operator.process().terminate(Duration::from_secs(20)).await?;
-    is_quiet(&scenario, (&second, &proxy), 0, &before).await.context("by a new leader")?;
+    is_quiet(&scenario, (&second, proxy), 0, &before).await.context("by a new leader")?;
     second.process().terminate(Duration::from_secs(20)).await?;
     world.operator.process().restart()?;
     world.operator.ready().await?;
@@ -172,5 +169,5 @@ async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing()
     bindings.delete(&binding, &DeleteParams::default()).await?;
     scenario.shows(Ready, "False/Unguarded/").await?;
     proxy.quiet(STILL, DEADLINE).await?;
-    restarts_quietly(&scenario, &proxy, "get validatingadmissionpolicies").await.context("unguarded")
+    restarts_quietly(&scenario, proxy, "get validatingadmissionpolicies").await.context("unguarded")
 }

@@ -2,16 +2,15 @@
 
 use anyhow::Result;
 use olm_api::ConditionType::{Installed, Progressing};
+use olm_test::{bundle::lighthouse, scenario::Scenario, world::World};
 use serde_json::json;
-
-use crate::world::{Scenario, World, sample_bundle};
 
 const PACKAGE: &str = "lighthouse-operator";
 
 /// A serving catalog in which each of these versions replaces the one before.
 async fn scenario(name: &str) -> Result<Scenario<'static>> {
     let scenario = Scenario::new(World::shared().await?, name).await?;
-    let bundles = ["1.0.0", "1.1.0", "2.0.0"].map(|version| (version, sample_bundle(version)));
+    let bundles = ["1.0.0", "1.1.0", "2.0.0"].map(|version| (version, lighthouse(version)));
     scenario.prepare(PACKAGE, &bundles).await?;
     Ok(scenario)
 }

@@ -10,12 +10,14 @@ use olm_api::{
     ConditionType::{Progressing, Ready, Stalled},
     v1::ClusterObjectSet,
 };
-use olm_test::wait;
 use serde_json::json;
 
-use crate::{
-    small::{further_catalog, of_scenario, prepare, push, serves, small},
-    world::{DEADLINE, Scenario, World},
+use crate::small::{further_catalog, of_scenario, prepare, push, serves};
+use olm_test::{
+    bundle::small,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
 
 /// The definition belongs to the revision before, and is on its way out until the last object of its kind is gone. Its

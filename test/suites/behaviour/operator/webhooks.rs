@@ -23,13 +23,16 @@ use olm_api::{
     names::{WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
     v1::ClusterObjectSet,
 };
-use olm_test::{cluster::Cluster, wait};
+use olm_test::{
+    cluster::Cluster,
+    extension::ACCOUNT,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    extension_tables::written::{kinds, wanted},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
+use crate::extension_tables::written::{kinds, wanted};
 use server::WebhookServer;
 
 /// Long enough for every step of a rotation to be seen, short enough to wait for.
@@ -40,7 +43,7 @@ const ROTATED: Duration = Duration::from_mins(3);
 pub(crate) async fn scenario<'a>(world: &'a World, base: &str) -> Result<Scenario<'a>> {
     let scenario = Scenario::new(world, base).await?;
     let folder = tempfile::tempdir()?;
-    bundle::write(folder.path(), &scenario.name)?;
+    bundle::with_webhooks(&scenario.name).write(folder.path())?;
     scenario.prepare(&scenario.name, &[("1.0.0", folder.path().to_owned())]).await?;
     scenario.create_extension(&scenario.name, json!({})).await?;
     Ok(scenario)
@@ -275,7 +278,7 @@ async fn certificates_come_before_deployments(scenario: &Scenario<'_>) -> Result
 async fn a_secret_of_somebody_else_is_not_used(world: &World) -> Result<()> {
     let scenario = Scenario::new(world, "foreigncert").await?;
     let folder = tempfile::tempdir()?;
-    bundle::write(folder.path(), &scenario.name)?;
+    bundle::with_webhooks(&scenario.name).write(folder.path())?;
     scenario.prepare(&scenario.name, &[("1.0.0", folder.path().to_owned())]).await?;
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let map = serde_json::from_value(json!({"metadata": {"name": "mine"}}))?;

@@ -12,12 +12,9 @@ use k8s_openapi::{
 };
 use kube::{Api, ResourceExt, api::ListParams, core::ObjectMeta};
 use olm_api::names::OWNER_NAME_LABEL;
-use olm_test::{cluster::inventory, wait};
+use olm_test::{cluster::inventory, extension::ACCOUNT, wait};
 
-use crate::{
-    expected::OPERATORS,
-    place::{ACCOUNT, Place},
-};
+use crate::{expected::OPERATORS, place::Place};
 
 /// The cluster's garbage collector learns of new kinds every 30 s only, and goes slower after a miss.
 const COLLECTED: Duration = Duration::from_mins(6);

@@ -12,12 +12,12 @@ use olm_api::{
     ConditionType::{self, Progressing, Ready, Stalled},
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
-use olm_test::wait;
+use olm_test::{extension::extension, wait};
 use serde_json::{Value, json};
 
 use crate::{
     expected::{Expected, Outcome, Wave},
-    place::{ACCOUNT, DEADLINE, Place, Required},
+    place::{CATALOG, DEADLINE, Place, Required},
 };
 
 /// What was expected of an operator and what was seen.
@@ -118,18 +118,12 @@ impl<'a> Life<'a> {
 
     async fn create(&self, version: &str) -> Result<()> {
         let package = self.operator.package;
-        let mut spec = json!({
-            "namespace": package,
-            "serviceAccount": {"name": ACCOUNT},
-            "source": {"sourceType": "Catalog", "catalog": {"packageName": package, "version": version}},
-        });
+        let mut extension = extension(package, package, package, CATALOG, &json!({"version": version}));
         if self.operator.watches_own {
-            spec["config"] = json!({"configType": "Inline", "inline": {"watchNamespace": package}});
+            extension["spec"]["config"] =
+                json!({"configType": "Inline", "inline": {"watchNamespace": package}});
         }
-        let extension: ClusterExtension = serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-            "metadata": {"name": package}, "spec": spec,
-        }))?;
+        let extension: ClusterExtension = serde_json::from_value(extension)?;
         self.api().create(&PostParams::default(), &extension).await?;
         Ok(())
     }

@@ -11,14 +11,15 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{Api, Client, api::PostParams};
-use olm_api::{ConditionType, v1::ClusterCatalog};
 use olm_test::{
+    catalog::{self, Entry},
     cluster::{Cluster, Options},
+    extension::ACCOUNT,
     images::Images,
     operator::{Operator, USER},
     process::cargo_program,
     registry::Registry,
-    wait,
+    world::World,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -27,9 +28,7 @@ use crate::expected::{Expected, Wave};
 
 /// For anything that should happen by itself. Generous: two cores run a whole control plane.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(4);
-/// The account that installs, in each namespace.
-pub(crate) const ACCOUNT: &str = "installer";
-const CATALOG: &str = "real-operators";
+pub(crate) const CATALOG: &str = "real-operators";
 /// Pods that keep away from each other are replaced one by one: one more node than there are of them.
 const NODES: usize = 4;
 /// Bundles that are pushed at a time.
@@ -70,9 +69,7 @@ impl Place {
     /// Starts everything, with one catalog of both versions of `operators`.
     pub(crate) async fn start(folder: PathBuf, operators: &[&Expected]) -> Result<Self> {
         let options = Options { nodes: NODES, ..Options::default() };
-        let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
-        let images = Images::new(&registry)?;
-        let program = Operator::start(&cluster, &images, &[]).await?;
+        let World { operator: program, cluster, images, registry, .. } = World::start_on(options).await?;
         let mut place = Self {
             client: cluster.client().await?,
             olm: cargo_program("olm-cli", "olm")?,
@@ -84,13 +81,15 @@ impl Place {
             images,
             _registry: registry,
         };
-        let packages: Vec<(String, Names)> = stream::iter(operators)
+        let packages: Vec<Vec<(Entry, String)>> = stream::iter(operators)
             .map(|operator| place.package(operator))
             .buffered(PUSHES)
             .try_collect()
             .await?;
-        let content: String = packages.iter().map(|(text, _)| text.as_str()).collect();
-        place.names.extend(packages.into_iter().flat_map(|(_, names)| names));
+        let entries = packages.concat();
+        let content = catalog::text(&entries);
+        place.names =
+            entries.into_iter().map(|(entry, _)| ((entry.package, entry.version), entry.name)).collect();
         place.serve(&content).await?;
         Ok(place)
     }
@@ -105,49 +104,29 @@ impl Place {
         self.names.get(&(package.to_owned(), version.to_owned())).map_or("", String::as_str)
     }
 
-    /// Pushes both bundles, and gives the lines of the catalog and the bundles' names.
-    async fn package(&self, operator: &Expected) -> Result<(String, Names)> {
+    /// Pushes both bundles, and gives their entries in the catalog.
+    async fn package(&self, operator: &Expected) -> Result<Vec<(Entry, String)>> {
         let package = operator.package;
-        let (mut entries, mut blobs, mut names) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut before: Option<String> = None;
+        let mut entries: Vec<(Entry, String)> = Vec::new();
         for version in [operator.first.0, operator.newest.0] {
             let folder = self.bundle(package, version);
-            let name = name_in(&folder)?;
             let image = self.images.push_bundle(&folder, &format!("{package}:v{version}")).await?;
-            let mut entry = json!({"name": name});
-            if let Some(before) = before.replace(name.clone()) {
-                entry["replaces"] = before.into();
+            let mut entry = Entry::new(package, version);
+            entry.name = name_in(&folder)?;
+            if let Some((before, _)) = entries.last() {
+                entry.edges = json!({"replaces": before.name});
             }
-            entries.push(entry);
-            blobs.push(json!({
-                "schema": "olm.bundle", "package": package, "name": name, "image": image,
-                "properties": [{"type": "olm.package", "value": {"packageName": package, "version": version}}],
-            }));
-            names.insert((package.to_owned(), version.to_owned()), name);
+            entries.push((entry, image));
         }
-        let head = [
-            json!({"schema": "olm.package", "name": package, "defaultChannel": "stable"}),
-            json!({"schema": "olm.channel", "package": package, "name": "stable", "entries": entries}),
-        ];
-        let lines: Vec<String> = head.iter().chain(&blobs).map(ToString::to_string).collect();
-        Ok((lines.join("\n") + "\n", names))
+        Ok(entries)
     }
 
     async fn serve(&self, content: &str) -> Result<()> {
         let image = self.images.push_catalog(content, &format!("{CATALOG}:latest")).await?;
-        let catalog: ClusterCatalog = serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
-            "metadata": {"name": CATALOG},
-            "spec": {"source": {"type": "Image", "image": {"ref": image}}},
-        }))?;
-        let api: Api<ClusterCatalog> = Api::all(self.client.clone());
-        api.create(&PostParams::default(), &catalog).await?;
-        wait::until("the catalog to serve", DEADLINE, || async {
-            self.operator.process().check_running()?;
-            let status = api.get(CATALOG).await?.status.unwrap_or_default();
-            wait::check(status.conditions.is_true(ConditionType::Serving), || format!("{status:?}"))
-        })
-        .await
+        let catalog = catalog::cluster_catalog(CATALOG, &json!({"ref": image}));
+        Api::all(self.client.clone()).create(&PostParams::default(), &catalog).await?;
+        self.operator.process().check_running()?;
+        catalog::serves(&self.client, CATALOG, DEADLINE).await
     }
 
     /// Gives the operator's namespace the account that `olm bundle rbac` prints for both versions.

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,8 +14,11 @@ use kube::{
 };
 use olm_api::v1::{ClusterExtension, ClusterObjectSet};
 use olm_test::{
+    bundle::copy,
+    catalog::chain,
     cluster::{Cluster, Options},
-    images::{Images, catalog},
+    extension::Extension,
+    images::Images,
     operator::{Operator, kubectl},
     registry::Registry,
     takeover::{self, Dump},
@@ -177,19 +179,10 @@ impl World {
 
     /// Waits until the version is installed and ready.
     pub(crate) async fn installed(&self, operator: &Operator, extension: &str, version: &str) -> Result<()> {
+        let installed = Extension::new(&self.client, extension);
         let waited = wait::until(&format!("{extension} to be installed at {version}"), DEADLINE, || async {
             operator.process().check_running()?;
-            let found = self.extensions().get(extension).await?;
-            let generation = found.metadata.generation;
-            let status = found.status.unwrap_or_default();
-            let ready = status.conditions.iter().find(|c| c.type_ == "Ready");
-            let seen = status.install.as_ref().map(|i| i.bundle.version.as_str());
-            ensure!(
-                seen == Some(version)
-                    && ready.is_some_and(|c| c.status == "True" && c.observed_generation == generation),
-                "{seen:?}, {ready:?}"
-            );
-            Ok(())
+            installed.is_installed(version).await
         })
         .await;
         waited.with_context(|| operator.process().log_tail())
@@ -208,8 +201,7 @@ impl World {
     }
 
     pub(crate) async fn patch_extension(&self, name: &str, patch: Value) -> Result<()> {
-        self.extensions().patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
-        Ok(())
+        Extension::new(&self.client, name).patch(&patch).await
     }
 }
 
@@ -225,7 +217,9 @@ async fn push(images: &Images, dump: &Dump) -> Result<Vec<(String, String)>> {
         let mut listed = Vec::new();
         for version in versions {
             let place = if *version == NEXT_GRAFANA {
-                next_version(&folder.join(package).join(LAST_GRAFANA), made.path())?
+                let last = folder.join(package).join(LAST_GRAFANA);
+                copy(&last, made.path(), (LAST_GRAFANA, NEXT_GRAFANA))?;
+                made.path().to_owned()
             } else {
                 folder.join(package).join(version)
             };
@@ -233,7 +227,7 @@ async fn push(images: &Images, dump: &Dump) -> Result<Vec<(String, String)>> {
             pushed.insert((package, *version), image);
         }
         listed.extend(versions.iter().map(|version| (*version, pushed[&(package, *version)].as_str())));
-        content.push_str(&catalog(package, &listed));
+        content.push_str(&chain(package, &listed));
     }
     images.push_catalog(&content, "catalogs/newest:latest").await?;
     let mut pairs = Vec::new();
@@ -245,17 +239,4 @@ async fn push(images: &Images, dump: &Dump) -> Result<Vec<(String, String)>> {
     pairs.push((RECORDED_REGISTRY.to_owned(), images.host().to_owned()));
     pairs.push(("\"nodeName\":\"kwok-".to_owned(), "\"nodeName\":\"node-".to_owned()));
     Ok(pairs)
-}
-
-/// The same bundle under the next version.
-fn next_version(from: &Path, to: &Path) -> Result<PathBuf> {
-    for part in ["manifests", "metadata"] {
-        fs::create_dir_all(to.join(part))?;
-        for entry in fs::read_dir(from.join(part))? {
-            let entry = entry?;
-            let text = fs::read_to_string(entry.path())?.replace(LAST_GRAFANA, NEXT_GRAFANA);
-            fs::write(to.join(part).join(entry.file_name()), text)?;
-        }
-    }
-    Ok(to.to_owned())
 }

@@ -2,12 +2,12 @@
 
 use anyhow::{Context, Result};
 use cucumber::{gherkin::Step, given, then, when};
-use olm_test::{images::bundle_files, rights, wait};
+use olm_test::{catalog, rights, wait};
 use serde_json::{Value, json};
 
 use super::Outcome;
 use crate::{
-    bundles::{Bundle, catalog},
+    bundles::Bundle,
     world::{ACCOUNT, DEADLINE, World, at_home},
 };
 
@@ -29,28 +29,24 @@ async fn push_for(w: &mut World, host: &str, name: &str, tag: &str, step: &Step)
     let mut pushed = Vec::new();
     for row in rows {
         let bundle = Bundle::read(&w.id, head, row)?;
-        let folder = tempfile::tempdir()?;
-        bundle.write(folder.path(), w.place.facts())?;
+        let made = bundle.made(w.place.facts());
         // Catalogs list their bundles apart, so that the same one in two catalogs has two images.
-        let image = format!("{}/{name}-{}:v{}", w.id, bundle.package, bundle.version.replace('+', "-"));
-        let image = w.place.images.push_bundle(folder.path(), &image).await?;
-        w.offered.push(bundle.clone());
-        pushed.push((bundle, named(&image)));
+        let image =
+            format!("{}/{name}-{}:v{}", w.id, made.entry.package, made.entry.version.replace('+', "-"));
+        let image = w.place.images.push_made(&made, &image).await?;
+        w.offered.push(bundle);
+        pushed.push((made.entry, named(&image)));
     }
     grant(w, &w.id, ACCOUNT).await?;
     let repository = format!("{}-{name}:{tag}", w.id);
-    let by_digest = w.place.images.push_catalog(&catalog(&pushed), &repository).await?;
+    let by_digest = w.place.images.push_catalog(&catalog::text(&pushed), &repository).await?;
     Ok((named(&by_digest), format!("{host}/{repository}")))
 }
 
 /// Gives an account of an install namespace the rights for everything offered, without what is withheld.
 async fn grant(w: &World, namespace: &str, account: &str) -> Result<()> {
-    let mut files = Vec::new();
-    for bundle in &w.offered {
-        let folder = tempfile::tempdir()?;
-        bundle.for_all_namespaces().write(folder.path(), w.place.facts())?;
-        files.push(bundle_files(folder.path())?);
-    }
+    let files: Vec<_> =
+        w.offered.iter().map(|bundle| bundle.for_all_namespaces().made(w.place.facts()).files()).collect();
     let mut rules = rights::rules_for(&files, namespace)?;
     if let Some((verb, resource)) = &w.withheld {
         rules.withhold(verb, resource);

@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use olm_test::tools::bench::usage::{cpu_seconds, idle, memory, reset_peak};
-use olm_test::wait;
+use olm_test::{
+    tools::bench::usage::{cpu_seconds, idle, memory, reset_peak},
+    wait,
+};
 
 use crate::confinement::process;
 use crate::installing::clustercatalog;

@@ -1,9 +1,11 @@
 //! A Pod's port, through `kubectl port-forward`.
 
 use anyhow::{Context, Result, ensure};
-use olm_test::process::{Process, StateDirectory};
-use olm_test::supervisor::Program;
-use olm_test::wait;
+use olm_test::{
+    process::{Process, StateDirectory},
+    supervisor::Program,
+    wait,
+};
 
 use crate::world::{DEADLINE, SYSTEM, World};
 

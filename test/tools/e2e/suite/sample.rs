@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use olm_test::process::cargo_program;
-use olm_test::sample_operator::{PROGRAM, SampleOperator, VERSIONS};
+use olm_test::{
+    process::cargo_program,
+    sample_operator::{PROGRAM, SampleOperator, VERSIONS},
+};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -33,23 +35,14 @@ pub(crate) async fn push(world: &World) -> Result<String> {
     let images = VERSIONS.map(image);
     let bundles: Vec<_> = VERSIONS.into_iter().zip(images.iter().map(String::as_str)).collect();
     // As the cluster reaches the registry, which may be another name than the one pushed to.
-    let content = olm_test::images::catalog(PACKAGE, &bundles);
+    let content = olm_test::catalog::chain(PACKAGE, &bundles);
     world.images.push_catalog(&content, CATALOG_IMAGE).await?;
     Ok(content)
 }
 
 /// The extension, at a version.
 pub(crate) fn extension(version: &str) -> Value {
-    json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": PACKAGE},
-        "spec": {
-            "namespace": PACKAGE, "serviceAccount": {"name": ACCOUNT},
-            "source": {"sourceType": "Catalog", "catalog": {
-                "packageName": PACKAGE, "version": version,
-                "selector": {"matchLabels": {"olm.operatorframework.io/metadata.name": CATALOG}},
-            }},
-        },
-    })
+    olm_test::extension::extension(PACKAGE, PACKAGE, PACKAGE, CATALOG, &json!({"version": version}))
 }
 
 /// What `olm bundle rbac` prints for all versions.
@@ -57,7 +50,7 @@ pub(crate) fn rights() -> Result<String> {
     let mut folders = Vec::new();
     for version in VERSIONS {
         let folder = tempfile::tempdir()?;
-        package().write_bundle(folder.path(), version)?;
+        package().bundle(version).write(folder.path())?;
         folders.push(folder);
     }
     let olm: PathBuf = cargo_program("olm-cli", "olm")?;

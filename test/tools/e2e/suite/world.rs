@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
-use olm_test::cluster::{Cluster, Options};
-use olm_test::images::Images;
-use olm_test::tools::e2e::{IMAGE_PREFIX, OWN_NODE, REGISTRY_PULL, REGISTRY_PUSH};
-use olm_test::{operator, wait};
+use olm_test::{
+    cluster::{Cluster, Options},
+    images::Images,
+    operator,
+    tools::e2e::{IMAGE_PREFIX, OWN_NODE, REGISTRY_PULL, REGISTRY_PUSH},
+    wait,
+};
 use serde_json::Value;
 
 /// For anything that should happen by itself: Pods start, certificates are made, images are pulled.

@@ -15,13 +15,16 @@ use olm_api::{
     },
     v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_test::wait;
 use serde_json::{Value, json};
 
 use super::{object_set, wants};
-use crate::{
-    small::{extension, prepare, small},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
+use crate::small::{extension, prepare};
+use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
 
 /// The only account that the attacker may use.
@@ -203,7 +206,7 @@ async fn no_way_of_writing_an_extension_leads_around_the_policies() -> Result<()
     let plural = "clusterextensions";
     let second = format!("{}-second", scenario.name);
 
-    let named = serde_json::to_value(extension(&scenario, "ways")?)?;
+    let named = extension(&scenario, "ways");
     for attempt in creations(&named, &second) {
         let answer = refusal(&attacker, plural, &attempt).await?;
         wants(answer.as_deref(), NOT_ALLOWED).with_context(|| attempt.how)?;
@@ -389,7 +392,7 @@ async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Re
     ensure!(answer.is_none(), "its finalizers stay: {answer:?}");
 
     // The same with annotations of an extension.
-    let mut object = serde_json::to_value(extension(&scenario, "none")?)?;
+    let mut object = extension(&scenario, "none");
     object["metadata"]["finalizers"] = json!(["example.com/held"]);
     for number in 0..4_000 {
         object["metadata"]["annotations"][format!("example.com/n{number}")] = "x".into();

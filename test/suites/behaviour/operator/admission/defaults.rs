@@ -13,14 +13,19 @@ use olm_api::{
     names::{REVISION_OF_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION},
     v1::ClusterObjectSet,
 };
-use olm_test::{operator::SYSTEM_NAMESPACE, rights, wait};
+use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
+    operator::SYSTEM_NAMESPACE,
+    rights,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
 use super::{SUCCESSOR, TENANT, not_the_default, object_set, objection, set_default, wants};
-use crate::{
-    small::{prepare, small},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
+use crate::small::prepare;
 
 fn sets(client: &Client) -> Api<ClusterObjectSet> {
     Api::all(client.clone())

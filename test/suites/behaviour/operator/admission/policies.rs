@@ -14,16 +14,16 @@ use kube::{
 };
 use olm_api::ConditionType::{DeletionPolicy, Ready};
 use olm_test::{
+    bundle::small,
+    scenario::Scenario,
     scrape::{self, Scraper},
     wait,
+    world::{DEADLINE, World},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{
-    small::{annotate, prepare, small},
-    world::{DEADLINE, Scenario, World},
-};
+use crate::small::{annotate, prepare};
 
 const OPEN: &str = "everyone who may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount";
 const PASSED_OFF: &str =

@@ -18,14 +18,18 @@ use olm_api::{
     },
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
-use olm_test::{rights, wait};
+use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
+    rights,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
 use super::{objection, objection_to_change, wants};
-use crate::{
-    small::{another, prepare, revisions, small},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
+use crate::small::{another, prepare, revisions};
 
 /// The API group and version of extensions.
 const OURS: &str = "olm.operatorframework.io/v1";

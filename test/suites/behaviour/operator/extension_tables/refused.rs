@@ -18,17 +18,19 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_test::{
+    bundle::small,
     operator::{SYSTEM_NAMESPACE, USER},
     rights::create_account,
+    scenario::Scenario,
     wait,
+    world::{DEADLINE, World},
 };
 use serde_json::json;
 
 use super::{rows, shows};
 use crate::{
     set_tables::event,
-    small::{self, annotate, prepare, revisions, small},
-    world::{DEADLINE, Scenario, World},
+    small::{self, annotate, prepare, revisions},
 };
 
 /// The program's roles, as they are to be again.
@@ -192,7 +194,7 @@ async fn create_late(scenario: &Scenario<'_>, package: &str) -> Result<()> {
         crds.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
     }
     wait::until("the schemas to be in force", DEADLINE, || async {
-        let mut extension = serde_json::to_value(small::extension(scenario, package)?)?;
+        let mut extension = small::extension(scenario, package);
         extension["metadata"]["name"] = package.into();
         extension["spec"]["progressDeadlineMinutes"] = 1.into();
         let created =
@@ -249,7 +251,7 @@ async fn an_account_that_cannot_be_asked_for(scenario: &Scenario<'_>) -> Result<
     create_account(&scenario.client, &scenario.name, "second").await?;
     let taken = take(scenario, right).await?;
     let name = format!("{}-second", scenario.name);
-    let mut extension = serde_json::to_value(small::extension(scenario, "no-such-package")?)?;
+    let mut extension = small::extension(scenario, "no-such-package");
     extension["metadata"]["name"] = name.as_str().into();
     extension["spec"]["serviceAccount"]["name"] = "second".into();
     scenario.extensions().create(&PostParams::default(), &serde_json::from_value(extension)?).await?;

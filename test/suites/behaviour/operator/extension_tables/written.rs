@@ -19,14 +19,20 @@ use olm_api::{
 };
 use olm_object::ObjectKey;
 use olm_objectset::unpack;
-use olm_test::{cluster::AuditEvent, operator::SYSTEM_NAMESPACE, rights, wait};
+use olm_test::{
+    bundle::{Bundle, small, webhook},
+    cluster::AuditEvent,
+    extension::ACCOUNT,
+    operator::SYSTEM_NAMESPACE,
+    rights,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
 use super::{rows, shows};
-use crate::{
-    small::{Small, prepare, revisions, small},
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
+use crate::small::{prepare, revisions};
 
 /// The phases of a revision and the objects of each, as they stand in its Secrets.
 async fn written(client: &Client, set: &ClusterObjectSet) -> Result<Vec<(String, Vec<Value>)>> {
@@ -206,8 +212,13 @@ async fn each_kind_is_in_its_phase_and_the_phases_are_rolled_out_in_order() -> R
     let scenario = Scenario::new(world, "phases").await?;
     let package = format!("{}-op", scenario.name);
     let mut bundle = small(&package, "1.0.0").brings(&scenario.group(), "Beacon").deployment(true);
-    bundle = bundle.webhook("ValidatingAdmissionWebhook").webhook("MutatingAdmissionWebhook");
-    bundle = shipped(&scenario).into_iter().fold(bundle, Small::ships);
+    for kind in ["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook"] {
+        let name = format!("{}.{package}.example.com", kind.to_lowercase());
+        // There are no objects that it could be asked about.
+        let rules = json!([{"apiGroups": [scenario.group()], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["*"]}]);
+        bundle = bundle.webhook(webhook(kind, &name, &package, json!({"rules": rules})));
+    }
+    bundle = shipped(&scenario).into_iter().fold(bundle, Bundle::ships);
     prepare(&scenario, &[bundle], &[]).await?;
     may_everything(&scenario).await?;
     let mark = world.cluster.audit_mark()?;

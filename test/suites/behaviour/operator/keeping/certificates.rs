@@ -4,14 +4,17 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{ResourceExt, api::PropagationPolicy};
 use olm_api::{ConditionType::DeletionPolicy, names::OWNER_UID_ANNOTATION};
-use olm_test::wait;
 use serde_json::json;
 
 use super::{by, gone, sets};
 use crate::{
     small::annotate,
     webhooks::{admitted, bundle, injected, scenario, secret, server::WebhookServer},
-    world::{COLLECTED, DEADLINE, Scenario, World},
+};
+use olm_test::{
+    scenario::Scenario,
+    wait,
+    world::{COLLECTED, DEADLINE, World},
 };
 
 /// The Secret of before, with its certificate as it was.

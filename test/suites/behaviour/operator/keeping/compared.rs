@@ -8,11 +8,10 @@ use kube::{
     api::{DynamicObject, ListParams},
 };
 use olm_api::names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, OWNER_UID_ANNOTATION, REVISION_ANNOTATION};
-use olm_test::cluster::objects;
+use olm_test::{cluster::objects, scenario::Scenario};
 use serde_json::Value;
 
 use super::beacons;
-use crate::world::Scenario;
 
 /// Kinds of the label that are no objects of the bundle: revisions, and what the cluster makes of a Service.
 const OTHERS: [&str; 3] = ["ClusterObjectSet", "Endpoints", "EndpointSlice"];

@@ -10,21 +10,23 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PropagationPolicy},
 };
 use olm_api::ConditionType::{DeletionPolicy, Ready};
-use olm_test::{rights::create_account, wait};
+use olm_test::{
+    extension::ACCOUNT,
+    rights::create_account,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{by, gone, objection, remove_rights};
-use crate::{
-    small::annotate,
-    webhooks::bundle,
-    world::{ACCOUNT, DEADLINE, Scenario, World},
-};
+use crate::{small::annotate, webhooks::bundle};
 
 async fn converting(base: &str) -> Result<(Scenario<'static>, TempDir)> {
     let scenario = Scenario::new(World::shared().await?, base).await?;
     let folder = tempfile::tempdir()?;
-    bundle::write(folder.path(), &scenario.name)?;
+    bundle::with_webhooks(&scenario.name).write(folder.path())?;
     scenario.prepare(&scenario.name, &[("1.0.0", folder.path().to_owned())]).await?;
     scenario.create_extension(&scenario.name, json!({})).await?;
     scenario.installed("1.0.0").await?;

@@ -3,14 +3,17 @@
 use anyhow::{Result, ensure};
 use kube::ResourceExt;
 use olm_api::ConditionType::{DeletionPolicy, Progressing, Ready};
-use olm_test::{rights::create_account, wait};
+use olm_test::{
+    extension::ACCOUNT,
+    rights::create_account,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::json;
 
 use super::{PACKAGE, crd, gone, in_force, in_use, objection, own_bundle, remove_rights, still_readable};
-use crate::{
-    small::{annotate, another, remove},
-    world::{ACCOUNT, DEADLINE, World},
-};
+use crate::small::{annotate, another, remove};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_is_refused_until_its_policy_is_in_force() -> Result<()> {
@@ -51,7 +54,7 @@ async fn a_deletion_is_refused_until_its_policy_is_in_force() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_extension_without_revisions_can_be_deleted_under_a_policy() -> Result<()> {
-    let scenario = crate::world::Scenario::new(World::shared().await?, "nothing").await?;
+    let scenario = Scenario::new(World::shared().await?, "nothing").await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.create_extension("no-such-package", json!({})).await?;
     annotate(&scenario, "deletion-policy", "RetainCRDs".into()).await?;

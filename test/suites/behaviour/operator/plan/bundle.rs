@@ -1,8 +1,9 @@
 //! A small operator in versions that differ where plans look.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::Result;
+use olm_test::bundle::{Bundle, config_map, crd, deployment};
 use serde_json::{Value, json};
 
 pub(super) const PACKAGE: &str = "plans";
@@ -48,83 +49,26 @@ impl Version {
 
 /// Writes the bundle of a version below `folder`.
 pub(super) fn write(folder: &Path, version: &Version, group: &str) -> Result<()> {
-    let bundle = folder.join(version.number);
-    for name in ["manifests", "metadata"] {
-        fs::create_dir_all(bundle.join(name))?;
-    }
-    let manifest =
-        |name: &str, value: Value| fs::write(bundle.join("manifests").join(name), value.to_string());
-    manifest("csv.yaml", csv(version, group))?;
-    manifest("crd.yaml", crd(version, group))?;
-    manifest(
-        "secret.yaml",
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "plans-login"},
-            "stringData": {"password": version.password}}),
-    )?;
-    manifest(
-        "map.yaml",
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": version.map}, "data": {"a": "b"}}),
-    )?;
-    if let Some(budget) = &version.budget {
-        manifest(
-            "budget.yaml",
-            json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "plans"}, "spec": budget}),
-        )?;
-    }
-    let annotations = json!({"annotations": {
-        "operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
-        "operators.operatorframework.io.bundle.package.v1": PACKAGE,
-    }});
-    fs::write(bundle.join("metadata/annotations.yaml"), annotations.to_string())?;
-    Ok(())
-}
-
-fn csv(version: &Version, group: &str) -> Value {
-    let deployment = json!({"name": "plans", "spec": {
-        "replicas": 1,
-        "selector": {"matchLabels": {"app": "plans"}},
-        "template": {
-            "metadata": {"labels": {"app": "plans"}},
-            "spec": {"serviceAccountName": "plans", "containers": [{
-                "name": "c", "image": version.image, "resources": {"requests": {"cpu": "0.010", "memory": "16384Ki"}},
-            }]},
-        },
-    }});
+    let properties: Value =
+        version.properties.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+    let mut deployment = deployment(PACKAGE, version.image);
+    deployment["spec"]["template"]["spec"]["containers"][0]["resources"] =
+        json!({"requests": {"cpu": "0.010", "memory": "16384Ki"}});
     // The group is the test's own, and so are the names of roles, which are made from the rules.
     let rules = json!([
         {"apiGroups": [""], "resources": version.reads, "verbs": ["get", "list"]},
         {"apiGroups": [group], "resources": ["widgets"], "verbs": ["get", "list"]},
     ]);
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1",
-        "kind": "ClusterServiceVersion",
-        "metadata": {"name": format!("{PACKAGE}.v{}", version.number)},
-        "spec": {
-            "version": version.number,
-            "installModes": [{"type": "AllNamespaces", "supported": true}],
-            "customresourcedefinitions": {"owned": [{"name": format!("widgets.{group}"), "kind": "Widget", "version": "v1"}]},
-            "install": {"strategy": "deployment", "spec": {
-                "deployments": [deployment],
-                "clusterPermissions": [{"serviceAccountName": "plans", "rules": rules}],
-            }},
-        },
-    })
-}
-
-fn crd(version: &Version, group: &str) -> Value {
-    let properties: Value =
-        version.properties.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
-    let spec = json!({"type": "object", "properties": properties});
-    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("widgets.{group}")},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
-        },
-    })
+    let mut bundle = Bundle::new(PACKAGE, version.number)
+        .operator(deployment, &rules)
+        .contains(crd(group, "Widget", &properties))
+        .contains(config_map(version.map, &json!({"a": "b"})))
+        .contains(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "plans-login"},
+            "stringData": {"password": version.password}}));
+    if let Some(budget) = &version.budget {
+        bundle = bundle.contains(
+            json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "plans"}, "spec": budget}),
+        );
+    }
+    bundle.write(&folder.join(version.number))
 }

@@ -15,15 +15,13 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use olm_runtime::{ServerLimits, listen, serve};
-use olm_test::{pki::Authority, wait};
+use olm_test::{pki::Authority, scenario::Scenario, wait, world::DEADLINE};
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
-
-use crate::world::{DEADLINE, Scenario};
 
 /// Serves until it is dropped.
 pub(super) struct NoDryRuns {

@@ -5,7 +5,7 @@ use olm_api::{ConditionType::Progressing, names::OWNER_NAME_LABEL};
 use serde_json::json;
 
 use super::{begins, create_like, idle_extension, inline, map, maps, owned_by, scenario, spec};
-use crate::world::World;
+use olm_test::world::World;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_gives_no_account() -> Result<()> {

@@ -6,14 +6,17 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use olm_api::ConditionType::{Available, Progressing, Ready};
-use olm_test::{kstatus::Status, wait};
+use olm_test::{
+    kstatus::Status,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::json;
 
 use super::{
     begins, controller, create, event, inline, map, maps, patch, replace_rules, rolled_out, scenario, sets,
     shows, spec, verdict,
 };
-use crate::world::{DEADLINE, World};
 
 const ARCHIVING: &str = "True/Retrying/removing revision resources that are not owned by another revision";
 

@@ -7,13 +7,15 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use olm_api::ConditionType::Progressing;
-use olm_test::wait;
 use serde_json::{Value, json};
 
 use super::{create, inline, map, maps, scenario, shows, spec};
-use crate::{
-    small::{prepare, small},
-    world::{DEADLINE, Scenario, World},
+use crate::small::prepare;
+use olm_test::{
+    bundle::small,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use olm_api::ConditionType::{Available, Progressing};
 use serde_json::{Value, json};
 
 use super::{controller, create, event, map, maps, rolled_out, scenario, sets, shows, spec};
-use crate::world::{Scenario, World};
+use olm_test::{scenario::Scenario, world::World};
 
 /// Puts the protection that counts at one of the levels (spec, phase, object), and others above it.
 fn protected(level: usize, protection: &str, object: &Value) -> Value {

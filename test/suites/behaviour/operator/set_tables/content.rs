@@ -10,11 +10,16 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use olm_api::ConditionType::{Progressing, Stalled};
-use olm_test::{kstatus::Status, operator::SYSTEM_NAMESPACE, wait};
+use olm_test::{
+    kstatus::Status,
+    operator::SYSTEM_NAMESPACE,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
 use serde_json::{Value, json};
 
 use super::{begins, create, event, inline, map, maps, rolled_out, scenario, sets, shows, spec, verdict};
-use crate::world::{DEADLINE, Scenario, World};
 
 fn secrets(scenario: &Scenario<'_>) -> Api<Secret> {
     Api::namespaced(scenario.client.clone(), &scenario.name)

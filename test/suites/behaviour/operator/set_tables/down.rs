@@ -7,13 +7,15 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use olm_api::ConditionType::{Progressing, Succeeded};
-use olm_test::wait;
 use serde_json::json;
 
 use super::{begins, create, inline, map, rolled_out, scenario, shows, spec};
-use crate::{
-    small::{prepare, small},
-    world::{DEADLINE, Scenario, World},
+use crate::small::prepare;
+use olm_test::{
+    bundle::small,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
 
 const GROUP: &str = "absent.example.com";

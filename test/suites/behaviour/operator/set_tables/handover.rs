@@ -6,13 +6,15 @@ use olm_api::{
     ConditionType::{Progressing, Ready},
     v1::LifecycleState,
 };
-use olm_test::wait;
 use serde_json::json;
 
 use super::{begins, controller, create_with, event, inline, map, maps, sets, shows, spec};
-use crate::{
-    small::{prepare, small},
-    world::{DEADLINE, Scenario, World},
+use crate::small::prepare;
+use olm_test::{
+    bundle::small,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
 };
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,14 +6,17 @@ use olm_api::{
     ConditionType::{Available, Progressing, Succeeded},
     names::BUNDLE_VERSION,
 };
-use olm_test::wait;
 use serde_json::{Value, json};
 
 use super::{
     begins, condition, create, create_with, event, inline, map, maps, patch, rolled_out, scenario, sets,
     shows, spec,
 };
-use crate::world::{ACCOUNT, DEADLINE, World};
+use olm_test::{
+    extension::ACCOUNT,
+    wait,
+    world::{DEADLINE, World},
+};
 
 fn probe(assertions: &Value) -> Value {
     json!([{

@@ -8,14 +8,15 @@ use kube::{
     core::GroupVersionKind,
 };
 use olm_api::ConditionType::{Available, Progressing, Succeeded};
-use olm_test::rights::{grant, rules_for};
+use olm_test::{
+    extension::ACCOUNT,
+    rights::{grant, rules_for},
+    world::World,
+};
 use serde_json::{Value, json};
 
 use super::{condition, create, inline, patch, rolled_out, scenario, shows, spec};
-use crate::{
-    kinds::crd,
-    world::{ACCOUNT, World},
-};
+use crate::kinds::crd;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_of_an_older_generation_does_not_count() -> Result<()> {

@@ -6,14 +6,16 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use olm_api::ConditionType::Progressing;
-use olm_test::wait;
 use serde_json::json;
 
 use super::{
     begins, create_like, create_with, event, events, idle_extension, inline, map, maps, owned_by, patch,
     rolled_out, scenario, sets, shows, spec,
 };
-use crate::world::{DEADLINE, World};
+use olm_test::{
+    wait,
+    world::{DEADLINE, World},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_only_what_was_changed_counts_as_drift() -> Result<()> {

@@ -16,11 +16,14 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use olm_api::ConditionType::Ready;
-use olm_test::wait;
 use serde_json::{Value, json};
 
 use super::{begins, condition, create, inline, replace_rules, rolled_out, scenario, shows, spec};
-use crate::world::{DEADLINE, Scenario, World};
+use olm_test::{
+    scenario::Scenario,
+    wait,
+    world::{COLLECTED, DEADLINE, World},
+};
 
 const CONTROLLER: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 const DONE: &str = "True/Succeeded/Revision 7.0.0 has rolled out.";
@@ -109,7 +112,7 @@ async fn secrets_are_watched_as_the_service_account() -> Result<()> {
     ensure!(condition(&scenario, &watched, Ready).await? == DONE, "the other revision is not concerned");
     let watch = rule(&["secrets"], &["watched", "checked"], &["list", "watch"]);
     replace_rules(&scenario, &[write, create_any, watch]).await?;
-    wait::until("the watch to work", crate::world::COLLECTED, || async {
+    wait::until("the watch to work", COLLECTED, || async {
         let found = condition(&scenario, &checked, Ready).await?;
         wait::check(found == DONE, || found)
     })

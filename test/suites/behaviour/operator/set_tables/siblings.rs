@@ -9,7 +9,7 @@ use super::{
     begins, controller, create_like, idle_extension, inline, map, maps, owned_by, rolled_out, scenario, sets,
     shows, spec,
 };
-use crate::world::{Scenario, World};
+use olm_test::{scenario::Scenario, world::World};
 
 const PROTECTIONS: [&str; 3] = ["Prevent", "IfNoController", "None"];
 

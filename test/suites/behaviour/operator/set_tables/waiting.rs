@@ -10,17 +10,19 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use olm_api::ConditionType::{Available, Progressing, Ready, Stalled, Succeeded};
-use olm_test::{kstatus::Status, wait};
+use olm_test::{
+    kstatus::Status,
+    scenario::Scenario,
+    wait,
+    world::{COLLECTED, DEADLINE, World},
+};
 use serde_json::{Value, json};
 
 use super::{
     begins, condition, create, inline, map, maps, replace_rules, rolled_out, scenario, sets, shows, spec,
     verdict,
 };
-use crate::{
-    extension_tables::refused::{give_back, take},
-    world::{COLLECTED, DEADLINE, Scenario, World},
-};
+use crate::extension_tables::refused::{give_back, take};
 
 const ROLLING_OUT: &str = "True/RollingOut/Revision 7.0.0 is rolling out.";
 

@@ -1,16 +1,16 @@
 //! A bundle with a webhook of each type.
 
-use std::{fs, path::Path};
-
 use anyhow::Result;
 use kube::{
     Api,
     api::{ApiResource, DynamicObject, PostParams},
 };
-use olm_test::cluster::Cluster;
+use olm_test::{
+    bundle::{Bundle, IMAGE, crd_with_versions, deployment, webhook},
+    cluster::Cluster,
+    scenario::Scenario,
+};
 use serde_json::{Value, json};
-
-use crate::world::Scenario;
 
 /// A port that no container has, so that the pods' own endpoints are none for the webhooks.
 const TARGET_PORT: &str = "webhooks";
@@ -30,72 +30,26 @@ pub(crate) fn secret_name(name: &str) -> String {
     format!("{name}-service-cert")
 }
 
-/// Writes the bundle. All names contain `name`, because webhook configurations are cluster-scoped.
-pub(crate) fn write(folder: &Path, name: &str) -> Result<()> {
-    fs::create_dir_all(folder.join("manifests"))?;
-    fs::create_dir_all(folder.join("metadata"))?;
-    fs::write(folder.join("manifests/csv.json"), csv(name).to_string())?;
-    fs::write(folder.join("manifests/crd.json"), crd(name).to_string())?;
-    fs::write(
-        folder.join("metadata/annotations.yaml"),
-        format!("annotations:\n  operators.operatorframework.io.bundle.package.v1: {name}\n"),
-    )?;
-    Ok(())
-}
-
-fn csv(name: &str) -> Value {
-    let webhook = |kind: &str, prefix: &str| {
-        json!({
-            "type": kind, "generateName": format!("{prefix}.{name}.example.com"), "deploymentName": name,
-            "containerPort": 443, "targetPort": TARGET_PORT, "webhookPath": format!("/{prefix}"), "sideEffects": "None",
-            "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "timeoutSeconds": 5,
+/// The bundle. All names contain `name`, because webhook configurations are cluster-scoped.
+pub(crate) fn with_webhooks(name: &str) -> Bundle {
+    let admission = |kind: &str, prefix: &str| {
+        let more = json!({
+            "targetPort": TARGET_PORT, "webhookPath": format!("/{prefix}"), "timeoutSeconds": 5,
             "objectSelector": {"matchLabels": {"guarded": name}},
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
-        })
+        });
+        webhook(kind, &format!("{prefix}.{name}.example.com"), name, more)
     };
-    let conversion = json!({
-        "type": "ConversionWebhook", "generateName": format!("c.{name}.example.com"), "deploymentName": name,
-        "containerPort": 443, "targetPort": TARGET_PORT, "webhookPath": "/c", "sideEffects": "None",
-        "admissionReviewVersions": ["v1"], "conversionCRDs": [crd_name(name)],
-    });
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": format!("{name}.v1.0.0")},
-        "spec": {
-            "version": "1.0.0",
-            "installModes": [{"type": "AllNamespaces", "supported": true}],
-            "customresourcedefinitions": {"owned": [{"name": crd_name(name), "kind": "Widget", "version": "v1"}]},
-            "webhookdefinitions": [
-                webhook("ValidatingAdmissionWebhook", "v"), webhook("MutatingAdmissionWebhook", "m"), conversion,
-            ],
-            "install": {"strategy": "deployment", "spec": {"deployments": [{"name": name, "spec": {
-                "replicas": 1,
-                "selector": {"matchLabels": {"app": name}},
-                "template": {
-                    "metadata": {"labels": {"app": name}},
-                    "spec": {"containers": [{"name": "manager", "image": "registry.k8s.io/pause:3.10"}]},
-                },
-            }}]}},
-        },
-    })
-}
-
-fn crd(name: &str) -> Value {
-    let version = |version: &str, storage: bool| {
-        json!({
-            "name": version, "served": true, "storage": storage,
-            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-        })
-    };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": crd_name(name)},
-        "spec": {
-            "group": format!("{name}.example.com"), "scope": "Namespaced",
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-            "versions": [version("v1", true), version("v2", false)],
-        },
-    })
+    let more = json!({"targetPort": TARGET_PORT, "webhookPath": "/c", "conversionCRDs": [crd_name(name)]});
+    let conversion = webhook("ConversionWebhook", &format!("c.{name}.example.com"), name, more);
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let versions = [("v1", schema.clone()), ("v2", schema)];
+    Bundle::new(name, "1.0.0")
+        .contains(crd_with_versions(&format!("{name}.example.com"), "Widget", &versions))
+        .webhook(admission("ValidatingAdmissionWebhook", "v"))
+        .webhook(admission("MutatingAdmissionWebhook", "m"))
+        .webhook(conversion)
+        .workload(deployment(name, IMAGE))
 }
 
 fn widgets(scenario: &Scenario<'_>, version: &str) -> Api<DynamicObject> {

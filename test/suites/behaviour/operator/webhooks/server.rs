@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::bundle;
-use crate::world::Scenario;
+use olm_test::scenario::Scenario;
 
 /// How often the Secret is looked at, as a kubelet does for the files of a pod.
 const REREAD: Duration = Duration::from_millis(500);
