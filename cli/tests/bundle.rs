@@ -149,7 +149,8 @@ fn providers_namespaces_and_configurations_are_asked_for_by_flags() {
             .contains("# The bundle has webhooks. These permissions assume that the controller issues")
     );
     let rights = olm(&["bundle", "rbac", source, "-n", "ops", "--watch-namespace", "apps"]);
-    let printed = "on a cluster without\n# it, pass --certificate-provider openshift-service-ca or built-in.\n";
+    let printed =
+        "on a cluster without\n# it, pass --certificate-provider openshift-service-ca or built-in.\n";
     assert!(stdout(&rights).contains(printed), "{}", stdout(&rights));
 }
 
