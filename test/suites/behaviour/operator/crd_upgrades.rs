@@ -260,7 +260,7 @@ async fn a_real_operators_unsafe_upgrade_waits_to_be_accepted() -> Result<()> {
         "True/Retrying/error for resolved bundle \"{PACKAGE}.v{next}\" with version \"{next}\": validating upgrade for CRD \"kafkausers.kafka.strimzi.io\": "
     );
     scenario.shows(Progressing, &text).await?;
-    let counted = "CRD \"kafkausers.kafka.strimzi.io\": none of 3 objects would become invalid.";
+    let counted = "CRD \"kafkausers.kafka.strimzi.io\": 3 objects checked, none would become invalid.";
     says(&scenario, Stalled, &["True/Blocked/", counted]).await?;
     repairs(&scenario, first).await?;
 
