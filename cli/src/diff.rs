@@ -4,7 +4,7 @@ mod catalogs;
 
 use std::{io::Write, sync::Arc};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use clap::Args;
 use operator_controller::{
     Gates,
@@ -67,18 +67,16 @@ impl Diff {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let folder = tempfile::tempdir().context("creating a folder for bundles")?;
         let cluster = self.cluster.config().await?;
-        let catalogs = Arc::new(ClusterCatalogs::of(&cluster, self.registries.clone()).await?);
+        let catalogs = ClusterCatalogs::of(&cluster, self.registries.clone()).await?;
         let planner = Planner::new(Surroundings {
             cluster,
             puller: self.registries.puller()?,
-            catalogs: catalogs.clone(),
+            catalogs: Arc::new(catalogs),
             folder: folder.path().to_owned(),
             system_namespace: self.system_namespace,
             gates: self.feature_gates,
         })?;
-        let next = Box::pin(planner.next(&self.extension)).await;
-        // The controller would advise to wait for the catalog, which it can read.
-        match next.map_err(|error| catalogs.unreadable().map_or(error.into(), |cause| anyhow!("{cause}")))? {
+        match Box::pin(planner.next(&self.extension)).await? {
             Next::Nothing { why, notes } => {
                 if self.output == Format::Text {
                     for note in &notes {

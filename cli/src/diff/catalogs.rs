@@ -1,9 +1,6 @@
 //! The catalogs of a cluster, read from their images: at the digest that each one's status names, when it is asked.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::future::BoxFuture;
 use kube::{Config, ResourceExt};
@@ -25,8 +22,6 @@ pub(super) struct ClusterCatalogs {
     images: BTreeMap<String, String>,
     registries: Registries,
     opened: Mutex<BTreeMap<String, Arc<Catalog>>>,
-    /// Why this command cannot read a catalog, although the cluster may be able to.
-    unreadable: OnceLock<String>,
 }
 
 impl ClusterCatalogs {
@@ -38,12 +33,7 @@ impl ClusterCatalogs {
             Some((catalog.name_any(), resolved.image.ref_.clone()))
         };
         let images = listed.iter().filter_map(image).collect();
-        Ok(Self { images, registries, opened: Mutex::default(), unreadable: OnceLock::new() })
-    }
-
-    /// Why the first catalog that could not be read could not.
-    pub(super) fn unreadable(&self) -> Option<&str> {
-        self.unreadable.get().map(String::as_str)
+        Ok(Self { images, registries, opened: Mutex::default() })
     }
 
     async fn catalog(&self, name: &str) -> Result<Arc<Catalog>, CatalogError> {
@@ -55,12 +45,7 @@ impl ClusterCatalogs {
         }
         let named = [Named { source: image.clone(), priority: 0 }];
         let failed = |cause: String| CatalogError::Read { catalog: name.to_owned(), cause };
-        let read = open(&named, &self.registries, None).await.map_err(|error| {
-            let cause = format!("{error:#}");
-            // A later failure has the same remedy, or another one once this one is followed.
-            let _ = self.unreadable.set(format!("reading catalog {name}: {cause}"));
-            failed(cause)
-        })?;
+        let read = open(&named, &self.registries, None).await.map_err(|e| failed(format!("{e:#}")))?;
         let catalog = read.into_iter().next().ok_or_else(|| failed("there is nothing in it".to_owned()))?;
         let catalog = Arc::new(catalog);
         opened.insert(name.to_owned(), catalog.clone());

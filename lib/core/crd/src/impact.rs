@@ -176,7 +176,10 @@ mod tests {
         let specs = [json!({"size": 1}), json!({"size": 5}), json!({"size": 20}), json!({})];
         let tight = object(json!({"type": "integer", "maximum": 3}));
         assert_eq!(impact(&loose, &tight, &specs), "1 of 4 objects would become invalid, 1 invalid already");
-        assert_eq!(impact(&loose, &tight, &[json!({"size": 2})]), "1 object checked, none would become invalid");
+        assert_eq!(
+            impact(&loose, &tight, &[json!({"size": 2})]),
+            "1 object checked, none would become invalid"
+        );
         assert_eq!(impact(&loose, &tight, &[]), "there are no objects");
         let renamed = json!({"type": "object", "properties": {"count": {"type": "integer"}}});
         let lost = "4 objects checked, none would become invalid, 3 would lose fields";

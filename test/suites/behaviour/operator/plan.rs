@@ -91,16 +91,6 @@ async fn diff_as_json(scenario: &Scenario<'_>) -> Result<Value> {
     olm(scenario, &["diff", &scenario.name, "-o", "json"]).await?.json()
 }
 
-/// The controller can read the catalog, so its advice to wait for it would be wrong.
-async fn a_catalog_that_only_the_command_cannot_read_is_its_error(scenario: &Scenario<'_>) -> Result<()> {
-    let answer = olm(scenario, &["diff", &scenario.name, "--offline"]).await?;
-    answer.ensure(1, &[])?;
-    let wanted = format!("error: reading catalog {}: ", scenario.name);
-    ensure!(answer.errors.starts_with(&wanted), "{}", answer.errors);
-    ensure!(!answer.errors.contains("Waiting for"), "{}", answer.errors);
-    Ok(())
-}
-
 /// A serving catalog with both versions; the account may install the first.
 async fn prepared(base: &str, versions: &[Version]) -> Result<(Scenario<'static>, tempfile::TempDir)> {
     prepared_in(World::shared().await?, base, versions).await
@@ -150,7 +140,6 @@ async fn an_upgrade_is_shown_before_it_is_made_and_made_as_it_was_shown() -> Res
     let digest = plan["digest"].as_str().context("a digest")?;
     ensure!(shown.text.contains(&format!("  plan       {digest}\n")));
     a_reader_is_told_what_is_not_known(&scenario, digest).await?;
-    a_catalog_that_only_the_command_cannot_read_is_its_error(&scenario).await?;
     let status = olm(&scenario, &["status", &name]).await?;
     status.ensure(
         0,

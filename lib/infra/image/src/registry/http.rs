@@ -39,30 +39,11 @@ pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> Reg
         if let Some(forbidden) = cause.downcast_ref::<Forbidden>() {
             return refused(action, forbidden.host.clone(), forbidden.to_string());
         }
-        if speaks_no_tls(cause) {
-            let action = format!("pinging container registry {host}");
-            return RegistryError::Connection { action, cause: NO_TLS.to_owned() };
-        }
         source = cause.source();
     }
     let action =
         if error.is_connect() { format!("pinging container registry {host}") } else { action.to_owned() };
     RegistryError::Connection { action, cause: chain(&error.without_url()) }
-}
-
-/// The cause of a failed connection to a registry that answers a TLS handshake in plain text, with the remedy.
-const NO_TLS: &str = "the registry does not use TLS: allow plain HTTP for it with --insecure-registry, or with \
-    \"insecure = true\" in the registries configuration";
-
-/// Whether an error says that the answer to a TLS handshake was not TLS.
-fn speaks_no_tls(error: &(dyn Error + 'static)) -> bool {
-    // An I/O error is not the source of its own content.
-    let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    let tls = match inner {
-        Some(inner) => inner.downcast_ref::<rustls::Error>(),
-        None => error.downcast_ref::<rustls::Error>(),
-    };
-    matches!(tls, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
 }
 
 /// A whole body of at most `limit` bytes, which has to arrive `within` this time.

@@ -272,12 +272,7 @@ async fn plain_http_is_not_used_for_registries_that_are_not_insecure() {
     let packed = image(&[]);
     registry.put("v1", &packed);
     let config = PullerConfig { registries_conf: None, ..registry.config() };
-    let error = Puller::new(config).resolve(&registry.reference("a:v1")).await.expect_err("refused");
-    let wanted = format!(
-        "error creating image source: pinging container registry {}: the registry does not use TLS: ",
-        registry.address
-    );
-    assert!(error.to_string().starts_with(&wanted), "{error}");
+    assert!(Puller::new(config).resolve(&registry.reference("a:v1")).await.is_err());
     assert!(registry.seen().is_empty());
 }
 
