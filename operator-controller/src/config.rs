@@ -112,11 +112,11 @@ impl Gates {
             "SyntheticPermissions" | "HelmChartSupport" if !on => Ok(()),
             "BoxcutterRuntime" => Err(GateError::Fixed(
                 "BoxcutterRuntime",
-                "revisions are the only runtime here, leave the gate out or set it to true",
+                "revisions are the only runtime: remove the gate or set it to true",
             )),
             "SyntheticPermissions" => Err(GateError::Fixed(
                 "SyntheticPermissions",
-                "synthetic users are not supported, name a service account in the extension",
+                "synthetic users are not supported: set spec.serviceAccount.name in the extension",
             )),
             "HelmChartSupport" => {
                 Err(GateError::Fixed("HelmChartSupport", "Helm charts are not supported as bundles"))
@@ -146,7 +146,7 @@ impl Gates {
     /// The gate's name and what to do.
     pub fn check_provider(self, provider: ProviderSetting) -> Result<(), GateError> {
         const CONTRADICTION: &str =
-            "--webhook-certificate-provider names this provider, turn the gate on or name another";
+            "--webhook-certificate-provider selects this provider: turn the gate on or select another";
         match provider {
             ProviderSetting::CertManager if !self.cert_manager => {
                 Err(GateError::Fixed("WebhookProviderCertManager", CONTRADICTION))
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_a_sentence() {
         for (text, told) in [
-            ("BoxcutterRuntime=false", "feature gate BoxcutterRuntime: revisions are the only runtime here"),
+            ("BoxcutterRuntime=false", "feature gate BoxcutterRuntime: revisions are the only runtime"),
             ("Nonsense=true", "unrecognized feature gate: Nonsense"),
             ("DeploymentConfig=maybe", "invalid value of feature gate \"DeploymentConfig=maybe\""),
             ("DeploymentConfig", "invalid value of feature gate \"DeploymentConfig\""),

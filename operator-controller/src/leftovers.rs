@@ -58,11 +58,11 @@ pub(crate) async fn report(client: Client, system_namespace: &str, embedded: boo
             Ok(None) => {}
             Err(error) if is_forbidden(&error) => tracing::warn!(
                 error = api_text(&error),
-                "leftovers of an earlier installation could not be looked for: {NO_PERMISSION}"
+                "could not check for leftovers of an earlier installation: {NO_PERMISSION}"
             ),
             Err(error) => {
                 let error = api_text(&error);
-                tracing::warn!(error, "leftovers of an earlier installation could not be looked for");
+                tracing::warn!(error, "could not check for leftovers of an earlier installation");
             }
         }
     }

@@ -104,14 +104,14 @@ pub const PERMISSIONS: &[Permission] = &[
         OLM,
         &["clusterextensions"],
         &["get", "list", "patch", "update", "watch"],
-        "read the specs; finalizers are metadata; revisions may be written only by who may update their extension",
+        "read the specs; finalizers are metadata; writing revisions takes permission to update their extension",
     ),
     row(
         Scope::Cluster,
         OLM,
         &["clusterextensions/revisions"],
         &["own"],
-        "make revisions of extensions, which admission lets nobody else do",
+        "create revisions of extensions, which admission allows to the controller only",
     ),
     row(
         Scope::Cluster,
@@ -132,7 +132,7 @@ pub const PERMISSIONS: &[Permission] = &[
         OLM,
         &["clusterobjectsets"],
         &["create", "delete", "get", "list", "patch", "watch"],
-        "revisions are written and archived by the program",
+        "write and archive revisions",
     ),
     row(
         Scope::Cluster,
@@ -242,14 +242,14 @@ pub const PERMISSIONS: &[Permission] = &[
         "",
         &["serviceaccounts"],
         &["get"],
-        "the pull secrets of the program's own account",
+        "pull secrets of the controller's own ServiceAccount",
     ),
     row(
         Scope::SystemNamespace,
         "coordination.k8s.io",
         &["leases"],
         &["create", "get", "list", "update", "watch"],
-        "leader election; one given back is taken at once",
+        "leader election; a released Lease is taken at once",
     ),
 ];
 
@@ -286,14 +286,14 @@ pub const CATALOGD_PERMISSIONS: &[Permission] = &[
         "",
         &["serviceaccounts"],
         &["get", "list", "watch"],
-        "the pull secrets of the program's own account, followed while they change",
+        "pull secrets of the controller's own ServiceAccount, and their changes",
     ),
     row(
         Scope::SystemNamespace,
         "coordination.k8s.io",
         &["leases"],
         &["create", "get", "list", "update", "watch"],
-        "leader election; one given back is taken at once",
+        "leader election; a released Lease is taken at once",
     ),
 ];
 

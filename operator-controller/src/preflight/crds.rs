@@ -18,8 +18,8 @@ use serde_json::Value;
 
 use super::stored_objects::{self, Change, ReadLimits};
 
-/// Entries that are shown as an example of how to accept a change.
-const EXAMPLES_MAX: usize = 3;
+/// Entries of the annotation that a message lists: all of a usual upgrade.
+const ENTRIES_MAX: usize = 50;
 
 /// A check of the CRDs of a new revision.
 pub(crate) struct CrdPreflight<'a> {
@@ -71,7 +71,7 @@ pub(crate) async fn check(asked: &CrdPreflight<'_>) -> Result<CrdChanges, String
     if !asked.enforced {
         return Ok(changes);
     }
-    let (mut refused, mut explanation, mut examples) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut refused, mut explanation, mut unsafe_changes) = (Vec::new(), Vec::new(), Vec::new());
     let mut left = ReadLimits::full();
     for (name, new) in &new {
         let Some((old, mut report)) = report(asked, name, new).await? else { continue };
@@ -89,7 +89,7 @@ pub(crate) async fn check(asked: &CrdPreflight<'_>) -> Result<CrdChanges, String
             continue;
         };
         refused.push(text);
-        examples.extend(report.refused().map(|finding| Allowance::of(name, finding)));
+        unsafe_changes.extend(report.refused().map(|finding| Allowance::of(name, finding)));
         let versions: Vec<String> = report.versions_refused().into_iter().collect();
         if !versions.is_empty() {
             let change = Change { old: &old, new, versions };
@@ -102,19 +102,20 @@ pub(crate) async fn check(asked: &CrdPreflight<'_>) -> Result<CrdChanges, String
     }
     if !refused.is_empty() {
         changes.refused = Some(refused.join("\n"));
-        explanation.push(remedy(&examples));
+        explanation.push(remedy(&unsafe_changes));
         changes.explanation = Some(explanation.join("\n"));
     }
     Ok(changes)
 }
 
-fn remedy(examples: &[Allowance]) -> String {
-    let entries: BTreeSet<String> = examples.iter().map(ToString::to_string).collect();
-    let shown: Vec<&str> = entries.iter().take(EXAMPLES_MAX).map(String::as_str).collect();
-    let more = if entries.len() > shown.len() { ", and so on" } else { "" };
+fn remedy(changes: &[Allowance]) -> String {
+    let entries: BTreeSet<String> = changes.iter().map(ToString::to_string).collect();
+    let shown: Vec<&str> = entries.iter().take(ENTRIES_MAX).map(String::as_str).collect();
+    let more = entries.len() - shown.len();
+    let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
     format!(
-        "To accept single changes, list them in the annotation {ALLOW_CRD_CHANGES_ANNOTATION}: {}{more}",
-        shown.join(", ")
+        "To accept these changes anyway, set the annotation {ALLOW_CRD_CHANGES_ANNOTATION}: {}{more}",
+        shown.join(" ")
     )
 }
 
@@ -169,9 +170,9 @@ async fn removed(
         };
         let objects = match objects {
             Some(0) => "it has no custom resources".to_owned(),
-            Some(1) => "its one custom resource goes with it".to_owned(),
-            Some(count) => format!("its {count} custom resources go with it"),
-            None => "its custom resources go with it".to_owned(),
+            Some(1) => "its one custom resource is deleted with it".to_owned(),
+            Some(count) => format!("its {count} custom resources are deleted with it"),
+            None => "its custom resources are deleted with it".to_owned(),
         };
         let sentence = format!(
             "CRD {name:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and {objects}."

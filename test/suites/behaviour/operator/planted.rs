@@ -160,7 +160,7 @@ async fn a_secret_that_waits_for_its_revision_is_not_used() -> Result<()> {
     scenario.create_extension("lamp", json!({})).await?;
     let name = genuine.name_any();
     let told = format!(
-        "True/Retrying/error for resolved bundle \"lamp.v1.0.0\" with version \"1.0.0\": creating ref Secret {name:?}: Secret {SYSTEM_NAMESPACE}/{name} exists and holds something else than the objects of this revision: delete it to let the revision be made"
+        "True/Retrying/error for resolved bundle \"lamp.v1.0.0\" with version \"1.0.0\": creating ref Secret {name:?}: Secret {SYSTEM_NAMESPACE}/{name} exists with content other than the objects of this revision: delete it so that the revision can be created"
     );
     scenario.shows(Progressing, &told).await?;
     ensure!(maps(&scenario).get_opt("lamp-data").await?.is_none(), "something was applied");

@@ -109,7 +109,7 @@ async fn an_extension_does_not_act_in_a_namespace_that_was_created_again() -> Re
     powerful_account(&scenario).await?;
 
     let told = format!(
-        "{BLOCKED}the namespace of spec.namespace was deleted and created again since this extension began to use it"
+        "{BLOCKED}the namespace of spec.namespace was deleted and created again since this extension first used it"
     );
     scenario.shows(Progressing, &told).await?;
     revision_is_blocked(&scenario, &revision).await?;
@@ -161,7 +161,7 @@ async fn an_account_that_was_created_again_is_used_once_it_is_allowed() -> Resul
         Ok(())
     };
     let told = format!(
-        "{BLOCKED}service account \"{ACCOUNT}\" in namespace {:?} was deleted and created again since this extension began to use it",
+        "{BLOCKED}service account \"{ACCOUNT}\" in namespace {:?} was deleted and created again since this extension first used it",
         scenario.name
     );
 

@@ -191,7 +191,7 @@ async fn a_broken_catalog_and_a_misspelt_package_are_told_apart() -> Result<()> 
     let misspelt = format!("{}-misspelt", scenario.name);
     another(&scenario, &misspelt, &format!("{package}x"), of_scenario(&scenario)).await?;
     shows(&scenario, &misspelt, Progressing, &["True/Retrying/error walking catalogs", &away]).await?;
-    let advice = "No catalog that can be read has the package: check its name.";
+    let advice = "No readable catalog has the package: check its name.";
     shows(&scenario, &misspelt, Stalled, &["True/Blocked/", advice, &away]).await?;
     crate::small::remove(&scenario, &misspelt).await
 }
@@ -234,7 +234,7 @@ async fn a_range_that_cannot_be_met_hides_no_deprecation_and_foreign_text_is_cle
     shows(&scenario, &scenario.name, PackageDeprecated, &[clean]).await?;
 
     scenario.set_version(">=9").await?;
-    shows(&scenario, &scenario.name, Stalled, &["True/Blocked/", "Ask for another version range."]).await?;
+    shows(&scenario, &scenario.name, Stalled, &["True/Blocked/", "Choose another version range."]).await?;
     let shown = scenario.shown().await?;
     for type_ in [Deprecated, PackageDeprecated] {
         ensure!(shown.condition(type_) == clean, "{type_}: {shown:?}");
