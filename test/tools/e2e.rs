@@ -1,5 +1,5 @@
-//! A cluster with real nodes for `make e2e`: the one of `KUBECONFIG`, else one of kind if a container engine answers,
-//! else a node of this machine's own ([`crate::tools::node`]).
+//! A cluster with real nodes for `make e2e`: the one of `KUBECONFIG`, else one that kind creates in a container engine.
+//! Machines without an engine ask for a node without one ([`crate::tools::node`]) with `OLM_E2E_NODE=own`.
 //!
 //! Beside it stands a registry that this machine pushes to and that nodes and pods pull from.
 
@@ -16,6 +16,8 @@ use crate::tools::node::{Node, packages};
 pub const REGISTRY_PUSH: &str = "OLM_E2E_REGISTRY_PUSH";
 /// See [`REGISTRY_PUSH`].
 pub const REGISTRY_PULL: &str = "OLM_E2E_REGISTRY_PULL";
+/// Asks for a node without a container engine, with the value `own`.
+pub const NODE: &str = "OLM_E2E_NODE";
 /// Set when the nodes' processes are this machine's own, so that figures can be taken of them.
 pub const OWN_NODE: &str = "OLM_E2E_OWN_NODE";
 /// Where the images of `install.yaml` are, if not under the names that are there: another prefix than
@@ -37,35 +39,52 @@ const ENGINE_SECONDS: &str = "15";
 /// Name of the cluster that kind makes.
 const KIND_CLUSTER: &str = "olm-e2e";
 
-/// Which cluster it will be.
-#[derive(Debug)]
+/// The cluster that the suites run on.
+#[derive(Debug, PartialEq, Eq)]
 pub enum Choice {
     /// That of `KUBECONFIG`.
     Given(PathBuf),
-    /// One that kind makes in this engine.
+    /// One that kind creates in this engine.
     Kind(&'static str),
-    /// A node of this machine's own.
-    Node,
+    /// A node without a container engine.
+    OwnNode,
 }
 
 impl Choice {
-    /// Chooses, and installs what a node of one's own needs, or demands it to be there. The error says in one sentence
-    /// why there is nothing to choose from.
+    /// Chooses by the environment. For a node without an engine, installs the missing packages if `install` is set.
+    /// The error explains in one sentence why no cluster can be had.
     pub fn make(install: bool) -> Result<Self, String> {
-        if let Some(path) = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
-            return Ok(Self::Given(PathBuf::from(path)));
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        match Self::wanted(variable("KUBECONFIG"), variable(NODE).as_deref(), engine)? {
+            Self::OwnNode => packages::provide(install).map(|()| Self::OwnNode),
+            other => Ok(other),
         }
-        let answers = |engine: &&'static str| {
-            let mut info = Command::new("timeout");
-            info.args([ENGINE_SECONDS, engine, "info"]).output().is_ok_and(|output| output.status.success())
-        };
-        if packages::find("kind").is_some()
-            && let Some(engine) = ENGINES.into_iter().filter(|e| packages::find(e).is_some()).find(answers)
-        {
-            return Ok(Self::Kind(engine));
-        }
-        packages::provide(install).map(|()| Self::Node)
     }
+
+    fn wanted(
+        kubeconfig: Option<String>,
+        node: Option<&str>,
+        engine: impl FnOnce() -> Option<&'static str>,
+    ) -> Result<Self, String> {
+        match (kubeconfig, node) {
+            (Some(path), _) => Ok(Self::Given(PathBuf::from(path))),
+            (None, Some("own")) => Ok(Self::OwnNode),
+            (None, Some(other)) => Err(format!("{NODE} is {other:?}, and only \"own\" is known")),
+            (None, None) => engine().map(Self::Kind).ok_or_else(|| {
+                "KUBECONFIG is not set, and no container engine answers or kind is not installed".to_owned()
+            }),
+        }
+    }
+}
+
+/// The container engine that answers, if kind is installed.
+fn engine() -> Option<&'static str> {
+    let answers = |engine: &&'static str| {
+        let mut info = Command::new("timeout");
+        info.args([ENGINE_SECONDS, engine, "info"]).output().is_ok_and(|output| output.status.success())
+    };
+    packages::find("kind")?;
+    ENGINES.into_iter().filter(|engine| packages::find(engine).is_some()).find(answers)
 }
 
 /// The cluster and its registry. Dropped, what was made for it is gone.
@@ -106,7 +125,7 @@ impl Place {
                 cluster.allow_registry(&registry.address())?;
                 Ok(Self { registry: Some(registry), made: Made::ByKind(cluster) })
             }
-            Choice::Node => {
+            Choice::OwnNode => {
                 let node = Node::start().await?;
                 let registry = Registry::start_on(&node.host_address()).await?;
                 node.allow_registry(&registry.address())?;
@@ -207,4 +226,25 @@ fn output(command: &mut Command) -> Result<String> {
         bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_given_cluster_comes_before_kind_and_a_node_without_an_engine_only_on_request() {
+        let given = || Some("cluster".to_owned());
+        let docker = || Some("docker");
+        for (kubeconfig, node, expected) in [
+            (given(), None, Ok(Choice::Given("cluster".into()))),
+            (given(), Some("own"), Ok(Choice::Given("cluster".into()))),
+            (None, None, Ok(Choice::Kind("docker"))),
+            (None, Some("own"), Ok(Choice::OwnNode)),
+            (None, Some("mine"), Err("OLM_E2E_NODE is \"mine\", and only \"own\" is known".to_owned())),
+        ] {
+            assert_eq!(Choice::wanted(kubeconfig, node, docker), expected, "{node:?}");
+        }
+        assert!(Choice::wanted(None, None, || None).unwrap_err().contains("no container engine answers"));
+    }
 }
