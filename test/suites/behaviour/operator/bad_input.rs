@@ -12,7 +12,7 @@ use olm_image::{Compression, LayerBuilder, PackedLayer};
 use olm_test::{
     bundle::lighthouse,
     catalog::chain,
-    extension::ACCOUNT,
+    extension::{ACCOUNT, condition_text},
     rights::create_account,
     scenario::Scenario,
     wait,
@@ -216,11 +216,7 @@ async fn catalog_shows(scenario: &Scenario<'_>, type_: ConditionType, wanted: &s
     let api: kube::Api<ClusterCatalog> = kube::Api::all(scenario.client.clone());
     wait::until(&format!("{type_} of the catalog to be {wanted}"), DEADLINE, || async {
         let status = api.get(&scenario.name).await?.status.unwrap_or_default();
-        let found = status
-            .conditions
-            .find(type_)
-            .map(|c| format!("{}/{}/{}", c.status, c.reason, c.message))
-            .unwrap_or_default();
+        let found = condition_text(&status.conditions, type_);
         wait::check(found.starts_with(wanted), || format!("{type_} is {found}"))
     })
     .await

@@ -13,7 +13,7 @@ use olm_api::{
 };
 use olm_test::{
     bundle::small,
-    extension::ACCOUNT,
+    extension::{ACCOUNT, condition_text},
     rights::{create_account, grant, rules_for},
     scenario::Scenario,
     wait,
@@ -50,8 +50,7 @@ async fn revision_is_blocked(scenario: &Scenario<'_>, revision: &str) -> Result<
     );
     wait::until("the revision to be Blocked", DEADLINE, async || {
         let status = sets.get(revision).await?.status.unwrap_or_default();
-        let found = status.conditions.find(Progressing);
-        let found = found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default();
+        let found = condition_text(&status.conditions, Progressing);
         wait::check(found.starts_with(&wanted), || found)
     })
     .await

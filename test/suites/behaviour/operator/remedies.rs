@@ -13,7 +13,7 @@ use olm_api::{
 };
 use olm_test::{
     bundle::small,
-    extension::ACCOUNT,
+    extension::{ACCOUNT, condition_text},
     rights,
     scenario::Scenario,
     wait,
@@ -28,8 +28,7 @@ async fn shows(scenario: &Scenario<'_>, name: &str, type_: ConditionType, parts:
     wait::until(&format!("{type_} of {name} to have {parts:?}"), DEADLINE, || async {
         scenario.world.operator.process().check_running()?;
         let status = scenario.extensions().get(name).await?.status.unwrap_or_default();
-        let found = status.conditions.find(type_);
-        let shown = found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default();
+        let shown = condition_text(&status.conditions, type_);
         wait::check(parts.iter().all(|part| shown.contains(part)), || format!("{status:?}"))
     })
     .await

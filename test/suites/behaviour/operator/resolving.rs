@@ -8,7 +8,7 @@ use olm_api::ConditionType::{
 use serde_json::{Value, json};
 
 use crate::small::{
-    annotate, event, further_catalog, of_scenario, patch_catalog, prepare, push, revisions, serves,
+    annotate, event, extension, further_catalog, of_scenario, patch_catalog, prepare, push, revisions, serves,
 };
 use olm_test::{
     bundle::{Bundle, small},
@@ -287,14 +287,8 @@ async fn major_updates_can_be_held_back() -> Result<()> {
 async fn leaving_the_catalogs_paths_brings_a_warning() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "warned").await?;
     let apply = |policy: &str| -> Result<String> {
-        let extension = json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-            "metadata": {"name": scenario.name},
-            "spec": {"namespace": scenario.name, "serviceAccount": {"name": "installer"}, "source": {
-                "sourceType": "Catalog",
-                "catalog": {"packageName": "none", "upgradeConstraintPolicy": policy},
-            }},
-        });
+        let mut extension = extension(&scenario, "none");
+        extension["spec"]["source"]["catalog"]["upgradeConstraintPolicy"] = policy.into();
         let file = tempfile::NamedTempFile::new()?;
         std::fs::write(file.path(), extension.to_string())?;
         let output = std::process::Command::new(scenario.world.cluster.kubectl())
