@@ -303,8 +303,9 @@ impl RevisionWriter<'_> {
             let written =
                 if_exists(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
             let failed = |e| format!("patching {} Revision: {}", revision.name, api_text(&e));
-            let written = written.map_err(failed)?;
-            written.iter().for_each(|set| self.cx.wrote_set(self.extension, &set.metadata));
+            if let Some(set) = written.map_err(failed)? {
+                self.cx.wrote_set(self.extension, &set.metadata);
+            }
         }
         Ok(())
     }
