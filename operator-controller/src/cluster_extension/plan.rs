@@ -26,7 +26,7 @@ use crate::{
         },
         report::Cause,
     },
-    cluster_object_set::{LoadedPhase, load},
+    cluster_object_set::content::{LoadedPhase, load},
 };
 use crds::Checked;
 
@@ -161,15 +161,14 @@ pub(crate) async fn contents(
     revisions: &Revisions,
     account: Option<&Client>,
 ) -> Result<Contents, String> {
-    let controller = cx.controller();
+    let sets: Api<ClusterObjectSet> = Api::all(cx.controller());
     let mut contents = Vec::new();
     for revision in revisions.active().rev() {
         let failed = |cause: &dyn std::fmt::Display| {
             format!("the content of revision {} could not be read: {cause}", revision.name)
         };
-        let api: Api<ClusterObjectSet> = Api::all(controller.clone());
-        let set = bounded(api.get(&revision.name)).await.map_err(|e| failed(&api_text(&e)))?;
-        let phases = load(&set, &controller, account, &cx.system_namespace).await;
+        let set = bounded(sets.get(&revision.name)).await.map_err(|e| failed(&api_text(&e)))?;
+        let phases = load(&set, &cx.contents, account).await;
         contents.push((revision.number, phases.map_err(|e| failed(&e))?));
     }
     Ok(contents)

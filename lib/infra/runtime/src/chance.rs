@@ -1,15 +1,13 @@
 //! Randomness for waits, handed to whoever waits: one seed, one sequence.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::Stream;
 use kube::{
     Api, Resource,
     runtime::{WatchStreamExt as _, utils::Backoff, watcher},
 };
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 /// First and longest wait before an interrupted watch is set up again, kube's own.
@@ -28,7 +26,7 @@ impl Chance {
 
     /// The next number, uniform in 0..1.
     pub fn fraction(&self) -> f64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).f64()
+        self.0.lock().f64()
     }
 
     /// Watches what `config` selects; each wait after an interruption is of this sequence.
@@ -44,14 +42,14 @@ impl Chance {
     }
 
     /// Waits between attempts to watch, doubled with each and up to doubled once more by chance.
-    pub fn watch_backoff(&self) -> WatchBackoff {
+    fn watch_backoff(&self) -> WatchBackoff {
         WatchBackoff { chance: self.clone(), failures: 0 }
     }
 }
 
 /// See [`Chance::watch_backoff`]. It starts afresh when a watch delivers something.
 #[derive(Debug, Clone)]
-pub struct WatchBackoff {
+struct WatchBackoff {
     chance: Chance,
     failures: u32,
 }

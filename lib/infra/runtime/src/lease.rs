@@ -4,11 +4,7 @@
 //! monotonic clock, and writes with the resource version it read: two can never both believe they won.
 //! [`decide`] is pure; [`Elector`] does what it says.
 
-use std::{
-    future::Future,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{future::Future, time::Duration};
 
 use futures::StreamExt;
 use k8s_openapi::{
@@ -16,11 +12,8 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
     jiff::Timestamp,
 };
-use kube::{
-    Api, Client,
-    api::PostParams,
-    runtime::{WatchStreamExt, watcher},
-};
+use kube::{Api, Client, api::PostParams, runtime::watcher};
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +30,9 @@ const RELEASE_RETRY: Duration = Duration::from_millis(200);
 
 /// A lease went to another process, or could not be renewed in time.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("leadership lost: Lease {lease:?} was not renewed in time, so another process may lead now")]
+#[error(
+    "leadership lost: Lease {lease:?} was not renewed in time, so another process may lead now: this one ends to start afresh"
+)]
 pub struct LeaseLost {
     /// Its name.
     pub lease: String,
@@ -147,7 +142,7 @@ impl Elector {
         shutdown: CancellationToken,
         work: impl FnOnce(CancellationToken) -> F,
     ) -> Result<(), LeaseLost> {
-        let mut observed = self.followed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut observed = self.followed.lock().take();
         tokio::select! {
             () = shutdown.cancelled() => {
                 // The last attempt may have been successful, with nobody there to read the answer.
@@ -196,12 +191,12 @@ impl Elector {
     /// another lease before this one would otherwise wait for two of them to run out, one after the other.
     pub async fn follow(&self) {
         let record = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        let events = kube::runtime::watcher(self.api.clone(), record).backoff(self.chance.watch_backoff());
+        let events = self.chance.watch(self.api.clone(), record);
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             match event {
                 Ok(watcher::Event::Apply(lease) | watcher::Event::InitApply(lease)) => {
-                    let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut followed = self.followed.lock();
                     observe(&mut followed, lease.spec.unwrap_or_default());
                 }
                 Ok(_) => {}
@@ -213,12 +208,10 @@ impl Elector {
     /// Tries until the lease is ours. Changes of the record are watched, so that one given back is taken at once.
     async fn acquire(&self, observed: &mut Option<Observed>) {
         let record = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        let events = kube::runtime::watcher(self.api.clone(), record)
-            .backoff(self.chance.watch_backoff())
-            .filter(|event| {
-                // The first list only says what has just been read.
-                std::future::ready(matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))))
-            });
+        let events = self.chance.watch(self.api.clone(), record).filter(|event| {
+            // The first list only says what has just been read.
+            std::future::ready(matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))))
+        });
         let mut events = std::pin::pin!(events);
         loop {
             match self.attempt(observed).await {

@@ -25,7 +25,7 @@ use olm_api::{
 use olm_fbc::{PROPERTY_GVK, PROPERTY_PACKAGE, Property};
 use olm_objectset::{Packed, default_probes, pack};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, api_text, bounded, patch_as, post_as};
+use olm_runtime::{AccountRef, api_text, bounded, if_exists, patch_as, post_as};
 use serde_json::{Value, json};
 
 use crate::{
@@ -208,11 +208,8 @@ impl RevisionWriter<'_> {
 
     async fn remove_old(&self, revisions: &Revisions) -> Result<(), String> {
         for revision in revisions.superfluous(ARCHIVED_REVISIONS_KEPT) {
-            match bounded(self.set_api().delete(&revision.name, &DeleteParams::background())).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => return Err(api_text(&error)),
-            }
+            let deleted = if_exists(self.set_api().delete(&revision.name, &DeleteParams::background())).await;
+            deleted.map_err(|e| api_text(&e))?;
         }
         Ok(())
     }

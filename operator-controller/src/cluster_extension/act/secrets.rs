@@ -13,7 +13,7 @@ use olm_api::{
     ownership::mark,
     v1::ClusterObjectSet,
 };
-use olm_runtime::{api_text, bounded, patch_as, post_as};
+use olm_runtime::{api_text, bounded, if_exists, patch_as, post_as};
 use serde_json::json;
 
 use crate::cluster_extension::act::revision::RevisionWriter;
@@ -44,13 +44,11 @@ impl RevisionWriter<'_> {
             let set = secret.labels().get(REVISION_NAME_LABEL).and_then(|set| sets.get(set));
             match set {
                 Some(set) if mark(&set.metadata).is_none() => {}
-                Some(set) => match self.adopt_as(&set.metadata, &name).await {
-                    Ok(()) => {}
-                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                    Err(error) => {
-                        return Err(format!("ensuring ownerReferences on ref Secrets: {}", api_text(&error)));
-                    }
-                },
+                Some(set) => {
+                    let adopted = if_exists(self.adopt_as(&set.metadata, &name)).await;
+                    let failed = |e| format!("ensuring ownerReferences on ref Secrets: {}", api_text(&e));
+                    adopted.map_err(failed)?;
+                }
                 None => self.remove_secret(&name).await?,
             }
         }
@@ -131,11 +129,8 @@ impl RevisionWriter<'_> {
     }
 
     async fn remove_secret(&self, name: &str) -> Result<(), String> {
-        match bounded(self.secrets().delete(name, &DeleteParams::default())).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(format!("removing stray Secret {name:?}: {}", api_text(&error))),
-        }
+        let removed = if_exists(self.secrets().delete(name, &DeleteParams::default())).await;
+        removed.map(drop).map_err(|e| format!("removing stray Secret {name:?}: {}", api_text(&e)))
     }
 
     fn secrets(&self) -> Api<Secret> {

@@ -194,7 +194,7 @@ async fn objects(
     // Reads what is not in our namespace.
     account: Option<&Client>,
 ) -> Result<Vec<Value>, ContentError> {
-    let phases = content::load(set, &cx.controller(), account, &cx.system_namespace).await?;
+    let phases = content::load(set, &cx.contents, account).await?;
     content::verify(set, &content::digests(&phases))?;
     Ok(phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect())
 }

@@ -16,7 +16,7 @@ use olm_api::{
     },
     v1::ClusterExtension,
 };
-use olm_runtime::{AccountRef, Accounts, api_text, bounded, patch_as};
+use olm_runtime::{AccountRef, Accounts, api_text, bounded, if_exists, patch_as};
 use serde_json::json;
 
 use crate::cluster_extension::act::revision::RevisionWriter;
@@ -300,13 +300,11 @@ impl RevisionWriter<'_> {
         for revision in revisions.all().iter().filter(is_unbound) {
             let patch = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: uid}}});
             let params = patch_as(EXTENSION_FIELD_MANAGER);
-            match bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await {
-                Ok(written) => self.cx.wrote_set(self.extension, &written.metadata),
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => {
-                    return Err(format!("patching {} Revision: {}", revision.name, api_text(&error)));
-                }
-            }
+            let written =
+                if_exists(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
+            let failed = |e| format!("patching {} Revision: {}", revision.name, api_text(&e));
+            let written = written.map_err(failed)?;
+            written.iter().for_each(|set| self.cx.wrote_set(self.extension, &set.metadata));
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use olm_api::{
     },
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
-use olm_runtime::{api_text, bounded, patch_as};
+use olm_runtime::{api_text, bounded, if_exists, patch_as};
 use serde_json::json;
 
 use crate::cluster_extension::Context;
@@ -91,11 +91,9 @@ pub(crate) async fn mark_earlier(cx: &Context, extension: &ClusterExtension) -> 
     }
     let patch = json!({"metadata": {"uid": uid, "annotations": {TAKEN_OVER_ANNOTATION: uid}}});
     let extensions: Api<ClusterExtension> = Api::all(client.clone());
-    match bounded(extensions.patch(&name, &patch_as(PROGRAM_FIELD_MANAGER), &Patch::Merge(&patch))).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        Err(error) => Err(failed(&api_text(&error))),
-    }
+    let params = patch_as(PROGRAM_FIELD_MANAGER);
+    let patched = if_exists(extensions.patch(&name, &params, &Patch::Merge(&patch))).await;
+    patched.map(drop).map_err(|e| failed(&api_text(&e)))
 }
 
 fn failed(text: &str) -> String {

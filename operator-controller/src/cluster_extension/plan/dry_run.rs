@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{AccountClient, Draft, refused};
 use crate::{
     cluster_extension::{Context, observe::Observed, report::Cause},
-    cluster_object_set::LoadedPhase,
+    cluster_object_set::content::LoadedPhase,
     deletion_policy::extension::asked,
     preflight::{self, Look},
 };

@@ -16,13 +16,13 @@ use olm_test::{
     catalog,
     catalogd::{Catalogd, Settings},
     cluster::{Cluster, Options, unique_name},
+    distribution::Distribution,
     extension::condition_text,
     faults::{ConnectProxy, FaultyRegistry},
     images::Images,
     operator::{SYSTEM_NAMESPACE, install},
     pki::Authority,
     process::StateDirectory,
-    registry::Registry,
     wait,
 };
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub(crate) const PROXIED_HOST: &str = "registry.example";
 
 /// Two registries that misbehave, over the real one, and files that say how to speak to them.
 pub(crate) struct Registries {
-    pub(crate) registry: Registry,
+    pub(crate) registry: Distribution,
     pub(crate) images: Images,
     pub(crate) faulty: FaultyRegistry,
     pub(crate) other: FaultyRegistry,
@@ -46,8 +46,8 @@ pub(crate) struct Registries {
 
 impl Registries {
     pub(crate) async fn start() -> Result<Self> {
-        let registry = Registry::start().await?;
-        let images = Images::new(&registry)?;
+        let registry = Distribution::start().await?;
+        let images = Images::at(registry.address())?;
         let faulty = FaultyRegistry::start(&registry.url(), None)?;
         let other = FaultyRegistry::start(&registry.url(), None)?;
         let directory = StateDirectory::new("registries")?;
