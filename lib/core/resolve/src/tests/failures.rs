@@ -23,9 +23,24 @@ fn failures_have_upstreams_texts() {
         .wants("foobar")
         .fails("desired version range \"foobar\" is invalid: improper constraint: \"foobar\"");
     Case::new("installed version").package("x", ["1.0.0"]).installed("1.0").fails(
-        "error walking catalogs: error finding upgrade edges: error parsing installed bundle version: No \
-             Major.Minor.Patch elements found",
+        "error walking catalogs: error finding upgrade edges: failed to get version and release of installed bundle: No \
+         Major.Minor.Patch elements found",
     );
+    for (version, release, text) in [
+        ("1.0", "2", "version \"1.0\": No Major.Minor.Patch elements found"),
+        (
+            "1.0.0",
+            "01",
+            "release \"01\": invalid release \"01\": segment 0: Numeric PreRelease version must not contain leading \
+             zeroes \"01\"",
+        ),
+    ] {
+        let prefix = "error walking catalogs: error finding upgrade edges: failed to parse installed bundle";
+        Case::new("recorded release")
+            .package("x", ["1.0.0"])
+            .installed(&format!("{version} {release}"))
+            .fails(&format!("{prefix} {text}"));
+    }
     Case::new("version of the answer").package("x", ["1.0"]).fails(
         "error getting resolved bundle version for bundle \"x.v1.0\": No Major.Minor.Patch elements found",
     );
