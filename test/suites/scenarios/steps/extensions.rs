@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Outcome;
 use crate::{
     kinds::OF_BUNDLES,
-    world::{ACCOUNT, COLLECTED, DEADLINE, World},
+    world::{COLLECTED, DEADLINE, World},
 };
 
 /// An extension of the scenario's package from its catalog "main", with further fields of its spec.
