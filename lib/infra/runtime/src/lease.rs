@@ -16,11 +16,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
     jiff::Timestamp,
 };
-use kube::{
-    Api, Client,
-    api::PostParams,
-    runtime::{WatchStreamExt, watcher},
-};
+use kube::{Api, Client, api::PostParams, runtime::watcher};
 use thiserror::Error;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -196,7 +192,7 @@ impl Elector {
     /// another lease before this one would otherwise wait for two of them to run out, one after the other.
     pub async fn follow(&self) {
         let record = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        let events = kube::runtime::watcher(self.api.clone(), record).backoff(self.chance.watch_backoff());
+        let events = self.chance.watch(self.api.clone(), record);
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             match event {
@@ -213,12 +209,10 @@ impl Elector {
     /// Tries until the lease is ours. Changes of the record are watched, so that one given back is taken at once.
     async fn acquire(&self, observed: &mut Option<Observed>) {
         let record = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        let events = kube::runtime::watcher(self.api.clone(), record)
-            .backoff(self.chance.watch_backoff())
-            .filter(|event| {
-                // The first list only says what has just been read.
-                std::future::ready(matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))))
-            });
+        let events = self.chance.watch(self.api.clone(), record).filter(|event| {
+            // The first list only says what has just been read.
+            std::future::ready(matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))))
+        });
         let mut events = std::pin::pin!(events);
         loop {
             match self.attempt(observed).await {

@@ -31,7 +31,7 @@ mod shutdown;
 mod tls;
 
 pub use backoff::{Backoff, Limits as BackoffLimits};
-pub use chance::{Chance, WatchBackoff};
+pub use chance::Chance;
 pub use client::{
     AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, api_text, bounded, cluster_config, connect,
     connect_counted, is_namespace_missing, is_namespace_terminating, patch_as, post_as,

@@ -71,13 +71,11 @@ where
     /// Watches all objects of a kind. What no reconcile reads is not kept in memory.
     pub fn all(client: Client, chance: &Chance) -> Self {
         let (reader, writer) = store();
-        let events =
-            kube::runtime::watcher(Api::<DeserializeGuard<K>>::all(client), watcher::Config::default())
-                .backoff(chance.watch_backoff())
-                .modify(|object| {
-                    object.meta_mut().managed_fields = None;
-                    object.annotations_mut().remove("kubectl.kubernetes.io/last-applied-configuration");
-                });
+        let api = Api::<DeserializeGuard<K>>::all(client);
+        let events = chance.watch(api, watcher::Config::default()).modify(|object| {
+            object.meta_mut().managed_fields = None;
+            object.annotations_mut().remove("kubectl.kubernetes.io/last-applied-configuration");
+        });
         let listed = Arc::new(SetOnce::new());
         let newest = Newest::default();
         let parts = (writer, reader.clone(), newest.clone());

@@ -22,10 +22,7 @@ use futures::{Stream, StreamExt};
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, PartialObjectMeta},
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
 use olm_api::names::OWNER_UID_ANNOTATION;
 use tokio::task::JoinHandle;
@@ -225,13 +222,9 @@ impl WatchManager {
                 (kind, api, config.fields(&format!("metadata.name={name}")))
             }
         };
-        let events = kube::runtime::watcher(api, config);
-        let task = tokio::spawn(follow(
-            events.backoff(self.chance.watch_backoff()),
-            known.clone(),
-            self.changed.clone(),
-            kind.resource.kind.clone(),
-        ));
+        let events = self.chance.watch(api, config);
+        let (changed, kind) = (self.changed.clone(), kind.resource.kind.clone());
+        let task = tokio::spawn(follow(events, known.clone(), changed, kind));
         Watch { known, task }
     }
 }
