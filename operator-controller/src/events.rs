@@ -10,6 +10,7 @@ use kube::{
 use olm_api::{
     ConditionType::{Installed, Progressing, Stalled},
     Reason,
+    names::{ADDED_PERMISSIONS_ANNOTATION, INPUTS_DIGEST_ANNOTATION},
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
 
@@ -153,8 +154,8 @@ fn begun<'a>(
     let known = report.revisions.iter().flat_map(Revisions::active);
     let known = known
         // What was taken over was rolled out by another program.
-        .filter(|revision| revision.inputs_digest.is_some() && is_new(&revision.name))
-        .map(|revision| (&revision.bundle, revision.added_permissions.as_deref()));
+        .filter(|revision| revision.annotation(INPUTS_DIGEST_ANNOTATION).is_some() && is_new(&revision.name))
+        .map(|revision| (&revision.bundle, revision.annotation(ADDED_PERMISSIONS_ANNOTATION)));
     let created = report.created().into_iter().filter(|created| is_new(&created.name));
     known.chain(created.map(|created| (&created.bundle, created.added_permissions.as_deref()))).collect()
 }

@@ -16,9 +16,6 @@ const ATTEMPTS: usize = 3;
 ///
 /// Who else wrote meanwhile changed something else: the object is read again and the finalizers are tried once more.
 /// Waiting for the other's event would be to wait for ever after an answer without one.
-///
-/// # Errors
-/// The API server's answer.
 pub(crate) async fn set<K>(
     api: &Api<K>,
     object: &K,
@@ -32,9 +29,6 @@ where
 }
 
 /// Adds `finalizers` like [`set`], and an annotation in the same write.
-///
-/// # Errors
-/// The API server's answer.
 pub(crate) async fn set_with<K>(
     api: &Api<K>,
     object: &K,

@@ -365,5 +365,17 @@ pub async fn bounded<T>(request: impl Future<Output = Result<T, kube::Error>>) -
     })
 }
 
+/// The answer about an object that may be gone, which is no error then.
+///
+/// # Errors
+/// Every other error.
+pub fn unless_gone<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests;

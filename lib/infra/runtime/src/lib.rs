@@ -34,7 +34,7 @@ pub use backoff::{Backoff, Limits as BackoffLimits};
 pub use chance::Chance;
 pub use client::{
     AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, api_text, bounded, cluster_config, connect,
-    connect_counted, is_namespace_missing, is_namespace_terminating, patch_as, post_as,
+    connect_counted, is_namespace_missing, is_namespace_terminating, patch_as, post_as, unless_gone,
 };
 pub use clock::{Clock, SystemClock};
 pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, run as run_controller};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Resource, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch},
+    api::{ApiResource, DeleteParams, DynamicObject},
     runtime::reflector::ObjectRef,
 };
 use olm_api::{
@@ -25,7 +25,7 @@ use olm_api::{
 use olm_fbc::{PROPERTY_GVK, PROPERTY_PACKAGE, Property};
 use olm_objectset::{Packed, default_probes, pack};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, api_text, bounded, patch_as, post_as};
+use olm_runtime::{AccountRef, api_text, bounded, post_as, unless_gone};
 use serde_json::{Value, json};
 
 use crate::{
@@ -93,6 +93,18 @@ pub(crate) struct RevisionWriter<'a> {
     pub(crate) account_uid: Option<&'a str>,
 }
 
+/// The reference to a controller that the owned object goes with.
+pub(crate) fn controller_reference<K: Resource<DynamicType = ()>>(owner: &ObjectMeta) -> Value {
+    json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
 impl RevisionWriter<'_> {
     /// Writes a new revision; its name.
     ///
@@ -125,9 +137,6 @@ impl RevisionWriter<'_> {
     /// Brings the mutable part of the latest revision up to date: its deadline, the record of its inputs, the catalog
     /// that has its bundle with the bundle's properties there, if there is one, and `account`, whom it acts as. Without
     /// an account that part stays as it is.
-    ///
-    /// # Errors
-    /// The API server's answer.
     pub(crate) async fn refresh(
         &self,
         revision: &Revision,
@@ -136,12 +145,13 @@ impl RevisionWriter<'_> {
         origin: Option<(&str, &[Property])>,
     ) -> Result<(), String> {
         let deadline = self.extension.spec.progress_deadline_minutes;
-        let recorded = origin.is_none_or(|(catalog, _)| revision.catalog.as_deref() == Some(catalog));
+        let recorded =
+            origin.is_none_or(|(catalog, _)| revision.annotation(CATALOG_ANNOTATION) == Some(catalog));
         if recorded
             && account.is_none_or(|account| revision.account.as_ref() == Some(account))
-            && revision.progress_deadline_minutes == deadline
-            && revision.inputs_digest.as_deref() == Some(inputs_digest)
-            && revision.unknown_kinds.as_ref() == self.unknown_kinds()
+            && revision.set.spec.progress_deadline_minutes == deadline
+            && revision.annotation(INPUTS_DIGEST_ANNOTATION) == Some(inputs_digest)
+            && revision.set.annotations().get(UNKNOWN_KINDS_ANNOTATION) == self.unknown_kinds()
         {
             return Ok(());
         }
@@ -157,12 +167,8 @@ impl RevisionWriter<'_> {
             "metadata": {"uid": revision.uid, "annotations": annotations},
             "spec": {"progressDeadlineMinutes": deadline},
         });
-        let params = patch_as(EXTENSION_FIELD_MANAGER);
-        let patched = bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
-        let written =
-            patched.map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))?;
-        self.cx.wrote_set(self.extension, &written.metadata);
-        Ok(())
+        let patched = self.cx.patch_set(self.extension, &revision.name, patch).await;
+        patched.map(drop).map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))
     }
 
     fn unknown_kinds(&self) -> Option<&String> {
@@ -208,11 +214,8 @@ impl RevisionWriter<'_> {
 
     async fn remove_old(&self, revisions: &Revisions) -> Result<(), String> {
         for revision in revisions.superfluous(ARCHIVED_REVISIONS_KEPT) {
-            match bounded(self.set_api().delete(&revision.name, &DeleteParams::background())).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => return Err(api_text(&error)),
-            }
+            let deleted = bounded(self.set_api().delete(&revision.name, &DeleteParams::background())).await;
+            unless_gone(deleted).map_err(|e| api_text(&e))?;
         }
         Ok(())
     }
@@ -285,14 +288,7 @@ impl RevisionWriter<'_> {
                     OWNER_NAME_LABEL: extension.name_any(),
                 },
                 "annotations": annotations,
-                "ownerReferences": [{
-                    "apiVersion": ClusterExtension::api_version(&()),
-                    "kind": ClusterExtension::kind(&()),
-                    "name": extension.name_any(),
-                    "uid": extension.uid(),
-                    "controller": true,
-                    "blockOwnerDeletion": true,
-                }],
+                "ownerReferences": [controller_reference::<ClusterExtension>(&extension.metadata)],
             },
             "spec": {
                 "lifecycleState": "Active",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
-    Api, Resource, ResourceExt,
+    Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch},
     core::PartialObjectMeta,
 };
@@ -13,22 +13,20 @@ use olm_api::{
     ownership::mark,
     v1::ClusterObjectSet,
 };
-use olm_runtime::{api_text, bounded, patch_as, post_as};
+use olm_runtime::{api_text, bounded, patch_as, post_as, unless_gone};
 use serde_json::json;
 
-use crate::cluster_extension::act::revision::RevisionWriter;
+use crate::cluster_extension::act::revision::{RevisionWriter, controller_reference};
 
 impl RevisionWriter<'_> {
     /// Sees to Secrets of content that have no owner, as a process that died or a request that failed leaves them. A
     /// Secret belongs to its set, whichever extension that was made for; without a set nobody would ever remove it. What
     /// lies beside a set that no controller made stays as it is.
-    ///
-    /// # Errors
-    /// The API server's answer.
     pub(crate) async fn tidy_secrets(&self) -> Result<(), String> {
         let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
         // Others with this label are objects of a bundle, which a deletion policy may keep without an owner.
         let content = mine.clone().fields(&format!("type={OBJECT_DATA_SECRET_TYPE}"));
+        // Listed once for an extension and after writes that failed: nobody keeps Secrets in memory.
         let failed = |e: kube::Error| format!("listing ref Secrets: {}", api_text(&e));
         let secrets = bounded(self.secrets().list_metadata(&content)).await.map_err(failed)?;
         let ownerless = |secret: &&PartialObjectMeta<Secret>| secret.owner_references().is_empty();
@@ -36,6 +34,7 @@ impl RevisionWriter<'_> {
         if strays.is_empty() {
             return Ok(());
         }
+        // Listed, because the Secrets of a set that the store does not have yet would be lost.
         let sets = bounded(self.set_api().list_metadata(&mine)).await.map_err(failed)?;
         let sets: BTreeMap<String, PartialObjectMeta<_>> =
             sets.items.into_iter().map(|set| (set.name_any(), set)).collect();
@@ -44,13 +43,11 @@ impl RevisionWriter<'_> {
             let set = secret.labels().get(REVISION_NAME_LABEL).and_then(|set| sets.get(set));
             match set {
                 Some(set) if mark(&set.metadata).is_none() => {}
-                Some(set) => match self.adopt_as(&set.metadata, &name).await {
-                    Ok(()) => {}
-                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                    Err(error) => {
-                        return Err(format!("ensuring ownerReferences on ref Secrets: {}", api_text(&error)));
-                    }
-                },
+                Some(set) => {
+                    unless_gone(self.adopt_as(&set.metadata, &name).await).map_err(|error| {
+                        format!("ensuring ownerReferences on ref Secrets: {}", api_text(&error))
+                    })?;
+                }
                 None => self.remove_secret(&name).await?,
             }
         }
@@ -118,24 +115,14 @@ impl RevisionWriter<'_> {
     }
 
     pub(crate) async fn adopt_as(&self, set: &ObjectMeta, secret: &str) -> Result<(), kube::Error> {
-        let patch = json!({"metadata": {"ownerReferences": [{
-            "apiVersion": ClusterObjectSet::api_version(&()),
-            "kind": ClusterObjectSet::kind(&()),
-            "name": set.name,
-            "uid": set.uid,
-            "controller": true,
-            "blockOwnerDeletion": true,
-        }]}});
+        let patch = json!({"metadata": {"ownerReferences": [controller_reference::<ClusterObjectSet>(set)]}});
         let params = patch_as(EXTENSION_FIELD_MANAGER);
         bounded(self.secrets().patch(secret, &params, &Patch::Merge(&patch))).await.map(drop)
     }
 
     async fn remove_secret(&self, name: &str) -> Result<(), String> {
-        match bounded(self.secrets().delete(name, &DeleteParams::default())).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(format!("removing stray Secret {name:?}: {}", api_text(&error))),
-        }
+        let deleted = unless_gone(bounded(self.secrets().delete(name, &DeleteParams::default())).await);
+        deleted.map(drop).map_err(|e| format!("removing stray Secret {name:?}: {}", api_text(&e)))
     }
 
     fn secrets(&self) -> Api<Secret> {

@@ -11,12 +11,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{Api, Client, ResourceExt, api::Patch};
 use olm_api::{
-    names::{
-        EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION,
-    },
+    names::{IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION},
     v1::ClusterExtension,
 };
-use olm_runtime::{AccountRef, Accounts, api_text, bounded, patch_as};
+use olm_runtime::{AccountRef, Accounts, api_text, bounded, patch_as, unless_gone};
 use serde_json::json;
 
 use crate::cluster_extension::act::revision::RevisionWriter;
@@ -260,9 +258,6 @@ pub(crate) fn note(extension: &ClusterExtension, default_account: Option<&Accoun
 
 impl Identity {
     /// Writes the record if it is not written yet; whether it did. Its event brings the reconcile that continues.
-    ///
-    /// # Errors
-    /// The API server's answer.
     pub(crate) async fn record(
         &self,
         controller: Client,
@@ -289,24 +284,18 @@ impl Identity {
 impl RevisionWriter<'_> {
     /// Binds the revisions that act as `account` to the ServiceAccount that the extension may use now: they act as no
     /// other one of that name.
-    ///
-    /// # Errors
-    /// The API server's answer.
     pub(crate) async fn bind(&self, revisions: &Revisions, account: &AccountRef) -> Result<(), String> {
         let Some(uid) = self.account_uid else { return Ok(()) };
         let is_unbound = |r: &&Revision| {
-            !r.is_over() && r.account.as_ref() == Some(account) && r.account_uid.as_deref() != Some(uid)
+            !r.is_over()
+                && r.account.as_ref() == Some(account)
+                && r.annotation(SERVICE_ACCOUNT_UID_ANNOTATION) != Some(uid)
         };
         for revision in revisions.all().iter().filter(is_unbound) {
             let patch = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: uid}}});
-            let params = patch_as(EXTENSION_FIELD_MANAGER);
-            match bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await {
-                Ok(written) => self.cx.wrote_set(self.extension, &written.metadata),
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => {
-                    return Err(format!("patching {} Revision: {}", revision.name, api_text(&error)));
-                }
-            }
+            let patched = self.cx.patch_set(self.extension, &revision.name, patch).await;
+            unless_gone(patched)
+                .map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))?;
         }
         Ok(())
     }
