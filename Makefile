@@ -1,7 +1,7 @@
-# A list of commands; what they do is in Rust (test/src).
+# A list of commands; what they do is in Rust (test/kit, test/tools).
 CARGO ?= cargo
 
-.PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests kubernetes-types install-manifest image requirements check-tools
+.PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests kubernetes-types install-manifest image release requirements check-tools
 
 demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
 	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
@@ -35,7 +35,7 @@ test-takeover: check-tools ## clusters on which upstream installed operators, ta
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins
 	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test takeover -- --nocapture --test-threads=1
 
-e2e: check-tools ## on a cluster with nodes: KUBECONFIG, else kind, else a node of this machine's own (root on Debian)
+e2e: check-tools ## on a cluster with nodes: KUBECONFIG, else kind in docker or podman (OLM_E2E_NODE=own: without an engine, root on Debian)
 	@$(CARGO) build --quiet --locked --workspace --bins
 	@rm -rf $(RIGHTS_USED)-e2e
 	@OLM_TEST_RIGHTS=$(RIGHTS_USED)-e2e $${CARGO_TARGET_DIR:-target}/debug/olm-e2e
@@ -60,9 +60,9 @@ FUZZ_SECONDS ?= 60
 fuzz: check-tools ## readers of foreign input, fed with hostile inputs and mutated corpora for FUZZ_SECONDS each, and their cost
 	@$(CARGO) run --quiet --locked -p olm-test --bin olm-fuzz -- --seconds $(FUZZ_SECONDS)
 
-fuzz-check: check-tools ## compiles the entry points for cargo-fuzz (to run them: cargo +nightly fuzz run --fuzz-dir test/fuzz NAME)
-	@cp Cargo.lock test/fuzz/Cargo.lock
-	$(CARGO) check --manifest-path test/fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}/fuzz
+fuzz-check: check-tools ## compiles the entry points for cargo-fuzz (to run them: cargo +nightly fuzz run --fuzz-dir test/tools/fuzz NAME)
+	@cp Cargo.lock test/tools/fuzz/Cargo.lock
+	$(CARGO) check --manifest-path test/tools/fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}/fuzz
 
 lint: ## format, clippy, generated files
 	$(CARGO) fmt --all --check
@@ -80,22 +80,33 @@ IMAGES ?= target/images
 
 # Static programs with glibc, and no folder of this machine in them. Their target is named, so that nothing of this
 # concerns build scripts and macros.
+FOLDERS = $(CURDIR)=/src $${CARGO_HOME:-$$HOME/.cargo}=/cargo $${CARGO_TARGET_DIR:-$(CURDIR)/target}=/target
+STATIC = RUSTFLAGS="-C target-feature=+crt-static $(FOLDERS:%=--remap-path-prefix=%)" \
+	CFLAGS="$(FOLDERS:%=-ffile-prefix-map=%)" SOURCE_DATE_EPOCH=0
+
 image: check-tools ## one OCI archive for each program, for ctr, podman, kind and docker
-	@export RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=/src --remap-path-prefix=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" \
-		CFLAGS="-ffile-prefix-map=$(CURDIR)=/src -ffile-prefix-map=$${CARGO_HOME:-$$HOME/.cargo}=/cargo" SOURCE_DATE_EPOCH=0; \
-	$(CARGO) build --quiet --locked --release --target $(IMAGE_TARGET) \
+	@$(STATIC) $(CARGO) build --quiet --locked --release --target $(IMAGE_TARGET) \
 		-p operator-controller -p catalogd -p olm-cli -p olm-sample-operator $(PROGRAMS:%=--bin %)
 	@$(CARGO) run --quiet --locked -p olm-image-build -- --binaries $(IMAGE_BINARIES) --out $(IMAGES) \
 		--prefix $(IMAGE_PREFIX) $(PROGRAMS)
 
-kubernetes-types: ## writes the table of Kubernetes' types, of the version in test/controlplane/go.mod
+RELEASE_PROFILE ?= release
+# --tag, --repository and --builder of olm-release.
+RELEASE_FLAGS ?=
+
+release: check-tools ## programs, images, chart, manifests, bills of materials, provenance and checksums, in target/dist
+	@$(CARGO) build --quiet --locked -p olm-release
+	@$(STATIC) $${CARGO_TARGET_DIR:-target}/debug/olm-release --out target/dist \
+		--profile $(RELEASE_PROFILE) --prefix $(IMAGE_PREFIX) $(RELEASE_FLAGS)
+
+kubernetes-types: ## writes the table of Kubernetes' types, of the version in test/kit/controlplane/go.mod
 	$(CARGO) run --quiet --locked -p olm-kubernetes-types
 
 install-manifest: ## install.yaml with images of IMAGE_PREFIX, to standard output
 	@sed 's#localhost/olmv1/#$(IMAGE_PREFIX)/#' config/install.yaml
 
-requirements: ## the requirements that no test shows yet
-	@$(CARGO) run --quiet --locked -p olm-test --bin olm-requirements
+requirements: ## checks test/requirements.md: every requirement has a test that exists; prints counts
+	@$(CARGO) test --quiet --locked -p olm-test --test workspace -- requirements:: --nocapture
 
 check-tools: # names what is missing before minutes are spent on building
 	@ok=true; need() { command -v "$$1" >/dev/null || { echo "$$1 is missing: $$2" >&2; ok=false; }; }; \

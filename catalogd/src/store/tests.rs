@@ -43,7 +43,6 @@ fn entries(folder: &Path) -> Vec<String> {
     names
 }
 
-// Shows S003-24, S003-25, S003-26, S003-36.
 #[test]
 fn content_is_lines_in_walk_order_and_records_by_package() {
     let test = TestStore::new();
@@ -84,7 +83,6 @@ fn new_content_replaces_the_old_but_not_under_its_readers() {
     assert_eq!(changes.try_recv().unwrap().reference.as_deref(), Some(TWO));
 }
 
-// Shows S003-27.
 #[test]
 fn content_that_is_refused_leaves_the_old_served_and_nothing_behind() {
     let test = TestStore::new();
@@ -144,7 +142,6 @@ fn of_two_generations_the_newer_is_taken_over() {
     assert_eq!(entries(&root.join("c")).len(), 1);
 }
 
-// Shows S003-11, S003-32, S003-33, S003-37.
 #[test]
 fn the_documented_tree_is_one_catalog_of_three_packages() {
     let test = TestStore::new();
@@ -171,7 +168,6 @@ fn the_documented_tree_is_one_catalog_of_three_packages() {
     assert_eq!(generation.package("packageC").unwrap().deprecations.len(), 1);
 }
 
-// Shows S003-12, S003-14, S003-39.
 #[test]
 fn catalogs_copied_under_one_root_are_their_union() {
     let test = TestStore::new();
@@ -185,7 +181,6 @@ fn catalogs_copied_under_one_root_are_their_union() {
     assert_eq!(lines(&together), apart);
 }
 
-// Shows S003-17, S003-18, S003-40, S003-49, S003-50, S003-51, S003-52: these are validation's business.
 #[test]
 fn what_validation_would_refuse_is_served_all_the_same() {
     let test = TestStore::new();

@@ -73,7 +73,6 @@ const RENDERED: &str = r#"{
 }
 "#;
 
-// Shows S003-07.
 #[test]
 fn a_catalog_folder_is_printed_in_order_and_in_the_originals_form() {
     let catalog = folder(&CATALOG);
@@ -183,7 +182,6 @@ fn bundles_are_migrated_up_to_a_level() {
     assert!(migrated.contains("olm.csv.metadata") && !migrated.contains("olm.bundle.object"), "{migrated}");
 }
 
-// Shows S003-14.
 #[test]
 fn several_references_make_one_catalog() {
     let (one, two) = (folder(&CATALOG[..1]), folder(&CATALOG[1..]));

@@ -33,7 +33,6 @@ fn images(registry: &Registry, versions: &[&str]) -> String {
     versions.iter().map(image).collect::<Vec<_>>().join(", ")
 }
 
-// Shows S003-20.
 #[test]
 fn semver_makes_channels_from_versions() {
     let registry = registry();
@@ -116,7 +115,6 @@ fn basic_fills_in_bundles_and_is_made_from_a_catalog_again() {
     );
 }
 
-// Shows S003-10.
 #[test]
 fn substitutes_put_a_bundle_in_the_place_of_another() {
     let registry = registry();

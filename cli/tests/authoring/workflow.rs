@@ -16,7 +16,6 @@ fn operator(package: &str) -> String {
     )
 }
 
-// Shows S003-13, S003-126, S003-127, S003-128, S003-129, S003-130, S003-131.
 #[test]
 fn a_catalog_is_built_from_a_list_of_catalog_images() {
     let operators = ["etcd-operator", "prometheus-operator"];
@@ -56,7 +55,6 @@ fn a_catalog_is_built_from_a_list_of_catalog_images() {
     assert_eq!(documents(&parts), whole, "nothing is lost on the way");
 }
 
-// Shows S003-05, S003-08, S003-09, S003-136, S003-137.
 #[test]
 fn promotion_default_channel_and_edges_are_edits_of_text() {
     let catalog = folder(&[("sample/catalog.yaml", &operator("sample"))]);
@@ -81,7 +79,6 @@ fn promotion_default_channel_and_edges_are_edits_of_text() {
     assert_eq!(validated[2]["entries"][0]["skips"], json!(["sample.v0.9.1"]));
 }
 
-// Shows S003-22, S003-23.
 #[test]
 fn a_property_added_by_any_tool_travels_with_its_bundle() {
     let catalog = printed(&["catalog", "render", path(folder(&[("a.yaml", &operator("sample"))]).path())]);

@@ -9,7 +9,6 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-// Shows S003-53, S003-56, S003-58.
 #[test]
 fn init_prints_a_package_with_description_and_icon() {
     let root = folder();
@@ -41,7 +40,6 @@ fn init_prints_a_package_with_description_and_icon() {
     );
 }
 
-// Shows S003-131.
 #[test]
 fn dockerfile_is_written_beside_the_folder_and_never_over_another() {
     let root = folder();
@@ -125,7 +123,6 @@ fn lists_are_the_tables_of_the_original() {
     assert_eq!(error, "error: package \"nope\" not found\n");
 }
 
-// Shows S001-154, S001-158.
 #[test]
 fn lists_are_sorted_by_text_and_have_names_from_the_metadata() {
     let root = folder();

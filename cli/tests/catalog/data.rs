@@ -35,7 +35,6 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-// Shows S003-34, S003-38.
 #[test]
 fn a_published_catalog_is_valid_as_a_whole_and_in_each_of_its_folders() {
     let Some(catalog) = data("fbc/v4.18") else { return };

@@ -20,7 +20,6 @@ fn two_channels() -> String {
         + &small("q")
 }
 
-// Shows S003-15, S003-16.
 #[test]
 fn filter_writes_a_valid_part_and_says_what_it_strands() {
     let root = folder();
@@ -77,7 +76,6 @@ fn entries(folder: &std::path::Path) -> Vec<String> {
     names
 }
 
-// Shows S003-19, S003-126, S003-127, S003-129, S003-130, S003-138, S003-34, S003-38.
 #[test]
 fn compose_puts_the_catalogs_of_a_list_into_folders_of_their_own() {
     let root = folder();
@@ -115,7 +113,6 @@ fn compose_puts_the_catalogs_of_a_list_into_folders_of_their_own() {
     assert!(error.contains("output dir \"composite\" must be empty"), "{error}");
 }
 
-// Shows S003-128.
 #[test]
 fn compose_refuses_duplicate_packages_and_bad_lists_and_leaves_nothing_behind() {
     let root = folder();

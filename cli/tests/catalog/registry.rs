@@ -81,7 +81,6 @@ fn published(root: &Path, package: &str, repository: &str) -> String {
     image_digest(&root.join(layout)).expect("a digest")
 }
 
-// Shows S003-13, S003-14, S003-126, S003-128, S003-130, S003-139.
 #[test]
 fn a_composite_catalog_is_made_of_images_by_digest_and_published_again() {
     let root = tempfile::tempdir().expect("a folder");

@@ -11,7 +11,6 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-// Shows S003-06, S003-143, S003-12, S003-05, S003-13.
 #[test]
 fn authors_copy_catalogs_together_edit_them_and_check_the_result() {
     let root = folder();
@@ -35,7 +34,6 @@ fn authors_copy_catalogs_together_edit_them_and_check_the_result() {
     assert_eq!(error, "error: c: the catalog is not valid\n");
 }
 
-// Shows S003-17, S003-18.
 #[test]
 fn every_finding_is_listed_in_text_and_json() {
     let root = folder();
@@ -114,7 +112,6 @@ fn rules_that_are_only_documented_are_warnings_and_errors_with_strict() {
     assert_eq!((&verdict["passed"], verdict["warnings"].as_array().map(Vec::len)), (&true.into(), Some(2)));
 }
 
-// Shows S003-84, S003-100, S003-102, S003-103.
 #[test]
 fn deprecations_stand_in_a_file_beside_the_package() {
     let root = folder();

@@ -16,7 +16,7 @@ const INTERPRETER: u32 = 3;
 ///
 /// # Errors
 /// It is no program for Linux on a known machine, or it needs a loader and with it libraries.
-pub(crate) fn static_architecture(binary: &[u8]) -> anyhow::Result<&'static str> {
+pub fn static_architecture(binary: &[u8]) -> anyhow::Result<&'static str> {
     ensure!(binary.starts_with(b"\x7fELF") && binary.get(CLASS) == Some(&2), "no 64-bit ELF program");
     let architecture = match number(binary, MACHINE, 2)? {
         62 => "amd64",

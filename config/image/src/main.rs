@@ -1,12 +1,7 @@
-//! Packs the programs into container images, one archive each, without a container engine.
+//! Packs the programs into container images, one archive each.
 //!
-//! `olm-image-build --binaries <folder> --out <folder>`. An image holds the static program, certificates of public
-//! authorities, and nothing else that could run. The same programs give the same bytes: no times, no names of
-//! machines, and the certificates are those of a locked dependency, not of the machine. `--authorities <file>` writes
-//! these alone, for the Dockerfile.
-
-mod elf;
-mod rootfs;
+//! `olm-image-build --binaries <folder> --out <folder>`. `--authorities <file>` writes the certificates of public
+//! authorities alone, for the Dockerfile.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -15,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use clap::Parser;
 use olm_image::Reference;
+use olm_image_build::{PROGRAMS, Program, certificates, image};
 
 /// An image that grows beyond this has got something in it that does not belong there.
 const ARCHIVE_BYTES_MAX: u64 = 20_000_000;
@@ -36,12 +32,12 @@ struct Arguments {
     prefix: String,
     /// Programs to pack; all of them without any.
     #[arg(value_parser = program)]
-    programs: Vec<&'static rootfs::Program>,
+    programs: Vec<&'static Program>,
 }
 
-fn program(name: &str) -> Result<&'static rootfs::Program, String> {
-    let names = || rootfs::PROGRAMS.each_ref().map(|program| program.name).join(", ");
-    let found = rootfs::PROGRAMS.iter().find(|program| program.name == name);
+fn program(name: &str) -> Result<&'static Program, String> {
+    let names = || PROGRAMS.each_ref().map(|program| program.name).join(", ");
+    let found = PROGRAMS.iter().find(|program| program.name == name);
     found.ok_or_else(|| format!("there is no such program, only {}", names()))
 }
 
@@ -49,19 +45,18 @@ fn program(name: &str) -> Result<&'static rootfs::Program, String> {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     if let Some(path) = &arguments.authorities {
-        return fs::write(path, rootfs::certificates())
-            .with_context(|| format!("writing {}", path.display()));
+        return fs::write(path, certificates()).with_context(|| format!("writing {}", path.display()));
     }
     let (binaries, out) = (arguments.binaries.unwrap_or_default(), arguments.out.unwrap_or_default());
     fs::create_dir_all(&out).with_context(|| format!("creating {}", out.display()))?;
     let programs = match arguments.programs {
-        none if none.is_empty() => rootfs::PROGRAMS.iter().collect(),
+        none if none.is_empty() => PROGRAMS.iter().collect(),
         some => some,
     };
     for program in programs {
         let path = binaries.join(program.name);
         let binary = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-        let image = rootfs::image(program, &binary).with_context(|| path.display().to_string())?;
+        let image = image(program, &binary).with_context(|| path.display().to_string())?;
         let name = format!("{}/{}:{}", arguments.prefix, program.name, env!("CARGO_PKG_VERSION"));
         let name = Reference::parse(&name).context("the image's name")?;
         let archive = out.join(format!("{}.tar", program.name));

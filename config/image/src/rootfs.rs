@@ -18,14 +18,14 @@ const NAME_SERVICES: &str = "passwd: files\ngroup: files\nhosts: files dns\n";
 
 /// A program that gets an image.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub struct Program {
     /// Name of the binary and of the image.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     description: &'static str,
 }
 
 /// All of them.
-pub(crate) static PROGRAMS: [Program; 4] = [
+pub static PROGRAMS: [Program; 4] = [
     Program {
         name: "operator-controller",
         description: "Installs and upgrades operators from catalogs, and serves the catalogs",
@@ -39,7 +39,7 @@ pub(crate) static PROGRAMS: [Program; 4] = [
 ///
 /// # Errors
 /// The program does not run without libraries.
-pub(crate) fn image(program: &Program, binary: &[u8]) -> anyhow::Result<PackedImage> {
+pub fn image(program: &Program, binary: &[u8]) -> anyhow::Result<PackedImage> {
     let architecture = elf::static_architecture(binary)?;
     let layer = LayerBuilder::new(Compression::Gzip)
         .directory("etc")
@@ -71,7 +71,7 @@ pub(crate) fn image(program: &Program, binary: &[u8]) -> anyhow::Result<PackedIm
 }
 
 /// Mozilla's authorities, as one PEM file.
-pub(crate) fn certificates() -> String {
+pub fn certificates() -> String {
     let mut text = String::new();
     for certificate in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
         text.push_str("-----BEGIN CERTIFICATE-----\n");

@@ -1,6 +1,6 @@
 //! Writes `lib/core/bundle/src/typed/kubernetes.rs`: the types of Kubernetes that objects of bundles pass through.
 //!
-//! The source is the Go types of the version that `test/controlplane/go.mod` names. OpenAPI documents do not suffice:
+//! The source is the Go types of the version that `test/kit/controlplane/go.mod` names. OpenAPI documents do not suffice:
 //! they do not distinguish a pointer, whose zero value is written, from a value with `omitempty`, whose zero value is
 //! left out. The program is a crate of its own so that it can be built while the table is broken.
 
@@ -17,7 +17,7 @@ use serde_json::{Deserializer, Value};
 
 const TABLE: &str = "lib/core/bundle/src/typed/kubernetes.rs";
 /// The Go module that names the version of Kubernetes.
-const CONTROL_PLANE: &str = "test/controlplane";
+const CONTROL_PLANE: &str = "test/kit/controlplane";
 
 fn main() -> Result<()> {
     fs::write(workspace().join(TABLE), generated(&[])?).context(TABLE)
@@ -83,10 +83,10 @@ mod tests {
 
     #[test]
     fn the_table_is_of_the_version_that_the_project_names() {
-        let version = version_in(&read("test/controlplane/go.mod")).unwrap();
+        let version = version_in(&read("test/kit/controlplane/go.mod")).unwrap();
         let header = read(TABLE).lines().next().unwrap_or_default().to_owned();
         assert_eq!(header, table::header(&version), "run `make kubernetes-types`");
-        assert_eq!(version_in(&read("test/node/go.mod")).unwrap(), version, "test/node/go.mod");
+        assert_eq!(version_in(&read("test/tools/node/go.mod")).unwrap(), version, "test/tools/node/go.mod");
         let minor: Vec<&str> = version.split('.').take(2).collect();
         let feature = format!("\"v{}\"", minor.join("_"));
         let manifest = read("Cargo.toml");

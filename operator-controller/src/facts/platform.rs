@@ -259,7 +259,6 @@ mod tests {
         }
     }
 
-    // Shows S002-91, S002-93 to S002-97: only major and minor count, on both sides.
     #[test]
     fn the_limit_is_compared_with_the_next_minor_version() {
         for (value, platform, want) in [
@@ -289,7 +288,6 @@ mod tests {
         assert_eq!(Minor::of("4.23.1").unwrap().next().to_string(), "5.1");
     }
 
-    // Shows S002-92.
     #[test]
     fn without_the_property_nothing_is_said() {
         let current = Minor::of("4.18.0").unwrap();

@@ -40,7 +40,6 @@ fn numbers(version: &str) -> Option<[u64; 3]> {
 mod tests {
     use super::*;
 
-    // Shows S001-020: what the CSV says the cluster must be is checked.
     #[test]
     fn only_an_older_server_is_refused() {
         for (server, lowest, fits) in [

@@ -64,7 +64,6 @@ fn seen(content: Result<Arc<PackageContent>, CatalogError>) -> Result<String, St
     content.map(|content| content.channels[0].name.clone()).map_err(|error| error.to_string())
 }
 
-// Shows S003-01.
 #[tokio::test]
 async fn both_readers_see_the_same() {
     let world = World::new();

@@ -57,7 +57,6 @@ fn provides(name: &str) -> Value {
     json!([{"type": "olm.gvk", "value": kind(name)}])
 }
 
-// Shows S003-118: another package in a range.
 #[test]
 fn a_package_is_required_in_a_range() {
     let required =
@@ -74,7 +73,6 @@ fn a_package_is_required_in_a_range() {
     assert!(is_met(&any, &[unknown], &|_| false, &Work::default()));
 }
 
-// Shows S003-122: a kind, provided by a bundle or served by the cluster.
 /// Each is within its own limit; together they would take minutes at every reconcile.
 #[test]
 fn the_expressions_of_a_resolution_have_one_budget() {

@@ -18,7 +18,6 @@ fn ignored(files: &[(&str, &str)]) -> Vec<&'static str> {
     TREE.into_iter().filter(|path| rules.ignores(path)).collect()
 }
 
-// Shows S003-28, S003-29, S003-30, S003-31.
 #[test]
 fn patterns_ignore_what_the_original_ignores() {
     let all_but = |kept: &[&str]| TREE.into_iter().filter(|path| !kept.contains(path)).collect::<Vec<_>>();
@@ -57,7 +56,6 @@ fn patterns_ignore_what_the_original_ignores() {
     }
 }
 
-// Shows S003-32.
 #[test]
 fn patterns_hold_below_their_own_directory() {
     assert_eq!(ignored(&[("sub/.indexignore", "/a.yaml")]), ["sub/a.yaml"]);

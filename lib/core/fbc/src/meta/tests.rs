@@ -22,7 +22,6 @@ impl Read for Trickle<'_> {
     }
 }
 
-// Shows S003-02, S003-35.
 #[test]
 fn streams_are_read_as_the_original_reads_them() {
     let cases: &[(&str, &[&str])] = &[

@@ -27,7 +27,6 @@ fn assert_refused(cases: &[(&str, serde_json::Value, &str)]) {
 #[test]
 fn fields_of_another_type_are_named_as_the_original_names_them() {
     let cases: [(&str, serde_json::Value, &str); 6] = [
-        // Shows S003-53, S003-56.
         (
             PACKAGE,
             json!({"defaultChannel": 1.1}),
@@ -81,7 +80,6 @@ fn fields_of_entries_properties_and_images_are_named_with_their_place() {
             json!({"entries": [{"skips": [1]}]}),
             "json: cannot unmarshal number into Go struct field Channel.entries.skips of type string",
         ),
-        // Shows S003-78, S003-80.
         (
             BUNDLE,
             json!({"properties": {}}),

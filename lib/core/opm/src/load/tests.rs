@@ -34,7 +34,6 @@ fn names(tree: &Tree) -> Result<Vec<String>, LoadError> {
     Ok(names)
 }
 
-// Shows S003-11, S003-24, S003-25, S003-26, S003-36, S003-37, S003-103.
 #[test]
 fn the_documented_tree_loads_as_one_catalog_of_three_packages() {
     let tree = tree([
@@ -60,7 +59,6 @@ fn the_documented_tree_loads_as_one_catalog_of_three_packages() {
     );
 }
 
-// Shows S003-27.
 #[test]
 fn every_file_that_is_not_ignored_has_to_be_content() {
     let package = "schema: olm.package\nname: a\n";
@@ -127,7 +125,6 @@ fn empty_documents_are_an_error_where_opm_makes_them_one() {
     }
 }
 
-// Shows S003-10, S003-14, S003-39.
 #[test]
 fn catalogs_are_combined_by_putting_their_trees_together_and_files_have_no_meaning() {
     let (a, b) = (

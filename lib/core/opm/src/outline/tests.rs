@@ -17,7 +17,6 @@ fn refused(text: &str) -> String {
 fn documents_that_are_not_what_their_schema_says_are_refused_in_opms_words() {
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(5_000));
     for (text, expected) in [
-        // Shows S003-42.
         ("{}", "object '{}\n' is missing root schema field".to_owned()),
         ("b: 1\na: [x]\n", "object '{\"a\":[\"x\"],\"b\":1}\n' is missing root schema field".to_owned()),
         ("schema: ''\n", "object '{\"schema\":\"\"}\n' is missing root schema field".to_owned()),

@@ -109,7 +109,6 @@ fn the_picture_has_a_box_for_each_bundle_and_newer_ones_stand_to_the_right() {
     assert_eq!(svg(&graph(&text)), drawn);
 }
 
-// Shows S001-166.
 #[test]
 fn a_skip_range_leads_from_every_version_in_it() {
     let entries = serde_json::json!([{"name": "v4.1.2", "skipRange": ">=4.1.0 <4.1.2"}, {"name": "v4.1.1"},

@@ -66,7 +66,6 @@ fn select(selection: &Selection) -> Result<(String, Vec<(NoteKind, String)>), St
     Ok((documents.texts(Form::Json).collect(), notes.collect()))
 }
 
-// Shows S003-15.
 #[test]
 fn a_part_is_a_valid_catalog_and_what_it_strands_is_reported() {
     let (text, notes) = select(&selection(&[], &[("p", "fast")], &[])).expect("possible");

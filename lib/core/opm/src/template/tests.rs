@@ -84,7 +84,6 @@ fn owned(rows: &[(&str, &str, &str, &str)]) -> Vec<(String, String, String, Stri
     rows.iter().map(|row| (row.0.into(), row.1.into(), row.2.into(), row.3.into())).collect()
 }
 
-// Shows S003-21.
 #[test]
 fn semver_makes_minor_channels_with_the_documented_edges() {
     let blobs = render(&semver("", &[("candidate", CANDIDATE), ("stable", &["1.0.1", "1.1.0"])])).unwrap();
@@ -291,7 +290,6 @@ entries:
 - {schema: olm.bundle, package: p, name: p.v1.1.0, image: i, properties: [{type: olm.package, value: {packageName: p, version: 1.1.0}}]}
 ";
 
-// Shows S003-10.
 #[test]
 fn a_substitute_takes_the_place_of_its_base() {
     let text = format!("{BASE}substitutions: [{{name: image/p/1.1.1, base: p.v1.1.0}}]");

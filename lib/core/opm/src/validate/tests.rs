@@ -42,7 +42,6 @@ fn assert_same_lines(found: &str, expected: &str, what: &str) {
     assert_eq!(set(found), set(expected), "{what}\n{found}");
 }
 
-// Shows S003-06, S003-47, S003-48, S003-54, S003-64, S003-74, S003-100.
 #[test]
 fn a_valid_catalog_passes() {
     assert_eq!(message(&valid()), "");
@@ -101,7 +100,6 @@ fn graph_entries(text: &str) -> Vec<ChannelEntry> {
         .collect()
 }
 
-// Shows S003-59, S003-62, S003-63, S003-69, S003-70, S001-157, S001-162, S001-171.
 #[test]
 fn graphs_are_validated_as_opm_does() {
     // name>replaces!skips~skipRange
@@ -126,7 +124,6 @@ fn graphs_are_validated_as_opm_does() {
         // A cycle off the chain is stranded or gives other heads, but is no cycle.
         ("5 2>1 1>2", "channel contains one or more stranded bundles: 1, 2"),
         ("5 4 2>1 1>2", "multiple channel heads found in graph: 4, 5"),
-        // Shows S001-163.
         ("0.9.2>0.9.0!0.9.1 0.9.1>0.9.0 0.9.0", ""),
     ] {
         let found = super::graph::check(&graph_entries(entries))
@@ -135,7 +132,6 @@ fn graphs_are_validated_as_opm_does() {
     }
 }
 
-// Shows S001-169, S001-170, S003-73.
 #[test]
 fn the_newest_z_stream_has_to_lead_on_from_all_earlier_ones() {
     let judged =
@@ -156,7 +152,6 @@ fn the_newest_z_stream_has_to_lead_on_from_all_earlier_ones() {
     assert_eq!(judged("1.0.0>2.0.0 2.0.0"), Ok(()));
 }
 
-// Shows S003-57, S003-60, S003-61, S003-136, S003-137, S003-08, S003-09.
 #[test]
 fn metadata_alone_promotes_a_bundle_adds_an_edge_and_changes_the_default_channel() {
     let bundles: String = ["1.2.3", "1.3.0", "1.2.4"]
@@ -249,7 +244,6 @@ fn documents() -> impl Strategy<Value = Vec<String>> {
 }
 
 proptest! {
-    // Shows S003-33.
     #[test]
     fn the_order_of_documents_does_not_change_the_verdict(documents in documents(), seed in any::<u64>()) {
         let mut shuffled = documents.clone();

@@ -129,7 +129,6 @@ fn documents_and_fields_are_in_opms_order() {
     assert_eq!(written(MIXED, Form::Json), MIXED_AS_JSON);
 }
 
-// Shows S003-07.
 #[test]
 fn writing_what_was_written_changes_nothing_in_either_form() {
     let json = written(MIXED, Form::Json);

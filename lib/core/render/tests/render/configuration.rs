@@ -37,10 +37,6 @@ fn targets(modes: &[&str], config: Value) -> Result<String, RenderError> {
     Ok(annotations["olm.targetNamespaces"].as_str().unwrap().to_owned())
 }
 
-// Shows S001-258.
-// Shows S001-259.
-// Shows S001-261.
-// Shows S001-262.
 #[test]
 fn install_modes_and_namespace_give_the_targets() {
     for (modes, config, wanted) in [

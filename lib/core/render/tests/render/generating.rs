@@ -7,9 +7,6 @@ use serde_json::{Value, json};
 
 use crate::builder::{Bundle, bundle, crd, find, object, webhook};
 
-// Shows S001-019.
-// Shows S001-021.
-// Shows S001-365.
 #[test]
 fn objects_come_in_upstreams_order() {
     let sample = bundle()
@@ -77,7 +74,6 @@ fn role_names_are_hashes_of_the_permission_as_written() {
     }
 }
 
-// Shows S001-366.
 #[test]
 fn webhooks_without_a_port_use_443() {
     let mut conversion = webhook("ConversionWebhook", "c");
@@ -173,7 +169,6 @@ fn long_hosts_have_no_common_name() {
     assert_eq!(certificate["spec"]["dnsNames"].as_array().unwrap().len(), 3);
 }
 
-// Shows S002-76.
 #[test]
 fn autoscalers_get_the_namespace_and_cluster_kinds_do_not() {
     let rendered = bundle()

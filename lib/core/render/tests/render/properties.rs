@@ -8,8 +8,6 @@ fn shipped(bundle: Bundle, text: &str) -> Bundle {
     bundle.set("/metadata/annotations", json!({"olm.properties": text}))
 }
 
-// Shows S001-182.
-// Shows S001-183.
 #[test]
 fn properties_of_csv_and_file_are_merged() {
     for (annotation, file, wanted) in [
@@ -80,7 +78,6 @@ fn declared(bundle: &Bundle) -> Vec<String> {
     bundle.render().unwrap().declared.unwrap().iter().map(told).collect()
 }
 
-// Shows S001-018: the CSV's required resources, the dependencies file and properties say what a bundle needs.
 #[test]
 fn what_a_bundle_needs_is_read_from_all_its_places() {
     let own = r#"olm.gvk {"group":"x.io","kind":"Sample","version":"v1"}"#;
@@ -126,8 +123,6 @@ fn what_a_bundle_needs_is_read_from_all_its_places() {
     }
 }
 
-// Shows S002-88, S002-89, S002-90: the limit of the platform is found in each of its three places, and stands
-// unchanged.
 #[test]
 fn the_platform_limit_is_read_from_three_places() {
     let limit = |value: &str| format!(r#"{{"type":"olm.maxOpenShiftVersion","value":{value}}}"#);

@@ -7,7 +7,6 @@ fn notes(answer: &crate::Resolution) -> Vec<(&str, &CatalogNote)> {
     answer.other_catalogs.iter().map(|other| (other.name.as_str(), &other.note)).collect()
 }
 
-// Shows S001-041.
 #[test]
 fn the_highest_priority_wins_whatever_the_versions() {
     let answer = Case::new("older version in the better catalog")

@@ -58,7 +58,6 @@ fn without_matching_entries_nothing_is_deprecated() {
     assert_eq!(all(&found), [not[0], not[1], not[2], "False/NotDeprecated/bundle not deprecated"]);
 }
 
-// Shows S003-88, S003-89, S003-90, S003-101.
 #[test]
 fn matching_entries_are_told_each_and_together() {
     let data = deprecations();

@@ -4,7 +4,6 @@ use olm_fbc::ChannelEntry;
 
 use super::case::Case;
 
-// Shows S001-157, S004-11, S004-12, S004-22: `replaces` is a graph, walked one version at a time.
 #[test]
 fn every_version_up_to_the_newest_is_traversed() {
     let step = |from: &str| {
@@ -17,8 +16,6 @@ fn every_version_up_to_the_newest_is_traversed() {
     step("3.0.0").resolves_to("3.0.0");
 }
 
-// Shows S001-154, S001-158, S001-222, S001-223, S001-224, S004-05, S004-06, S004-13, S004-14, S004-15: a package of
-// two channels that share versions; the default channel decides nothing.
 #[test]
 fn channels_share_updates_and_are_entry_points() {
     let package = || {
@@ -34,7 +31,6 @@ fn channels_share_updates_and_are_entry_points() {
     package().channels(["beta"]).installed("0.1.2").resolves_to("0.1.3");
 }
 
-// Shows S001-094, S001-095: streams named after minor versions.
 #[test]
 fn a_minor_stream_keeps_to_its_minor() {
     let package = || {
@@ -46,8 +42,6 @@ fn a_minor_stream_keeps_to_its_minor() {
     package().channels(["1.3"]).installed("1.2.5").resolves_to("1.3.0");
 }
 
-// Shows S001-162, S001-163, S001-165, S004-23, S004-24, S004-25, S004-27, S004-28, S004-29, S004-32: a bad version is
-// left behind where it is installed, and never installed where it is not.
 #[test]
 fn a_skipped_version_is_left_and_never_entered() {
     let etcd = || {
@@ -59,8 +53,6 @@ fn a_skipped_version_is_left_and_never_entered() {
     etcd().resolves_to("0.9.2");
 }
 
-// Shows S001-166, S001-169, S001-170, S004-33, S004-34, S004-40, S004-41, S004-42, S004-45: one release follows all
-// earlier ones of its minor version.
 #[test]
 fn a_z_stream_release_follows_all_before_it() {
     let stream = |from: &str| {
@@ -81,7 +73,6 @@ fn a_z_stream_release_follows_all_before_it() {
     stream("4.1.2").resolves_to("4.1.2");
 }
 
-// Shows S001-171, S004-46: a version without content still stands in the graph.
 #[test]
 fn a_version_without_content_is_a_node_all_the_same() {
     let mut case = Case::new("virtual").package("p", ["1.2.0 replaces 1.1.0"]).installed("1.1.0");

@@ -38,7 +38,6 @@ fn failures_have_upstreams_texts() {
         );
 }
 
-// Shows S002-16, S004-16.
 #[test]
 fn no_edge_means_no_answer() {
     Case::new("two hops away")

@@ -217,7 +217,6 @@ fn contains(range: &str, version: &str) -> bool {
     range.contains(&version.parse::<Version>().unwrap())
 }
 
-// Shows S003-71, S004-34.
 #[test]
 fn contains_what_blang_contains() {
     let different: Vec<_> =
@@ -232,7 +231,6 @@ fn refuses_what_blang_refuses_with_its_words() {
     }
 }
 
-// Shows S001-168, S004-40.
 #[test]
 fn the_documented_example_covers_two_versions() {
     for (version, want) in [("4.0.9", false), ("4.1.0", true), ("4.1.1", true), ("4.1.2", false)] {

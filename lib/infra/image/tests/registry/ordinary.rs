@@ -26,7 +26,6 @@ fn text(image: &olm_image::PulledImage, path: &str) -> String {
     String::from_utf8(image.files.read(path, 1 << 20).expect("reads")).expect("text")
 }
 
-// Shows S003-132.
 #[tokio::test]
 async fn a_packed_folder_is_pushed_resolved_and_pulled_again() {
     let registry = FakeRegistry::start().await;

@@ -19,7 +19,6 @@ fn scope_must_not_change() {
     );
 }
 
-// Shows S001-236.
 #[test]
 fn stored_versions_must_stay() {
     let versions = |names: &[&str]| {

@@ -21,7 +21,6 @@ fn assert_refused(rows: &[(Value, Value, &str)]) {
     }
 }
 
-// Shows S001-237.
 #[test]
 fn values_are_refused_in_the_words_of_crdify() {
     assert_refused(&[

@@ -21,41 +21,28 @@ fn property(kind: &str, value: &Value) -> Value {
     bundle(&json!({"properties": [{"type": kind, "value": value}]}))
 }
 
-// Shows S003-41.
 #[test]
 fn rules_that_are_only_documented_give_warnings() {
     let cases = [
-        // Shows S003-43.
         (json!({"schema": "x.io/a", "package": ""}), vec!["package is empty: leave it out or name one"]),
-        // Shows S003-44.
         (json!({"schema": "x.io/a", "properties": {}}), vec!["properties is not a list"]),
         (
             json!({"schema": "x.io/a", "properties": [7]}),
             vec!["properties[0] is not an object with type and value"],
         ),
-        // Shows S003-45, S003-79.
         (bundle(&json!({"properties": [{"value": 1}]})), vec!["properties[0].type is missing or empty"]),
-        // Shows S003-46, S003-79.
         (property("t", &json!(null)), vec!["properties[0].value is missing or null"]),
         (
-            // Shows S003-107.
             property("olm.mine", &json!(1)),
             vec!["properties[0].type \"olm.mine\" has OLM's own prefix: use one of yours"],
         ),
+        (json!({"schema": "olm.mine"}), vec!["schema \"olm.mine\" has OLM's own prefix: use one of yours"]),
         (
-            // Shows S003-52.
-            json!({"schema": "olm.mine"}),
-            vec!["schema \"olm.mine\" has OLM's own prefix: use one of yours"],
-        ),
-        (
-            // Shows S003-58.
             json!({"schema": "olm.package", "name": "p", "icon": {}}),
             vec!["icon.base64data is missing", "icon.mediatype is missing"],
         ),
-        // Shows S003-67.
         (json!({"schema": "olm.channel", "package": "p", "name": "c"}), vec!["entries is missing"]),
         (
-            // Shows S003-68, S003-69, S003-71.
             json!({"schema": "olm.channel", "package": "p", "name": "c", "entries": [
                 {}, {"name": "b", "replaces": "", "skipRange": ""}, {"name": "c", "skipRange": "1.0.0 || || 2.0.0"}]}),
             vec![
@@ -65,10 +52,8 @@ fn rules_that_are_only_documented_give_warnings() {
                 "entries[2].skipRange \"1.0.0 || || 2.0.0\" has nothing between two \"||\": that part never matches",
             ],
         ),
-        // Shows S003-77.
         (bundle(&json!({"image": ""})), vec!["image is missing or empty"]),
         (
-            // Shows S003-81, S003-82.
             bundle(&json!({"relatedImages": [{"name": "n"}, {"name": "", "image": "i"}, {"image": "i"},
                 {"name": "", "image": "i"}]})),
             vec![
@@ -77,7 +62,6 @@ fn rules_that_are_only_documented_give_warnings() {
             ],
         ),
         (
-            // Shows S003-93.
             json!({"schema": "olm.deprecations", "package": "p", "name": "d", "entries": []}),
             vec!["name is set: deprecations belong to a package and have no name"],
         ),
@@ -97,7 +81,6 @@ fn documented_rules_for_apis_and_required_packages_give_warnings() {
     let cases = [
         (property("olm.gvk", &gvk), vec![]),
         (
-            // Shows S003-116, S003-117.
             property("olm.gvk", &json!({"group": "-.io", "version": "1"})),
             vec![
                 "properties[0].value.group \"-.io\" of type olm.gvk is not a DNS subdomain",
@@ -106,7 +89,6 @@ fn documented_rules_for_apis_and_required_packages_give_warnings() {
             ],
         ),
         (
-            // Shows S003-124, S003-125.
             property("olm.gvk.required", &json!({"group": "", "version": "v1", "kind": "A b"})),
             vec![
                 "properties[0].value.group \"\" of type olm.gvk.required is not a DNS subdomain",
@@ -114,7 +96,6 @@ fn documented_rules_for_apis_and_required_packages_give_warnings() {
             ],
         ),
         (
-            // Shows S003-120, S003-121.
             property("olm.package.required", &json!({"versionRange": "^1"})),
             vec![
                 "properties[0].value.packageName of type olm.package.required is missing or empty",

@@ -39,21 +39,16 @@ fn documents_that_do_not_fit_together_are_reported_in_opms_words() {
                    validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
     let cases: Vec<(String, String)> = vec![
         // Packages.
-        // Shows S003-55.
         (package("", ""), "config contains package with no name".into()),
-        // Shows S003-17, S003-49.
         (and(&package("p", "ch")), "duplicate package \"p\"".into()),
         (package("Bad_Name", ""), invalid_name("Bad_Name", pattern)),
         (package("a.b", ""), invalid_name("a.b", "must not contain dots")),
         (package(&long, ""), invalid_name(&long, "must be no more than 63 characters")),
         // Channels.
-        // Shows S003-65.
         (channel("zzz", "x", &[]), "unknown package \"zzz\" for channel \"x\"".into()),
-        // Shows S003-66.
         (and(&channel("p", "", &[])), "package \"p\" contains channel with no name".into()),
         (and(&channel("p", "ch", &[])), "package \"p\" has duplicate channel \"ch\"".into()),
         (
-            // Shows S003-61.
             with(|documents| {
                 documents[1] = channel("p", "ch", &[r#"{"name":"p.v1.0.0"}"#, r#"{"name":"p.v1.0.0"}"#]);
                 String::new()
@@ -61,11 +56,9 @@ fn documents_that_do_not_fit_together_are_reported_in_opms_words() {
             "invalid package \"p\", channel \"ch\": duplicate entry \"p.v1.0.0\"".into(),
         ),
         // Bundles.
-        // Shows S003-75.
         (bundle("", "q", "1.0.0", ""), "package name must be set for bundle \"q\"".into()),
         (bundle("zz", "q", "1.0.0", ""), "unknown package \"zz\" for bundle \"q\"".into()),
         (
-            // Shows S003-18.
             and(&bundle("p", "p.v1.0.0", "1.0.0", "quay.io/p:1")),
             "package \"p\" has duplicate bundle \"p.v1.0.0\"".into(),
         ),
@@ -74,7 +67,6 @@ fn documents_that_do_not_fit_together_are_reported_in_opms_words() {
             "package \"p\", bundle \"p.v2.0.0\" not found in any channel entries".into(),
         ),
         (
-            // Shows S003-76.
             and(&bundle("p", "", "2.0.0", "quay.io/p:2")),
             "package \"p\", bundle \"\" not found in any channel entries".into(),
         ),
@@ -94,7 +86,6 @@ fn documents_that_do_not_fit_together_are_reported_in_opms_words() {
                 .into(),
         ),
         (
-            // Shows S003-68.
             with(|documents| {
                 documents[1] = channel("p", "ch", &[r#"{"name":"p.v2.0.0","replaces":"p.v1.0.0"}"#, r#"{"name":"p.v1.0.0"}"#]);
                 String::new()
@@ -102,7 +93,6 @@ fn documents_that_do_not_fit_together_are_reported_in_opms_words() {
             "no olm.bundle blobs found in package \"p\" for olm.channel entries [p.v2.0.0]".into(),
         ),
         (
-            // Shows S003-68.
             and(&channel("p", "last", &[r#"{"name":"p.v1.0.0"}"#, r#"{"replaces":"p.v1.0.0"}"#])),
             "no olm.bundle blobs found in package \"p\" for olm.channel entries []".into(),
         ),
@@ -112,7 +102,6 @@ fn documents_that_do_not_fit_together_are_reported_in_opms_words() {
     }
 }
 
-// Shows S001-180, S003-109.
 #[test]
 fn properties_versions_and_releases_are_reported_in_opms_words() {
     let identity = |value: serde_json::Value| json!([{"type": "olm.package", "value": value}]);
@@ -124,7 +113,6 @@ fn properties_versions_and_releases_are_reported_in_opms_words() {
     let cases = [
         (json!([]), "package \"p\" bundle \"p.v1.0.0\" must have exactly 1 \"olm.package\" property, found 0".into()),
         (
-            // Shows S003-110.
             json!([
                 {"type": "olm.package", "value": {"packageName": "p", "version": "1.0.0"}},
                 {"type": "olm.package", "value": {"packageName": "p", "version": "1.0.0"}},
@@ -132,20 +120,16 @@ fn properties_versions_and_releases_are_reported_in_opms_words() {
             "package \"p\" bundle \"p.v1.0.0\" must have exactly 1 \"olm.package\" property, found 2".into(),
         ),
         (
-            // Shows S003-111.
             identity(json!({"packageName": "q", "version": "1.0.0"})),
             "package \"p\" does not match \"olm.package\" property \"q\"".into(),
         ),
         (
-            // Shows S003-113.
             identity(json!({"version": "1.0.0"})),
             "package \"p\" does not match \"olm.package\" property \"\"".into(),
         ),
-        // Shows S003-112.
         (versions("1.0"), version("1.0", "No Major.Minor.Patch elements found")),
         (versions("v1.0.0"), version("v1.0.0", "Invalid character(s) found in major number \"v1\"")),
         (versions("01.0.0"), version("01.0.0", "Major number must not contain leading zeroes \"01\"")),
-        // Shows S003-113.
         (versions(""), version("", "Version string empty")),
         (
             released("01"),
@@ -177,7 +161,6 @@ fn properties_of_another_form_are_reported_in_opms_words() {
     };
     let cases = [
         (
-            // Shows S003-108.
             json!([{"type": "olm.package", "value": {"packageName": "p", "version": 1}}]),
             parsing(
                 "olm.package",
@@ -188,10 +171,8 @@ fn properties_of_another_form_are_reported_in_opms_words() {
             json!([{"type": "olm.package", "value": [1]}]),
             parsing("olm.package", "json: cannot unmarshal array into Go value of type property.Package"),
         ),
-        // Shows S003-46.
         (json!([{"type": "foo"}]), parsing("foo", "unexpected end of JSON input")),
         (
-            // Shows S003-117.
             json!([{"type": "olm.gvk", "value": {"group": "g", "version": {}, "kind": "K"}}]),
             parsing(
                 "olm.gvk",
@@ -199,7 +180,6 @@ fn properties_of_another_form_are_reported_in_opms_words() {
             ),
         ),
         (
-            // Shows S003-125.
             json!([{"type": "olm.gvk.required", "value": {"group": true}}]),
             parsing(
                 "olm.gvk.required",
@@ -207,7 +187,6 @@ fn properties_of_another_form_are_reported_in_opms_words() {
             ),
         ),
         (
-            // Shows S003-121.
             json!([{"type": "olm.package.required", "value": {"versionRange": 1}}]),
             parsing(
                 "olm.package.required",
@@ -252,12 +231,10 @@ fn bundles_that_are_not_right_are_reported_as_trees() {
     let one = |name: &str| channel("p", "ch", &[&format!("{{\"name\":{name:?}}}")]);
     let cases = [
         (
-            // Shows S003-77.
             with_bundle(&bundle("p", "p.v1.0.0", "1.0.0", "")),
             of_bundle("p.v1.0.0", "bundle image must be set"),
         ),
         (
-            // Shows S003-70.
             with(|documents| {
                 documents[1] = channel("p", "ch", &[r#"{"name":"p.v1.0.0","skips":["x",""]}"#]);
                 String::new()
@@ -265,7 +242,6 @@ fn bundles_that_are_not_right_are_reported_as_trees() {
             of_bundle("p.v1.0.0", "skip[1] is empty"),
         ),
         (
-            // Shows S003-71.
             with(|documents| {
                 documents[1] = channel("p", "ch", &[r#"{"name":"p.v1.0.0","skipRange":"~1.0"}"#]);
                 String::new()
@@ -313,18 +289,15 @@ fn packages_and_channels_that_are_not_right_are_reported_as_trees() {
     };
     let no_message = "invalid deprecation: message must be set";
     let cases = [
-        // Shows S003-50, S003-57.
         (
             package("p", ""),
             of_package("default channel must be set\npackage must contain at least one channel"),
         ),
         (
-            // Shows S003-51, S003-57.
             package("p", "nope"),
             of_package("invalid channel \"nope\":\nchannel must contain at least one bundle"),
         ),
         (
-            // Shows S003-67.
             with(|_| channel_of("p", "empty", &json!(null))),
             of_package("invalid channel \"empty\":\nchannel must contain at least one bundle"),
         ),
@@ -338,7 +311,6 @@ fn packages_and_channels_that_are_not_right_are_reported_as_trees() {
             .concat(),
             of_package("duplicate versions found in bundles: [{1.0.0: [a, b]}]"),
         ),
-        // Shows S003-96.
         (and(&deprecated(r#"{"schema":"olm.package"}"#)), of_package(no_message)),
         (
             and(&deprecated(r#"{"schema":"olm.channel","name":"ch"}"#)),
@@ -370,7 +342,6 @@ fn versions_that_differ_in_build_metadata_or_release_are_different() {
     assert_eq!(message(&text), "");
 }
 
-// Shows S003-83, S003-86.
 #[test]
 fn deprecations_are_checked_against_the_package() {
     let blob = |package: &str, entries: &str| {
@@ -380,11 +351,8 @@ fn deprecations_are_checked_against_the_package() {
     let of = |reference: &str| and(&blob("p", &entry(reference)));
     let twice = entry(r#"{"schema":"olm.package"}"#);
     let cases = [
-        // Shows S003-91.
         (and(&blob("", "")), "package name must be set for deprecation item 0"),
-        // Shows S003-94.
         (and(&blob("zz", "")), "cannot apply deprecations to an unknown package \"zz\""),
-        // Shows S003-92.
         (and(&(blob("p", "") + &blob("p", ""))), "expected a maximum of one deprecation per package: \"p\""),
         (of("{}"), "schema must be set for deprecation entry [0] for package \"p\""),
         (
@@ -393,7 +361,6 @@ fn deprecations_are_checked_against_the_package() {
              package \"p\"",
         ),
         (
-            // Shows S003-99.
             of(r#"{"schema":"olm.bundle","name":"zz"}"#),
             "cannot deprecate bundle \"zz\" for package \"p\": bundle not found",
         ),
@@ -402,7 +369,6 @@ fn deprecations_are_checked_against_the_package() {
             "cannot deprecate bundle \"\" for package \"p\": bundle not found",
         ),
         (
-            // Shows S003-98.
             of(r#"{"schema":"olm.channel","name":"zz"}"#),
             "cannot deprecate channel \"zz\" for package \"p\": channel not found",
         ),
@@ -411,7 +377,6 @@ fn deprecations_are_checked_against_the_package() {
             "cannot deprecate channel \"\" for package \"p\": channel not found",
         ),
         (
-            // Shows S003-95.
             of(r#"{"schema":"olm.package","name":"p"}"#),
             "package name must be empty for deprecated package \"p\" (specified \"p\")",
         ),
@@ -427,8 +392,6 @@ fn deprecations_are_checked_against_the_package() {
     }
 }
 
-// Shows S003-04, S003-22, S003-23, S003-52, S003-58, S003-72, S003-78, S003-80, S003-97, S003-104, S003-105,
-// Shows S003-106, S003-114, S001-181, S001-184, S001-186.
 #[test]
 fn what_the_original_does_not_check_passes() {
     let properties = json!([

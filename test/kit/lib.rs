@@ -1,0 +1,37 @@
+//! What the tests run against: a real Kubernetes control plane, a real registry, and programs of ours.
+//!
+//! Everything listens on loopback and nothing outlives the test process: programs are started by a
+//! supervisor of their own ([`process`]), which ends them when the test process is gone, however it went.
+
+pub mod bundle;
+pub mod catalog;
+pub mod catalogd;
+pub mod cluster;
+pub mod controlplane;
+pub mod data;
+pub mod extension;
+pub mod faults;
+mod go_module;
+pub mod helm;
+pub mod images;
+pub mod kstatus;
+pub mod long;
+pub mod objects;
+pub mod operator;
+pub mod pki;
+pub mod process;
+pub mod promtool;
+pub mod proxy;
+pub mod registry;
+pub mod rights;
+pub mod rights_used;
+pub mod sample_operator;
+pub mod scenario;
+pub mod scrape;
+pub mod supervisor;
+pub mod takeover;
+#[path = "../tools/mod.rs"]
+pub mod tools;
+pub mod upstream;
+pub mod wait;
+pub mod world;

@@ -1,0 +1,277 @@
+//! What the other tests rely on: users, audit, pods, registries, and that nothing is left behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
+use olm_test::{
+    cluster::{Cluster, Options, unique_name},
+    process::{Process, StateDirectory, cargo_program},
+    registry::Registry,
+    supervisor::{Program, State},
+    wait,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Whether the cluster is a given one, which this test has nothing to say about.
+fn given() -> bool {
+    let given = std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty());
+    if given {
+        println!("skipped: the cluster is the one of KUBECONFIG");
+    }
+    given
+}
+
+/// Set in the process that is killed by a test of it.
+const VICTIM: &str = "OLM_TEST_VICTIM";
+
+#[tokio::test]
+async fn a_cluster_of_the_wanted_version_starts() -> Result<()> {
+    if given() {
+        return Ok(());
+    }
+    let start = Instant::now();
+    let cluster = Cluster::start(Options { nodes: 1, ..Options::default() }).await?;
+    eprintln!("control plane started in {:.1} s", start.elapsed().as_secs_f64());
+    let version = cluster.client().await?.apiserver_version().await?;
+    assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn users_have_the_rights_that_rbac_gives_and_writes_are_audited() -> Result<()> {
+    if given() {
+        return Ok(());
+    }
+    let cluster = Cluster::shared().await?;
+    let name = unique_name("audited");
+    let mark = cluster.audit_mark()?;
+    let map = ConfigMap {
+        metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
+        ..ConfigMap::default()
+    };
+    let stranger: Api<ConfigMap> = Api::namespaced(
+        cluster.client_for("ann", &["devs", "ops", "system:authenticated"]).await?,
+        "default",
+    );
+    let refused = stranger.create(&PostParams::default(), &map).await.unwrap_err();
+    assert!(refused.to_string().contains("User \"ann\" cannot create"), "{refused}");
+
+    let admin: Api<ConfigMap> =
+        Api::namespaced(cluster.client_for("eve", &["devs", "system:masters"]).await?, "default");
+    admin.create(&PostParams::default(), &map).await?;
+    let seen: Vec<_> = cluster
+        .audit_events_since(mark)?
+        .into_iter()
+        .filter(|event| event.resource == "configmaps" && ["ann", "eve"].contains(&event.user.as_str()))
+        .map(|event| (event.user, event.verb, event.name, event.code))
+        .collect();
+    // The name is in the body of a create; the log shows it for the request that was let in.
+    assert_eq!(
+        seen,
+        [
+            ("ann".to_owned(), "create".to_owned(), String::new(), 403),
+            ("eve".to_owned(), "create".to_owned(), name, 201),
+        ]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn pods_become_ready_jobs_finish_and_deleted_pods_go() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = unique_name("pods");
+    cluster.create_namespace(&namespace).await?;
+    let client = cluster.client().await?;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+    let jobs: Api<Job> = Api::namespaced(client, &namespace);
+    let container = json!([{"name": "c", "image": "example.com/none:v1"}]);
+    wait::until("the namespace's account", DEADLINE, || async {
+        let pod =
+            serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"containers": container}}))?;
+        Ok(pods.create(&PostParams::default(), &pod).await?)
+    })
+    .await?;
+    let job = json!({
+        "metadata": {"name": "j"},
+        "spec": {"template": {"spec": {"containers": container, "restartPolicy": "Never"}}},
+    });
+    jobs.create(&PostParams::default(), &serde_json::from_value(job)?).await?;
+    wait::until("the pod to be ready", DEADLINE, || async {
+        let status = pods.get("p").await?.status.unwrap_or_default();
+        let ready =
+            status.conditions.iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
+        wait::check(ready, || format!("{status:?}"))
+    })
+    .await?;
+    wait::until("the job to finish", DEADLINE, || async {
+        let status = jobs.get("j").await?.status.unwrap_or_default();
+        let done =
+            status.conditions.iter().flatten().any(|one| one.type_ == "Complete" && one.status == "True");
+        wait::check(done, || format!("{status:?}"))
+    })
+    .await?;
+    pods.delete("p", &DeleteParams::default()).await?;
+    wait::until("the pod to go", DEADLINE, || async {
+        wait::check(pods.get_opt("p").await?.is_none(), || "it is there".to_owned())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn kubectl_works_with_the_admins_kubeconfig() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let output = tokio::process::Command::new(cluster.kubectl())
+        .arg("--kubeconfig")
+        .arg(cluster.kubeconfig_admin())
+        .args(["get", "crds", "--output=name"])
+        .output()
+        .await?;
+    let text = String::from_utf8(output.stdout)?;
+    assert!(text.contains("clusterextensions.olm.operatorframework.io"), "{text}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_registry_keeps_address_and_content_over_an_outage() -> Result<()> {
+    let registry = Registry::start().await?;
+    let http = reqwest::Client::new();
+    let upload = http.post(format!("{}/v2/a/b/blobs/uploads/", registry.url())).send().await?;
+    let location = upload.headers()["location"].to_str()?.to_owned();
+    // The SHA-256 of nothing.
+    let digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let stored = http.put(format!("{location}&digest={digest}")).send().await?;
+    assert_eq!(stored.status(), 201);
+
+    registry.stop()?;
+    reqwest::get(format!("{}/v2/", registry.url())).await.unwrap_err();
+    registry.start_again().await?;
+    let blob = http.head(format!("{}/v2/a/b/blobs/{digest}", registry.url())).send().await?;
+    assert_eq!(blob.status(), 200);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_process_can_be_killed_restarted_and_asked_to_end() -> Result<()> {
+    let directory = StateDirectory::new("process")?;
+    let program = Program {
+        program: "/bin/sh".into(),
+        args: vec!["-c".to_owned(), "echo \"from $WHO\"; exec sleep 600".to_owned()],
+        env: [("WHO".to_owned(), "the test".to_owned())].into(),
+        log: directory.path().join("log"),
+        ..Program::default()
+    };
+    let process = Process::start("sleeper", program)?;
+    let first = process.pid();
+    wait::until("the first line", DEADLINE, || async {
+        wait::check(process.log() == "from the test\n", || process.log())
+    })
+    .await?;
+    assert_eq!(process.kill()?, State::Killed(9));
+    process.check_running().unwrap_err();
+    process.restart()?;
+    assert_ne!(process.pid(), first);
+    wait::until("the second line", DEADLINE, || async {
+        wait::check(process.log().lines().count() == 2, || process.log())
+    })
+    .await?;
+    assert_eq!(process.terminate(DEADLINE).await?, State::Killed(15));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_program_of_the_workspace_is_built_and_found() -> Result<()> {
+    let program = tokio::task::spawn_blocking(|| cargo_program("olm-config-gen", "olm-config-gen")).await??;
+    assert!(program.is_file(), "{}", program.display());
+    Ok(())
+}
+
+/// Not a test of its own: the process that the next test kills.
+#[tokio::test]
+async fn victim() -> Result<()> {
+    let Some(report) = std::env::var_os(VICTIM) else { return Ok(()) };
+    let cluster = Cluster::start(Options { nodes: 1, ..Options::default() }).await?;
+    let pids: Vec<u32> = cluster.processes().iter().map(Process::pid).collect();
+    let directory = cluster.kubeconfig_admin().parent().map(Path::to_owned);
+    let report = Path::new(&report);
+    std::fs::write(report.with_extension("part"), json!({"pids": pids, "directory": directory}).to_string())?;
+    std::fs::rename(report.with_extension("part"), report)?;
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_the_test_process_is_killed() -> Result<()> {
+    let mut victim = Victim::start().await?;
+    victim.process.kill()?;
+    victim.process.wait()?;
+    victim.programs_go().await?;
+    wait::until("the victim's files to go", DEADLINE, async || {
+        wait::check(!victim.state.exists(), || format!("{} is there", victim.state.display()))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn no_program_is_left_when_the_supervisor_is_killed() -> Result<()> {
+    let mut victim = Victim::start().await?;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", victim.programs[0]))?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).context("no parent")?;
+    let supervisor = Pid::from_raw(parent.trim().parse()?).context("no parent")?;
+    kill_process(supervisor, Signal::KILL)?;
+    victim.programs_go().await?;
+    victim.process.kill()?;
+    victim.process.wait()?;
+    // Nobody is left who would.
+    std::fs::remove_dir_all(&victim.state)?;
+    Ok(())
+}
+
+struct Victim {
+    process: Child,
+    programs: Vec<u64>,
+    state: PathBuf,
+}
+
+impl Victim {
+    async fn start() -> Result<Self> {
+        let directory = StateDirectory::new("victim")?;
+        let report = directory.path().join("report.json");
+        let mut process = Command::new(std::env::current_exe()?)
+            .args(["harness::victim", "--exact", "--nocapture"])
+            .env(VICTIM, &report)
+            .env_remove("KUBECONFIG")
+            .stdout(Stdio::null())
+            .spawn()?;
+        let seen = wait::until("the victim's cluster", Duration::from_mins(2), async || {
+            wait::check(process.try_wait()?.is_none(), || "the victim ended".to_owned())?;
+            std::fs::read(&report).context("no report")
+        })
+        .await;
+        if seen.is_err() {
+            process.kill()?;
+            process.wait()?;
+        }
+        let seen: serde_json::Value = serde_json::from_slice(&seen?)?;
+        let programs: Vec<_> =
+            seen["pids"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_u64).collect();
+        assert_eq!(programs.len(), 5);
+        let state = seen["directory"].as_str().context("directory")?.into();
+        Ok(Self { process, programs, state })
+    }
+
+    async fn programs_go(&self) -> Result<()> {
+        wait::until("the victim's programs to go", DEADLINE, async || {
+            let left: Vec<_> =
+                self.programs.iter().filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).collect();
+            wait::check(left.is_empty(), || format!("{left:?} run"))
+        })
+        .await
+    }
+}

@@ -1,0 +1,443 @@
+//! What administrators ask for by annotation: back to an earlier revision, and a pause.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, ResourceExt,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams},
+};
+use olm_api::{
+    ConditionType::{Installed, Progressing, Ready, Stalled},
+    names::{BUNDLE_REFERENCE, BUNDLE_VERSION, EXTENSIONS_PREFIX, ROLLED_BACK_TO_ANNOTATION},
+    v1::ClusterObjectSet,
+};
+use olm_test::{
+    bundle::{Bundle, small},
+    extension::ACCOUNT,
+    operator::SYSTEM_NAMESPACE,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
+use serde_json::{Value, json};
+
+use crate::small::{annotate, prepare, revisions};
+
+const KIND: &str = "Beacon";
+
+/// An operator whose kind got a field more with 1.1.0, installed at 1.0.0.
+async fn beacons_operator(
+    base: &str,
+    next: impl FnOnce(Bundle) -> Bundle,
+) -> Result<(Scenario<'static>, String)> {
+    let scenario = Scenario::new(World::shared().await?, base).await?;
+    let package = format!("{}-op", scenario.name);
+    let first =
+        small(&package, "1.0.0").brings_with(&scenario.group(), KIND, &json!({"colour": {"type": "string"}}));
+    let second = small(&package, "1.1.0").replaces("1.0.0");
+    let fields = json!({"colour": {"type": "string"}, "interval": {"type": "string"}});
+    let second = next(second.brings_with(&scenario.group(), KIND, &fields));
+    prepare(&scenario, &[first, second], &[]).await?;
+    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    Ok((scenario, package))
+}
+
+fn beacons(scenario: &Scenario<'_>) -> Api<DynamicObject> {
+    let gvk = GroupVersionKind::gvk(&scenario.group(), "v1", KIND);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, "beacons");
+    Api::namespaced_with(scenario.client.clone(), &scenario.name, &resource)
+}
+
+async fn create_beacon(scenario: &Scenario<'_>) -> Result<DynamicObject> {
+    let object: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": format!("{}/v1", scenario.group()), "kind": KIND,
+        "metadata": {"name": "north"}, "spec": {"colour": "red", "interval": "5s"},
+    }))?;
+    Ok(beacons(scenario).create(&PostParams::default(), &object).await?)
+}
+
+/// The CRD has the newer form.
+async fn crd_is_newer(scenario: &Scenario<'_>) -> Result<()> {
+    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
+    let crd = crds.get(&format!("beacons.{}", scenario.group())).await?;
+    let schema = serde_json::to_string(&crd.spec.versions)?;
+    ensure!(schema.contains("interval"), "the CRD is the older one: {schema}");
+    ensure!(crd.annotations().get(BUNDLE_VERSION).map(String::as_str) == Some("1.1.0"), "{:?}", crd.metadata);
+    ensure!(crd.metadata.deletion_timestamp.is_none());
+    Ok(())
+}
+
+/// The CRD and the user's object are as they were, in the newer form.
+async fn kept(scenario: &Scenario<'_>, beacon: &DynamicObject) -> Result<()> {
+    crd_is_newer(scenario).await?;
+    let found = beacons(scenario).get("north").await?;
+    ensure!(found.uid() == beacon.uid(), "the user's object is another one");
+    ensure!(found.data["spec"] == json!({"colour": "red", "interval": "5s"}), "{}", found.data);
+    Ok(())
+}
+
+async fn data(scenario: &Scenario<'_>, package: &str) -> Result<String> {
+    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    let map = maps.get(&format!("{package}-data")).await?;
+    map.data.and_then(|data| data.get("data").cloned()).context("no data in the ConfigMap")
+}
+
+async fn sets_annotation(scenario: &Scenario<'_>, number: i64, name: &str) -> Result<Option<String>> {
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    let set = sets.get(&format!("{}-{number}", scenario.name)).await?;
+    Ok(set.annotations().get(name).cloned())
+}
+
+/// Waits until the numbers of the active revisions are these.
+async fn active(scenario: &Scenario<'_>, wanted: &[i64]) -> Result<()> {
+    wait::until(&format!("revisions {wanted:?} to be active"), DEADLINE, || async {
+        let found: Vec<i64> = revisions(scenario).await?.iter().map(|r| r.spec.revision).collect();
+        wait::check(found == wanted, || format!("{found:?}"))
+    })
+    .await
+}
+
+/// Waits until the conditions have all of this generation in them: the last edit has been dealt with.
+async fn seen(scenario: &Scenario<'_>) -> Result<()> {
+    wait::until("the edit to be seen", DEADLINE, || async {
+        let shown = scenario.shown().await?;
+        wait::check(shown.generation_seen, || format!("{shown:?}"))
+    })
+    .await
+}
+
+async fn says(scenario: &Scenario<'_>, type_: olm_api::ConditionType, wanted: &[&str]) -> Result<()> {
+    wait::until(&format!("{type_} to say {wanted:?}"), DEADLINE, || async {
+        scenario.world.operator.process().check_running()?;
+        let found = scenario.shown().await?.condition(type_);
+        ensure!(wanted.iter().all(|wanted| found.contains(wanted)), "{type_} is {found}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_earlier_revision_comes_back_once_and_crds_stay() -> Result<()> {
+    let (scenario, package) = beacons_operator("back", |next| next).await?;
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    let beacon = create_beacon(&scenario).await?;
+
+    annotate(&scenario, "rollback-to", json!("1")).await?;
+    scenario.installed("1.0.0").await?;
+    active(&scenario, &[3]).await?;
+    ensure!(data(&scenario, &package).await? == "1.0.0");
+    kept(&scenario, &beacon).await?;
+    let revision = revisions(&scenario).await?.remove(0);
+    let recorded = revision.annotations().get(ROLLED_BACK_TO_ANNOTATION).cloned();
+    ensure!(recorded.as_deref() == Some("1"), "{recorded:?}");
+    says(
+        &scenario,
+        Ready,
+        &["True/Succeeded/", "Rolled back to revision 1, as ", "revision 3 was made for it"],
+    )
+    .await?;
+    let image = revision.annotations().get(BUNDLE_REFERENCE).context("the bundle is not recorded")?;
+    ensure!(sets_annotation(&scenario, 1, BUNDLE_REFERENCE).await?.as_ref() == Some(image));
+    scenario.shows(Installed, &format!("True/Succeeded/Installed bundle {image} successfully")).await?;
+
+    // Nothing is resolved while the annotation stands, and the request is not carried out again.
+    scenario.set_version("1.1.x").await?;
+    seen(&scenario).await?;
+    scenario.installed("1.0.0").await?;
+    active(&scenario, &[3]).await?;
+
+    // Without the annotation the resolution goes on, from the bundle that came back.
+    annotate(&scenario, "rollback-to", Value::Null).await?;
+    scenario.installed("1.1.0").await?;
+    active(&scenario, &[4]).await?;
+    kept(&scenario, &beacon).await?;
+
+    // The same request again is a new one. The spec may then ask for the same bundle without another revision.
+    annotate(&scenario, "rollback-to", json!("1")).await?;
+    scenario.installed("1.0.0").await?;
+    active(&scenario, &[5]).await?;
+    scenario.set_version("1.0.0").await?;
+    annotate(&scenario, "rollback-to", Value::Null).await?;
+    wait::until("the request to be out of Ready", DEADLINE, || async {
+        let ready = scenario.shown().await?.condition(Ready);
+        wait::check(ready.starts_with("True/") && !ready.contains("Rolled back"), || ready)
+    })
+    .await?;
+    active(&scenario, &[5]).await?;
+    kept(&scenario, &beacon).await?;
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_revisions_with_content_come_back() -> Result<()> {
+    let (scenario, package) = beacons_operator("choice", |next| next).await?;
+    let annotation = format!("annotation \"{EXTENSIONS_PREFIX}rollback-to\": revision");
+    let refused = |text: String| {
+        format!(
+            "False/Blocked/operation cannot proceed due to the following validation error(s): {annotation} {text}"
+        )
+    };
+    annotate(&scenario, "rollback-to", json!("9")).await?;
+    let text = "9 is none of this extension's; no other revision can come back: remove the annotation";
+    scenario.shows(Progressing, &refused(text.to_owned())).await?;
+    says(&scenario, Stalled, &["True/Blocked/", &annotation]).await?;
+    ensure!(scenario.shown().await?.condition(Installed).starts_with("True/Succeeded/"));
+
+    annotate(&scenario, "rollback-to", json!("1")).await?;
+    says(&scenario, Ready, &["True/", "rollback-to has nothing to do: revision 1 is the latest."]).await?;
+
+    annotate(&scenario, "rollback-to", Value::Null).await?;
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    annotate(&scenario, "rollback-to", json!("7")).await?;
+    let one = format!("set it to one of 1 (bundle \"{package}.v1.0.0\"), or remove it");
+    scenario.shows(Progressing, &refused(format!("7 is none of this extension's; {one}"))).await?;
+
+    let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
+    let of_first = format!("olm.operatorframework.io/revision-name={}-1", scenario.name);
+    secrets.delete_collection(&DeleteParams::default(), &ListParams::default().labels(&of_first)).await?;
+    annotate(&scenario, "rollback-to", json!("1")).await?;
+    scenario.shows(Progressing, &refused("1 cannot come back because its content is gone (".into())).await?;
+    says(&scenario, Progressing, &["; no other revision can come back: remove the annotation"]).await?;
+    annotate(&scenario, "rollback-to", Value::Null).await?;
+    scenario.installed("1.1.0").await?;
+    scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_installed_comes_back_when_the_next_does_not_roll_out() -> Result<()> {
+    let (scenario, package) = beacons_operator("stuck", |next| next.deployment(false)).await?;
+    scenario.set_version("1.1.0").await?;
+    active(&scenario, &[1, 2]).await?;
+    scenario.shows(Progressing, "True/RollingOut/Revision 1.1.0 is rolling out.").await?;
+    wait::until("the ConfigMap to be handed over", DEADLINE, || async {
+        let version = data(&scenario, &package).await?;
+        wait::check(version == "1.1.0", || version)
+    })
+    .await?;
+    let beacon = create_beacon(&scenario).await?;
+
+    annotate(&scenario, "rollback-to", json!("1")).await?;
+    active(&scenario, &[3]).await?;
+    scenario.installed("1.0.0").await?;
+    ensure!(data(&scenario, &package).await? == "1.0.0");
+    kept(&scenario, &beacon).await?;
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn going_back_needs_the_rights_for_it() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "backrights").await?;
+    let package = format!("{}-op", scenario.name);
+    let bundles = [small(&package, "1.0.0"), small(&package, "2.0.0").replaces("1.0.0")];
+    prepare(&scenario, &bundles, &[]).await?;
+    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    scenario.set_version("2.0.0").await?;
+    scenario.installed("2.0.0").await?;
+    let bindings: Api<k8s_openapi::api::rbac::v1::RoleBinding> =
+        Api::namespaced(scenario.client.clone(), &scenario.name);
+    let name = format!("{}-{}", scenario.name, ACCOUNT);
+    let mut binding = bindings.get(&name).await?;
+    bindings.delete(&name, &DeleteParams::default()).await?;
+    annotate(&scenario, "rollback-to", json!("1")).await?;
+    let text = format!(
+        "True/Retrying/error for resolved bundle \"{package}.v1.0.0\" with version \"1.0.0\": creating new Revision: pre-authorization failed: service account requires the following permissions to manage cluster extension:"
+    );
+    scenario.shows(Progressing, &text).await?;
+    binding.metadata.resource_version = None;
+    binding.metadata.uid = None;
+    bindings.create(&PostParams::default(), &binding).await?;
+    scenario.installed("1.0.0").await?;
+    scenario.delete_extension().await
+}
+
+async fn annotate_pause(scenario: &Scenario<'_>, value: Value) -> Result<()> {
+    annotate(scenario, "paused", value).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_paused_nothing_new_comes_and_drift_is_repaired() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "paused").await?;
+    let package = format!("{}-op", scenario.name);
+    let bundles = [small(&package, "1.0.0"), small(&package, "2.0.0").replaces("1.0.0")];
+    prepare(&scenario, &bundles, &[]).await?;
+    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+
+    annotate_pause(&scenario, json!("true")).await?;
+    let paused = format!(
+        "Paused by the annotation {EXTENSIONS_PREFIX}paused until it is removed: no new revision is made, what is installed goes on being repaired."
+    );
+    says(&scenario, Ready, &["True/Succeeded/Revision 1.0.0 has rolled out.", &paused]).await?;
+    scenario.set_version("2.0.0").await?;
+    let waits = format!(
+        "What the spec and the catalogs ask for now waits for the end of the pause: bundle \"{package}.v2.0.0\" with version \"2.0.0\"."
+    );
+    says(&scenario, Ready, &["True/Succeeded/", &paused, &waits]).await?;
+    active(&scenario, &[1]).await?;
+    drift_is_repaired(&scenario, &package).await?;
+    scenario.set_version("9.9.9").await?;
+    says(&scenario, Ready, &["True/Succeeded/", "At the end of the pause this will stand in the way: "])
+        .await?;
+    scenario.set_version("2.0.0").await?;
+
+    // A time ends the pause by itself.
+    let end = Timestamp::now() + Duration::from_secs(12);
+    annotate_pause(&scenario, json!(format!("{end:.0}"))).await?;
+    says(&scenario, Ready, &["True/", &format!("{EXTENSIONS_PREFIX}paused until {end:.0}: no new")]).await?;
+    scenario.installed("2.0.0").await?;
+    let made = revisions(&scenario).await?.remove(0).metadata.creation_timestamp.context("no time")?.0;
+    ensure!(made.as_second() >= end.as_second(), "made at {made}, paused until {end}");
+    let ready = scenario.shown().await?.condition(Ready);
+    ensure!(!ready.contains("Paused"), "{ready}");
+
+    // A way back waits as well.
+    annotate_pause(&scenario, json!("true")).await?;
+    annotate(&scenario, "rollback-to", json!("1")).await?;
+    let waits =
+        format!("What {EXTENSIONS_PREFIX}rollback-to asks for waits for the end of the pause: revision 1.");
+    says(&scenario, Ready, &["True/", &waits]).await?;
+    active(&scenario, &[2]).await?;
+    annotate_pause(&scenario, Value::Null).await?;
+    scenario.installed("1.0.0").await?;
+
+    annotate_pause(&scenario, json!("true")).await?;
+    says(&scenario, Ready, &["Paused by the annotation"]).await?;
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await
+}
+
+async fn drift_is_repaired(scenario: &Scenario<'_>, package: &str) -> Result<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    let name = format!("{package}-data");
+    let before = maps.get(&name).await?.uid();
+    maps.delete(&name, &DeleteParams::default()).await?;
+    wait::until("the ConfigMap to be back", DEADLINE, || async {
+        let found = maps.get_opt(&name).await?;
+        wait::check(found.is_some_and(|map| map.uid() != before), || "it is not".into())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_roll_out_in_flight_goes_on_while_paused() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "pausedflight").await?;
+    let package = format!("{}-op", scenario.name);
+    prepare(&scenario, &[small(&package, "1.0.0")], &[]).await?;
+    // Nothing is begun while paused.
+    let paused = json!({"metadata": {"annotations": {format!("{EXTENSIONS_PREFIX}paused"): "true"}}});
+    let mut extension: Value = crate::small::extension(&scenario, &package);
+    extension["metadata"]["annotations"] = paused["metadata"]["annotations"].clone();
+    scenario.extensions().create(&PostParams::default(), &serde_json::from_value(extension)?).await?;
+    let text = format!(
+        "False/Blocked/paused by the annotation {EXTENSIONS_PREFIX}paused: nothing is installed before the pause ends"
+    );
+    scenario.shows(Progressing, &text).await?;
+    scenario.shows(Installed, "False/Failed/No bundle installed").await?;
+    says(&scenario, Ready, &["False/Blocked/", "waits for the end of the pause: bundle"]).await?;
+    ensure!(revisions(&scenario).await?.is_empty());
+
+    // An object of somebody else stands in the way of the roll-out, until the pause has begun.
+    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    let name = format!("{package}-data");
+    let foreign = json!({"metadata": {"name": name}, "data": {"owner": "somebody"}});
+    maps.create(&PostParams::default(), &serde_json::from_value(foreign)?).await?;
+    // Nothing is installed whose deadline or repair would wake the extension when the time has come.
+    let end = Timestamp::now() + Duration::from_secs(5);
+    annotate_pause(&scenario, json!(format!("{end:.0}"))).await?;
+    says(&scenario, Progressing, &["True/Retrying/revision object collisions in phase"]).await?;
+    annotate_pause(&scenario, json!("true")).await?;
+    says(&scenario, Ready, &["False/", "Paused by the annotation"]).await?;
+    maps.delete(&name, &DeleteParams::default()).await?;
+    scenario.installed("1.0.0").await?;
+    active(&scenario, &[1]).await?;
+    scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn annotations_are_checked_before_they_are_stored() -> Result<()> {
+    let world = World::start().await?;
+    let scenario = Scenario::new(&world, "notes").await?;
+    let package = format!("{}-op", scenario.name);
+    prepare(&scenario, &[small(&package, "1.0.0")], &[]).await?;
+    scenario.create_extension(&package, json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    let cases = [
+        ("pause", "true", "is not supported by this version: remove it"),
+        (
+            "paused",
+            "yes",
+            "cannot be \"yes\": set it to \"true\" or a time such as \"2030-01-31T08:00:00Z\", or remove it",
+        ),
+        ("paused", "2030-01-31", "cannot be \"2030-01-31\": set it to \"true\" or a time"),
+        ("rollback-to", "0", "cannot be \"0\": set it to the number of a revision, or remove it"),
+        ("rollback-to", "notes-1", "cannot be \"notes-1\": set it to the number"),
+        ("major-updates", "block", "cannot be \"block\": set it to \"Block\", or remove it"),
+        ("dependencies", "", "cannot be \"\": set it to \"Refuse\", or remove it"),
+        ("same-catalog", "required", "cannot be \"required\": set it to \"Required\", or remove it"),
+    ];
+    // The API server takes a moment until it asks a new policy.
+    wait::until("the policy to be asked", DEADLINE, async || {
+        let told = annotate(&scenario, "pause", json!("true")).await;
+        annotate(&scenario, "pause", Value::Null).await?;
+        wait::check(told.is_err(), || "an unknown annotation was accepted".to_owned())
+    })
+    .await?;
+    for (name, value, wanted) in cases {
+        let told = annotate(&scenario, name, json!(value)).await.err().map(|e| format!("{e:#}"));
+        let wanted = format!("annotation \"{EXTENSIONS_PREFIX}{name}\" {wanted}");
+        ensure!(told.as_ref().is_some_and(|told| told.contains(&wanted)), "wanted {wanted:?}, got {told:?}");
+    }
+    for (name, value) in
+        [("paused", "2020-01-31T08:00:00.5+02:00"), ("major-updates", "Block"), ("reinstall", "a")]
+    {
+        annotate(&scenario, name, json!(value)).await.with_context(|| format!("{name}: {value}"))?;
+        annotate(&scenario, name, Value::Null).await?;
+    }
+    old_values_pass(&scenario).await
+}
+
+/// What got in before the policy stays changeable and deletable, and is told where it stands.
+async fn old_values_pass(scenario: &Scenario<'_>) -> Result<()> {
+    let name = "clusterextension-annotations.olm.operatorframework.io";
+    let bindings: Api<k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding> =
+        Api::all(scenario.client.clone());
+    let mut binding = bindings.get(name).await?;
+    bindings.delete(name, &DeleteParams::default()).await?;
+    wait::until("the policy to be off", DEADLINE, || async {
+        annotate(scenario, "paused", json!("sometimes")).await
+    })
+    .await?;
+    let absent = format!(
+        "ValidatingAdmissionPolicyBinding {name:?} is absent: until the manifests are applied again, annotations of ClusterExtensions are not checked before they are stored."
+    );
+    says(scenario, Ready, &["False/", &absent]).await?;
+    binding.metadata.resource_version = None;
+    binding.metadata.uid = None;
+    bindings.create(&PostParams::default(), &binding).await?;
+    wait::until("the policy to be on", DEADLINE, || async {
+        let told = annotate(scenario, "rollback-to", json!("x")).await.err().map(|e| format!("{e:#}"));
+        annotate(scenario, "rollback-to", Value::Null).await?;
+        ensure!(told.as_ref().is_some_and(|told| told.contains("cannot be")), "{told:?}");
+        Ok(())
+    })
+    .await?;
+    let blocked = format!(
+        "False/Blocked/operation cannot proceed due to the following validation error(s): annotation \"{EXTENSIONS_PREFIX}paused\" cannot be \"sometimes\": set it to"
+    );
+    scenario.shows(Progressing, &blocked).await?;
+    // Another edit passes with the old value in place, and so does the controller's finalizer.
+    scenario.set_version("1.0.0").await?;
+    annotate(scenario, "major-updates", json!("Block")).await?;
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await
+}

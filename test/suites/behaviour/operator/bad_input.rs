@@ -1,0 +1,227 @@
+//! Bad input gets one clear text, and the rest of the cluster goes on.
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::ListParams;
+use olm_api::{
+    ConditionType::{self, Installed, Progressing, Ready, Reconciling, Stalled},
+    names::{OWNER_NAME_LABEL, REINSTALL_ANNOTATION},
+    v1::{ClusterCatalog, ClusterObjectSet},
+};
+use olm_image::{Compression, LayerBuilder, PackedLayer};
+use olm_test::{
+    bundle::lighthouse,
+    catalog::chain,
+    extension::ACCOUNT,
+    rights::create_account,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
+use serde_json::{Value, json};
+
+const PACKAGE: &str = "lighthouse-operator";
+
+async fn scenario(name: &str) -> Result<Scenario<'static>> {
+    let world = World::shared().await?;
+    let scenario = Scenario::new(world, name).await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
+    Ok(scenario)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_no_bundle_meets() -> Result<()> {
+    let scenario = scenario("unmet").await?;
+    scenario.create_extension("no-such-package", json!({})).await?;
+    scenario.shows(Progressing, "True/Retrying/no bundles found for package \"no-such-package\"").await?;
+    scenario.shows(Installed, "False/Failed/No bundle installed").await?;
+    scenario.delete_extension().await?;
+
+    scenario.create_extension(PACKAGE, json!({"version": ">=9.0.0"})).await?;
+    let text = "no bundles found for package \"lighthouse-operator\" matching version \">=9.0.0\"";
+    scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
+    scenario
+        .shows(Stalled, &format!("True/Blocked/{text}\nAsk for another version range.\nRejected: "))
+        .await?;
+    scenario.set_version("1.0.0").await?;
+    scenario.installed("1.0.0").await?;
+    scenario.set_version("=9.0.0").await?;
+    let text = "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"lighthouse-operator\" matching version \"=9.0.0\"";
+    scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
+    scenario.shows(Installed, "True/Succeeded/Installed bundle ").await?;
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_malformed_range_is_refused_at_the_door() -> Result<()> {
+    let scenario = scenario("malformed").await?;
+    let refused = scenario.create_extension(PACKAGE, json!({"version": ">>1"})).await.unwrap_err();
+    assert!(refused.to_string().contains("invalid version expression"), "{refused}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bundle_images_that_cannot_be_used() -> Result<()> {
+    let world = World::shared().await?;
+    let scenario = Scenario::new(world, "unusable").await?;
+    let empty = tempfile::tempdir()?;
+    std::fs::create_dir_all(empty.path().join("manifests"))?;
+    std::fs::create_dir_all(empty.path().join("metadata"))?;
+    std::fs::write(
+        empty.path().join("manifests/map.yaml"),
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+    )?;
+    std::fs::write(
+        empty.path().join("metadata/annotations.yaml"),
+        "annotations:\n  operators.operatorframework.io.bundle.package.v1: p\n",
+    )?;
+    let without_csv =
+        world.images.push_bundle(empty.path(), &format!("{}/without-csv:v1", scenario.name)).await?;
+    let missing = format!("{}/{}/missing@sha256:{}", world.images.host(), scenario.name, "0".repeat(64));
+    let content =
+        [chain("without-csv", &[("1.0.0", &without_csv)]), chain("missing", &[("1.0.0", &missing)])];
+    let reference = scenario.push_catalog(&content.concat(), "latest").await?;
+    scenario.create_catalog(&reference, None).await?;
+    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    scenario.catalog_serves().await?;
+
+    scenario.create_extension("without-csv", json!({})).await?;
+    let wrapped = "error for resolved bundle \"without-csv.v1.0.0\" with version \"1.0.0\": ";
+    scenario
+        .shows(
+            Progressing,
+            &format!("False/Blocked/{wrapped}no ClusterServiceVersion found in \"manifests\""),
+        )
+        .await?;
+    scenario.shows(Stalled, "True/Blocked/").await?;
+    scenario.delete_extension().await?;
+
+    scenario.create_extension("missing", json!({})).await?;
+    let wrapped = "error for resolved bundle \"missing.v1.0.0\" with version \"1.0.0\": ";
+    scenario.shows(Progressing, &format!("True/Retrying/{wrapped}error ")).await?;
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn catalog_images_that_cannot_be_used() -> Result<()> {
+    let world = World::shared().await?;
+    for (name, layers, wanted) in [
+        ("absent", None, "True/Retrying/source catalog content: "),
+        (
+            "broken",
+            Some(vec![
+                LayerBuilder::new(Compression::Gzip)
+                    .file("configs/a.yaml", "schema: [unclosed\n")?
+                    .build()?,
+            ]),
+            "True/Retrying/error storing fbc: error walking FBC root: ",
+        ),
+        (
+            "twice",
+            Some(vec![
+                LayerBuilder::new(Compression::Gzip)
+                    .file(
+                        "configs/a.yaml",
+                        "schema: olm.package\nname: p\nDefaultChannel: a\ndefaultChannel: b\n",
+                    )?
+                    .build()?,
+            ]),
+            "True/Retrying/error storing fbc: error walking FBC root: configs/a.yaml: document at offset 0 has duplicate keys",
+        ),
+        ("cut", Some(vec![cut_short()?]), "True/Retrying/source catalog content: error applying image: "),
+    ] {
+        let scenario = Scenario::new(world, name).await?;
+        if let Some(layers) = layers {
+            world.images.push_catalog_layers(layers, &format!("{}-catalog:latest", scenario.name)).await?;
+        }
+        scenario.create_catalog(&scenario.catalog_image("latest"), Some(1)).await?;
+        catalog_shows(&scenario, ConditionType::Progressing, wanted).await?;
+    }
+    // The others go on.
+    let scenario = scenario("beside").await?;
+    scenario.create_extension(PACKAGE, json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_is_down_stops_only_what_needs_it() -> Result<()> {
+    // A world of its own: the other tests need their registry.
+    let world = World::start().await?;
+    let scenario = Scenario::new(&world, "down").await?;
+    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))]).await?;
+    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    world.registry.stop()?;
+    scenario.set_version("1.1.0").await?;
+    let wrapped = "error for resolved bundle \"lighthouse-operator.v1.1.0\" with version \"1.1.0\": ";
+    scenario.shows(Progressing, &format!("True/Retrying/{wrapped}")).await?;
+    scenario.shows(Installed, "True/Succeeded/").await?;
+    world.registry.start_again().await?;
+    scenario.installed("1.1.0").await?;
+
+    // An edit that needs the bundle again is not lost: it is told, tried again, and rolled out.
+    let config = json!({"configType": "Inline", "inline": {"deploymentConfig": {"env": [{"name": "A", "value": "b"}]}}});
+    edited_while_the_registry_is_down(&scenario, json!({"spec": {"config": config}})).await?;
+    let deployments: kube::Api<Deployment> = kube::Api::namespaced(scenario.client.clone(), &scenario.name);
+    let found = serde_json::to_value(deployments.list(&ListParams::default()).await?.items)?.to_string();
+    ensure!(found.contains(r#"{"name":"A","value":"b"}"#), "{found}");
+    let again = json!({"metadata": {"annotations": {REINSTALL_ANNOTATION: "once"}}});
+    edited_while_the_registry_is_down(&scenario, again).await
+}
+
+/// Edits the extension while its bundle cannot be had, and sees what is told, and a revision once it can.
+async fn edited_while_the_registry_is_down(scenario: &Scenario<'_>, edit: Value) -> Result<()> {
+    let world = scenario.world;
+    let sets: kube::Api<ClusterObjectSet> = kube::Api::all(scenario.client.clone());
+    let latest = async || {
+        let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
+        anyhow::Ok(sets.list(&mine).await?.items.iter().map(|set| set.spec.revision).max())
+    };
+    let before = latest().await?;
+    world.registry.stop()?;
+    let mut emptied = 0;
+    for kept in std::fs::read_dir(world.operator.directory().join("bundles/bundles"))? {
+        std::fs::remove_file(kept?.path())?;
+        emptied += 1;
+    }
+    ensure!(emptied > 0, "no bundle was kept");
+    scenario.patch_extension(edit).await?;
+    let why = "The spec asks for bundle \"lighthouse-operator.v1.1.0\" with version \"1.1.0\" in another way than it was installed, and the bundle cannot be fetched; what is installed goes on, and it is tried again: ";
+    let progressing = "Revision 1.1.0 has rolled out.";
+    scenario.shows(Ready, &format!("False/Retrying/{progressing}\n{why}")).await?;
+    scenario.shows(Reconciling, &format!("True/Retrying/{why}")).await?;
+    // The words of the original, which tells nothing of it.
+    scenario.shows(Progressing, &format!("True/Succeeded/{progressing}")).await?;
+    scenario.shows(Installed, "True/Succeeded/").await?;
+    ensure!(latest().await? == before, "a revision was made of nothing");
+    world.registry.start_again().await?;
+    scenario.installed("1.1.0").await?;
+    ensure!(latest().await? > before, "the edit was not rolled out");
+    Ok(())
+}
+
+/// A gzip layer whose end is missing.
+fn cut_short() -> Result<PackedLayer> {
+    let noise: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(100_000).collect();
+    let whole = LayerBuilder::new(Compression::Gzip).file("configs/a.yaml", noise)?.build()?;
+    let bytes = whole.bytes();
+    Ok(PackedLayer::from_bytes(bytes.slice(..bytes.len() / 2), Compression::Gzip))
+}
+
+async fn catalog_shows(scenario: &Scenario<'_>, type_: ConditionType, wanted: &str) -> Result<()> {
+    let api: kube::Api<ClusterCatalog> = kube::Api::all(scenario.client.clone());
+    wait::until(&format!("{type_} of the catalog to be {wanted}"), DEADLINE, || async {
+        let status = api.get(&scenario.name).await?.status.unwrap_or_default();
+        let found = status
+            .conditions
+            .find(type_)
+            .map(|c| format!("{}/{}/{}", c.status, c.reason, c.message))
+            .unwrap_or_default();
+        wait::check(found.starts_with(wanted), || format!("{type_} is {found}"))
+    })
+    .await
+}

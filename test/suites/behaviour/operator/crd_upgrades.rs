@@ -1,0 +1,304 @@
+//! Upgrades that change CRDs: unsafe changes are blocked, stored objects are validated, administrators decide.
+
+use crate::real_bundles::{STRIMZI, real_bundles};
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, ResourceExt,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams},
+};
+use olm_api::{
+    ConditionType::{Progressing, Ready, Stalled},
+    names::{ALLOW_CRD_CHANGES_ANNOTATION, BUNDLE_VERSION},
+};
+use olm_crd::{Allowance, Policy, compare};
+use olm_test::{
+    bundle::{Bundle, IMAGE, crd, deployment, reads_config_maps, unschedulable},
+    process::cargo_program,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
+use serde_json::{Value, json};
+
+const PACKAGE: &str = "widgets";
+
+/// What a version of the widgets' operator is like.
+#[derive(Clone, Copy)]
+struct Version {
+    number: &'static str,
+    /// The largest size that its CRD allows; none: it has no CRD.
+    size_max: Option<u32>,
+    /// Whether its Deployment can run anywhere.
+    runs: bool,
+}
+
+const VERSIONS: [Version; 3] = [
+    Version { number: "1.0.0", size_max: Some(10), runs: true },
+    Version { number: "1.1.0", size_max: Some(5), runs: true },
+    Version { number: "1.2.0", size_max: None, runs: false },
+];
+
+/// Writes the bundles below `folder`, each into one named like its version.
+fn write_bundles(folder: &Path, group: &str, reads_widgets: bool) -> Result<()> {
+    for version in VERSIONS {
+        let deployment = if version.runs { deployment(PACKAGE, IMAGE) } else { unschedulable(PACKAGE) };
+        let rules = if reads_widgets {
+            json!([{"apiGroups": [group], "resources": ["widgets"], "verbs": ["get", "list", "watch"]}])
+        } else {
+            reads_config_maps()
+        };
+        let mut bundle = Bundle::new(PACKAGE, version.number).operator(deployment, &rules);
+        if let Some(size_max) = version.size_max {
+            let size = json!({"size": {"type": "integer", "maximum": size_max}});
+            bundle = bundle.contains(crd(group, "Widget", &size));
+        }
+        bundle.write(&folder.join(version.number))?;
+    }
+    Ok(())
+}
+
+/// An installed operator at its first version.
+struct Installed {
+    scenario: Scenario<'static>,
+    group: String,
+    folder: tempfile::TempDir,
+}
+
+impl Installed {
+    async fn new(base: &str, reads_widgets: bool) -> Result<Self> {
+        let scenario = Scenario::new(World::shared().await?, base).await?;
+        let group = format!("{}.example.com", scenario.name);
+        let folder = tempfile::tempdir()?;
+        write_bundles(folder.path(), &group, reads_widgets)?;
+        let bundles = VERSIONS.map(|v| (v.number, folder.path().join(v.number)));
+        scenario.prepare(PACKAGE, &bundles).await?;
+        scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+        scenario.installed("1.0.0").await?;
+        Ok(Self { scenario, group, folder })
+    }
+
+    async fn create_widgets(&self, sizes: &[u32]) -> Result<()> {
+        let objects = sizes.iter().map(|size| (format!("size-{size}"), json!({"size": size})));
+        create_objects(&self.scenario, &self.group, ["v1", "Widget", "widgets"], objects).await
+    }
+
+    fn crd_name(&self) -> String {
+        format!("widgets.{}", self.group)
+    }
+
+    fn refusal(&self) -> String {
+        format!(
+            "True/Retrying/error for resolved bundle \"widgets.v1.1.0\" with version \"1.1.0\": validating upgrade for CRD {:?}: v1: ^.spec.size: maximum: maximum decreased : 10 -> 5",
+            self.crd_name()
+        )
+    }
+}
+
+async fn create_objects(
+    scenario: &Scenario<'_>,
+    group: &str,
+    [version, kind, plural]: [&str; 3],
+    objects: impl Iterator<Item = (String, Value)>,
+) -> Result<()> {
+    let gvk = GroupVersionKind::gvk(group, version, kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+    let api: Api<DynamicObject> = Api::namespaced_with(scenario.client.clone(), &scenario.name, &resource);
+    for (name, spec) in objects {
+        let object = DynamicObject::new(&name, &resource).data(json!({"spec": spec}));
+        api.create(&PostParams::default(), &object).await.with_context(|| name.clone())?;
+    }
+    Ok(())
+}
+
+/// Waits until a condition's text has all of these in it.
+async fn says(scenario: &Scenario<'_>, type_: olm_api::ConditionType, wanted: &[&str]) -> Result<()> {
+    wait::until(&format!("{type_} to say {wanted:?}"), DEADLINE, || async {
+        let found = scenario.shown().await?.condition(type_);
+        ensure!(wanted.iter().all(|wanted| found.contains(wanted)), "{type_} is {found}");
+        Ok(())
+    })
+    .await
+}
+
+async fn allow(scenario: &Scenario<'_>, entries: Option<&str>) -> Result<()> {
+    let annotations = json!({"metadata": {"annotations": {ALLOW_CRD_CHANGES_ANNOTATION: entries}}});
+    scenario.patch_extension(annotations).await
+}
+
+/// Deletes the Deployment of the version, which the revision has to bring back.
+async fn repairs(scenario: &Scenario<'_>, version: &str) -> Result<()> {
+    let api: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    let listed = api.list(&ListParams::default()).await?;
+    let current = |d: &&Deployment| d.annotations().get(BUNDLE_VERSION).map(String::as_str) == Some(version);
+    let deployment = listed.items.iter().find(current).context("no deployment of that version")?;
+    let (name, uid) = (deployment.name_any(), deployment.uid());
+    api.delete(&name, &DeleteParams::default()).await?;
+    wait::until("the deployment to be back", DEADLINE, || async {
+        let found = api.get_opt(&name).await?;
+        wait::check(found.is_some_and(|d| d.uid() != uid), || "it is not there".into())
+    })
+    .await
+}
+
+// An unsafe change is stopped and the stored objects are counted; the installed version goes on; accepting the
+// change lets it through, and Ready goes on saying so.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unsafe_change_is_stopped_until_it_is_accepted() -> Result<()> {
+    let widgets = Installed::new("crd-accepted", true).await?;
+    let scenario = &widgets.scenario;
+    widgets.create_widgets(&[1, 4, 6, 9]).await?;
+
+    scenario.set_version("1.1.0").await?;
+    scenario.shows(Progressing, &widgets.refusal()).await?;
+    let entry = format!("{}:^.spec.size:maximum", widgets.crd_name());
+    let counted = format!("CRD {:?}: 2 of 4 objects would become invalid.", widgets.crd_name());
+    let hint = format!("{ALLOW_CRD_CHANGES_ANNOTATION}: {entry}");
+    says(scenario, Stalled, &["True/Blocked/", &counted, &hint]).await?;
+    let stalled = scenario.shown().await?.condition(Stalled);
+    ensure!(!stalled.contains("size-6"), "objects are named in a condition: {stalled}");
+    repairs(scenario, "1.0.0").await?;
+    names_are_printed(&widgets).await?;
+
+    allow(scenario, Some("everything")).await?;
+    let refused =
+        format!("annotation {ALLOW_CRD_CHANGES_ANNOTATION:?}: entry \"everything\" is not of the form");
+    says(scenario, Progressing, &["False/Blocked/", &refused]).await?;
+
+    allow(scenario, Some(&format!("{entry}, other.example.com:^.spec:type"))).await?;
+    scenario.installed("1.1.0").await?;
+    let accepted = format!("CRD changes accepted by {ALLOW_CRD_CHANGES_ANNOTATION}: {entry}");
+    let unused = format!(
+        "Entries of {ALLOW_CRD_CHANGES_ANNOTATION} that nothing needs: other.example.com:^.spec:type"
+    );
+    says(scenario, Ready, &["True/", &accepted, &unused]).await?;
+    scenario.delete_extension().await
+}
+
+/// `olm crd check` names the objects that conditions only count.
+async fn names_are_printed(widgets: &Installed) -> Result<()> {
+    let olm = tokio::task::spawn_blocking(|| cargo_program("olm-cli", "olm")).await??;
+    let bundle = |version: &str| widgets.folder.path().join(version);
+    let kubeconfig = widgets.scenario.world.cluster.kubeconfig_admin();
+    let output = Command::new(olm)
+        .args(["crd", "check"])
+        .args([bundle("1.0.0"), bundle("1.1.0")])
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(1), "{:?}: {text}{errors}", output.status);
+    let name = &widgets.scenario.name;
+    for wanted in [
+        "unsafe   v1: ^.spec.size: maximum: maximum decreased : 10 -> 5".to_owned(),
+        "objects  2 of 4 objects would become invalid".to_owned(),
+        format!("{name}/size-6  invalid: spec.size: must be at most 5"),
+        format!("{name}/size-9  invalid: spec.size: must be at most 5"),
+    ] {
+        ensure!(text.contains(&wanted), "{wanted:?} is not in {text}");
+    }
+    ensure!(!text.contains("size-4"), "{text}");
+    Ok(())
+}
+
+// The text names the permission that a ServiceAccount needs to read the objects; None skips the check; a CRD that is
+// removed is announced with its objects.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_can_be_turned_off_and_removed_crds_are_announced() -> Result<()> {
+    let widgets = Installed::new("crd-skipped", false).await?;
+    let scenario = &widgets.scenario;
+    widgets.create_widgets(&[1, 9]).await?;
+
+    scenario.set_version("1.1.0").await?;
+    scenario.shows(Progressing, &widgets.refusal()).await?;
+    let (name, crd) = (&scenario.name, widgets.crd_name());
+    let unread = format!(
+        "CRD {crd:?}: its objects were not checked: service account \"installer\" in namespace {name:?} may not list them; give it the verb \"list\" on {crd}."
+    );
+    says(scenario, Stalled, &[&unread]).await?;
+
+    let enforcement = |value: &str| json!({"spec": {"install": {"preflight": {"crdUpgradeSafety": {"enforcement": value}}}}});
+    scenario.patch_extension(enforcement("None")).await?;
+    scenario.installed("1.1.0").await?;
+
+    // Its Deployment never becomes available, so the CRD stays for the time being.
+    scenario.patch_extension(enforcement("Strict")).await?;
+    scenario.set_version("1.2.0").await?;
+    let goes = format!(
+        "CRD {crd:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and its custom resources go with it."
+    );
+    says(scenario, Ready, &["False/RollingOut/", &goes]).await?;
+    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
+    ensure!(crds.get_opt(&crd).await?.is_some(), "the CRD is gone already");
+    scenario.delete_extension().await
+}
+
+// A real operator: the new rules of its CRD hold for all stored objects, which is said; the change still waits for
+// somebody to accept it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_operators_unsafe_upgrade_waits_to_be_accepted() -> Result<()> {
+    const PACKAGE: &str = "strimzi-kafka-operator";
+    let Some(folder) = real_bundles() else { return Ok(()) };
+    let _alone = STRIMZI.lock().await;
+    let scenario = Scenario::new(World::shared().await?, "crd-real").await?;
+    let [first, next] = ["1.0.1", "1.1.0"];
+    let bundles = [first, next].map(|version| (version, folder.join(PACKAGE).join(version)));
+    scenario.prepare(PACKAGE, &bundles).await?;
+    scenario.create_extension(PACKAGE, json!({"version": first})).await?;
+    scenario.installed(first).await?;
+    let users = ["tls", "scram-sha-512", "tls-external"]
+        .map(|kind| (kind.to_owned(), json!({"authentication": {"type": kind}})));
+    create_objects(&scenario, "kafka.strimzi.io", ["v1", "KafkaUser", "kafkausers"], users.into_iter())
+        .await?;
+
+    scenario.set_version(next).await?;
+    let text = format!(
+        "True/Retrying/error for resolved bundle \"{PACKAGE}.v{next}\" with version \"{next}\": validating upgrade for CRD \"kafkausers.kafka.strimzi.io\": "
+    );
+    scenario.shows(Progressing, &text).await?;
+    let counted = "CRD \"kafkausers.kafka.strimzi.io\": none of 3 objects would become invalid.";
+    says(&scenario, Stalled, &["True/Blocked/", counted]).await?;
+    repairs(&scenario, first).await?;
+
+    let entries = refused(&bundles[0].1, &bundles[1].1)?;
+    println!("{PACKAGE} {first} to {next}: {} entries accepted", entries.len());
+    allow(&scenario, Some(&entries.join("\n"))).await?;
+    scenario.installed(next).await?;
+    says(&scenario, Ready, &["True/", "CRD changes accepted by ", &entries[0]]).await?;
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await
+}
+
+/// The entries that accept every refused change between two bundles.
+fn refused(old: &Path, new: &Path) -> Result<Vec<String>> {
+    let (old, new) = (definitions(old)?, definitions(new)?);
+    let mut entries = Vec::new();
+    for new in &new {
+        let name = new["metadata"]["name"].as_str().context("no name")?;
+        if let Some(old) = old.iter().find(|old| old["metadata"]["name"] == name) {
+            let report = compare(old, new, Policy::Ours)?;
+            entries.extend(report.refused().map(|finding| Allowance::of(name, finding).to_string()));
+        }
+    }
+    entries.sort_unstable();
+    entries.dedup();
+    Ok(entries)
+}
+
+fn definitions(bundle: &Path) -> Result<Vec<Value>> {
+    let mut definitions = Vec::new();
+    for entry in fs::read_dir(bundle.join("manifests"))? {
+        let bytes = fs::read(entry?.path())?;
+        for document in olm_yaml::mixed(olm_yaml::text(&bytes)?) {
+            let document = document?;
+            if document["kind"] == "CustomResourceDefinition" {
+                definitions.push(document);
+            }
+        }
+    }
+    Ok(definitions)
+}

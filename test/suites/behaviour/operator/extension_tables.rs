@@ -1,0 +1,460 @@
+//! What an extension shows, row by row: conditions with reason and text, and what its revisions are like.
+
+pub(crate) mod refused;
+pub(crate) mod written;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use olm_api::{
+    ConditionType::{
+        self, BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated, Progressing,
+        Ready, Stalled,
+    },
+    names::{
+        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, OBJECT_DATA_SECRET_TYPE,
+        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME, REVISION_NAME_LABEL,
+        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    },
+    v1::{ClusterExtension, ClusterObjectSet},
+};
+use olm_test::{
+    bundle::{Bundle, small},
+    extension::ACCOUNT,
+    operator::SYSTEM_NAMESPACE,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
+use serde_json::{Value, json};
+
+use crate::small::{another, patch_catalog, prepare, remove, revisions};
+
+/// A condition and what it is to be: `Status/Reason/Message`, whole.
+type Row = (ConditionType, String);
+
+fn rows<const N: usize>(rows: [(ConditionType, &str); N]) -> Vec<Row> {
+    rows.into_iter().map(|(type_, wanted)| (type_, wanted.to_owned())).collect()
+}
+
+/// Waits until an extension shows all of these at once; what it shows then.
+async fn shows(scenario: &Scenario<'_>, extension: &str, wanted: &[Row]) -> Result<ClusterExtension> {
+    wait::until(&format!("{extension} to show {wanted:?}"), DEADLINE, || async {
+        scenario.world.operator.process().check_running()?;
+        let found = scenario.extensions().get(extension).await?;
+        let status = found.status.clone().unwrap_or_default();
+        for (type_, wanted) in wanted {
+            let condition =
+                status.conditions.find(*type_).with_context(|| format!("no {type_}: {status:?}"))?;
+            let shown = format!("{}/{}/{}", condition.status, condition.reason, condition.message);
+            ensure!(&shown == wanted, "{type_} is {shown}");
+            ensure!(
+                condition.observed_generation == found.metadata.generation,
+                "{type_} is of an older edit"
+            );
+        }
+        Ok(found)
+    })
+    .await
+}
+
+const UNAVAILABLE: &str =
+    "Unknown/DeprecationStatusUnknown/deprecation status unknown: catalog data unavailable";
+const NOT_INSTALLED_YET: (ConditionType, &str) = (BundleDeprecated, "Unknown/Absent/no bundle installed yet");
+
+fn active(extension: &ClusterExtension) -> Vec<(String, Vec<String>)> {
+    let revisions = extension.status.clone().unwrap_or_default().active_revisions;
+    let types = |conditions: &olm_api::Conditions| conditions.iter().map(|c| c.type_.clone()).collect();
+    revisions.iter().map(|revision| (revision.name.clone(), types(&revision.conditions))).collect()
+}
+
+fn bundle(extension: &ClusterExtension) -> Option<String> {
+    extension.status.as_ref()?.install.as_ref().map(|install| install.bundle.name.clone())
+}
+
+/// The rows of a roll-out: under way, superseded by an edit, done, and the next under way.
+#[tokio::test(flavor = "multi_thread")]
+async fn roll_outs_are_told_and_an_edit_supersedes_one() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "stages").await?;
+    let package = format!("{}-op", scenario.name);
+    let bundles = [
+        small(&package, "1.0.0").deployment(false),
+        small(&package, "1.1.0").replaces("1.0.0").deployment(true),
+        small(&package, "1.2.0").replaces("1.1.0").deployment(false),
+    ];
+    // That of the bundle that is installed counts, not that of the one on its way.
+    let deprecations = json!({"schema": "olm.deprecations", "package": package, "entries": [
+        deprecation("olm.bundle", &format!("{package}.v1.0.0"), "1.0.0 goes"),
+        deprecation("olm.bundle", &format!("{package}.v1.2.0"), "1.2.0 goes"),
+    ]});
+    prepare(&scenario, &bundles, &[deprecations]).await?;
+    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
+    let name = scenario.name.as_str();
+    let revision = |number: i64| format!("{name}-{number}");
+    let told = ["Progressing".to_owned(), "Available".to_owned()];
+    let is_told =
+        |types: &[String]| types.iter().collect::<BTreeSet<_>>() == told.iter().collect::<BTreeSet<_>>();
+
+    let under_way = rows([
+        (Installed, "False/Absent/No bundle installed"),
+        (Progressing, "True/RollingOut/Revision 1.0.0 is rolling out."),
+        (Ready, "False/RollingOut/Revision 1.0.0 is rolling out."),
+        (Deprecated, "False/NotDeprecated/not deprecated"),
+        (PackageDeprecated, "False/NotDeprecated/package not deprecated"),
+        (ChannelDeprecated, "False/NotDeprecated/channel not deprecated"),
+        NOT_INSTALLED_YET,
+    ]);
+    let shown = shows(&scenario, name, &under_way).await?;
+    ensure!(bundle(&shown).is_none());
+
+    // The edit does not wait for the roll-out, which would never end.
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    let image = revisions(&scenario).await?.remove(0).annotations()[BUNDLE_REFERENCE].clone();
+    let mut done = rows([
+        (Progressing, "True/Succeeded/Revision 1.1.0 has rolled out."),
+        (ConditionType::Available, "True/ProbesSucceeded/Objects are available and pass all probes."),
+        (Ready, "True/Succeeded/Revision 1.1.0 has rolled out."),
+        (BundleDeprecated, "False/NotDeprecated/bundle not deprecated"),
+    ]);
+    done.push((Installed, format!("True/Succeeded/Installed bundle {image} successfully")));
+    let shown = shows(&scenario, name, &done).await?;
+    ensure!(active(&shown) == [(revision(2), Vec::new())], "{:?}", active(&shown));
+    ensure!(bundle(&shown) == Some(format!("{package}.v1.1.0")));
+
+    scenario.set_version("1.2.0").await?;
+    let mut next = rows([
+        (Progressing, "True/RollingOut/Revision 1.2.0 is rolling out."),
+        (Ready, "False/RollingOut/Revision 1.2.0 is rolling out."),
+        (BundleDeprecated, "False/NotDeprecated/bundle not deprecated"),
+    ]);
+    next.push((Installed, format!("True/Succeeded/Installed bundle {image} successfully")));
+    shows(&scenario, name, &next).await?;
+    wait::until("both revisions to be named", DEADLINE, || async {
+        let shown = scenario.extensions().get(name).await?;
+        let active = active(&shown);
+        ensure!(bundle(&shown) == Some(format!("{package}.v1.1.0")));
+        wait::check(
+            active.len() == 2
+                && active[0] == (revision(2), Vec::new())
+                && active[1].0 == revision(3)
+                && is_told(&active[1].1),
+            || format!("{active:?}"),
+        )
+    })
+    .await?;
+    scenario.delete_extension().await
+}
+
+fn deprecation(schema: &str, name: &str, message: &str) -> Value {
+    let reference =
+        if name.is_empty() { json!({"schema": schema}) } else { json!({"schema": schema, "name": name}) };
+    json!({"reference": reference, "message": message})
+}
+
+/// A package with two versions in channels `stable` and `old`.
+fn deprecated(package: &str, entries: &[Value]) -> (Vec<Bundle>, Value) {
+    let bundles =
+        vec![small(package, "1.0.0").channels(&["stable", "old"]), small(package, "2.0.0").replaces("1.0.0")];
+    (bundles, json!({"schema": "olm.deprecations", "package": package, "entries": entries}))
+}
+
+/// What three extensions ask for, and what they are to show.
+fn deprecation_cases([named, any, other]: [&str; 3]) -> [(&str, Value, Vec<Row>); 3] {
+    [
+        // Messages are joined in the order package, channel, bundle; only what the extension names counts.
+        (
+            named,
+            json!({"version": "1.0.0", "channels": ["old"]}),
+            rows([
+                (Deprecated, "True/Deprecated/the package goes\nold goes\n1.0.0 goes"),
+                (PackageDeprecated, "True/Deprecated/the package goes"),
+                (ChannelDeprecated, "True/Deprecated/old goes"),
+                (BundleDeprecated, "True/Deprecated/1.0.0 goes"),
+            ]),
+        ),
+        // Without channels every one counts.
+        (
+            any,
+            json!({"version": "1.0.0"}),
+            rows([
+                (Deprecated, "True/Deprecated/the package goes\nold goes\nstable goes\n1.0.0 goes"),
+                (PackageDeprecated, "True/Deprecated/the package goes"),
+                (ChannelDeprecated, "True/Deprecated/old goes\nstable goes"),
+                (BundleDeprecated, "True/Deprecated/1.0.0 goes"),
+            ]),
+        ),
+        // Another channel's and another bundle's do not.
+        (
+            other,
+            json!({"version": "1.0.0", "channels": ["stable"]}),
+            rows([
+                (Deprecated, "False/NotDeprecated/not deprecated"),
+                (PackageDeprecated, "False/NotDeprecated/package not deprecated"),
+                (ChannelDeprecated, "False/NotDeprecated/channel not deprecated"),
+                (BundleDeprecated, "False/NotDeprecated/bundle not deprecated"),
+            ]),
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deprecations_by_what_is_known() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "deprecated").await?;
+    let full = |package: &str| {
+        vec![
+            deprecation("olm.package", "", "the package goes"),
+            deprecation("olm.channel", "old", "old goes"),
+            deprecation("olm.channel", "stable", "stable goes"),
+            deprecation("olm.bundle", &format!("{package}.v1.0.0"), "1.0.0 goes"),
+            deprecation("olm.bundle", &format!("{package}.v2.0.0"), "2.0.0 goes"),
+        ]
+    };
+    let name = |base: &str| format!("{}-{base}", scenario.name);
+    let (named, any, other) = (name("named"), name("any"), name("other"));
+    let mut other_entries = full(&other);
+    other_entries.retain(|e| e["reference"]["name"] == "old" || e["message"] == "2.0.0 goes");
+    // Without a message an entry says nothing.
+    other_entries.push(deprecation("olm.package", "", ""));
+    let packages = [
+        deprecated(&named, &full(&named)),
+        deprecated(&any, &full(&any)),
+        deprecated(&other, &other_entries),
+    ];
+    let bundles: Vec<_> = packages.iter().flat_map(|(bundles, _)| bundles.clone()).collect();
+    let blobs: Vec<Value> = packages.iter().map(|(_, blob)| blob.clone()).collect();
+    prepare(&scenario, &bundles, &blobs).await?;
+    let cases = deprecation_cases([&named, &any, &other]);
+    for (extension, filter, _) in &cases {
+        another(&scenario, extension, extension, filter.clone()).await?;
+    }
+    for (extension, _, wanted) in &cases {
+        shows(&scenario, extension, wanted).await?;
+    }
+    let nowhere = name("nowhere");
+    another(&scenario, &nowhere, "no-such-package", json!({})).await?;
+    let no_data =
+        [(Deprecated, UNAVAILABLE), (PackageDeprecated, UNAVAILABLE), (ChannelDeprecated, UNAVAILABLE)];
+    let [a, b, c] = no_data;
+    let text = "no bundles found for package \"no-such-package\"";
+    let mut wanted = rows([a, b, c, NOT_INSTALLED_YET, (Installed, "False/Failed/No bundle installed")]);
+    wanted.push((Progressing, format!("True/Retrying/{text}")));
+    shows(&scenario, &nowhere, &wanted).await?;
+    remove(&scenario, &nowhere).await?;
+    patch_catalog(&scenario, &scenario.name, json!({"spec": {"availabilityMode": "Unavailable"}})).await?;
+    let [a, b, c] = no_data;
+    shows(&scenario, &named, &rows([a, b, c, (BundleDeprecated, UNAVAILABLE)])).await?;
+    for (extension, ..) in &cases {
+        remove(&scenario, extension).await?;
+    }
+    Ok(())
+}
+
+/// A revision that cannot go on is told by its extension, which stays installed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blocked_revision_is_told() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "mutable").await?;
+    let package = format!("{}-op", scenario.name);
+    prepare(&scenario, &[small(&package, "1.0.0")], &[]).await?;
+    scenario.create_extension(&package, json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
+    let of_first = ListParams::default().labels(&format!("{REVISION_NAME_LABEL}={}-1", scenario.name));
+    let kept = secrets.list(&of_first).await?.items.remove(0);
+    let name = kept.name_any();
+    let again = |immutable: bool| {
+        let mut secret = kept.clone();
+        secret.metadata.resource_version = None;
+        secret.metadata.uid = None;
+        secret.immutable = Some(immutable);
+        secret
+    };
+    secrets.delete(&name, &DeleteParams::default()).await?;
+    secrets.create(&PostParams::default(), &again(false)).await?;
+    let maps: Api<k8s_openapi::api::core::v1::ConfigMap> =
+        Api::namespaced(scenario.client.clone(), &scenario.name);
+    maps.delete(&format!("{package}-data"), &DeleteParams::default()).await?;
+    let text = format!(
+        "False/Blocked/the following secrets are not immutable (referenced secrets must have immutable set to true): {SYSTEM_NAMESPACE}/{name}"
+    );
+    let wanted =
+        vec![(Progressing, text.clone()), (Stalled, text.replacen("False", "True", 1)), (Ready, text)];
+    let shown = shows(&scenario, &scenario.name, &wanted).await?;
+    ensure!(bundle(&shown).is_some(), "it is installed all the same");
+    scenario.shows(Installed, "True/Succeeded/").await?;
+    scenario.delete_extension().await
+}
+
+/// What is written for a revision, and what is changed in place.
+#[tokio::test(flavor = "multi_thread")]
+async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "written").await?;
+    let package = format!("{}-op", scenario.name);
+    let bundle = small(&package, "1.0.0").brings(&scenario.group(), "Written").deployment(true);
+    // Another version and release of the same content.
+    let next = small(&package, "1.1.0+2").replaces("1.0.0").data("1.0.0");
+    let next = next.brings(&scenario.group(), "Written").deployment(true);
+    let nameless = small(&package, "1.2.0").named("No_Name").replaces("1.1.0-2");
+    prepare(&scenario, &[bundle, next, nameless], &[]).await?;
+    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    let set = revisions(&scenario).await?.remove(0);
+    let value = serde_json::to_value(&set)?;
+    ensure!(set.name_any() == format!("{}-1", scenario.name));
+    for (name, wanted) in [
+        (BUNDLE_NAME, format!("{package}.v1.0.0")),
+        (PACKAGE_NAME, package.clone()),
+        (BUNDLE_VERSION, "1.0.0".to_owned()),
+        (SERVICE_ACCOUNT_NAME_ANNOTATION, ACCOUNT.to_owned()),
+        (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, scenario.name.clone()),
+    ] {
+        ensure!(set.annotations().get(name) == Some(&wanted), "{name}: {:?}", set.annotations());
+    }
+    ensure!(set.annotations().contains_key(BUNDLE_REFERENCE));
+    ensure!(set.labels().get(OWNER_KIND_LABEL).map(String::as_str) == Some("ClusterExtension"));
+    ensure!(set.labels().get(OWNER_NAME_LABEL) == Some(&scenario.name));
+    let uid = scenario.extensions().get(&scenario.name).await?.uid();
+    let owner = &value["metadata"]["ownerReferences"];
+    ensure!(
+        owner
+            == &json!([{"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": scenario.name,
+                        "uid": uid, "controller": true, "blockOwnerDeletion": true}]),
+        "{owner}"
+    );
+    let spec = &value["spec"];
+    ensure!(
+        spec["lifecycleState"] == "Active"
+            && spec["revision"] == 1
+            && spec["collisionProtection"] == "Prevent"
+    );
+    let phases: Vec<&str> = set.spec.phases.iter().map(|phase| phase.name.as_str()).collect();
+    ensure!(phases == ["identity", "configuration", "crds", "roles", "bindings", "deploy"], "{phases:?}");
+    ensure!(spec["progressionProbes"] == probes(), "{}", spec["progressionProbes"]);
+    secrets_are_written(&scenario, &set).await?;
+
+    // The deadline is changed in place, and an unchanged extension keeps its revision.
+    scenario.patch_extension(json!({"spec": {"progressDeadlineMinutes": 30}})).await?;
+    wait::until("the deadline to be the revision's", DEADLINE, || async {
+        let now = revisions(&scenario).await?;
+        let found: Vec<_> = now.iter().map(|r| (r.spec.revision, r.spec.progress_deadline_minutes)).collect();
+        wait::check(found == [(1, Some(30))], || format!("{found:?}"))
+    })
+    .await?;
+    another_release_is_another_revision(&scenario).await?;
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await
+}
+
+/// Even with the same objects; the release stands beside the version.
+async fn another_release_is_another_revision(scenario: &Scenario<'_>) -> Result<()> {
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    wait::until("one revision to be left", DEADLINE, || async {
+        let found: Vec<_> = revisions(scenario).await?.iter().map(|r| r.spec.revision).collect();
+        wait::check(found == [2], || format!("{found:?}"))
+    })
+    .await?;
+    let set = revisions(scenario).await?.remove(0);
+    let annotation = |name: &str| set.annotations().get(name).map(String::as_str);
+    let found = (annotation(BUNDLE_VERSION), annotation(BUNDLE_RELEASE));
+    ensure!(found == (Some("1.1.0"), Some("2")), "{found:?}");
+    let status = scenario.extensions().get(&scenario.name).await?.status.unwrap_or_default();
+    let release = status.install.and_then(|install| install.bundle.release);
+    ensure!(release.as_deref() == Some("2"), "{release:?}");
+
+    // A name that no status can hold: the bundle is not begun.
+    scenario.set_version("1.2.0").await?;
+    let text = "False/Blocked/error for resolved bundle \"No_Name\" with version \"1.2.0\": the name of the bundle is not a valid DNS1123 subdomain, as status.install.bundle.name has to be: give the bundle another name in its catalog";
+    shows(scenario, &scenario.name, &rows([(Progressing, text)])).await?;
+    ensure!(revisions(scenario).await?.len() == 1, "a revision was made");
+    scenario.shows(Installed, "True/Succeeded/").await
+}
+
+/// The probes of every revision.
+fn probes() -> Value {
+    let kind =
+        |group: &str, kind: &str| json!({"type": "GroupKind", "groupKind": {"group": group, "kind": kind}});
+    let condition =
+        |type_: &str| json!({"type": "ConditionEqual", "conditionEqual": {"type": type_, "status": "True"}});
+    let phase = |value: &str| json!({"type": "FieldValue", "fieldValue": {"fieldPath": "status.phase", "value": value}});
+    let updated = json!({"type": "FieldsEqual", "fieldsEqual": {"fieldA": "status.updatedReplicas", "fieldB": "status.replicas"}});
+    json!([
+        {"selector": kind("apiextensions.k8s.io", "CustomResourceDefinition"), "assertions": [condition("Established")]},
+        {"selector": kind("cert-manager.io", "Certificate"), "assertions": [condition("Ready")]},
+        {"selector": kind("cert-manager.io", "Issuer"), "assertions": [condition("Ready")]},
+        {"selector": kind("", "Namespace"), "assertions": [phase("Active")]},
+        {"selector": kind("", "PersistentVolumeClaim"), "assertions": [phase("Bound")]},
+        {"selector": kind("apps", "Deployment"), "assertions": [updated, condition("Available")]},
+        {"selector": kind("apps", "StatefulSet"), "assertions": [updated, condition("Available")]},
+    ])
+}
+
+async fn secrets_are_written(scenario: &Scenario<'_>, set: &ClusterObjectSet) -> Result<()> {
+    let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
+    let objects: Vec<_> = set.spec.phases.iter().flat_map(|p| &p.objects).collect();
+    ensure!(objects.iter().all(|o| o.object.is_none()), "only references");
+    for reference in objects.iter().filter_map(|o| o.ref_.as_ref()) {
+        ensure!(reference.namespace == SYSTEM_NAMESPACE, "{reference:?}");
+        let secret = secrets.get(&reference.name).await?;
+        ensure!(secret.immutable == Some(true) && secret.type_.as_deref() == Some(OBJECT_DATA_SECRET_TYPE));
+        ensure!(secret.labels().get(REVISION_NAME_LABEL) == Some(&set.name_any()));
+        ensure!(secret.labels().get(OWNER_NAME_LABEL) == Some(&scenario.name));
+        let owners: Vec<_> = secret.owner_references().iter().map(|r| (Some(&r.uid), r.controller)).collect();
+        ensure!(owners == [(set.metadata.uid.as_ref(), Some(true))], "{owners:?}");
+        let tail = reference.name.strip_prefix(&format!("{}-", set.name_any())).context("its name")?;
+        ensure!(tail.len() == 16 && tail.bytes().all(|b| b.is_ascii_hexdigit()), "{tail}");
+        ensure!(secret.data.unwrap_or_default().contains_key(&reference.key) && reference.key.len() == 43);
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_shown_before_the_first_pass() -> Result<()> {
+    // A world of its own, because its program is stopped.
+    let world = World::start().await?;
+    let scenario = Scenario::new(&world, "unseen").await?;
+    world.operator.process().kill()?;
+    scenario.create_extension("anything", json!({})).await?;
+    let shown = scenario.extensions().get(&scenario.name).await?;
+    ensure!(shown.status.unwrap_or_default().conditions.iter().next().is_none());
+    world.operator.process().restart()?;
+    scenario.shows(Progressing, "True/Retrying/").await
+}
+
+/// Two extensions never share an object: the second tells of the first, and takes over what is left when it goes.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_second_extension_of_a_package_waits_for_the_first() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "twice").await?;
+    let package = format!("{}-op", scenario.name);
+    prepare(&scenario, &[small(&package, "1.0.0")], &[]).await?;
+    scenario.create_extension(&package, json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    let second = format!("{}-second", scenario.name);
+    another(&scenario, &second, &package, json!({})).await?;
+    let uid = revisions(&scenario).await?.remove(0).uid().unwrap_or_default();
+    let owner: BTreeMap<&str, Value> = [
+        ("apiVersion", json!("olm.operatorframework.io/v1")),
+        ("blockOwnerDeletion", json!(true)),
+        ("controller", json!(true)),
+        ("kind", json!("ClusterObjectSet")),
+        ("name", json!(format!("{}-1", scenario.name))),
+        ("uid", json!(uid)),
+    ]
+    .into();
+    let text = format!(
+        "True/Retrying/revision object collisions in phase 0\nObject ConfigMap.v1 {}/{package}-data\nAction: \"Collision\"\nConflicting Owner: {}",
+        scenario.name,
+        serde_json::to_string(&owner)?
+    );
+    let wanted = vec![(Progressing, text), (Installed, "False/Failed/No bundle installed".to_owned())];
+    shows(&scenario, &second, &wanted).await?;
+    scenario.delete_extension().await?;
+    shows(&scenario, &second, &rows([(Progressing, "True/Succeeded/Revision 1.0.0 has rolled out.")]))
+        .await?;
+    remove(&scenario, &second).await
+}

@@ -1,0 +1,208 @@
+//! Leader election: one leads, a clean stop hands over at once.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
+use kube::{
+    Api, ResourceExt as _,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use olm_api::{
+    ConditionType::{Ready, Serving},
+    names::OWNER_NAME_LABEL,
+    v1::ClusterCatalog,
+};
+use olm_test::{
+    bundle::small,
+    cluster::{Cluster, Options},
+    images::Images,
+    operator::{Operator, SYSTEM_NAMESPACE},
+    registry::Registry,
+    scenario::Scenario,
+    supervisor::State,
+    wait,
+    world::{DEADLINE, World},
+};
+use serde_json::json;
+
+use crate::small::{annotate, catalogs, patch_catalog, prepare};
+
+const LEASES: [&str; 2] = ["9c4404e7.operatorframework.io", "catalogd-operator-lock"];
+
+async fn holders(leases: &Api<Lease>) -> Result<Vec<String>> {
+    let mut holders = Vec::new();
+    for name in LEASES {
+        let spec = leases.get(name).await?.spec.unwrap_or_default();
+        holders.push(spec.holder_identity.unwrap_or_default());
+    }
+    Ok(holders)
+}
+
+async fn held(leases: &Api<Lease>) -> Result<Vec<String>> {
+    wait::until("both leases to be held", Duration::from_mins(1), async || {
+        let holders = holders(leases).await?;
+        ensure!(holders.iter().all(|h| !h.is_empty()), "{holders:?}");
+        Ok(holders)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_lease_of_a_leader_that_died_is_waited_for_with_the_other_in_hand() -> Result<()> {
+    let terms = [
+        "--leader-elect",
+        "--leader-elect-lease-duration=20s",
+        "--leader-elect-renew-deadline=15s",
+        "--leader-elect-retry-period=2s",
+    ];
+    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let images = Images::new(&registry)?;
+    let mut leader = Operator::start(&cluster, &images, &terms).await?;
+    let leases: Api<Lease> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
+    // One lease runs out while the other one is in other hands for good.
+    for (taken, free) in [(0, 1), (1, 0)] {
+        let before = held(&leases).await?;
+        let second = Operator::start(&cluster, &images, &terms).await?;
+        leader.process().kill()?;
+        leases.patch(LEASES[taken], &PatchParams::default(), &held_by("thief")).await?;
+        wait::until("the second to hold the lease that ran out", DEADLINE, async || {
+            second.process().check_running()?;
+            let holders = holders(&leases).await?;
+            ensure!(holders[taken] == "thief", "{holders:?}");
+            ensure!(!holders[free].is_empty() && holders[free] != before[free], "{holders:?}");
+            Ok(())
+        })
+        .await?;
+        leases.patch(LEASES[taken], &PatchParams::default(), &held_by("")).await?;
+        leader = second;
+    }
+    held(&leases).await?;
+    Ok(())
+}
+
+/// What somebody else's record of a lease looks like.
+fn held_by(holder: &str) -> Patch<serde_json::Value> {
+    Patch::Merge(json!({"spec": {"holderIdentity": holder, "leaseDurationSeconds": 3600}}))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn losing_either_lease_releases_the_other_and_ends_the_process() -> Result<()> {
+    let terms = ["--leader-elect", "--leader-elect-retry-period=1s"];
+    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let images = Images::new(&registry)?;
+    let operator = Operator::start(&cluster, &images, &terms).await?;
+    let leases: Api<Lease> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
+    for (lost, other) in [(LEASES[0], LEASES[1]), (LEASES[1], LEASES[0])] {
+        held(&leases).await?;
+        leases.patch(lost, &PatchParams::default(), &held_by("thief")).await?;
+        let ended = wait::until("the end of the process", Duration::from_secs(30), async || {
+            match operator.process().state()? {
+                State::Running => anyhow::bail!("it runs"),
+                ended => Ok(ended),
+            }
+        })
+        .await?;
+        let log = operator.process().log();
+        ensure!(
+            matches!(ended, State::Exited(code) if code != 0),
+            "{ended:?}\n{}",
+            operator.process().log_tail()
+        );
+        ensure!(!log.contains("panicked"), "{}", operator.process().log_tail());
+        let record = async |name| -> Result<String> {
+            Ok(leases.get(name).await?.spec.and_then(|spec| spec.holder_identity).unwrap_or_default())
+        };
+        let holders = [record(lost).await?, record(other).await?];
+        ensure!(holders == ["thief", ""], "{lost} was lost: {holders:?}");
+        ensure!(
+            log.contains(&format!("leadership lost: Lease {lost:?}")),
+            "{}",
+            operator.process().log_tail()
+        );
+        leases.delete(lost, &DeleteParams::default()).await?;
+        operator.process().restart()?;
+        operator.ready().await?;
+    }
+    held(&leases).await?;
+    Ok(())
+}
+
+/// Upstream's catalogd, for instance, or the one of an installation with two programs.
+#[tokio::test(flavor = "multi_thread")]
+async fn extensions_are_worked_on_while_another_process_looks_after_the_catalogs() -> Result<()> {
+    let world = World::start_with(&["--leader-elect", "--leader-elect-retry-period=1s"]).await?;
+    let scenario = Scenario::new(&world, "beside").await?;
+    let bundles = [small("lamp", "1.0.0"), small("lamp", "1.1.0").replaces("1.0.0")];
+    prepare(&scenario, &bundles, &[]).await?;
+    let leases: Api<Lease> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
+    held(&leases).await?;
+    world.operator.process().terminate(Duration::from_secs(20)).await?;
+    leases.patch(LEASES[1], &PatchParams::default(), &held_by("another catalogd")).await?;
+    world.operator.process().restart()?;
+    world.operator.ready().await?;
+
+    let catalogs = catalogs(&scenario);
+    let before = catalogs.get(&scenario.name).await?.resource_version();
+    scenario.create_extension("lamp", json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    let of_extension = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
+    let map = maps.list(&of_extension).await?.items.pop().context("no ConfigMap")?;
+    maps.delete(&map.name_any(), &DeleteParams::default()).await?;
+    wait::until("the repair", DEADLINE, async || {
+        let found = maps.get_opt(&map.name_any()).await?;
+        wait::check(found.is_some_and(|found| found.uid() != map.uid()), || "it is not there".to_owned())
+    })
+    .await?;
+    // The catalogs are somebody else's.
+    patch_catalog(&scenario, &scenario.name, json!({"spec": {"priority": 7}})).await?;
+    annotate(&scenario, "paused", json!("true")).await?;
+    scenario.shows(Ready, "True/Succeeded/Revision 1.1.0 has rolled out.\nPaused").await?;
+    let after = catalogs.get(&scenario.name).await?;
+    ensure!(
+        leases.get(LEASES[1]).await?.spec.and_then(|s| s.holder_identity).as_deref()
+            == Some("another catalogd")
+    );
+    ensure!(after.metadata.generation != Some(1) && before != after.resource_version(), "nothing to look at");
+    let observed = |catalog: &ClusterCatalog| {
+        catalog.status.as_ref().and_then(|s| s.conditions.find(Serving).and_then(|c| c.observed_generation))
+    };
+    ensure!(observed(&after) != after.metadata.generation, "a follower wrote the status of a catalog");
+
+    // It goes, and they are looked after here.
+    leases.patch(LEASES[1], &PatchParams::default(), &held_by("")).await?;
+    wait::until("the catalog to be looked at", DEADLINE, async || {
+        world.operator.process().check_running()?;
+        let catalog = catalogs.get(&scenario.name).await?;
+        wait::check(observed(&catalog) == catalog.metadata.generation, || format!("{:?}", catalog.status))
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clean_stop_hands_the_leases_over() -> Result<()> {
+    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let images = Images::new(&registry)?;
+    let first = Operator::start(&cluster, &images, &["--leader-elect"]).await?;
+    let leases: Api<Lease> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
+    let holders = async || holders(&leases).await;
+    let first_holders = held(&leases).await?;
+    ensure!(first_holders[0] == first_holders[1], "{first_holders:?}");
+
+    let second = Operator::start(&cluster, &images, &["--leader-elect"]).await?;
+    ensure!(holders().await? == first_holders, "the second took over from a leader that lives");
+    let stopped = Instant::now();
+    first.process().terminate(Duration::from_secs(20)).await?;
+    wait::until("the second to lead", Duration::from_secs(30), async || {
+        second.process().check_running()?;
+        let holders = holders().await?;
+        ensure!(holders.iter().all(|h| !h.is_empty() && *h != first_holders[0]), "{holders:?}");
+        Ok(())
+    })
+    .await?;
+    println!("handed over {:.1} s after the stop", stopped.elapsed().as_secs_f64());
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! Our program on a real control plane, with real images in a real registry.
+//!
+//! Tests share one cluster, registry and program; each has a catalog, a namespace and names of its own.
+
+mod admission;
+mod asked;
+mod bad_input;
+mod catalogs;
+mod crd_upgrades;
+mod depending;
+mod describe;
+mod extension_tables;
+mod hostile;
+mod keeping;
+mod kinds;
+mod kstatus;
+mod leader;
+mod leftovers;
+mod marks;
+mod modes;
+mod plan;
+mod planted;
+mod platform;
+mod process;
+mod pulls;
+mod real_bundles;
+mod recreated;
+mod remedies;
+mod resolving;
+mod restarts;
+mod restricted_accounts;
+mod rights;
+mod set_tables;
+mod sets;
+mod small;
+mod starts;
+mod updates;
+mod waiting;
+mod webhooks;

@@ -1,0 +1,466 @@
+//! The plan of a new revision: printed by `olm diff`, made and carried out by the controller.
+
+mod bundle;
+mod webhook;
+
+use std::{fs, path::PathBuf, process::Command};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Namespace, ResourceQuota, ServiceAccount},
+    events::v1::Event,
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
+};
+use kube::{
+    Api, ResourceExt as _,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams},
+};
+use olm_api::{
+    ConditionType::Progressing,
+    names::{IDENTITY_ANNOTATION, PLAN_DIGEST_ANNOTATION},
+    v1::ClusterObjectSet,
+};
+use olm_test::{
+    cluster::{AuditEvent, Options},
+    extension::ACCOUNT,
+    process::cargo_program,
+    rights::create_account,
+    scenario::Scenario,
+    wait,
+    world::{COLLECTED, DEADLINE, World},
+};
+use serde_json::{Value, json};
+
+use self::{
+    bundle::{PACKAGE, PASSWORDS, Version, write},
+    webhook::NoDryRuns,
+};
+
+/// Objects of a version: account, Secret, ConfigMap, CRD, role, binding, Deployment.
+const OBJECTS: usize = 7;
+
+/// What `olm` answered.
+struct Answer {
+    code: Option<i32>,
+    text: String,
+    errors: String,
+}
+
+impl Answer {
+    fn json(&self) -> Result<Value> {
+        serde_json::from_str(&self.text).with_context(|| format!("{}\n{}", self.text, self.errors))
+    }
+
+    fn ensure(&self, code: i32, contains: &[&str]) -> Result<()> {
+        let Self { text, errors, .. } = self;
+        ensure!(self.code == Some(code), "exit code {:?}, not {code}\n{text}\n{errors}", self.code);
+        for wanted in contains {
+            ensure!(text.contains(wanted), "{wanted:?} is not in\n{text}");
+        }
+        Ok(())
+    }
+}
+
+/// Runs `olm` on the scenario's cluster, as the administrator.
+async fn olm(scenario: &Scenario<'_>, args: &[&str]) -> Result<Answer> {
+    olm_as(scenario, scenario.world.cluster.kubeconfig_admin(), args).await
+}
+
+async fn olm_as(scenario: &Scenario<'_>, kubeconfig: PathBuf, args: &[&str]) -> Result<Answer> {
+    let mut command = Command::new(cargo_program("olm-cli", "olm")?);
+    command.args(args).arg("--kubeconfig").arg(kubeconfig);
+    if args.first() == Some(&"diff") {
+        command.arg("--registries-conf").arg(scenario.world.images.registries_conf());
+    }
+    let output = tokio::task::spawn_blocking(move || command.output()).await?.context("running olm")?;
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("olm writes UTF-8");
+    Ok(Answer { code: output.status.code(), text: text(output.stdout)?, errors: text(output.stderr)? })
+}
+
+async fn diff(scenario: &Scenario<'_>) -> Result<Answer> {
+    let answer = olm(scenario, &["diff", &scenario.name]).await?;
+    for password in PASSWORDS {
+        let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, password);
+        let all = format!("{}{}", answer.text, answer.errors);
+        ensure!(!all.contains(password) && !all.contains(&encoded), "data of a Secret in\n{all}");
+    }
+    Ok(answer)
+}
+
+async fn diff_as_json(scenario: &Scenario<'_>) -> Result<Value> {
+    olm(scenario, &["diff", &scenario.name, "-o", "json"]).await?.json()
+}
+
+/// A serving catalog with both versions; the account may install the first.
+async fn prepared(base: &str, versions: &[Version]) -> Result<(Scenario<'static>, tempfile::TempDir)> {
+    prepared_in(World::shared().await?, base, versions).await
+}
+
+async fn prepared_in<'w>(
+    world: &'w World,
+    base: &str,
+    versions: &[Version],
+) -> Result<(Scenario<'w>, tempfile::TempDir)> {
+    let scenario = Scenario::new(world, base).await?;
+    let folder = tempfile::tempdir()?;
+    for version in versions {
+        write(folder.path(), version, &scenario.group())?;
+    }
+    let bundles: Vec<_> = versions.iter().map(|v| (v.number, folder.path().join(v.number))).collect();
+    let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
+    scenario.create_catalog(&reference, None).await?;
+    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    scenario.grant(&bundles[..1]).await?;
+    scenario.catalog_serves().await?;
+    Ok((scenario, folder))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_is_shown_before_it_is_made_and_made_as_it_was_shown() -> Result<()> {
+    let (scenario, folder) = prepared("plan", &[Version::FIRST, Version::SECOND]).await?;
+    let name = scenario.name.clone();
+    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    let nothing = diff(&scenario).await?;
+    nothing.ensure(
+        0,
+        &[&format!("{name}: no difference: {PACKAGE}.v1.0.0 is installed as revision {name}-1\n")],
+    )?;
+    ensure!(nothing.text.lines().count() == 1, "{}", nothing.text);
+    ensure!(diff_as_json(&scenario).await?["difference"] == false);
+
+    // The account may not install the second version yet, so there is time to look at its plan.
+    scenario.set_version("1.1.0").await?;
+    scenario.shows(Progressing, "True/Retrying/error for resolved bundle \"plans.v1.1.0\"").await?;
+    let shown = upgrade_is_shown(&scenario).await?;
+    println!("{}", shown.text);
+    let plan = diff_as_json(&scenario).await?;
+    let again = diff_as_json(&scenario).await?;
+    ensure!(plan == again, "the same plan made twice differs:\n{plan}\n{again}");
+    let digest = plan["digest"].as_str().context("a digest")?;
+    ensure!(shown.text.contains(&format!("  plan       {digest}\n")));
+    a_reader_is_told_what_is_not_known(&scenario, digest).await?;
+    let status = olm(&scenario, &["status", &name]).await?;
+    status.ensure(
+        0,
+        &[&format!("installed  plans.v1.0.0  version 1.0.0, revision {name}-1"), "pre-authorization failed"],
+    )?;
+    println!("{}", status.text);
+
+    scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
+    scenario.installed("1.1.0").await?;
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    let made = sets.get(&format!("{name}-2")).await?;
+    let recorded = made.metadata.annotations.unwrap_or_default().remove(PLAN_DIGEST_ANNOTATION);
+    ensure!(recorded.as_deref() == Some(digest), "recorded is {recorded:?}, shown was {digest}");
+    rights_increase_is_told(&scenario).await?;
+    let nothing = diff(&scenario).await?;
+    nothing
+        .ensure(0, &[&format!("{name}: no difference: plans.v1.1.0 is installed as revision {name}-2\n")])?;
+    ensure!(nothing.text.lines().count() == 1, "{}", nothing.text);
+    let status = olm(&scenario, &["status"]).await?;
+    status.ensure(0, &["EXTENSION", &name, "plans.v1.1.0"])?;
+    let status = olm(&scenario, &["status", &name, "-o", "json"]).await?.json()?;
+    let shown = &status["extensions"][0];
+    ensure!(
+        shown["installed"]["revision"] == format!("{name}-2") && shown["pending"].is_null(),
+        "{status:#}"
+    );
+    ensure!(
+        shown["revisions"][0]["state"] == "archived" && shown["revisions"][1]["rolledOut"] == true,
+        "{status:#}"
+    );
+    let status = olm(&scenario, &["status", &name, "-o", "yaml"]).await?;
+    status.ensure(0, &["extensions:\n", &format!("name: {name}\n")])?;
+    scenario.delete_extension().await
+}
+
+/// Every section of the plan of the second version, which the account may not install yet.
+async fn upgrade_is_shown(scenario: &Scenario<'_>) -> Result<Answer> {
+    let name = &scenario.name;
+    let shown = diff(scenario).await?;
+    let group = scenario.group();
+    shown.ensure(
+        2,
+        &[
+            &format!("{name} would become revision {name}-2\n"),
+            "  plans.v1.1.0  version 1.1.0 of package plans\n",
+            &format!("  catalog    {name}\n"),
+            &format!("  installed  plans.v1.0.0  version 1.0.0, revision {name}-1\n"),
+            &format!("  ~ CustomResourceDefinition.apiextensions.k8s.io/v1 widgets.{group}\n"),
+            "spec.versions[v1].schema.openAPIV3Schema.properties.spec.properties.colour: + {\"type\":\"string\"}\n",
+            &format!("  ~ Deployment.apps/v1 {name}/plans\n"),
+            "      spec.template.spec.containers[manager].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
+            &format!("  ~ Secret.v1 {name}/plans-login\n      data.password: \"sha256:"),
+            &format!("  - ConfigMap.v1 {name}/plans-old\n"),
+            &format!("  + ConfigMap.v1 {name}/plans-new\n"),
+            &format!("  Deployment {name}/plans [manager]: example.com/c:v1 -> example.com/c:v2\n"),
+            "Rights that the account lacks\n",
+            "  secrets: get,list in the whole cluster\n",
+            &format!("Rights of the operator that are new\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
+            "    ! may read Secrets of every namespace\n",
+            "Dry-run: not known: the account lacks rights",
+            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" lacks rights"),
+        ],
+    )?;
+    Ok(shown)
+}
+
+/// Somebody who may read everything and make no tokens: the same plan, with sections that say what is not known.
+async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &str) -> Result<()> {
+    let name = &scenario.name;
+    let role: ClusterRole = serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}],
+    }))?;
+    Api::all(scenario.client.clone()).create(&PostParams::default(), &role).await?;
+    let binding: ClusterRoleBinding = serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
+    }))?;
+    Api::all(scenario.client.clone()).create(&PostParams::default(), &binding).await?;
+    let reader = scenario.world.cluster.kubeconfig_for(name, &[])?;
+    let unknown = "not known: it takes a token of service account \"installer\"";
+    let answer = wait::until("the reader to be known as one", DEADLINE, async || {
+        let answer = olm_as(scenario, reader.clone(), &["diff", name]).await?;
+        ensure!(!answer.errors.contains("forbidden"), "{}", answer.errors);
+        Ok(answer)
+    })
+    .await?;
+    answer.ensure(
+        2,
+        &[
+            &format!("Rights that the account lacks: {unknown}"),
+            &format!("Dry-run: {unknown}"),
+            "spec.template.spec.containers[manager].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
+            &format!("  plan       {digest}\n"),
+        ],
+    )
+}
+
+async fn rights_increase_is_told(scenario: &Scenario<'_>) -> Result<()> {
+    let events: Api<Event> = Api::all(scenario.client.clone());
+    wait::until("the increase of rights to be an Event", DEADLINE, async || {
+        let of_extension = events.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
+            let about = event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref());
+            about == Some(&scenario.name) && event.reason.as_deref() == Some("RightsIncreased")
+        });
+        let notes: Vec<String> = of_extension.filter_map(|event| event.note).collect();
+        let wanted = format!(
+            "Bundle plans.v1.1.0 gives service account {}/plans more rights than plans.v1.0.0 did (1 more); it may read Secrets of every namespace",
+            scenario.name
+        );
+        ensure!(notes == [wanted.clone()], "{notes:?} is not {wanted:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
+    let broken = Version { budget: Some(json!({"minAvailable": 1, "maxUnavailable": 1})), ..Version::FIRST };
+    let (scenario, _folder) = prepared("planrefused", &[broken]).await?;
+    let name = scenario.name.clone();
+    let quotas: Api<ResourceQuota> = Api::namespaced(scenario.client.clone(), &name);
+    let quota = serde_json::from_value(json!({
+        "metadata": {"name": "no-secrets"}, "spec": {"hard": {"count/secrets": "0"}},
+    }))?;
+    quotas.create(&PostParams::default(), &quota).await?;
+    scenario.create_extension(PACKAGE, json!({})).await?;
+    let refused = "True/Retrying/error for resolved bundle \"plans.v1.0.0\" with version \"1.0.0\": creating new Revision: \
+                   the API server refuses objects of the bundle:\n";
+    scenario.shows(Progressing, refused).await?;
+    let shown = diff(&scenario).await?;
+    shown.ensure(
+        2,
+        &[
+            &format!("  refused: PodDisruptionBudget.policy/v1 {name}/plans: "),
+            &format!("  refused: Secret.v1 {name}/plans-login: "),
+            "Blocked\n  the API server refuses PodDisruptionBudget.policy/v1 ",
+            "  installed  nothing\n",
+            "Rights that the account lacks: none\n",
+        ],
+    )?;
+    let plan = diff_as_json(&scenario).await?;
+    ensure!(plan["dryRun"]["known"]["refused"].as_array().is_some_and(|all| all.len() == 2), "{plan:#}");
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    ensure!(sets.get_opt(&format!("{name}-1")).await?.is_none(), "a refused plan was carried out");
+    scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_crd_change_names_the_objects_it_would_hurt() -> Result<()> {
+    let narrower = Version { number: "1.1.0", properties: &[], ..Version::FIRST };
+    let (scenario, folder) = prepared("plancrd", &[Version::FIRST, narrower]).await?;
+    let (name, group) = (scenario.name.clone(), scenario.group());
+    scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
+    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    let kind = GroupVersionKind::gvk(&group, "v1", "Widget");
+    let widgets: Api<DynamicObject> =
+        Api::namespaced_with(scenario.client.clone(), &name, &ApiResource::from_gvk(&kind));
+    let widget = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "one"}, "spec": {"size": "hidden-value"},
+    });
+    widgets.create(&PostParams::default(), &serde_json::from_value(widget)?).await?;
+    scenario.set_version("1.1.0").await?;
+    scenario.shows(Progressing, "True/Retrying/error for resolved bundle \"plans.v1.1.0\"").await?;
+    let shown = diff(&scenario).await?;
+    shown.ensure(
+        2,
+        &[
+            &format!("CRDs\n  widgets.{group}\n    refused: "),
+            &format!("      {name}/one: would lose fields\n"),
+            "Dry-run\n  6 objects accepted\n",
+            &format!("Blocked\n  CRD \"widgets.{group}\" cannot be replaced without harm"),
+        ],
+    )?;
+    ensure!(!shown.text.contains("hidden-value"), "a custom resource is quoted in\n{}", shown.text);
+    scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_asks_once_for_each_object_and_reads_only_what_is_there() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let policy = directory.path().join("audit-policy.json");
+    let all = json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "None", "verbs": ["watch"]},
+            {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+            {"level": "None"},
+        ],
+    });
+    fs::write(&policy, all.to_string())?;
+    let api_server_args = vec![format!("--audit-policy-file={}", policy.display())];
+    let world = World::start_on(Options { api_server_args, ..Options::default() }).await?;
+    let (scenario, folder) = prepared_in(&world, "planrequests", &[Version::FIRST, Version::SECOND]).await?;
+    scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
+    let mark = world.cluster.audit_mark()?;
+    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    let first = Asked::until_revision(&scenario, mark, 1)?;
+    // A binding whose role is not there yet: the dry-run says nothing about it.
+    ensure!((first.dry_runs, first.reads.len()) == (OBJECTS, 1), "{first:?}");
+    let mark = world.cluster.audit_mark()?;
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    let second = Asked::until_revision(&scenario, mark, 2)?;
+    // Account, Secret, CRD and Deployment are there already; the roles have other names, and there is the binding.
+    ensure!((second.dry_runs, second.reads.len()) == (OBJECTS, 5), "{second:?}");
+    println!("{first:?}, {second:?}");
+    scenario.delete_extension().await
+}
+
+/// What the scenario's account was used for before a revision was written.
+#[derive(Debug)]
+struct Asked {
+    dry_runs: usize,
+    reads: Vec<String>,
+}
+
+impl Asked {
+    fn until_revision(scenario: &Scenario<'_>, mark: u64, number: u32) -> Result<Self> {
+        let account = format!("system:serviceaccount:{}:{ACCOUNT}", scenario.name);
+        let revision = format!("{}-{number}", scenario.name);
+        let events = scenario.world.cluster.audit_events_since(mark)?;
+        let is_write = |event: &&AuditEvent| {
+            event.resource == "clusterobjectsets" && event.name == revision && event.verb == "create"
+        };
+        let written = events.iter().find(is_write).context("the revision's first write")?;
+        let is_before = |event: &&AuditEvent| event.user == account && event.received < written.received;
+        let asked: Vec<_> = events.iter().filter(is_before).collect();
+        Ok(Self {
+            dry_runs: asked.iter().filter(|event| event.is_dry_run()).count(),
+            reads: asked.iter().filter(|event| event.verb == "get").map(|event| event.name.clone()).collect(),
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> Result<()> {
+    let (scenario, _folder) = prepared("planagain", &[Version::FIRST]).await?;
+    scenario.create_extension(PACKAGE, json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    scenario.shows(Progressing, "False/Blocked/").await?;
+    let again = "was deleted and created again since this extension began to use it";
+    let account = format!("service account \"{ACCOUNT}\" in namespace {:?} {again}", scenario.name);
+    let answer = diff(&scenario).await?;
+    answer.ensure(0, &["no difference"])?;
+    ensure!(answer.errors.contains("Blocked: ") && answer.errors.contains(&account), "{}", answer.errors);
+
+    // One that waits for permissions, and has nothing yet.
+    let place = format!("{}-place", scenario.name);
+    scenario.world.cluster.create_namespace(&place).await?;
+    create_account(&scenario.client, &place, ACCOUNT).await?;
+    let mut waiting = crate::small::extension(&scenario, PACKAGE);
+    waiting["metadata"]["name"] = place.as_str().into();
+    waiting["spec"]["namespace"] = place.as_str().into();
+    scenario.extensions().create(&PostParams::default(), &serde_json::from_value(waiting)?).await?;
+    wait::until("the namespace to be recorded", DEADLINE, async || {
+        let found = scenario.extensions().get(&place).await?;
+        let recorded = found.annotations().get(IDENTITY_ANNOTATION).cloned().unwrap_or_default();
+        wait::check(recorded.contains(" namespace=") && !recorded.contains("=-"), || recorded)
+    })
+    .await?;
+    let before = olm(&scenario, &["diff", &place]).await?;
+    before.ensure(2, &["would become revision"])?;
+    ensure!(!before.text.contains(again), "{}", before.text);
+    let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
+    namespaces.delete(&place, &DeleteParams::default()).await?;
+    wait::until("the namespace to be gone", COLLECTED, async || {
+        wait::check(namespaces.get_opt(&place).await?.is_none(), || "it is still there".into())
+    })
+    .await?;
+    scenario.world.cluster.create_namespace(&place).await?;
+    create_account(&scenario.client, &place, ACCOUNT).await?;
+    let answer = olm(&scenario, &["diff", &place]).await?;
+    answer.ensure(2, &["Blocked\n", &format!("the namespace of spec.namespace {again}")])?;
+    crate::small::remove(&scenario, &place).await?;
+    scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_that_cannot_be_answered_are_errors() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "planerrors").await?;
+    for (args, wanted) in [
+        (&["diff", "no-such-extension"][..], "reading ClusterExtension \"no-such-extension\": "),
+        (&["status", "no-such-extension"], "there is no ClusterExtension \"no-such-extension\""),
+        (&["status", "--context", "nowhere"], "--context nowhere: "),
+    ] {
+        let answer = olm(&scenario, args).await?;
+        ensure!(answer.code == Some(1), "{args:?}: exit code {:?}\n{}", answer.code, answer.text);
+        ensure!(answer.errors.contains(wanted), "{args:?}: {}", answer.errors);
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_whose_webhook_refuses_dry_runs_is_checked_when_its_turn_comes() -> Result<()> {
+    // The first version is refused for another reason, so there is time to look at its plan.
+    let broken = Version { budget: Some(json!({"minAvailable": 1, "maxUnavailable": 1})), ..Version::FIRST };
+    let (scenario, folder) = prepared("planwebhook", &[broken, Version::SECOND]).await?;
+    let name = scenario.name.clone();
+    let webhook = NoDryRuns::start(&scenario).await?;
+    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    scenario.shows(Progressing, "True/Retrying/error for resolved bundle \"plans.v1.0.0\"").await?;
+    let shown = diff(&scenario).await?;
+    let deferred = format!(
+        "  checked when its turn comes: ConfigMap.v1 {name}/plans-old: admission webhook \"maps.example.com\" denied the request: maps.example.com does not support dry run (400)\n"
+    );
+    shown.ensure(2, &[&deferred, &format!("  + ConfigMap.v1 {name}/plans-old\n")])?;
+
+    let before = webhook.refused();
+    scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    ensure!(webhook.refused() > before, "the second version was not asked about");
+    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &name);
+    ensure!(maps.get_opt("plans-new").await?.is_some());
+    scenario.delete_extension().await?;
+    webhook.remove(&scenario).await
+}

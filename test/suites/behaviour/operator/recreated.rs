@@ -1,0 +1,234 @@
+//! Names of namespaces and ServiceAccounts that were given to others after an extension began to use them.
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use olm_api::{
+    ConditionType::Progressing,
+    names::{IDENTITY_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION},
+    v1::{ClusterExtension, ClusterObjectSet},
+};
+use olm_test::{
+    bundle::small,
+    extension::ACCOUNT,
+    rights::{create_account, grant, rules_for},
+    scenario::Scenario,
+    wait,
+    world::{COLLECTED, DEADLINE, World},
+};
+use serde_json::{Value, json};
+
+use crate::small::prepare;
+
+const BLOCKED: &str = "False/Blocked/operation cannot proceed due to the following validation error(s): ";
+
+fn maps(scenario: &Scenario<'_>) -> Api<ConfigMap> {
+    Api::namespaced(scenario.client.clone(), &scenario.name)
+}
+
+fn accounts(scenario: &Scenario<'_>) -> Api<ServiceAccount> {
+    Api::namespaced(scenario.client.clone(), &scenario.name)
+}
+
+/// The account `installer`, which may do everything in the namespace.
+async fn powerful_account(scenario: &Scenario<'_>) -> Result<()> {
+    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    let mut rules = rules_for(&[], &scenario.name)?;
+    rules.allow_in_namespace(&["*"], &["*"], &["*"]);
+    grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await
+}
+
+/// Waits until the only revision is Blocked because its ServiceAccount is another one.
+async fn revision_is_blocked(scenario: &Scenario<'_>, revision: &str) -> Result<()> {
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    let wanted = format!(
+        "False/Blocked/service account \"{ACCOUNT}\" in namespace {:?} was deleted and created again",
+        scenario.name
+    );
+    wait::until("the revision to be Blocked", DEADLINE, async || {
+        let status = sets.get(revision).await?.status.unwrap_or_default();
+        let found = status.conditions.find(Progressing);
+        let found = found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default();
+        wait::check(found.starts_with(&wanted), || found)
+    })
+    .await
+}
+
+/// Writes by the ServiceAccount since `mark`.
+fn writes_as_account(scenario: &Scenario<'_>, mark: u64) -> Result<Vec<String>> {
+    let user = format!("system:serviceaccount:{}:{ACCOUNT}", scenario.name);
+    let events = scenario.world.cluster.audit_events_since(mark)?;
+    let by_it = events.iter().filter(|e| e.user == user);
+    Ok(by_it.map(|e| format!("{} {} {}", e.verb, e.group, e.name)).collect())
+}
+
+/// What the API server says against a change of the extension, or nothing.
+async fn objection(client: &Client, name: &str, patch: &Value) -> Result<Option<String>> {
+    let api: Api<ClusterExtension> = Api::all(client.clone());
+    let params = PatchParams { dry_run: true, ..PatchParams::default() };
+    match api.patch(name, &params, &Patch::Merge(patch)).await {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(status)) => Ok(Some(status.message)),
+        Err(error) => Err(error).context("asking the API server"),
+    }
+}
+
+/// Somebody who may write extensions, and use no ServiceAccount.
+async fn tenant(scenario: &Scenario<'_>) -> Result<Client> {
+    let rules = json!([{"apiGroups": ["olm.operatorframework.io"], "verbs": ["get", "create", "update", "patch"],
+                        "resources": ["clusterextensions"]}]);
+    let (_, client) = scenario.user("tenant", rules).await?;
+    let harmless = json!({"metadata": {"labels": {"team": "a"}}});
+    wait::until("the tenant to have its rights", DEADLINE, async || {
+        let told = objection(&client, &scenario.name, &harmless).await?;
+        wait::check(told.is_none(), || format!("{told:?}"))
+    })
+    .await?;
+    Ok(client)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_extension_does_not_act_in_a_namespace_that_was_created_again() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "shop").await?;
+    prepare(&scenario, &[small("lamp", "1.0.0")], &[]).await?;
+    scenario.create_extension("lamp", json!({})).await?;
+    scenario.installed("1.0.0").await?;
+    let revision = format!("{}-1", scenario.name);
+
+    let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
+    namespaces.delete(&scenario.name, &DeleteParams::default()).await?;
+    wait::until("the namespace to be gone", COLLECTED, async || {
+        wait::check(namespaces.get_opt(&scenario.name).await?.is_none(), || "it is still there".into())
+    })
+    .await?;
+    let mark = scenario.world.cluster.audit_mark()?;
+    scenario.world.cluster.create_namespace(&scenario.name).await?;
+    powerful_account(&scenario).await?;
+
+    let told = format!(
+        "{BLOCKED}the namespace of spec.namespace was deleted and created again since this extension began to use it"
+    );
+    scenario.shows(Progressing, &told).await?;
+    revision_is_blocked(&scenario, &revision).await?;
+    ensure!(maps(&scenario).get_opt("lamp-data").await?.is_none(), "it was installed in the new namespace");
+    let writes = writes_as_account(&scenario, mark)?;
+    ensure!(writes.is_empty(), "the new account was used: {writes:?}");
+
+    // Whoever wrote the extension has no right there any more, so the record stays.
+    let tenant = tenant(&scenario).await?;
+    let record = |value: Value| json!({"metadata": {"annotations": {IDENTITY_ANNOTATION: value}}});
+    let present = scenario.extensions().get(&scenario.name).await?;
+    let forged = present.annotations()[IDENTITY_ANNOTATION].replace("generation=1", "generation=2");
+    for (patch, wanted) in [
+        (record(Value::Null), "may not act as the service account"),
+        (json!({"spec": {"source": {"catalog": {"version": "1.x"}}}}), "may not act as the service account"),
+        (record(forged.clone().into()), "may not act as the service account"),
+    ] {
+        let told = objection(&tenant, &scenario.name, &patch).await?.context("it was let through")?;
+        ensure!(told.contains(wanted), "{patch}: {told}");
+    }
+    let other = json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+        "metadata": {"name": format!("{}-other", scenario.name), "annotations": {IDENTITY_ANNOTATION: forged}},
+        "spec": present.spec,
+    });
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    let answer = Api::<ClusterExtension>::all(tenant).create(&params, &serde_json::from_value(other)?).await;
+    ensure!(answer.is_err_and(|e| e.to_string().contains("may not act as the service account")));
+
+    // Somebody who may use the new one allows it.
+    scenario.patch_extension(record(Value::Null)).await?;
+    scenario.installed("1.0.0").await?;
+    ensure!(maps(&scenario).get_opt("lamp-data").await?.is_some(), "nothing was installed");
+    scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_was_created_again_is_used_once_it_is_allowed() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "remade").await?;
+    prepare(&scenario, &[small("lamp", "1.0.0"), small("lamp", "1.1.0").replaces("1.0.0")], &[]).await?;
+    scenario.create_extension("lamp", json!({"version": "1.0.0"})).await?;
+    scenario.installed("1.0.0").await?;
+    let revision = format!("{}-1", scenario.name);
+    let remade = async || -> Result<()> {
+        let before = accounts(&scenario).get(ACCOUNT).await?.uid();
+        accounts(&scenario).delete(ACCOUNT, &DeleteParams::default()).await?;
+        powerful_account(&scenario).await?;
+        ensure!(accounts(&scenario).get(ACCOUNT).await?.uid() != before, "it is the same one");
+        Ok(())
+    };
+    let told = format!(
+        "{BLOCKED}service account \"{ACCOUNT}\" in namespace {:?} was deleted and created again since this extension began to use it",
+        scenario.name
+    );
+
+    // It is told without anything else having happened; what is installed is not repaired as the new one.
+    remade().await?;
+    let mark = scenario.world.cluster.audit_mark()?;
+    scenario.shows(Progressing, &told).await?;
+    maps(&scenario).delete("lamp-data", &DeleteParams::default()).await?;
+    revision_is_blocked(&scenario, &revision).await?;
+    ensure!(maps(&scenario).get_opt("lamp-data").await?.is_none(), "it was repaired as the new account");
+    let writes = writes_as_account(&scenario, mark)?;
+    ensure!(writes.is_empty(), "the new account was used: {writes:?}");
+
+    // Another spec is a way to allow it, by admission: the revision that goes is torn down as the new one as well.
+    scenario.set_version("1.1.0").await?;
+    scenario.installed("1.1.0").await?;
+    ensure!(maps(&scenario).get_opt("lamp-data").await?.is_some(), "nothing was repaired");
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    let uid = accounts(&scenario).get(ACCOUNT).await?.uid();
+    wait::until("both revisions to be bound to the new one", DEADLINE, async || {
+        for revision in [&revision, &format!("{}-2", scenario.name)] {
+            let bound = sets.get(revision).await?.annotations().get(SERVICE_ACCOUNT_UID_ANNOTATION).cloned();
+            ensure!(bound == uid, "{revision} is bound to {bound:?}");
+        }
+        let progressing = sets.get(&revision).await?.status.unwrap_or_default();
+        let reason = progressing.conditions.find(Progressing).map(|c| c.reason.clone());
+        wait::check(reason.as_deref() == Some("Archived"), || format!("{reason:?}"))
+    })
+    .await?;
+
+    // While it is Blocked, it can be deleted: nothing is done as the account for that.
+    remade().await?;
+    scenario.shows(Progressing, &told).await?;
+    let mark = scenario.world.cluster.audit_mark()?;
+    scenario.delete_extension().await?;
+    scenario.nothing_left().await?;
+    let writes = writes_as_account(&scenario, mark)?;
+    ensure!(writes.is_empty(), "the new account was used: {writes:?}");
+    Ok(())
+}
+
+/// A revision made by hand is bound to its ServiceAccount as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_made_by_hand_does_not_act_as_an_account_created_again() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "byhand").await?;
+    powerful_account(&scenario).await?;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
+                     "metadata": {"name": "one", "namespace": scenario.name}});
+    let set: ClusterObjectSet = serde_json::from_value(json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+        "metadata": {"name": scenario.name, "annotations": scenario.by_hand()},
+        "spec": {"lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent",
+                 "phases": [{"name": "one", "objects": [{"object": map}]}]},
+    }))?;
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    sets.create(&PostParams::default(), &set).await?;
+    let is_there = async || maps(&scenario).get("one").await.map(drop).map_err(anyhow::Error::from);
+    wait::until("the object", DEADLINE, is_there).await?;
+
+    accounts(&scenario).delete(ACCOUNT, &DeleteParams::default()).await?;
+    powerful_account(&scenario).await?;
+    maps(&scenario).delete("one", &DeleteParams::default()).await?;
+    revision_is_blocked(&scenario, &scenario.name).await?;
+    ensure!(maps(&scenario).get_opt("one").await?.is_none(), "it was repaired as the new account");
+    let allow = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: null}}});
+    sets.patch(&scenario.name, &PatchParams::default(), &Patch::Merge(&allow)).await?;
+    wait::until("the object to be back", DEADLINE, is_there).await?;
+    sets.delete(&scenario.name, &DeleteParams::default()).await?;
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! The overlay `restricted-accounts`: the program acts only as accounts whose owners let it.
+
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, ensure};
+use olm_api::ConditionType::{Installed, Progressing};
+use olm_test::{
+    bundle::lighthouse,
+    cluster::{Cluster, Options},
+    extension::ACCOUNT,
+    images::Images,
+    operator::{self, Operator, SYSTEM_NAMESPACE},
+    process::cargo_program,
+    registry::Registry,
+    scenario::Scenario,
+    world::World,
+};
+use serde_json::json;
+
+const PACKAGE: &str = "lighthouse-operator";
+const CONTROLLER: &str = "operator-controller-controller-manager";
+
+// The program started with just the overlay's rights: for an account whose owner lets it, an extension is installed,
+// upgraded and removed; for another one it says what is missing, and goes on when that is granted.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_accounts_that_were_granted_are_used() -> Result<()> {
+    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let images = Images::new(&registry)?;
+    operator::install(&cluster)?;
+    operator::overlay(&cluster, "restricted-accounts")?;
+    let token = ["auth", "can-i", "create", "serviceaccounts/token", "-A"];
+    let as_controller = format!("--as=system:serviceaccount:{SYSTEM_NAMESPACE}:{CONTROLLER}");
+    let answer = operator::kubectl(&cluster, &[&token[..], &[as_controller.as_str()]].concat());
+    ensure!(answer.is_err(), "the controller may still make tokens for every account: {answer:?}");
+    let operator = Operator::start_installed(&cluster, &images, &[]).await?;
+    let world = World { operator, proxy: None, images, cluster, registry };
+    let bundles = [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))];
+
+    // The owner grants everything at once, as printed.
+    let granted = Scenario::new(&world, "granted").await?;
+    prepare(&granted, &bundles).await?;
+    grant_as_printed(&granted, &bundles, true)?;
+    granted.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    granted.installed("1.0.0").await?;
+
+    // Another one does not let the controller act as the account.
+    let other = Scenario::new(&world, "other").await?;
+    prepare(&other, &bundles).await?;
+    grant_as_printed(&other, &bundles, false)?;
+    other.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
+    let text = format!(
+        "operation cannot proceed due to the following validation error(s): error getting service account: the controller may not make tokens for service account {ACCOUNT:?} in namespace {:?}: ",
+        other.name
+    );
+    other.shows(Progressing, &format!("True/Retrying/{text}")).await?;
+    other.shows(Installed, &format!("Unknown/Failed/{text}")).await?;
+    let told = other.shown().await?.condition(Progressing);
+    let controller = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:{CONTROLLER}");
+    ensure!(told.contains(&controller), "who is meant is not told: {told}");
+    println!("[not granted]\n{told}\n");
+    let owned = other.owned().await?;
+    ensure!(owned.is_empty(), "half applied: {owned:?}");
+
+    granted.set_version("1.1.0").await?;
+    granted.installed("1.1.0").await?;
+    // The same operator twice would collide: its cluster roles have the same names.
+    granted.delete_extension().await?;
+    grant_as_printed(&other, &bundles, true)?;
+    other.installed("1.0.0").await?;
+    other.delete_extension().await
+}
+
+async fn prepare(scenario: &Scenario<'_>, bundles: &[(&str, std::path::PathBuf)]) -> Result<()> {
+    let reference = scenario.push(PACKAGE, bundles, "latest").await?;
+    scenario.create_catalog(&reference, None).await?;
+    scenario.catalog_serves().await
+}
+
+/// Applies what `olm bundle rbac` prints, with or without the part that lets the controller act as the account.
+fn grant_as_printed(
+    scenario: &Scenario<'_>,
+    bundles: &[(&str, std::path::PathBuf)],
+    for_controller: bool,
+) -> Result<()> {
+    let mut olm = Command::new(cargo_program("olm-cli", "olm")?);
+    olm.args(["bundle", "rbac", "--install-namespace", &scenario.name, "--service-account", ACCOUNT]);
+    if for_controller {
+        olm.args(["--token-for", &format!("{SYSTEM_NAMESPACE}/{CONTROLLER}")]);
+    }
+    for (_, folder) in bundles {
+        olm.arg(scenario.own(folder)?);
+    }
+    let printed = olm.output().context("running olm")?;
+    ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    let mut kubectl = Command::new(scenario.world.cluster.kubectl())
+        .arg(format!("--kubeconfig={}", scenario.world.cluster.kubeconfig_admin().display()))
+        .args(["apply", "--server-side", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .context("running kubectl")?;
+    kubectl.stdin.take().context("no standard input")?.write_all(&printed.stdout)?;
+    ensure!(kubectl.wait()?.success(), "kubectl apply failed");
+    Ok(())
+}

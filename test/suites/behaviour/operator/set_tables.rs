@@ -1,0 +1,209 @@
+//! The tables of the ClusterObjectSet controller, row by row: revisions that a user makes by hand.
+
+mod accounts;
+mod archiving;
+mod classic;
+mod collisions;
+mod content;
+mod down;
+mod handover;
+mod health;
+mod outdated;
+mod restarted;
+mod secrets;
+mod siblings;
+mod waiting;
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::{
+    core::v1::ConfigMap,
+    events::v1::Event,
+    rbac::v1::{PolicyRule, Role},
+};
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use olm_api::{ConditionType, v1::ClusterObjectSet};
+use olm_test::{
+    extension::ACCOUNT,
+    kstatus::{Status, is_about_this_generation, judge},
+    rights::{create_account, grant, rules_for},
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
+use serde_json::{Value, json};
+
+/// A namespace with an account that may do everything with ConfigMaps, Secrets and Deployments in it.
+async fn scenario<'a>(world: &'a World, name: &str) -> Result<Scenario<'a>> {
+    let scenario = Scenario::new(world, name).await?;
+    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    let mut rules = rules_for(&[], &scenario.name)?;
+    rules.allow_in_namespace(&["", "apps"], &["configmaps", "secrets", "deployments"], &verbs);
+    grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
+    Ok(scenario)
+}
+
+/// Replaces the rules of the account's Role; returns those it had.
+async fn replace_rules(scenario: &Scenario<'_>, rules: &[PolicyRule]) -> Result<Vec<PolicyRule>> {
+    let api: Api<Role> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    let name = format!("{}-{ACCOUNT}", scenario.name);
+    let before = api.get(&name).await?.rules.unwrap_or_default();
+    let patch = Patch::Merge(json!({"rules": rules}));
+    api.patch(&name, &PatchParams::default(), &patch).await?;
+    Ok(before)
+}
+
+fn sets(scenario: &Scenario<'_>) -> Api<ClusterObjectSet> {
+    Api::all(scenario.client.clone())
+}
+
+fn maps(scenario: &Scenario<'_>) -> Api<ConfigMap> {
+    Api::namespaced(scenario.client.clone(), &scenario.name)
+}
+
+fn map(scenario: &Scenario<'_>, name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": scenario.name}, "data": {"a": "b", "c": "d"},
+    })
+}
+
+/// Entries of a phase that hold these objects.
+fn inline(objects: &[Value]) -> Value {
+    objects.iter().map(|object| json!({"object": object})).collect()
+}
+
+/// A spec with these phases: name and objects as in the API.
+fn spec(phases: &[(&str, Value)]) -> Value {
+    let phases: Vec<Value> =
+        phases.iter().map(|(name, objects)| json!({"name": name, "objects": objects})).collect();
+    json!({"lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent", "phases": phases})
+}
+
+/// Creates the revision `<scenario>-<suffix>` and returns its name.
+async fn create(scenario: &Scenario<'_>, suffix: &str, spec: Value) -> Result<String> {
+    create_with(scenario, suffix, scenario.by_hand(), spec).await
+}
+
+async fn create_with(
+    scenario: &Scenario<'_>,
+    suffix: &str,
+    annotations: Value,
+    spec: Value,
+) -> Result<String> {
+    create_like(scenario, suffix, json!({"annotations": annotations}), spec).await
+}
+
+/// The same with further metadata.
+async fn create_like(
+    scenario: &Scenario<'_>,
+    suffix: &str,
+    mut metadata: Value,
+    spec: Value,
+) -> Result<String> {
+    let name = format!("{}-{suffix}", scenario.name);
+    metadata["name"] = name.as_str().into();
+    let set: ClusterObjectSet = serde_json::from_value(json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+        "metadata": metadata, "spec": spec,
+    }))?;
+    sets(scenario).create(&PostParams::default(), &set).await?;
+    Ok(name)
+}
+
+/// The owner reference of a revision of this extension.
+fn owned_by(extension: &str, uid: &str) -> Value {
+    json!([{
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": extension, "uid": uid,
+        "controller": true, "blockOwnerDeletion": true,
+    }])
+}
+
+/// The scenario's extension, which finds nothing to install, and its UID.
+async fn idle_extension(scenario: &Scenario<'_>) -> Result<String> {
+    scenario.create_extension("no-such-package", json!({})).await?;
+    scenario.extensions().get(&scenario.name).await?.uid().context("an extension without UID")
+}
+
+async fn patch(scenario: &Scenario<'_>, name: &str, patch: Value) -> Result<()> {
+    sets(scenario).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    Ok(())
+}
+
+/// `Status/Reason/Message` of a condition, or nothing.
+async fn condition(scenario: &Scenario<'_>, name: &str, type_: ConditionType) -> Result<String> {
+    let status = sets(scenario).get(name).await?.status.unwrap_or_default();
+    let found = status.conditions.find(type_);
+    Ok(found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default())
+}
+
+/// Waits until a condition is as wanted, to the letter.
+async fn shows(scenario: &Scenario<'_>, name: &str, type_: ConditionType, wanted: &str) -> Result<()> {
+    wait::until(&format!("{type_} of {name} to be {wanted}"), DEADLINE, || async {
+        let found = condition(scenario, name, type_).await?;
+        wait::check(found == wanted, || format!("{type_} is {found}"))
+    })
+    .await
+}
+
+/// Waits until a condition begins as wanted; what follows are the words of the API server, or of a library.
+async fn begins(scenario: &Scenario<'_>, name: &str, type_: ConditionType, wanted: &str) -> Result<()> {
+    wait::until(&format!("{type_} of {name} to begin with {wanted}"), DEADLINE, || async {
+        let found = condition(scenario, name, type_).await?;
+        wait::check(found.starts_with(wanted), || format!("{type_} is {found}"))
+    })
+    .await
+}
+
+/// What GitOps tools make of a revision.
+async fn verdict(scenario: &Scenario<'_>, name: &str) -> Result<Status> {
+    let set = serde_json::to_value(sets(scenario).get(name).await?)?;
+    anyhow::ensure!(is_about_this_generation(&set), "{set}");
+    Ok(judge(&set))
+}
+
+async fn rolled_out(scenario: &Scenario<'_>, name: &str) -> Result<()> {
+    shows(scenario, name, ConditionType::Succeeded, "True/Succeeded/Revision succeeded rolling out.").await?;
+    shows(scenario, name, ConditionType::Progressing, "True/Succeeded/Revision 7.0.0 has rolled out.")
+        .await?;
+    let available = "True/ProbesSucceeded/Objects are available and pass all probes.";
+    shows(scenario, name, ConditionType::Available, available).await?;
+    shows(scenario, name, ConditionType::Ready, "True/Succeeded/Revision 7.0.0 has rolled out.").await?;
+    let verdict = verdict(scenario, name).await?;
+    anyhow::ensure!(verdict == Status::Current, "{name} is {verdict}");
+    Ok(())
+}
+
+/// Waits for an Event of this reason about an object of this kind and name whose note contains the text.
+pub(crate) async fn event(
+    scenario: &Scenario<'_>,
+    kind: &str,
+    name: &str,
+    reason: &str,
+    text: &str,
+) -> Result<()> {
+    wait::until(&format!("an Event {reason} about {kind} {name}"), DEADLINE, || async {
+        let told = events(scenario, kind, name).await?;
+        wait::check(told.iter().any(|(r, note)| r == reason && note.contains(text)), || format!("{told:?}"))
+    })
+    .await
+}
+
+/// Reason and note of the Events about an object of this kind and name.
+async fn events(scenario: &Scenario<'_>, kind: &str, name: &str) -> Result<Vec<(String, String)>> {
+    let api: Api<Event> = Api::all(scenario.client.clone());
+    let about = api.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
+        let regarding = event.regarding.clone().unwrap_or_default();
+        regarding.kind.as_deref() == Some(kind) && regarding.name.as_deref() == Some(name)
+    });
+    Ok(about.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default())).collect())
+}
+
+/// UID of the controller of a ConfigMap.
+async fn controller(scenario: &Scenario<'_>, name: &str) -> Result<Option<String>> {
+    let map = maps(scenario).get(name).await?;
+    Ok(map.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.uid.clone()))
+}

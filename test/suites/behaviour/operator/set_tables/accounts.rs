@@ -1,0 +1,29 @@
+//! Whom a revision acts as.
+
+use anyhow::{Result, ensure};
+use olm_api::{ConditionType::Progressing, names::OWNER_NAME_LABEL};
+use serde_json::json;
+
+use super::{begins, create_like, idle_extension, inline, map, maps, owned_by, scenario, spec};
+use olm_test::world::World;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_gives_no_account() -> Result<()> {
+    let world = World::shared().await?;
+    let scenario = scenario(world, "borrowed").await?;
+    let uid = idle_extension(&scenario).await?;
+    let annotations = json!({"olm.operatorframework.io/bundle-version": "7.0.0"});
+    let by_reference = json!({"annotations": annotations, "ownerReferences": owned_by(&scenario.name, &uid)});
+    let by_label = json!({"annotations": annotations, "labels": {OWNER_NAME_LABEL: scenario.name}});
+    for (suffix, metadata) in [("reference", by_reference), ("label", by_label)] {
+        let content = spec(&[("one", inline(&[map(&scenario, suffix)]))]);
+        let set = create_like(&scenario, suffix, metadata, content).await?;
+        let text = format!(
+            "False/Blocked/revision {set:?} is missing required annotations: only the controller of ClusterExtension {:?} may write them",
+            scenario.name
+        );
+        begins(&scenario, &set, Progressing, &text).await?;
+        ensure!(maps(&scenario).get_opt(suffix).await?.is_none(), "{suffix}: it borrowed an account");
+    }
+    scenario.delete_extension().await
+}

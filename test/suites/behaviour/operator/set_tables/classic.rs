@@ -1,0 +1,72 @@
+//! Objects that OLM Classic manages.
+
+use anyhow::Result;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
+use olm_api::ConditionType::Progressing;
+use serde_json::{Value, json};
+
+use super::{create, inline, map, maps, scenario, shows, spec};
+use crate::small::prepare;
+use olm_test::{
+    bundle::small,
+    scenario::Scenario,
+    wait,
+    world::{DEADLINE, World},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_of_a_csv_or_subscription_is_reported_with_its_owner() -> Result<()> {
+    let scenario = scenario(World::shared().await?, "classic").await?;
+    let labelled = |kind: &str| json!({"olm.owner": "op.v1", "olm.owner.kind": kind, "olm.owner.namespace": "operators", "olm.managed": "true"});
+    let rows = [
+        ("csv", labelled("ClusterServiceVersion"), "ClusterServiceVersion operators/op.v1"),
+        ("subscription", labelled("Subscription"), "Subscription operators/op.v1"),
+        ("component", json!({"operators.coreos.com/op.operators": ""}), "Subscription operators/op"),
+    ];
+    for (name, labels, owner) in rows {
+        let mut found = map(&scenario, name);
+        found["metadata"]["labels"] = labels;
+        maps(&scenario).create(&PostParams::default(), &serde_json::from_value(found)?).await?;
+        let set = create(&scenario, name, spec(&[("one", inline(&[map(&scenario, name)]))])).await?;
+        let wanted = format!(
+            "True/Retrying/revision object collisions in phase 0\nObject ConfigMap.v1 {}/{name}\nAction: \"Collision\"\nManaged by OLM Classic: {owner}",
+            scenario.name
+        );
+        shows(&scenario, &set, Progressing, &wanted).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crd_of_classic_is_reported_on_the_extension() -> Result<()> {
+    let scenario = Scenario::new(World::shared().await?, "classic-crd").await?;
+    let group = scenario.group();
+    prepare(&scenario, &[small("taken", "1.0.0").brings(&group, "Beacon")], &[]).await?;
+    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
+    let name = format!("beacons.{group}");
+    let crd: Value = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": name, "annotations": {"operatorframework.io/installed-alongside-1a2b": "operators/taken.v0.9.0"}},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"plural": "beacons", "singular": "beacon", "kind": "Beacon", "listKind": "BeaconList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    crds.create(&PostParams::default(), &serde_json::from_value(crd)?).await?;
+    scenario.create_extension("taken", json!({})).await?;
+    wait::until("the extension to name who has the CRD", DEADLINE, || async {
+        let told = scenario.shown().await?.condition(Progressing);
+        let wanted = "Managed by OLM Classic: ClusterServiceVersion operators/taken.v0.9.0";
+        wait::check(told.starts_with("True/Retrying/") && told.contains(wanted), || told.clone())
+    })
+    .await?;
+    // Once it is gone there, the extension goes on.
+    crds.delete(&name, &DeleteParams::default()).await?;
+    scenario.installed("1.0.0").await?;
+    scenario.delete_extension().await
+}

@@ -1,0 +1,100 @@
+//! The collision table at its three levels.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result, ensure};
+use kube::{ResourceExt, api::PostParams};
+use olm_api::ConditionType::{Available, Progressing};
+use serde_json::{Value, json};
+
+use super::{controller, create, event, map, maps, rolled_out, scenario, sets, shows, spec};
+use olm_test::{scenario::Scenario, world::World};
+
+/// Puts the protection that counts at one of the levels (spec, phase, object), and others above it.
+fn protected(level: usize, protection: &str, object: &Value) -> Value {
+    let other = if protection == "None" { "Prevent" } else { "None" };
+    let mut spec = spec(&[("one", json!([{"object": object}]))]);
+    match level {
+        0 => spec["collisionProtection"] = protection.into(),
+        1 => {
+            spec["collisionProtection"] = other.into();
+            spec["phases"][0]["collisionProtection"] = protection.into();
+        }
+        _ => {
+            spec["collisionProtection"] = other.into();
+            spec["phases"][0]["collisionProtection"] = other.into();
+            spec["phases"][0]["objects"][0]["collisionProtection"] = protection.into();
+        }
+    }
+    spec
+}
+
+/// Creates a ConfigMap as somebody else left it, with other data.
+async fn leave(scenario: &Scenario<'_>, name: &str, metadata: Value) -> Result<()> {
+    let mut found = map(scenario, name);
+    found["data"]["a"] = "theirs".into();
+    for (key, value) in metadata.as_object().context("metadata")? {
+        found["metadata"][key] = value.clone();
+    }
+    maps(scenario).create(&PostParams::default(), &serde_json::from_value(found)?).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owner_and_innermost_protection_decide() -> Result<()> {
+    let scenario = scenario(World::shared().await?, "collide").await?;
+    let boss = maps(&scenario)
+        .create(&PostParams::default(), &serde_json::from_value(map(&scenario, "boss"))?)
+        .await?;
+    let controlled = json!({"ownerReferences": [{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "boss", "uid": boss.uid(), "controller": true,
+    }]});
+    let orphaned = json!({"annotations": {"olm.operatorframework.io/revision": "1"}});
+    // Who has it, and whether it is adopted under Prevent, IfNoController and None.
+    let table = [
+        ("nobody", json!({}), [false, true, true]),
+        ("orphan", orphaned, [false, false, false]),
+        ("foreign", controlled, [false, false, true]),
+    ];
+    let mut rows = Vec::new();
+    for (who, metadata, adopted) in &table {
+        for (protection, adopted) in ["Prevent", "IfNoController", "None"].into_iter().zip(adopted) {
+            for level in 0..3 {
+                let name = format!("{who}-{}-{level}", protection.to_lowercase());
+                leave(&scenario, &name, metadata.clone()).await?;
+                let spec = protected(level, protection, &map(&scenario, &name));
+                let set = create(&scenario, &name, spec).await?;
+                rows.push((*who, name, set, *adopted));
+            }
+        }
+    }
+    for (who, name, set, adopted) in rows {
+        let data =
+            || async { Ok::<_, anyhow::Error>(maps(&scenario).get(&name).await?.data.unwrap_or_default()) };
+        if adopted {
+            rolled_out(&scenario, &set).await.with_context(|| name.clone())?;
+            let uid = sets(&scenario).get(&set).await?.uid();
+            ensure!(controller(&scenario, &name).await? == uid, "{name} was not taken over");
+            ensure!(data().await?["a"] == "b", "{name} was not written");
+        } else {
+            let mut report = format!(
+                "True/Retrying/revision object collisions in phase 0\nObject ConfigMap.v1 {}/{name}\nAction: \"Collision\"",
+                scenario.name
+            );
+            if who == "foreign" {
+                let owner = &serde_json::to_value(maps(&scenario).get(&name).await?)?["metadata"]["ownerReferences"]
+                    [0];
+                write!(report, "\nConflicting Owner: {owner}")?;
+            }
+            shows(&scenario, &set, Progressing, &report).await?;
+            // An error never creates the condition.
+            ensure!(
+                super::condition(&scenario, &set, Available).await?.is_empty(),
+                "{name}: Available appeared"
+            );
+            ensure!(data().await?["a"] == "theirs", "{name} was written");
+        }
+    }
+    let set = format!("{}-foreign-prevent-0", scenario.name);
+    event(&scenario, "ClusterObjectSet", &set, "Collision", "foreign-prevent-0").await
+}
