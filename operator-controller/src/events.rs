@@ -22,13 +22,11 @@ use crate::cluster_extension::{BundleRecord, Report, Revisions};
 /// Most bytes of an Event's note; the API refuses longer ones.
 const NOTE_BYTES_MAX: usize = 1024;
 
-/// Publishes Events.
 #[derive(Clone)]
 pub(crate) struct Events {
     recorder: Recorder,
 }
 
-/// What an Event says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Notice {
     reason: &'static str,
@@ -202,7 +200,7 @@ mod tests {
 
     use super::*;
     use crate::cluster_extension::{
-        StepError,
+        report::StepError,
         report::{Created, Outcome},
     };
 
@@ -245,7 +243,7 @@ mod tests {
             "spec": {"revision": 2, "lifecycleState": "Active", "collisionProtection": "Prevent", "phases": []},
         }))
         .unwrap();
-        Revisions::read(std::iter::once(&set))
+        Revisions::read(std::iter::once(set))
     }
 
     #[test]

@@ -40,7 +40,11 @@ impl<T: Clone + PartialEq> Known<T> {
 
     /// Takes note of what is the case now; whether that is news.
     pub(crate) fn set(&self, now: T) -> bool {
-        self.0.send_if_modified(|known| known.replace(now.clone()).as_ref() != Some(&now))
+        self.0.send_if_modified(|known| {
+            let is_news = known.as_ref() != Some(&now);
+            *known = Some(now);
+            is_news
+        })
     }
 
     /// Waits until something is known.

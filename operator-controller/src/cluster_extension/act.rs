@@ -4,7 +4,10 @@ pub(crate) mod helm_release;
 pub(crate) mod revision;
 pub(crate) mod secrets;
 
-use olm_api::names::INPUTS_DIGEST_ANNOTATION;
+use olm_api::names::{
+    ADDED_PERMISSIONS_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
+    INPUTS_DIGEST_ANNOTATION, PLAN_DIGEST_ANNOTATION, RENDERED_DIGEST_ANNOTATION,
+};
 
 use crate::cluster_extension::{
     Context,
@@ -54,13 +57,16 @@ async fn create(cx: &Context, observed: &Observed<'_>, planned: Planned) -> Resu
     }
     let digest = plan.digest();
     let added_permissions = permissions::increase(&plan, &observed.revisions);
-    let planned = revision::Planned {
-        content_digest: &plan.inputs.content_digest,
-        plan_digest: &digest,
-        crd_changes: crd_changes.as_deref(),
-        added_permissions: added_permissions.as_deref(),
-    };
-    let new = NewRevision { number, draft: &draft, account: Some(&observed.account), planned: Some(planned) };
+    let recorded = [
+        (INPUTS_DIGEST_ANNOTATION, Some(draft.inputs_digest.as_str())),
+        (RENDERED_DIGEST_ANNOTATION, Some(draft.rendered_digest.as_str())),
+        (CONTENT_DIGEST_ANNOTATION, Some(plan.inputs.content_digest.as_str())),
+        (PLAN_DIGEST_ANNOTATION, Some(digest.as_str())),
+        (CRD_CHANGES_ANNOTATION, crd_changes.as_deref()),
+        (ADDED_PERMISSIONS_ANNOTATION, added_permissions.as_deref()),
+    ];
+    let (account, planned) = (Some(&observed.account), Some(recorded.as_slice()));
+    let new = NewRevision { number, draft: &draft, account, planned };
     let name = observed.writer(cx).create(&new, &observed.revisions).await.map_err(Cause::transient)?;
     Ok(Outcome::Created(Created { name, bundle: draft.bundle, added_permissions }))
 }

@@ -43,10 +43,14 @@ pub(crate) enum Decision {
     Wait(Outcome),
     /// The revisions stay, whatever else could be had; only the deadline of the latest follows the spec. Why, in a
     /// sentence.
-    Keep { why: String },
+    Keep {
+        why: String,
+    },
     /// The latest revision is what is wanted; its record is brought up to date.
-    Refresh { chosen: Chosen, inputs: String },
-    /// A new revision.
+    Refresh {
+        chosen: Chosen,
+        inputs: String,
+    },
     Revise(Box<Planned>),
 }
 

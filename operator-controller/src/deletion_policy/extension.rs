@@ -77,7 +77,6 @@ impl PolicyState {
         }
     }
 
-    /// Writes the condition.
     pub(crate) fn set_condition(&self, conditions: &mut Conditions, generation: Option<i64>, now: Timestamp) {
         let (policy, status, text) = match self {
             Self::AsBefore | Self::Unknown(_) => return,

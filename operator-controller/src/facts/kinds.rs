@@ -99,7 +99,6 @@ pub(crate) async fn survey(discovery: &Discovery, objects: &[&Value], policy: Un
     found
 }
 
-/// What the watches report.
 enum Changed {
     /// A CustomResourceDefinition, by name.
     Crd(String),

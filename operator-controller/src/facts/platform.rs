@@ -70,18 +70,13 @@ fn number(text: &str) -> Option<u64> {
 pub(crate) enum Verdict {
     /// The bundle has no limit, or the cluster is no platform with versions of its own.
     NoLimit,
-    /// The next minor version is supported.
     Compatible {
-        /// The limit.
         limit: Minor,
-        /// The platform's next minor version.
         next: Minor,
     },
     /// The platform will not be updated to its next minor version.
     Incompatible {
-        /// The limit.
         limit: Minor,
-        /// The platform's next minor version.
         next: Minor,
     },
     /// The limit cannot be understood; the platform will not be updated either.
@@ -219,7 +214,11 @@ impl Platform {
                 let version = object.data.pointer("/status/desired/version").and_then(|v| v.as_str());
                 version.map(str::to_owned)
             };
-            versions.for_each(|found| ready(set(found.as_ref().and_then(version).as_deref()))).await;
+            let following = versions.for_each(|found| {
+                set(found.as_ref().and_then(version).as_deref());
+                ready(())
+            });
+            following.await;
         };
         // Nothing but its time ends it.
         let _ = stop.run_until_cancelled(following).await;
@@ -240,7 +239,6 @@ impl Platform {
         Some(verdict)
     }
 
-    /// The extension is gone.
     pub(crate) fn forget(&self, extension: &str) {
         self.blocked.remove(&Label { name: extension.to_owned() });
     }

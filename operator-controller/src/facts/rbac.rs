@@ -66,10 +66,10 @@ pub(crate) async fn run(
     let mut changes = Changes::new();
     let mut listed = BTreeMap::new();
     add(&mut changes, &client, chance, move |event| meaning(event, &mut listed));
-    add(&mut changes, &client, chance, rule::<Role>);
-    add(&mut changes, &client, chance, rule::<RoleBinding>);
-    add(&mut changes, &client, chance, rule::<ClusterRole>);
-    add(&mut changes, &client, chance, rule::<ClusterRoleBinding>);
+    add(&mut changes, &client, chance, |event| rule::<Role>(&event));
+    add(&mut changes, &client, chance, |event| rule::<RoleBinding>(&event));
+    add(&mut changes, &client, chance, |event| rule::<ClusterRole>(&event));
+    add(&mut changes, &client, chance, |event| rule::<ClusterRoleBinding>(&event));
     let mut known = Known::default();
     while let Some(Some(change)) = stop.run_until_cancelled(changes.next()).await {
         for account in known.update(change) {
@@ -108,7 +108,7 @@ fn meaning(
 }
 
 /// The same for every other kind.
-fn rule<K>(event: Event<PartialObjectMeta<K>>) -> Option<Change> {
+fn rule<K>(event: &Event<PartialObjectMeta<K>>) -> Option<Change> {
     matches!(event, Event::Apply(_) | Event::Delete(_) | Event::InitDone).then_some(Change::Rule)
 }
 

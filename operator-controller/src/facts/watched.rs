@@ -51,14 +51,14 @@ where
 pub(super) type Changes<T> = SelectAll<BoxStream<'static, T>>;
 
 /// Adds the changes of a kind, of which only metadata is read. `read` says what an event means.
-pub(super) fn add<K, T: 'static>(
+pub(super) fn add<K, T>(
     changes: &mut Changes<T>,
     client: &Client,
     chance: &Chance,
     mut read: impl FnMut(Event<PartialObjectMeta<K>>) -> Option<T> + Send + 'static,
 ) where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
-    T: Send,
+    T: Send + 'static,
 {
     let watched = chance.watch(Api::all(client.clone()), watcher::Config::default());
     let read = watched.filter_map(move |event| {

@@ -13,11 +13,10 @@ use kube::{
 };
 use olm_api::{
     names::{
-        ADDED_PERMISSIONS_ANNOTATION, CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION,
-        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
-        MIGRATED_FROM_HELM_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION,
-        PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION, REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
-        TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
+        MIGRATED_FROM_HELM_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PROPERTIES_ANNOTATION,
+        REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION, TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     ownership::{revision_name, revision_of},
     v1::{ClusterExtension, ClusterObjectSet},
@@ -68,21 +67,11 @@ pub(crate) struct NewRevision<'a> {
     /// Whom it acts as; `None` only for what is taken over, which then waits for an account.
     pub(crate) account: Option<&'a AccountRef>,
     /// What is recorded of its plan; `None` when it is made of a Helm release.
-    pub(crate) planned: Option<Planned<'a>>,
+    pub(crate) planned: Option<&'a [Recorded<'a>]>,
 }
 
-/// What a revision records of the plan that it was made by.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Planned<'a> {
-    /// Digest of its objects.
-    pub(crate) content_digest: &'a str,
-    /// Digest of the plan.
-    pub(crate) plan_digest: &'a str,
-    /// CRD changes that were accepted and CRDs that are removed, as recorded.
-    pub(crate) crd_changes: Option<&'a str>,
-    /// A sentence about the permissions that its bundle has beyond those of the one installed before.
-    pub(crate) added_permissions: Option<&'a str>,
-}
+/// An annotation that a revision records something under, if there is anything.
+pub(crate) type Recorded<'a> = (&'static str, Option<&'a str>);
 
 /// Writes revisions of one extension.
 #[derive(Clone, Copy)]
@@ -234,7 +223,7 @@ impl RevisionWriter<'_> {
         let target = draft.rolled_back_to.map(|number| number.to_string());
         let properties =
             draft.catalog.as_ref().map(|_| properties_text(&draft.catalog_properties)).transpose()?;
-        let mut recorded = vec![
+        let mut recorded: Vec<Recorded<'_>> = vec![
             (REVISION_OF_ANNOTATION, Some(uid.as_str())),
             (
                 WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
@@ -245,16 +234,7 @@ impl RevisionWriter<'_> {
             (CATALOG_PROPERTIES_ANNOTATION, properties.as_deref()),
             (ROLLED_BACK_TO_ANNOTATION, target.as_deref()),
         ];
-        if let Some(planned) = planned {
-            recorded.extend([
-                (INPUTS_DIGEST_ANNOTATION, Some(draft.inputs_digest.as_str())),
-                (RENDERED_DIGEST_ANNOTATION, Some(&draft.rendered_digest)),
-                (CONTENT_DIGEST_ANNOTATION, Some(planned.content_digest)),
-                (PLAN_DIGEST_ANNOTATION, Some(planned.plan_digest)),
-                (CRD_CHANGES_ANNOTATION, planned.crd_changes),
-                (ADDED_PERMISSIONS_ANNOTATION, planned.added_permissions),
-            ]);
-        }
+        recorded.extend(planned.into_iter().flatten());
         let account = account.into_iter().flat_map(|account| self.acting_as(account));
         let recorded = recorded.into_iter().filter_map(|(key, value)| Some((key, value?)));
         annotations.extend(account.chain(recorded).map(|(key, value)| (key.to_owned(), value.to_owned())));

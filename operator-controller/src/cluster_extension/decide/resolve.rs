@@ -37,7 +37,6 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// The sentence for people.
     pub(crate) fn message(&self) -> String {
         let (name, version) = (&self.bundle.name, self.bundle.display_version());
         let message = match &self.catalog {

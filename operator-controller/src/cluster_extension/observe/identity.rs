@@ -31,15 +31,11 @@ const FROM_SPEC: &str = "from=spec";
 /// [`Record::parse`] does, never less.
 pub(crate) const FORM: &str = "^[a-z0-9.-]{1,63}/[a-z0-9.-]{1,253} namespace=[0-9A-Za-z-]{1,64} \
                                serviceaccount=[0-9A-Za-z-]{1,64} generation=[0-9]{1,18} from=(spec|default)$";
-/// Longest UID.
 const UID_MAX: usize = 64;
-/// Most digits of a generation.
 const GENERATION_DIGITS_MAX: usize = 18;
 
-/// What is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// The ServiceAccount.
     pub(crate) account: AccountRef,
     /// The extension names none, and this was the default one.
     pub(crate) is_default: bool,

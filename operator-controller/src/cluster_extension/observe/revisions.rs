@@ -31,7 +31,6 @@ pub(crate) struct BundleRecord {
     pub(crate) reference: String,
 }
 
-/// One revision.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Revision {
     /// As last seen.

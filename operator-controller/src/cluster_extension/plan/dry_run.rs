@@ -159,7 +159,6 @@ struct Looked {
     said: Option<DryRunVerdict>,
     /// The object as it would be stored.
     would_be: Option<Value>,
-    /// What is there.
     found: Found,
 }
 
